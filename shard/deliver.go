@@ -13,6 +13,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/internal/tracing"
+	"github.com/belfryhq/belfry/shard/dispatch"
 	"github.com/belfryhq/belfry/shard/internal/throttle"
 )
 
@@ -127,7 +128,7 @@ func (f *firing) unsealed(t *fsmpb.Task, p plan, queue *fsmpb.QueuePolicy, now t
 	node := f.shard.cfg.NodeID
 	out := task.Outcome{Error: fmt.Sprintf("not sent: the queue's secrets are sealed under cluster key %s, which node %s "+
 		"does not have", queue.Sealed.Key, node)}
-	op := f.shard.cfg.Policy.verdict(t, p, out, now)
+	op := f.shard.cfg.Policy.verdict(t, p, out, false, now)
 	op.StartedAtMs, op.Node = now.UnixMilli(), node
 	return op
 }
@@ -160,16 +161,52 @@ func (f *firing) deliver(batch []begun) {
 	started, _ := f.shard.clock.now()
 	began := time.Now()
 	f.trace(ctx, batch)
+	hung := f.watch(batch)
 	outcomes := f.outcomes(ctx, batch)
 	took := time.Since(began)
+	end := throttle.Ending{TimedOut: took >= timeout, Took: took}
+	wasHung := hung()
 	now, _ := f.shard.clock.now()
 	for i, b := range batch {
-		op := f.shard.cfg.Policy.verdict(b.Task, b.plan, outcomes[i], now)
+		op := f.shard.cfg.Policy.verdict(b.Task, b.plan, outcomes[i], b.grant.Probe, now)
 		op.StartedAtMs, op.Node = started.UnixMilli(), f.shard.cfg.NodeID
 		b.span.Attempted(outcomes[i].Delivered, outcomes[i].Error)
 		b.span.End()
-		f.conclude(b.grant, op, endingOf(outcomes[i], took, timeout))
+		out := outcomes[i]
+		end.Delivered, end.Refused, end.RetryAfter = out.Delivered, out.Refused || out.Permanent, out.RetryAfter
+		f.conclude(b.grant, op, &dispatch.Ending{Ending: end, URL: b.ownURL(), Error: op.Error, Hung: wasHung})
 	}
+}
+
+// hangs is the time after which an attempt under way says that its receiver hangs.
+const hangs = time.Second
+
+// watch tells the planner if attempts hang. The function that it returns ends this, and reports whether they did.
+func (f *firing) watch(batch []begun) (hung func() bool) {
+	told := make(chan struct{})
+	timer := time.AfterFunc(hangs, func() {
+		defer close(told)
+		f.lead.proposer.intake.tell(func(p *dispatch.Planner, now time.Time) {
+			for _, b := range batch {
+				p.Hangs(now, b.grant.Lane, b.ownURL())
+			}
+		})
+	})
+	return func() bool {
+		if timer.Stop() {
+			return false
+		}
+		<-told // the planner learns of the end afterwards
+		return true
+	}
+}
+
+// ownURL returns the URL of the task's own target, or "" for the queue's target.
+func (b *begun) ownURL() string {
+	if b.grant.Lane.Destination == "" {
+		return ""
+	}
+	return b.Task.Spec.Target.GetUrl()
 }
 
 // trace begins the span of each attempt. The receiver gets its context.
@@ -201,19 +238,8 @@ func (f *firing) outcomes(ctx context.Context, batch []begun) []task.Outcome {
 	return outcomes
 }
 
-// endingOf returns an outcome's evidence about the receiver for the throttle. A permanent refusal of one task is no
-// such evidence and returns nil.
-func endingOf(out task.Outcome, took, timeout time.Duration) *throttle.Ending {
-	if out.Permanent {
-		return nil
-	}
-	return &throttle.Ending{
-		Delivered: out.Delivered, TimedOut: took >= timeout, Took: took, RetryAfter: out.RetryAfter,
-	}
-}
-
 // conclude settles an attempt that has ended or was not started.
-func (f *firing) conclude(g task.Grant, op *fsmpb.Settle, how *throttle.Ending) {
+func (f *firing) conclude(g task.Grant, op *fsmpb.Settle, how *dispatch.Ending) {
 	defer f.shard.attempts.end()
 	f.shard.metrics.settled(verdictName(op.Verdict))
 	f.settle(g, op, how)

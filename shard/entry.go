@@ -10,7 +10,7 @@ import (
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
-	"github.com/belfryhq/belfry/shard/internal/throttle"
+	"github.com/belfryhq/belfry/shard/dispatch"
 )
 
 // The limits of one entry. A single command above maxEntryBytes goes into an entry of its own.
@@ -144,10 +144,10 @@ type settle struct {
 	framed  []byte
 	version uint32           // lowest command version at which it may be written
 	lane    task.Lane        // the lane whose credit it frees
-	how     *throttle.Ending // the evidence about the receiver; nil: none
+	how     *dispatch.Ending // the evidence about the receiver; nil: none
 }
 
-func newSettle(g task.Grant, op *fsmpb.Settle, how *throttle.Ending) (settle, error) {
+func newSettle(g task.Grant, op *fsmpb.Settle, how *dispatch.Ending) (settle, error) {
 	op.Fence, op.Occurrence = g.Fence, g.Occurrence
 	cmd := &fsmpb.Command{Namespace: g.Namespace, Id: g.ID, Op: &fsmpb.Command_Settle{Settle: op}}
 	framed, err := frame(nil, cmd)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
-	"github.com/belfryhq/belfry/shard/internal/throttle"
+	"github.com/belfryhq/belfry/shard/dispatch"
 )
 
 // firing holds granted attempts until they are due and starts them. A waiting grant is a name and an instant; the
@@ -144,7 +144,7 @@ func (f *firing) start(ctx context.Context, due []task.Grant) bool {
 // settle queues the verdict with the leadership that granted the attempt, and reports whether it could. After that
 // leadership's end only a success is still useful, and only if this node leads again: a failure settles under the
 // current fence alone.
-func (f *firing) settle(g task.Grant, op *fsmpb.Settle, how *throttle.Ending) (queued bool) {
+func (f *firing) settle(g task.Grant, op *fsmpb.Settle, how *dispatch.Ending) (queued bool) {
 	s, err := newSettle(g, op, how)
 	if err != nil {
 		f.shard.cfg.Logger.Error("settle cannot be encoded", "task", g.ID, "fence", g.Fence, "err", err)

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/raftgroup"
@@ -114,6 +115,7 @@ func (p *proposer) assemble(w *work) (*entry, error) {
 // plan tells the planner the content of the entry and returns the plan of its grants.
 func (p *proposer) plan(w *work) dispatch.Plan {
 	now := p.shard.planningTime()
+	p.planner.Isolates(p.shard.cfg.MayWrite(fsm.IsolationSince) == nil)
 	for _, n := range w.news {
 		n(p.planner, now)
 	}
@@ -154,6 +156,11 @@ func (p *proposer) addOwn(e *entry, w *work, plan dispatch.Plan, now time.Time) 
 	for _, s := range w.settles {
 		e.addFramed(s.framed, 1)
 		e.raise(s.version)
+	}
+	for _, op := range plan.Isolations {
+		if err := e.add(&fsmpb.Command{Op: &fsmpb.Command_Isolate{Isolate: op}}); err != nil {
+			return err
+		}
 	}
 	for _, g := range plan.Grants {
 		g.Policy = policy

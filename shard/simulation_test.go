@@ -79,7 +79,8 @@ func TestRetriesToDeadLetter(t *testing.T) {
 	})
 }
 
-// TestLaneWindow lets a receiver hang. Its lane fills the window and no more, and another receiver is not delayed.
+// TestLaneWindow lets a receiver hang. Its lane fills the window and no more, and another receiver is not delayed. After
+// a second the path has a lane of its own, with a window of its own.
 func TestLaneWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 1, func(cfg *Config) { cfg.Policy.Window = 5 }).startAll()
@@ -101,12 +102,16 @@ func TestLaneWindow(t *testing.T) {
 		other.GetSchedule().Spec.Target.Url = "http://fine.test/"
 		n := c.leader()
 		n.Do(t.Context(), append(cmds, other))
-		time.Sleep(time.Until(due) + time.Second)
+		time.Sleep(time.Until(due) + hangs - time.Millisecond)
 		if got := c.sink.of("other"); len(got) != 1 || !got[0].at.Equal(due) {
 			t.Errorf("other receiver: due %v, %v", due, got)
 		}
 		if got := len(c.sink.all()); got != 6 {
 			t.Errorf("%d attempts begun, want the window of 5 and 1", got)
+		}
+		time.Sleep(5 * time.Second)
+		if got := len(c.sink.all()); got > 1+4*5 {
+			t.Errorf("%d attempts begun, of which the path's own window allows 5", got)
 		}
 		close(release)
 		time.Sleep(10 * time.Second)

@@ -33,7 +33,10 @@ func TestBackoffBounds(t *testing.T) {
 }
 
 func TestVerdict(t *testing.T) {
-	const dead, retry = fsmpb.Verdict_VERDICT_DEAD, fsmpb.Verdict_VERDICT_RETRY
+	const (
+		dead, retry = fsmpb.Verdict_VERDICT_DEAD, fsmpb.Verdict_VERDICT_RETRY
+		probed      = fsmpb.Verdict_VERDICT_PROBED
+	)
 	policy, now := defaultPolicy(), time.UnixMilli(1_000_000)
 	for _, test := range []struct {
 		name     string
@@ -49,10 +52,13 @@ func TestVerdict(t *testing.T) {
 		{"gone", 1, task.Outcome{Error: "410", Permanent: true}, dead, 0, 0},
 		{"later, please", 1, task.Outcome{Error: "429", RetryAfter: time.Minute}, retry, time.Minute, time.Minute},
 		{"sooner, please", 3, task.Outcome{Error: "429", RetryAfter: time.Millisecond}, retry, 4 * time.Second, 8 * time.Second},
+		{"the last, of a probe", 10, task.Outcome{Error: "500"}, probed, 300 * time.Second, 600 * time.Second},
+		{"a probe that is refused", 10, task.Outcome{Error: "422", Refused: true}, dead, 0, 0},
+		{"a probe that is gone", 1, task.Outcome{Error: "410", Permanent: true}, dead, 0, 0},
 		{"next year", 1, task.Outcome{Error: "429", RetryAfter: 9000 * time.Hour}, retry, maxRetryAfter, maxRetryAfter},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := policy.verdict(&fsmpb.Task{Attempts: test.attempts}, policy.planOf(nil, nil), test.out, now)
+			s := policy.verdict(&fsmpb.Task{Attempts: test.attempts}, policy.planOf(nil, nil), test.out, strings.Contains(test.name, "probe"), now)
 			if s.Verdict != test.verdict || s.Error != test.out.Error {
 				t.Errorf("%v", s)
 			}
@@ -413,7 +419,7 @@ func TestListedDelaysAreExact(t *testing.T) {
 		}
 		later := time.Duration(rapid.Int64Range(0, 90_000).Draw(t, "Retry-After")) * time.Second
 		for n := uint32(1); n <= attempts; n++ {
-			s := p.verdict(&fsmpb.Task{Attempts: n}, plan, task.Outcome{Error: "500", RetryAfter: later}, now)
+			s := p.verdict(&fsmpb.Task{Attempts: n}, plan, task.Outcome{Error: "500", RetryAfter: later}, false, now)
 			want := max(delays[min(int(n), len(delays))-1], min(later, maxRetryAfter).Milliseconds())
 			switch {
 			case n == attempts && s.Verdict == fsmpb.Verdict_VERDICT_DEAD:

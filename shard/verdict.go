@@ -47,20 +47,26 @@ func (r plan) backoff(n uint32) time.Duration {
 	return backoff(n, r.minBackoff, r.maxBackoff, rand.Float64())
 }
 
-// verdict returns the settle for an attempt's outcome. newSettle fills in the fence and the occurrence.
-func (p Policy) verdict(t *fsmpb.Task, r plan, out task.Outcome, now time.Time) *fsmpb.Settle {
+// verdict returns the settle for an attempt's outcome. newSettle fills in the fence and the occurrence. The failure of a
+// probe does not count, because the receiver fails for all of its tasks.
+func (p Policy) verdict(t *fsmpb.Task, r plan, out task.Outcome, probe bool, now time.Time) *fsmpb.Settle {
 	s := &fsmpb.Settle{Error: cutError(out.Error)}
 	switch {
 	case out.Delivered:
 		s.Verdict, s.Error = fsmpb.Verdict_VERDICT_DELIVERED, ""
+	case probe && !out.Permanent && !out.Refused:
+		s.Verdict, s.RetryAtMs = fsmpb.Verdict_VERDICT_PROBED, r.retryAt(t, out, now)
 	case out.Permanent || t.Attempts >= r.maxAttempts:
 		s.Verdict = fsmpb.Verdict_VERDICT_DEAD
 	default:
-		s.Verdict = fsmpb.Verdict_VERDICT_RETRY
-		wait := max(r.backoff(t.Attempts), min(out.RetryAfter, maxRetryAfter))
-		s.RetryAtMs = notBefore(now.Add(wait))
+		s.Verdict, s.RetryAtMs = fsmpb.Verdict_VERDICT_RETRY, r.retryAt(t, out, now)
 	}
 	return s
+}
+
+// retryAt returns the instant of the attempt that follows a failure, in Unix milliseconds.
+func (r plan) retryAt(t *fsmpb.Task, out task.Outcome, now time.Time) int64 {
+	return notBefore(now.Add(max(r.backoff(t.Attempts), min(out.RetryAfter, maxRetryAfter))))
 }
 
 // notBefore returns at in Unix milliseconds, rounded up.

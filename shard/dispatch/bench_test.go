@@ -37,7 +37,7 @@ func BenchmarkEntry(b *testing.B) {
 				p.Plan(now, false)
 				p.Applied(now, Entry{})
 			}
-			delivered, settled := throttle.Ending{Delivered: true, Took: time.Millisecond}, loads[:busy]
+			delivered, settled := Ending{Ending: throttle.Ending{Delivered: true, Took: time.Millisecond}}, loads[:busy]
 			grants := make([]task.Grant, busy)
 			for i := range settled {
 				settled[i].Firing = cfg.Start

@@ -14,8 +14,9 @@
 //	Lent      the owner of a limited queue has lent permits
 //	Answered  the owner of a queue has answered an ask for its groups
 //	Called    a user's command is in the entry being made
+//	Hangs     an attempt has no answer after a second
 //	Ended     an attempt's settle is in the entry being made
-//	Plan      the entry is being made                           Grants, Credits and Window for it
+//	Plan      the entry is being made                           Isolations, Grants, Credits and Window for it
 //	Applied   the entry's grants and the loads it changed       the grants to start and those to give back
 //	Next                                                        the instant at which the next plan may grant more
 //	Look      a consumer asks whether a task is there
@@ -75,6 +76,29 @@
 //	  - An Advance gives no grant for a group or for a priority other than the default, since the machine does not know
 //	    whose turn it is. Such a task begins with the next entry.
 //
+// # Paths that fail
+//
+// A receiver is a destination: scheme, host and port. A path of it that fails must not hold the others. So the planner
+// counts failures and attempts that hang for each path, and from isolateAfter in a row on it isolates the path:
+//
+//		lane of the destination ── 8 failures of a path ──> Isolate ──> lane of the path: a throttle and a window of its own
+//		          ^                                                        |
+//		          +────────────── no task left, no pause runs <────────────+
+//
+//	  - The new lane begins with the failures of its path, and the lane of the destination is excused from them. A task of
+//	    the path that waits there moves when a grant meets it.
+//	  - An answer that refuses one task, such as 404 or 422, is no failure of the receiver.
+//	  - An attempt without an answer after a second no longer counts in the window of the destination. Up to the largest
+//	    window of such attempts may be under way. In the lane of a path they count: that path hangs.
+//	  - While attempts of a lane fail or hang, its grants go in turn to the oldest fresh task, the newest one and the
+//	    oldest retried one. So a good task is not buried among those that the receiver fails on. A failed probe of an open
+//	    breaker does not count as an attempt, and the next probe gets another task.
+//	  - All breakers of one destination share the pace of probes. Pauses do not grow while any path succeeds. If 32
+//	    attempts in a row have failed on all paths, each further failure opens the breaker of its lane.
+//
+// Most targets have an id in their paths, and such a path seldom fails eight times. Then the lane of the destination
+// judges all of them together. A queue's own target and a broker have one path.
+//
 // # A backlog beside users
 //
 // Tasks that have come due at once, or waited for consumers, cost more to send, acknowledge and settle than to grant.
@@ -117,6 +141,9 @@
 //     wait before the intake, and the shard would find no delay.
 //   - Not the lanes of groups as lanes of the planner: they would share one throttle and one demand, and each of a
 //     hundred thousand groups would stand in every set.
+//   - Not a lane for each path from the beginning: each would have a window of its own, and a receiver with a path for
+//     each task would get all of them at once.
+//   - Not a Grant that passes over tasks of some paths: it would walk over all of them for each grant.
 //   - Not a random or a fair queueing of single lanes by weight: within a namespace, the planner looks at woken lanes
 //     in the order in which they woke, and a lane with tasks left over goes to the end.
 package dispatch

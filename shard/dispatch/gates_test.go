@@ -20,7 +20,7 @@ func TestReceiverIsLeftAlone(t *testing.T) {
 	w.due(one, 10)
 	w.entry(true)
 	w.end(len(w.running), time.Millisecond)
-	w.settles[0].how = &throttle.Ending{Took: time.Millisecond, RetryAfter: 3 * time.Second}
+	w.settles[0].how = &Ending{Ending: throttle.Ending{Took: time.Millisecond, RetryAfter: 3 * time.Second}}
 	w.entry(false)
 	w.entry(false) // the load changed by the first entry woke the lane
 	until := w.now.Add(3 * time.Second)
@@ -94,7 +94,7 @@ func TestPulledLaneHasNoBreaker(t *testing.T) {
 		w.policy(queueNamed(lane), nil)
 		w.followPolicies()
 		w.entry(false)
-		late := throttle.Ending{Took: time.Millisecond}
+		late := Ending{Ending: throttle.Ending{Took: time.Millisecond}}
 		for range testThrottle.Trip {
 			if s := w.planner.Stats(); s.Broken != 0 {
 				t.Errorf("%+v of a pulled lane with %d tasks", s, tasks)

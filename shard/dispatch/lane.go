@@ -18,6 +18,11 @@ type lane struct {
 	queue         *queue
 	parts         *parts            // nil: no task of the lane has a group
 	throttle      throttle.Throttle // of a pushed lane only
+	receiver      *receiver         // nil: no attempt has failed
+	hung          int               // attempts that Hangs has reported
+	ending        bool              // an entry ends the isolation of the path
+	turn          uint32            // of the next grant while attempts fail
+	lastError     string            // of the last failure
 	wish          int               // in a limited queue: attempts that could begin, counted in queue.want
 	draft         draft
 
@@ -43,7 +48,7 @@ func (l *lane) isPulledByPolicy() bool {
 // moment, and consumers then pull the lane's tasks.
 func (l *lane) isStranded() bool { return !l.Pulled && l.isPulledByPolicy() }
 
-func (l *lane) isEmpty() bool { return l.Ready == 0 && l.Firing == 0 && l.parts == nil }
+func (l *lane) isEmpty() bool { return l.Ready+l.Firing+l.Retrying == 0 && l.parts == nil }
 
 // pushed returns the number of pushed attempts under way, without consumers' leases.
 func (l *lane) pushed() int {
@@ -65,6 +70,9 @@ func (p *Planner) open(key task.Lane) *lane {
 	l.Pulled = l.isPulledByPolicy()
 	l.queue.lanes.set(l, true)
 	p.lanes[key] = l
+	if len(p.receivers) > 0 {
+		p.joinReceiver(l)
+	}
 	return l
 }
 
@@ -74,10 +82,15 @@ func (p *Planner) update(load task.LaneLoad) {
 		panic("dispatch: a lane holds less than nothing")
 	}
 	key := load.Lane.Receiver()
-	if _, ok := p.lanes[key]; !ok && load.Ready+load.Firing+load.Retrying == 0 {
+	if _, ok := p.lanes[key]; !ok && load.Ready+load.Firing+load.Retrying == 0 && !load.Isolated {
 		return
 	}
 	l := p.open(key)
+	l.ending = false
+	if load.Lane.Group == "" && load.Isolated != l.Isolated {
+		l.Isolated = load.Isolated
+		p.followIsolation(l, load.Isolated)
+	}
 	firing, pushed := l.Firing, l.pushed()
 	p.setPulled(l, load.Pulled)
 	if l.parts != nil || load.Lane.Group != "" {
@@ -85,6 +98,7 @@ func (p *Planner) update(load task.LaneLoad) {
 	} else {
 		l.LaneLoad = load
 	}
+	l.hung = min(l.hung, l.Firing)
 	l.queue.firing += l.Firing - firing
 	p.firing += l.Firing - firing
 	p.pushed += l.pushed() - pushed
@@ -105,18 +119,19 @@ func (p *Planner) setPulled(l *lane, pulled bool) {
 
 // resetThrottle forgets what is known of a lane's receiver.
 func (p *Planner) resetThrottle(l *lane) {
-	if l.throttle.Open() {
-		p.broken--
-	}
 	l.throttle = throttle.New(p.cfg.Throttle)
+	p.broken.set(l, false)
 }
 
 // review files a lane by its load. It forgets a lane without tasks if nothing is known of the receiver.
 func (p *Planner) review(l *lane) {
 	p.unusual.set(l, p.isUnusual(l))
 	switch {
-	case !l.isEmpty() || p.asked.has(l):
+	case !l.isEmpty() || p.asked.has(l) || l.Isolated:
 		p.rouse(l)
+		if l.Isolated && l.isEmpty() {
+			p.restIsolated(l)
+		}
 	case l.throttle.Fresh(p.cfg.Throttle, p.now):
 		p.close(l)
 	case l.idle == nil:
@@ -156,6 +171,7 @@ func (p *Planner) close(l *lane) {
 	p.unusual.set(l, false)
 	p.setWish(l, 0)
 	p.resetThrottle(l)
+	p.leaveReceiver(l)
 	delete(p.lanes, l.Lane)
 	p.leaveQueue(l)
 }
@@ -173,7 +189,11 @@ func (p *Planner) wakeSleepers() (next time.Time, ok bool) {
 		if until := p.asleep[0].until; until.After(p.now) {
 			return until, true
 		}
-		p.wake(p.asleep.take())
+		l := p.asleep.take()
+		p.wake(l)
+		if l.Isolated && l.isEmpty() {
+			p.endIsolation(l)
+		}
 	}
 	return time.Time{}, false
 }

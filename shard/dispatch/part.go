@@ -104,15 +104,15 @@ func (p *part) weight() int {
 func (p *Planner) split(l *lane) {
 	own := l.LaneLoad
 	l.parts = &parts{byGroup: map[string]*part{}}
-	l.Ready = 0
-	if own.Ready+own.Firing > 0 {
+	l.Ready, l.Retrying = 0, 0
+	if own.Ready+own.Firing+own.Retrying > 0 {
 		p.partOf(l, "").set(own)
 	}
 }
 
 // merge makes a lane one without parts again, if no task with a group is left.
 func (l *lane) merge() {
-	own := task.LaneLoad{Lane: l.Lane, Pulled: l.Pulled}
+	own := task.LaneLoad{Lane: l.Lane, Pulled: l.Pulled, Isolated: l.Isolated}
 	switch ps := l.parts; {
 	case len(ps.all) > 1 || len(ps.all) == 1 && ps.all[0].Lane.Group != "":
 		return

@@ -18,7 +18,8 @@ const (
 
 // Plan is the work that one entry may begin.
 type Plan struct {
-	Grants []*fsmpb.Grant // for waiting tasks; their policy is not set
+	Isolations []*fsmpb.Isolate // before the grants
+	Grants     []*fsmpb.Grant   // for waiting tasks; their policy is not set
 	// The fields below are for an entry with an Advance.
 	Credits []*fsmpb.LaneCredit
 	Window  uint32 // attempts under way in a lane without a credit
@@ -29,6 +30,7 @@ type Plan struct {
 func (p *Planner) Plan(now time.Time, advance bool) Plan {
 	p.turnTo(now)
 	plan := Plan{Grants: p.grants()}
+	plan.Isolations = p.takeIsolations()
 	p.waited = len(plan.Grants) > 0
 	if advance {
 		plan.Window, plan.Credits = p.window(), p.credits()
@@ -106,7 +108,7 @@ func (p *planning) room(l *lane) int {
 	case l.Pulled:
 		return min(ready, p.wishes(l))
 	}
-	room, until := l.throttle.Room(p.now, l.inFlight())
+	room, until := p.throttled(l)
 	if !until.IsZero() {
 		p.asleep.add(l, until)
 	}
@@ -148,7 +150,7 @@ func (p *planning) add(l *lane, of task.Lane, n int) {
 	inOrder := of.Group != "" && l.queue.policy.GetFifo()
 	if !l.Pulled {
 		p.countBegun(l.queue.space, n)
-		p.grants = append(p.grants, &fsmpb.Grant{Lane: laneOf(of), Max: uint32(n), InOrder: inOrder})
+		p.grants = append(p.grants, &fsmpb.Grant{Lane: laneOf(of), Max: uint32(n), InOrder: inOrder, Turn: p.turnOf(l, n)})
 		return
 	}
 	p.useWishes(l, n, func(w desk.Wish, n int) {
@@ -254,7 +256,7 @@ func (p *Planner) credits() (credits []*fsmpb.LaneCredit) {
 	})
 	p.unusual.walk(maxCredits-len(credits), func(l *lane) bool {
 		if l.queue.permits == nil && !l.queue.isShut() {
-			room, _ := l.throttle.Room(p.now, l.inFlight())
+			room, _ := p.throttled(l)
 			p.enter(l)
 			l.draft.granted += room
 			credits = append(credits, &fsmpb.LaneCredit{Lane: laneOf(l.Lane), Grants: uint32(room)})
@@ -265,5 +267,7 @@ func (p *Planner) credits() (credits []*fsmpb.LaneCredit) {
 }
 
 func laneOf(l task.Lane) *fsmpb.Lane {
-	return &fsmpb.Lane{Namespace: l.Namespace, Queue: l.Queue, Destination: l.Destination, Group: l.Group}
+	return &fsmpb.Lane{
+		Namespace: l.Namespace, Queue: l.Queue, Destination: l.Destination, Path: l.Path, Group: l.Group,
+	}
 }

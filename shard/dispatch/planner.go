@@ -39,10 +39,11 @@ type Planner struct {
 	cfg Config
 	now time.Time // the instant of the present call; never goes back
 
-	lanes  map[task.Lane]*lane
-	queues map[QueueName]*queue
-	spaces map[string]*space
-	held   map[QueueName]bool // queues that the shard's rules hold while this node does not know their policies
+	lanes     map[task.Lane]*lane
+	receivers map[task.Lane]*receiver // with an attempt that failed or hangs, by the lane of the destination
+	queues    map[QueueName]*queue
+	spaces    map[string]*space
+	held      map[QueueName]bool // queues that the shard's rules hold while this node does not know their policies
 
 	// The sets below. A lane with tasks that is in none of them waits for an event: an attempt's end, a demand, a
 	// policy.
@@ -51,6 +52,7 @@ type Planner struct {
 	holding fifo[*space] // namespaces with lanes that fewer attempts under way wake
 	asked   ring         // pulled lanes with a demand
 	unusual ring         // pushed lanes that need a credit in an Advance
+	broken  ring         // lanes whose breaker is open
 	idle    *list.List   // lanes without a task, the longest idle first
 	drafted fifo[*lane]  // lanes that the entry being made changes
 
@@ -67,8 +69,11 @@ type Planner struct {
 	firing int  // attempts and leases under way: the sum over the lanes
 	pushed int  // attempts alone, without leases; 0 <= pushed <= firing
 	begun  int  // pushed attempts that the entry being made begins: the sum over the namespaces
-	broken int  // lanes whose breaker is open
 	waited bool // the entry being made grants tasks that had waited
+
+	mayIsolate bool             // see Isolates
+	isolated   int              // isolated paths, those asked for included
+	isolations []*fsmpb.Isolate // of the next entry
 
 	serveFirst bool // the last plan had no room for the limited queues
 	backlog    backlog
@@ -78,11 +83,11 @@ type Planner struct {
 // New returns a planner without lanes.
 func New(cfg Config) *Planner {
 	return &Planner{
-		cfg: cfg, lanes: map[task.Lane]*lane{}, queues: map[QueueName]*queue{}, idle: list.New(),
+		cfg: cfg, lanes: map[task.Lane]*lane{}, receivers: map[task.Lane]*receiver{}, queues: map[QueueName]*queue{}, idle: list.New(),
 		spaces: map[string]*space{}, beginning: fifo[*space]{set: beginning},
 		woken: turns{spaces: fifo[*space]{set: inTurn}}, holding: fifo[*space]{set: holding},
 		drafted: fifo[*lane]{set: inDraft},
-		asked:   ring{id: ringAsked}, unusual: ring{id: ringUnusual},
+		asked:   ring{id: ringAsked}, unusual: ring{id: ringUnusual}, broken: ring{id: ringBroken},
 		serving: fifo[*queue]{set: serving}, reporting: fifo[*queue]{set: reporting},
 		owners:    map[QueueName]groups.Owner{},
 		inquiries: map[QueueName]*inquiry{}, inquiring: fifo[*inquiry]{set: inquiring},
@@ -118,6 +123,10 @@ func (p *Planner) Asked(now time.Time, key task.Lane, some bool) {
 	p.review(l)
 }
 
+// Isolates sets whether a failing path may be isolated, and the machine knows the turns and probes of a failing
+// receiver.
+func (p *Planner) Isolates(may bool) { p.mayIsolate = may }
+
 // Called reports that the entry being made holds a user's command.
 func (p *Planner) Called(now time.Time) {
 	p.turnTo(now)
@@ -127,7 +136,7 @@ func (p *Planner) Called(now time.Time) {
 // Ended reports that the entry being made settles an attempt of a lane. how describes the receiver's part in the
 // outcome; nil: none. A lane that has become pulled meanwhile has no receiver to learn of. Ended comes before Plan, so
 // that the same entry fills the freed place.
-func (p *Planner) Ended(now time.Time, key task.Lane, how *throttle.Ending) {
+func (p *Planner) Ended(now time.Time, key task.Lane, how *Ending) {
 	p.turnTo(now)
 	l, ok := p.lanes[key.Receiver()]
 	if !ok {
@@ -139,21 +148,6 @@ func (p *Planner) Ended(now time.Time, key task.Lane, how *throttle.Ending) {
 	}
 	l.draft.freed++
 	p.wake(l)
-}
-
-// learn records the end of an attempt at a lane's receiver.
-func (p *Planner) learn(l *lane, e throttle.Ending) {
-	wasOpen := l.throttle.Open()
-	e.Full = l.Ready > 0 || l.Firing >= l.throttle.Window()
-	l.throttle.End(p.cfg.Throttle, p.now, e)
-	switch isOpen := l.throttle.Open(); {
-	case isOpen && !wasOpen:
-		p.broken++
-		p.reviewParts(l)
-	case wasOpen && !isOpen:
-		p.broken--
-		p.reviewParts(l)
-	}
 }
 
 // Entry describes an applied entry. The zero Entry stands for one without commands, which was not proposed.
@@ -203,6 +197,7 @@ func (p *Planner) part(e Entry) (start, back []task.Grant) {
 	start = make([]task.Grant, 0, len(e.Grants))
 	for _, g := range e.Grants {
 		if p.admit(g) {
+			g.Probe = p.mayIsolate && g.Tag == 0 && p.lanes[g.Lane.Receiver()].throttle.Open()
 			start = append(start, g)
 		} else {
 			back = append(back, g)
@@ -233,6 +228,8 @@ func (p *Planner) Next(now time.Time) (at time.Time, ok bool) {
 	p.turnTo(now)
 	at, ok = p.wakeSleepers()
 	switch {
+	case len(p.isolations) > 0:
+		return now, true
 	case !p.mayGrant():
 		return at, ok
 	case !p.backlog.isResting(now) || p.isFresh():
@@ -268,7 +265,7 @@ func (p *Planner) Stats() Stats {
 		held += s.heldBack.len()
 	}
 	return Stats{
-		Lanes: len(p.lanes), Firing: p.firing, Pushed: p.pushed, Broken: p.broken,
+		Lanes: len(p.lanes), Firing: p.firing, Pushed: p.pushed, Broken: len(p.broken.lanes),
 		Woken: p.woken.len(), Asleep: len(p.asleep), HeldBack: held, Serving: p.serving.len(),
 		Looks: len(p.looks.lanes),
 	}

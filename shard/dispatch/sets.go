@@ -74,13 +74,14 @@ func (f *fifo[T]) len() int { return len(f.members) }
 const (
 	ringAsked   = iota // pulled lanes with a demand
 	ringUnusual        // pushed lanes that need a credit in an Advance
+	ringBroken         // lanes whose breaker is open
 	ringQueue          // all lanes of a queue
 	rings
 )
 
 // ring is a set of lanes that is walked a few at a time, so that each lane has its turn.
 type ring struct {
-	id    int // ringAsked, ringUnusual or ringQueue
+	id    int // ringAsked and so on
 	lanes []*lane
 	next  int // index of the next lane to visit
 }

@@ -199,7 +199,7 @@ func BenchmarkNamespaces(b *testing.B) {
 				grants[i] = task.Grant{Lane: loads[i].Lane}
 			}
 			p.Begin(now, loads, nil)
-			delivered := throttle.Ending{Delivered: true, Took: time.Millisecond}
+			delivered := Ending{Ending: throttle.Ending{Delivered: true, Took: time.Millisecond}}
 			b.ReportAllocs()
 			for b.Loop() {
 				now = now.Add(time.Millisecond)

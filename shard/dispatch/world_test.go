@@ -54,7 +54,7 @@ type line struct {
 
 type settle struct {
 	grant task.Grant
-	how   *throttle.Ending
+	how   *Ending
 	again bool // the task waits again
 }
 
@@ -99,6 +99,7 @@ func newWorld(t rapid.TB, strangers int) *world {
 		},
 		Ask: w.take,
 	})
+	w.planner.Isolates(true)
 	return w
 }
 
@@ -165,7 +166,7 @@ func (w *world) end(n int, took time.Duration) {
 		s := settle{grant: g}
 		if g.Tag == 0 {
 			s.again = w.down[g.Lane.Receiver()]
-			s.how = &throttle.Ending{Delivered: !s.again, Took: took}
+			s.how = &Ending{Ending: throttle.Ending{Delivered: !s.again, Took: took}}
 		}
 		w.settles = append(w.settles, s)
 	}

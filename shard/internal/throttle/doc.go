@@ -8,6 +8,7 @@
 //	failure                  -1, not under Start               opens after a long run without success
 //	timeout                  -2, not under 1                   the same
 //	"come back later"        half, and nothing until then      -
+//	refusal of one task      as a success                      stays as it is
 //
 // How it adapts:
 //
@@ -21,8 +22,10 @@
 //   - Timeouts also shrink a window that is not in use. So successes restore it up to Start, in use or not.
 //   - A receiver that names a time to come back gets no attempt before it, within Config.MaxPause.
 //   - The breaker opens late: tasks behind an open breaker wait without using up their attempts, and a receiver that
-//     refuses one task may well take the next. One attempt at a time probes an open breaker, after pauses that grow.
-//     The first success closes it.
+//     refuses one task may well take the next. One attempt at a time probes an open breaker, after pauses that grow
+//     with every third probe. The first success closes it.
+//   - One receiver may have several throttles, one for each path that fails. Their owner says whether the receiver fails
+//     under all names (Ending.Down), and whether it has succeeded under another one (Ending.Alive).
 //
 // A Throttle is a pure data structure: no clock, no lock. The caller knows the receiver and the waiting tasks.
 //

@@ -17,10 +17,13 @@ func Default() Config {
 // Ending describes the end of one attempt.
 type Ending struct {
 	Delivered  bool
+	Refused    bool          // not delivered, and the fault is the task's: it is no failure of the receiver
 	TimedOut   bool          // not delivered because the receiver took too long
 	Took       time.Duration // time from the attempt's start
 	RetryAfter time.Duration // the pause that the receiver asks for; 0: none
 	Full       bool          // the whole window was in use
+	Down       bool          // the receiver fails under all names: this failure opens the breaker
+	Alive      bool          // the receiver has lately succeeded under another name: pauses stay short
 }
 
 // Throttle is the record of one receiver. New makes one; the zero value is not usable.
@@ -30,9 +33,11 @@ type Throttle struct {
 	run    int     // failures since the last success
 	proven bool    // the receiver has succeeded at least once
 
-	open  bool
-	pause time.Duration // between the last two probes
-	until time.Time     // no attempt begins before this instant
+	open   bool
+	since  time.Time     // the breaker opened
+	probes int           // since then
+	pause  time.Duration // between the last two probes
+	until  time.Time     // no attempt begins before this instant
 
 	best   fastest // the shortest time of a success
 	round  round   // the latest successes
@@ -59,6 +64,12 @@ func (t *Throttle) Room(now time.Time, inFlight int) (room int, until time.Time)
 // Open reports whether the breaker is open.
 func (t *Throttle) Open() bool { return t.open }
 
+// Since returns the instant at which the open breaker opened.
+func (t *Throttle) Since() time.Time { return t.since }
+
+// Run returns the number of failures since the last success.
+func (t *Throttle) Run() int { return t.run }
+
 // IsWell reports whether the receiver's last answer was a success.
 func (t *Throttle) IsWell() bool { return t.proven && t.run == 0 }
 
@@ -73,10 +84,23 @@ func (t *Throttle) Fresh(cfg Config, now time.Time) bool {
 
 // End records the end of an attempt.
 func (t *Throttle) End(cfg Config, now time.Time, e Ending) {
-	if e.Delivered {
+	switch {
+	case e.Delivered:
 		t.succeed(cfg, now, e)
-	} else {
+	case e.Refused:
+		t.refuse(cfg, now, e)
+	default:
 		t.fail(cfg, now, e)
+	}
+}
+
+// Excuse takes back the last n failures, which were not the receiver's. The window starts anew if it has shrunk.
+func (t *Throttle) Excuse(cfg Config, n int) {
+	t.run = max(t.run-n, 0)
+	t.window = max(t.window, float64(cfg.Start))
+	t.until = time.Time{}
+	if t.run < cfg.Trip {
+		t.open, t.pause = false, 0
 	}
 }
 
@@ -95,13 +119,32 @@ func (t *Throttle) succeed(cfg Config, now time.Time, e Ending) {
 	case slow && t.window > cfg.floor():
 		t.window = max(t.window-slowStep, cfg.floor())
 	case slow && t.window == cfg.floor():
-	case !e.Full && t.window >= float64(cfg.Start):
+	default:
+		t.grow(cfg, e.Full, slow)
+	}
+}
+
+// grow adds to the window after an answer.
+func (t *Throttle) grow(cfg Config, full, slow bool) {
+	switch {
+	case !full && t.window >= float64(cfg.Start):
 	case slow:
 		t.window = min(t.window+slowStep, cfg.floor())
 	case t.steady:
 		t.window = min(t.window+slowStep, float64(cfg.Max))
 	default:
 		t.window = min(t.window+1, float64(cfg.Max))
+	}
+}
+
+// refuse records that the receiver answered. The answer neither closes nor opens the breaker, and its time says nothing
+// of that of a success.
+func (t *Throttle) refuse(cfg Config, now time.Time, e Ending) {
+	switch {
+	case !t.open:
+		t.grow(cfg, e.Full, false)
+	case !now.Before(t.until):
+		t.until = now.Add(t.pause)
 	}
 }
 
@@ -122,12 +165,31 @@ func (t *Throttle) fail(cfg Config, now time.Time, e Ending) {
 	if e.RetryAfter > 0 {
 		t.leaveAlone(now, min(e.RetryAfter, cfg.MaxPause))
 	}
-	if t.run >= cfg.Trip && !now.Before(t.until) { // a failure during a pause is no probe
-		t.open = true
-		t.window = 1
-		t.pause = min(max(2*t.pause, cfg.MinPause), cfg.MaxPause)
-		t.until = now.Add(t.pause)
+	if (t.run >= cfg.Trip || e.Down) && !now.Before(t.until) { // a failure during a pause is no probe
+		t.trip(cfg, now, e.Alive)
 	}
+}
+
+// Blame adds n failures that came before the first ending.
+func (t *Throttle) Blame(n int) { t.run += n }
+
+// probesEach is the number of probes before the pause between them grows. So each kind of task is probed in time.
+const probesEach = 3
+
+// trip opens the breaker, or begins its next pause after a failed probe.
+func (t *Throttle) trip(cfg Config, now time.Time, alive bool) {
+	t.probes++
+	if !t.open {
+		t.open, t.since, t.probes, t.pause = true, now, 0, cfg.MinPause
+	}
+	if t.probes == probesEach {
+		t.probes, t.pause = 0, min(2*t.pause, cfg.MaxPause)
+	}
+	if alive {
+		t.pause = cfg.MinPause
+	}
+	t.window = 1
+	t.until = now.Add(t.pause)
 }
 
 // leaveAlone stops attempts for the duration d. The first call of a pause halves the window.

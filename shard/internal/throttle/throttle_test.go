@@ -162,7 +162,8 @@ func TestBreaker(t *testing.T) {
 		t.Fatal("a success did not end the run")
 	}
 	end(&th, cfg, now, 100, Ending{}) // many attempts were under way when the breaker opened, and none is a probe
-	for _, pause := range []time.Duration{250, 500, 1000, 2000, 4000, 8000, 10000, 10000} {
+	pauses := []time.Duration{250, 250, 250, 500, 500, 500, 1000, 1000, 1000, 2000, 2000, 2000, 4000, 4000, 4000, 8000, 8000, 8000, 10000, 10000}
+	for _, pause := range pauses {
 		until := now.Add(pause * time.Millisecond)
 		if room, at := th.Room(until.Add(-1), 0); room != 0 || !at.Equal(until) {
 			t.Fatalf("room %d during the pause of %v, until %v", room, pause, at)
