@@ -157,7 +157,7 @@ func lineOf(r client.AuditRecord) string {
 	if r.Count > 0 {
 		parts = append(parts, fmt.Sprintf("(%d times since %s)", r.Count, r.First.UTC().Format("15:04:05")))
 	}
-	return strings.Map(output.Printable, strings.Join(parts, " "))
+	return output.Text(strings.Join(parts, " "))
 }
 
 // outcomeOf describes the outcome of a change beyond its status.
@@ -179,7 +179,7 @@ func noteOf(p *client.AuditPage) string {
 		fmt.Fprintf(&note, "%d records are lost: they could not be written, or were removed with an old file\n", p.Lost)
 	}
 	for _, m := range p.Missing {
-		fmt.Fprintf(&note, "the records of node %s are missing: %s\n", m.Node, m.Error)
+		fmt.Fprintf(&note, "the records of node %s are missing: %s\n", output.Text(m.Node), output.Text(m.Error))
 	}
 	return note.String()
 }

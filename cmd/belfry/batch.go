@@ -65,10 +65,6 @@ func (c *caller) batch(cmd *cobra.Command, in io.Reader) error {
 		if answered++; answer.Status < 200 || answer.Status > 299 {
 			refused++
 		}
-		if c.output.IsTable() {
-			_, err := cmd.OutOrStdout().Write(line)
-			return err
-		}
 		return values.Encode(json.RawMessage(line))
 	})
 	switch {

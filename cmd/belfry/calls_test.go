@@ -122,48 +122,54 @@ func TestJSONOutput(t *testing.T) {
 	}
 }
 
+const (
+	emptyCluster = `{"cluster_id":"c1","nodes":[],"shards":[]}`
+	settleAnswer = `{"results":[{"receipt":"r1","id":"a","status":200},{"receipt":"r2","id":"b","status":200}]}`
+)
+
+// calls are commands with an answer of a node, and the number of values in it.
+var calls = []struct {
+	args, answer string
+	values       int
+}{
+	{"task get a", taskJSON, 1},
+	{"task schedule a", taskJSON, 1},
+	{"task patch a --delay 1h", taskJSON, 1},
+	{"task touch a", taskJSON, 1},
+	{"task fire a", taskJSON, 1},
+	{"task cancel a", `{"outcome":"stopped"}`, 1},
+	{"task list", `{"tasks":[` + taskJSON + "," + taskJSON + `]}`, 2},
+	{"task batch", `{"id":"a","status":200}` + "\n", 1},
+	{"queue get q", keptQueue, 1},
+	{"queue set q", keptQueue, 1},
+	{"queue pause q", keptQueue, 1},
+	{"queue delete q --yes", keptQueue, 1},
+	{"queue list", `{"queues":[` + keptQueue + `,{"queue":"r"}]}`, 2},
+	{"lease take q", leased, 1},
+	{"lease settle q --ack r1,r2", settleAnswer, 2},
+	{"lease ack q r1 r2", settleAnswer, 2},
+	{"dead list q", `{"tasks":[` + taskJSON + `]}`, 1},
+	{"dead replay q --yes", `{"count":7}`, 1},
+	{"dead drop q --all --yes", `{"count":7}`, 1},
+	{"cluster status", emptyCluster, 1},
+	{"node list", `{"nodes":[{"id":"n1"},{"id":"n2"}]}`, 2},
+	{"node show n1", `{"nodes":[{"id":"n1"},{"id":"n2"}]}`, 1},
+	{"operation list", `{"operations":[{"id":"op-1"},{"id":"op-2"}]}`, 2},
+	{"operation cancel --all --dry-run", `{"matched":7,"complete":true}`, 1},
+	{"calendar list", `{"calendars":[{"calendar":"a"},{"calendar":"b"}]}`, 2},
+	{"shards wheel", `{"waiting":3}`, 1},
+	{"shards activity", `{"step_ms":5000}`, 1},
+}
+
 // With --json every command prints one JSON value a line and no other text.
 func TestJSONIsAValueALine(t *testing.T) {
-	cluster := `{"cluster_id":"c1","nodes":[],"shards":[]}`
-	results := `{"results":[{"receipt":"r1","id":"a","status":200},{"receipt":"r2","id":"b","status":200}]}`
-	for _, tt := range []struct {
-		args, answer string
-		lines        int
-	}{
-		{"task get a", taskJSON, 1},
-		{"task schedule a", taskJSON, 1},
-		{"task patch a --delay 1h", taskJSON, 1},
-		{"task touch a", taskJSON, 1},
-		{"task fire a", taskJSON, 1},
-		{"task cancel a", `{"outcome":"stopped"}`, 1},
-		{"task list", `{"tasks":[` + taskJSON + "," + taskJSON + `]}`, 2},
-		{"task batch", `{"id":"a","status":200}` + "\n", 1},
-		{"queue get q", keptQueue, 1},
-		{"queue set q", keptQueue, 1},
-		{"queue pause q", keptQueue, 1},
-		{"queue delete q --yes", keptQueue, 1},
-		{"queue list", `{"queues":[` + keptQueue + `,{"queue":"r"}]}`, 2},
-		{"lease take q", leased, 1},
-		{"lease settle q --ack r1,r2", results, 2},
-		{"lease ack q r1 r2", results, 2},
-		{"dead list q", `{"tasks":[` + taskJSON + `]}`, 1},
-		{"dead replay q --yes", `{"count":7}`, 1},
-		{"dead drop q --all --yes", `{"count":7}`, 1},
-		{"cluster status", cluster, 1},
-		{"node list", `{"nodes":[{"id":"n1"},{"id":"n2"}]}`, 2},
-		{"node show n1", `{"nodes":[{"id":"n1"},{"id":"n2"}]}`, 1},
-		{"operation list", `{"operations":[{"id":"op-1"},{"id":"op-2"}]}`, 2},
-		{"operation cancel --all --dry-run", `{"matched":7,"complete":true}`, 1},
-		{"calendar list", `{"calendars":[{"calendar":"a"},{"calendar":"b"}]}`, 2},
-		{"shards wheel", `{"waiting":3}`, 1},
-		{"shards activity", `{"step_ms":5000}`, 1},
-	} {
+	for _, tt := range calls {
 		s := serveOne(t, 200, tt.answer)
 		out, code := belfry(t, append(strings.Fields(tt.args), "--json", "--addr", s.url)...)
 		if code != 0 {
 			t.Errorf("%s: %d %s", tt.args, code, out)
 		}
-		checkLines(t, tt.args, out, tt.lines)
+		checkLines(t, tt.args, out, tt.values)
 		s = serveOne(t, 200, tt.answer)
 		documents, code := belfry(t, append(strings.Fields(tt.args), "-o", "yaml", "--addr", s.url)...)
 		if code != 0 {

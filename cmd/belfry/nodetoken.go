@@ -64,7 +64,7 @@ func printToken(cmd *cobra.Command, caller *caller, token *client.NewJoinToken) 
 	if !token.Required {
 		note += "; this cluster runs without certificates, so a new node needs none"
 	}
-	_, err = fmt.Fprintln(cmd.ErrOrStderr(), note)
+	_, err = fmt.Fprintln(cmd.ErrOrStderr(), output.Text(note))
 	return err
 }
 

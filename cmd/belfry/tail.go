@@ -69,7 +69,7 @@ func (f *tailFlags) run(cmd *cobra.Command) error {
 			return err
 		}
 		if f.output.IsTable() {
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), describeEvent(event))
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), output.Text(describeEvent(event)))
 		} else {
 			err = values.Encode(event)
 		}

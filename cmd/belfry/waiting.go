@@ -57,7 +57,11 @@ func (w *waiting) followTo(
 	if err != nil {
 		return err
 	}
-	err = c.show(cmd, op, func(t *output.Table) { t.Row("%s", strings.Join(endLines(op), "\n")) })
+	err = c.show(cmd, op, func(t *output.Table) {
+		for _, line := range endLines(op) {
+			t.Row("%s", line)
+		}
+	})
 	if err == nil && op.State == client.OperationStopped && wanted != client.OperationStopped {
 		err = fmt.Errorf("%s was stopped: %s", op.ID, op.Detail)
 	}

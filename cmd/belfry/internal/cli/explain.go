@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 // Explain returns the message of an error for the user of a command. It leaves out the steps of a failed dial, and adds
@@ -20,8 +21,11 @@ import (
 func Explain(cmd *cobra.Command, err error) string {
 	var refusal *client.Error
 	var op *net.OpError
-	if errors.As(err, &refusal) || !errors.As(err, &op) || op.Op != "dial" {
-		return withRemedy(err)
+	switch {
+	case errors.As(err, &refusal): // its text is a node's, or that of a server which is none
+		return output.Text(withRemedy(err))
+	case !errors.As(err, &op) || op.Op != "dial":
+		return output.Lines(withRemedy(err))
 	}
 	addrs, flagErr := cmd.Flags().GetStringSlice("addr")
 	if flagErr != nil {

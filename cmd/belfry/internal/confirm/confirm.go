@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"golang.org/x/term"
+
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 // ErrRefused means that the user did not agree.
@@ -42,7 +44,7 @@ func (q Question) agrees(answer string) bool {
 // Ask writes a question and reads a line. It returns ErrRefused unless the line agrees, and the context's error if the
 // context ends first.
 func Ask(ctx context.Context, in io.Reader, out io.Writer, q Question) error {
-	if _, err := io.WriteString(out, q.String()); err != nil {
+	if _, err := io.WriteString(out, output.Text(q.String())); err != nil {
 		return err
 	}
 	type line struct {

@@ -7,6 +7,8 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 )
@@ -98,33 +100,50 @@ func (f *Flags) NewTable() *Table { return newTable(f.form == wide, f.noHeaders)
 type Encoder struct {
 	flags *Flags
 	out   io.Writer
-	lines *json.Encoder // nil: YAML
 }
 
 // NewEncoder returns an encoder of the form that the flags ask for. Without such a form it is one for JSON.
-func (f *Flags) NewEncoder(out io.Writer) *Encoder {
-	e := &Encoder{flags: f, out: out}
-	if f.form != asYAML {
-		e.lines = json.NewEncoder(out)
-	}
-	return e
-}
+func (f *Flags) NewEncoder(out io.Writer) *Encoder { return &Encoder{f, out} }
 
-// Encode prints a value: a line of JSON, or a YAML document.
+// Encode prints a value: a line of JSON, or a YAML document. Characters that a terminal might obey are escaped.
 func (e *Encoder) Encode(v any) error {
-	if e.lines != nil {
-		return e.lines.Encode(v)
-	}
-	text, err := yamlOf(v)
+	text, err := e.text(v)
 	if err != nil {
 		return err
 	}
-	if e.flags.begun {
+	_, err = e.out.Write(escaped(text))
+	return err
+}
+
+func (e *Encoder) text(v any) ([]byte, error) {
+	if e.flags.form != asYAML {
+		text, err := json.Marshal(v)
+		return append(text, '\n'), err
+	}
+	text, err := yamlOf(v)
+	if err == nil && e.flags.begun {
 		text = append([]byte("---\n"), text...)
 	}
 	e.flags.begun = true
-	_, err = e.out.Write(text)
-	return err
+	return text, err
+}
+
+// escaped writes the characters that are not Printable as JSON and quoted texts of YAML write them. Both have such
+// characters in quotes only, apart from the ends of lines.
+func escaped(text []byte) []byte {
+	var b []byte
+	for _, r := range string(text) {
+		switch {
+		case r == '\n' || Printable(r) == r:
+			b = utf8.AppendRune(b, r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			b = fmt.Appendf(b, `\u%04x\u%04x`, high, low)
+		default:
+			b = fmt.Appendf(b, `\u%04x`, r)
+		}
+	}
+	return b
 }
 
 // Show prints a result: as a value for programs, or as the table that fill fills.

@@ -2,6 +2,7 @@ package output
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -197,4 +198,29 @@ func normal(v any) any {
 		return float64(v)
 	}
 	return v
+}
+
+// TestTextsAreTame checks that a table, JSON and YAML have no character that a terminal might obey, and JSON and YAML the
+// values as they were.
+func TestTextsAreTame(t *testing.T) {
+	const hostile = "a\x1b[2J\nb\t\u009bc\u202e\U000e0001"
+	values := map[string]string{hostile: hostile}
+	for form, read := range map[string]func([]byte, any) error{"json": json.Unmarshal, "yaml": yaml.Unmarshal} {
+		var b strings.Builder
+		f := Flags{}
+		if err := errors.Join((*formValue)(&f.form).Set(form), f.NewEncoder(&b).Encode(values)); err != nil {
+			t.Fatal(err)
+		}
+		var got map[string]string
+		if err := read([]byte(b.String()), &got); err != nil || got[hostile] != hostile || Lines(b.String()) != b.String() {
+			t.Errorf("%s: %q, %v, %q", form, got, err, b.String())
+		}
+	}
+	table := NewTable()
+	table.Row("%s\t%v\t%v", hostile, errors.New(hostile), []string{hostile})
+	table.Field("name", hostile)
+	var b strings.Builder
+	if err := table.Print(&b); err != nil || Lines(b.String()) != b.String() || strings.Count(b.String(), "\n") != 2 {
+		t.Errorf("%v, %q", err, b.String())
+	}
 }

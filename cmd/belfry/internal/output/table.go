@@ -3,6 +3,7 @@ package output
 import (
 	"fmt"
 	"io"
+	"reflect"
 	"strings"
 	"text/tabwriter"
 	"unicode"
@@ -61,7 +62,7 @@ func (h Header) Add() {
 func (t *Table) Cells(values ...any) {
 	texts := make([]string, min(t.cells, len(values)))
 	for i := range texts {
-		texts[i] = strings.Map(Printable, fmt.Sprint(values[i]))
+		texts[i] = Text(fmt.Sprint(values[i]))
 	}
 	t.line(strings.Join(texts, "\t"))
 }
@@ -75,8 +76,40 @@ func Printable(r rune) rune {
 	return utf8.RuneError
 }
 
-// Row adds a line, whose cells are separated by tabs.
-func (t *Table) Row(format string, args ...any) { t.line(fmt.Sprintf(format, args...)) }
+// Text returns a text of a cluster in one line, in which each character is Printable.
+func Text(text string) string { return strings.Map(Printable, text) }
+
+// Lines is Text for a text of several lines.
+func Lines(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' {
+			return r
+		}
+		return Printable(r)
+	}, text)
+}
+
+// Row adds a line, whose cells are separated by the tabs of the format. Texts, errors and lists of texts among args are
+// printed by Text: a caller's text neither ends a cell or a line nor reaches the terminal as a command.
+func (t *Table) Row(format string, args ...any) {
+	for i, arg := range args {
+		args[i] = printed(arg)
+	}
+	t.line(fmt.Sprintf(format, args...))
+}
+
+func printed(arg any) any {
+	switch v := reflect.ValueOf(arg); {
+	case v.Kind() == reflect.String:
+		return Text(fmt.Sprint(arg))
+	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.String:
+		return Text(fmt.Sprint(arg))
+	}
+	if err, ok := arg.(error); ok {
+		return Text(err.Error())
+	}
+	return arg
+}
 
 func (t *Table) line(text string) { _, _ = io.WriteString(t.columns, text+"\n") }
 

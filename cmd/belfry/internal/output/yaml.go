@@ -67,7 +67,7 @@ func nextNode(tokens *json.Decoder) (*yaml.Node, error) {
 func textNode(value string) (*yaml.Node, error) {
 	node := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: value}
 	text, err := yaml.Marshal(value)
-	if err == nil && text[0] == '"' {
+	if err == nil && (text[0] == '"' || Lines(value) != value) {
 		node.Style = yaml.DoubleQuotedStyle
 	}
 	return node, err

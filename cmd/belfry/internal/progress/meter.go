@@ -63,6 +63,7 @@ func New(out io.Writer) *Meter {
 // Show shows a state. A failure to write is no reason to stop the work, so Show has no error.
 func (m *Meter) Show(s State) {
 	now := m.now()
+	s.Work, s.Waits = output.Text(s.Work), output.Text(s.Waits)
 	if m.began.IsZero() {
 		m.first, m.began, m.spoken = s, now, now
 	}
