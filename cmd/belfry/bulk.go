@@ -168,7 +168,7 @@ func (f *bulkFlags) parse() error {
 // setTime reads --at and --in.
 func (f *bulkFlags) setTime() error {
 	if f.in == "" {
-		return f.times.At(&f.r.To, "at", f.at)
+		return f.times.Due(&f.r.To, "at", f.at)
 	}
 	var span time.Duration
 	if err := cli.ParseInto(&span, "in", f.in); err != nil {

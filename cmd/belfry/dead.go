@@ -28,13 +28,18 @@ func newDeadList() *cobra.Command {
 	var caller caller
 	f := listFlags{states: []string{string(client.Dead)}}
 	cmd := &cobra.Command{
-		Use:   "list QUEUE",
-		Short: "List a queue's dead letters",
-		Example: `  belfry dead list reports
+		Use:   "list [QUEUE]",
+		Short: "List the dead letters of a queue, or of all queues",
+		Example: `  belfry dead list
+  belfry dead list reports
   belfry dead list reports --limit 0 --json | jq -r .last_error | sort | uniq -c`,
-		Args: cobra.ExactArgs(1),
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f.queue = args[0]
+			nothing := "no dead letter was found"
+			if len(args) == 1 {
+				f.queue = args[0]
+				nothing += " in queue " + f.queue
+			}
 			filter, err := f.filter()
 			if err != nil {
 				return cli.WrongUsage(err)
@@ -43,12 +48,27 @@ func newDeadList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return runList(cmd, conn, filter, f.limit, &caller.output, "no dead letter was found in queue "+f.queue)
+			shown := output.NewStream(cmd.OutOrStdout(), &caller.output, addDeadColumns, addDead)
+			return runList(cmd, conn, filter, f.limit, shown, nothing)
 		},
 	}
 	caller.addFlags(cmd)
 	f.addFilterFlags(cmd, 100, "list at most this many; 0: all")
 	return cmd
+}
+
+func addDeadColumns(t *output.Table) {
+	t.Columns("ID", "QUEUE", "FIRE AT", "ATTEMPTS", "LAST ERROR").
+		Wide("TARGET", "GROUP", "LABELS", "SHARD", "REVISION").Add()
+}
+
+func addDead(t *output.Table, task *client.Task) {
+	target := ""
+	if task.Target != nil {
+		target = task.Target.URL
+	}
+	t.Cells(task.ID, task.Queue, instant(task.FireAt), task.Attempts, task.LastError, target, task.Group,
+		labels(task.Labels), task.Shard, task.Revision)
 }
 
 func newDeadReplay() *cobra.Command {

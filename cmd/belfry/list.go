@@ -38,7 +38,8 @@ func newTaskList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return runList(cmd, conn, filter, f.limit, &caller.output, "no task was found")
+			shown := output.NewStream(cmd.OutOrStdout(), &caller.output, addTaskColumns, addTask)
+			return runList(cmd, conn, filter, f.limit, shown, "no task was found")
 		},
 	}
 	caller.addFlags(cmd)
@@ -90,9 +91,9 @@ func (f *listFlags) filter() (client.Filter, error) {
 
 // runList prints tasks as it reads them. If there is no task, it prints the text nothing to the standard error.
 func runList(
-	cmd *cobra.Command, conn *client.Client, filter client.Filter, limit int, form *output.Flags, nothing string,
+	cmd *cobra.Command, conn *client.Client, filter client.Filter, limit int, shown *output.Stream[*client.Task],
+	nothing string,
 ) error {
-	shown := output.NewStream(cmd.OutOrStdout(), form, addTaskColumns, addTask)
 	for task, err := range conn.List(cmd.Context(), filter) {
 		if err != nil {
 			return errors.Join(err, shown.Flush())

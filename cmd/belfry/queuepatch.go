@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -49,7 +50,7 @@ func newQueuePause() *cobra.Command {
 		Use:     "pause NAME",
 		Short:   "Pause a queue: attempts and leases under way go on, none begins",
 		Example: `  belfry queue pause orders`,
-	}, (*client.Client).PauseQueue)
+	}, ofQueue((*client.Client).PauseQueue))
 }
 
 func newQueueResume() *cobra.Command {
@@ -57,7 +58,18 @@ func newQueueResume() *cobra.Command {
 		Use:     "resume NAME",
 		Short:   "End a queue's pause",
 		Example: `  belfry queue resume orders`,
-	}, (*client.Client).ResumeQueue)
+	}, ofQueue((*client.Client).ResumeQueue))
+}
+
+// ofQueue makes a call that would make a missing queue refuse one: the name is probably wrong.
+func ofQueue(call func(*client.Client, context.Context, string) (*client.Queue, error),
+) func(*client.Client, context.Context, string) (*client.Queue, error) {
+	return func(conn *client.Client, ctx context.Context, name string) (*client.Queue, error) {
+		if _, err := conn.Queue(ctx, name); errors.Is(err, client.ErrNotFound) {
+			return nil, fmt.Errorf("%w; belfry queue set %s --paused makes a paused one", err, name)
+		}
+		return call(conn, ctx, name)
+	}
 }
 
 // newQueueCall completes a command that takes the name of a queue and prints the queue.

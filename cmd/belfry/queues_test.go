@@ -171,7 +171,7 @@ func TestDead(t *testing.T) {
 		}
 	}
 	s = serveOne(t, 200, `{"tasks":[`+taskJSON+`],"next_cursor":null}`)
-	if out, code := belfry(t, "dead", "list", "q", "--addr", s.url); code != 0 || !strings.Contains(out, "ID  STATE") ||
+	if out, code := belfry(t, "dead", "list", "q", "--addr", s.url); code != 0 || !strings.Contains(out, "ID  QUEUE") ||
 		s.uri != "/v1/tasks?limit=100&queue=q&state=dead" {
 		t.Errorf("%d %s\n%s", code, s.uri, out)
 	}

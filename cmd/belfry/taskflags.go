@@ -135,7 +135,7 @@ func (f *taskFlags) parse(id string, stdin io.Reader) (client.Task, error) {
 	return t, errors.Join(
 		err,
 		f.setPayload(&t, stdin),
-		f.times.At(&t.FireAt, "at", f.at),
+		f.times.Due(&t.FireAt, "at", f.at),
 		cli.ParseInto(&t.Delay, "in", f.delay),
 		cli.ParseInto(&t.Jitter, "jitter", f.jitter),
 		cli.ParseInto(&t.ExpiresAfter, "expires-after", f.expires),

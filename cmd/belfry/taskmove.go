@@ -42,7 +42,7 @@ func (f *taskFlags) move() (p client.Patch, err error) {
 	if !exactlyOne(f.delay, f.at) {
 		return p, errors.New("give one of --in and --at")
 	}
-	err = errors.Join(cli.ParseInto(&p.Delay, "in", f.delay), f.times.At(&p.FireAt, "at", f.at))
+	err = errors.Join(cli.ParseInto(&p.Delay, "in", f.delay), f.times.Due(&p.FireAt, "at", f.at))
 	if err == nil && f.at == "" && p.Delay == 0 {
 		err = errors.New("--in must be more than 0; belfry task fire makes a task due now")
 	}

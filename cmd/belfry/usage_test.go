@@ -130,3 +130,57 @@ func TestNoNodeAnswers(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// TestTimesOfSeveralWords checks that surplus arguments beside a time name the form of times.
+func TestTimesOfSeveralWords(t *testing.T) {
+	for args, want := range map[string]string{
+		"task schedule a --in 10 minutes":    "accepts at most 1 arg(s), received 2; --in takes one word, like --in 10m; see",
+		"task schedule a --at tomorrow 9:00": `needs quotes, like --at "tomorrow 9:00"; see`,
+		"task schedule a b":                  "accepts at most 1 arg(s), received 2; see",
+	} {
+		if out, code := belfry(t, strings.Fields(args)...); code != exitUsage || !strings.Contains(out, want) {
+			t.Errorf("%s: %d %s", args, code, out)
+		}
+	}
+}
+
+// TestPastTimesAreNamed checks that an instant in the past is sent, and said to mean now.
+func TestPastTimesAreNamed(t *testing.T) {
+	for _, args := range []string{"task schedule a --at 2020-01-01T00:00:00Z", "task move a --at 2020-01-01T00:00:00Z"} {
+		s := serveOne(t, 200, taskJSON)
+		out, code := belfry(t, append(strings.Fields(args), "--addr", s.url)...)
+		if code != 0 || !strings.Contains(out, "--at is in the past: due at once\n") || s.method == "" {
+			t.Errorf("%s: %d %s", args, code, out)
+		}
+	}
+	s := serveOne(t, 200, taskJSON)
+	if out, _ := belfry(t, "task", "move", "a", "--at", "2099-01-01 09:00", "--addr", s.url); strings.Contains(out, "past") {
+		t.Error(out)
+	}
+}
+
+// TestPauseOfNoQueue checks that a pause, which would make a queue, refuses a name that no queue has.
+func TestPauseOfNoQueue(t *testing.T) {
+	for _, verb := range []string{"pause", "resume"} {
+		s := serveOne(t, 404, `{"type":"urn:belfry:problem:queue-not-found","title":"There is no such queue.","status":404}`)
+		out, code := belfry(t, "queue", verb, "nosuch", "--addr", s.url)
+		if code != exitNotFound || s.method != "GET" || !strings.Contains(out, "belfry queue set nosuch --paused") {
+			t.Errorf("%s: %d after %s: %s", verb, code, s.method, out)
+		}
+	}
+}
+
+// TestDeadLettersOfAllQueues checks that a list of dead letters has their queues and their errors.
+func TestDeadLettersOfAllQueues(t *testing.T) {
+	letter := strings.Replace(taskJSON, `"last_error":""`, `"last_error":"answered 500"`, 1)
+	s := serveOne(t, 200, `{"tasks":[`+letter+`]}`)
+	out, code := belfry(t, "dead", "list", "--addr", s.url)
+	if code != 0 || !strings.Contains(out, "QUEUE") || !strings.Contains(out, "default") ||
+		!strings.Contains(out, "answered 500") || strings.Contains(s.uri, "queue=") {
+		t.Errorf("%d %s\n%s", code, s.uri, out)
+	}
+	s = serveOne(t, 200, `{"tasks":[]}`)
+	if out, code := belfry(t, "dead", "list", "q", "--addr", s.url); code != 0 || !strings.Contains(out, "in queue q") {
+		t.Errorf("%d %s", code, out)
+	}
+}

@@ -54,6 +54,15 @@ func (t *Times) At(at *time.Time, flag, text string) error {
 	return nil
 }
 
+// Due is At for the instant at which tasks become due. It says on the standard error that one in the past means now.
+func (t *Times) Due(at *time.Time, flag, text string) error {
+	err := t.At(at, flag, text)
+	if err == nil && text != "" && at.Before(time.Now()) {
+		t.cmd.PrintErrf("--%s is in the past: due at once\n", flag)
+	}
+	return err
+}
+
 // location returns the zone of instants without one.
 func (t *Times) location() (*time.Location, error) {
 	name := cmp.Or(t.zone, t.rule)

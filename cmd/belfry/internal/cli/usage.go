@@ -26,8 +26,20 @@ func CheckArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 		if err == nil || errors.As(err, &usage) {
 			return err
 		}
-		return WrongUsage(fmt.Errorf("%w; see %s --help", err, cmd.CommandPath()))
+		return WrongUsage(fmt.Errorf("%w%s; see %s --help", err, quoting(cmd), cmd.CommandPath()))
 	}
+}
+
+// quoting reminds of the form of times, whose second words count as arguments.
+func quoting(cmd *cobra.Command) string {
+	given := func(name string) bool { return cmd.Flags().Lookup(name) != nil && cmd.Flags().Changed(name) }
+	switch {
+	case given("in"), given("delay"):
+		return "; --in takes one word, like --in 10m"
+	case given("at"):
+		return "; an instant of several words needs quotes, like --at \"tomorrow 9:00\""
+	}
+	return ""
 }
 
 // typos returns the number of wrong letters with which a word is still taken for another.
