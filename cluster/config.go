@@ -107,6 +107,9 @@ type Config struct {
 	MemoryLimit int64
 	Heap        func() memory.Heap
 	Machine     func() (memory.Machine, error)
+	// MaxAttempts is the number of attempts that this node may have under way: see dispatch.Crowd. 0:
+	// shard.DefaultCrowd.
+	MaxAttempts int
 	// MaxPending is the number of bytes of calls that may wait at each shard led here; 0: the shard's default.
 	MaxPending int64
 

@@ -27,7 +27,9 @@ func (n *Node) Doctor(ctx context.Context) []doctor.Finding { return doctor.Exam
 func (n *Node) vitals() *clusterpb.Vitals {
 	space, reserve := n.disk.Room()
 	used, limit := n.memory.Used()
+	attempts, strangers := n.crowdLoad()
 	v := &clusterpb.Vitals{
+		Attempts: int64(attempts), Strangers: int64(strangers),
 		Build: n.cfg.Build, CommandVersion: fsm.CommandVersion, Waits: n.Barred(),
 		DiskFree: space.Free, DiskTotal: space.Total, DiskReserve: reserve, MemoryUsed: used, MemoryLimit: limit,
 		Backup: n.backups.last(), ClusterKeys: n.cfg.Secrets.Ring().IDs(), DataDir: n.dataDir(),
@@ -189,11 +191,20 @@ func (n *Node) describe(id string, state *clusterpb.ControlState, a *account, fa
 	d.DiskLow, d.MemoryFull = a.diskLow, a.memoryFull
 	d.AuditFault, d.ClusterKeys, d.DataDir = v.GetAuditFault(), v.GetClusterKeys(), v.GetDataDir()
 	d.MemoryUsed, d.MemoryLimit = v.GetMemoryUsed(), v.GetMemoryLimit()
+	d.Attempts, d.Strangers = v.GetAttempts(), v.GetStrangers()
 	if d.IssuerFault = v.GetIssuerFault(); v.GetIssuerKeysMs() != 0 {
 		d.IssuerKeys = max(time.Since(time.UnixMilli(v.GetIssuerKeysMs())), time.Millisecond)
 	}
 	d.KeysEnd, d.HTTPKeysEnd = untilEnd(v.GetKeysEndMs()), untilEnd(v.GetHttpKeysEndMs())
 	return d
+}
+
+// crowdLoad returns the number of attempts under way here, and the number from which on strangers wait.
+func (n *Node) crowdLoad() (attempts, strangers int) {
+	if n.crowd == nil { // the node is being opened
+		return 0, 0
+	}
+	return n.crowd.Load()
 }
 
 // untilEnd returns the time until the end of a certificate, or 0 if there is none.

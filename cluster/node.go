@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,8 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/raftgroup/copies"
 	"github.com/belfryhq/belfry/raftgroup/journal"
+	"github.com/belfryhq/belfry/shard"
+	"github.com/belfryhq/belfry/shard/dispatch"
 )
 
 // Node is this process as a node of the cluster. Its methods are safe for concurrent use.
@@ -84,7 +87,8 @@ type Node struct {
 	consumers *consume.Consumers
 	chronicle *chronicle.Keeper
 	events    *chronicle.Reader
-	copies    *copies.Meter // of the snapshots that this node sends, and of the tasks of moving slots
+	crowd     *dispatch.Crowd // of the attempts under way here
+	copies    *copies.Meter   // of the snapshots that this node sends, and of the tasks of moving slots
 	lateness  *queuemetrics.Lateness
 	policies  *policies.Policies
 	taker     *cuts.Taker
@@ -161,7 +165,7 @@ func (n *Node) openFolder() error {
 	}
 	n.book = addressbook.Open(n.cfg.DataDir, n.cfg.Logger)
 	if n.records, err = witness.Open(witness.Config{
-		Dir: n.cfg.DataDir, Node: n.ID(), New: len(n.identity.Groups()) == 0, Fatal: n.cfg.Fatal,
+		Dir: n.cfg.DataDir, Node: n.ID(), New: len(n.identity.Groups()) == 0, Fatal: n.cfg.Fatal, Logger: n.cfg.Logger,
 	}); err != nil {
 		return err
 	}
@@ -214,6 +218,7 @@ func (n *Node) openShards() {
 	n.tenants = n.newTenants()
 	n.quotas = n.newQuotas()
 	n.copies = n.newCopies()
+	n.crowd = dispatch.NewCrowd(cmp.Or(n.cfg.MaxAttempts, shard.DefaultCrowd))
 	n.lateness = queuemetrics.NewLateness(queuemetrics.LatenessConfig{
 		Bound: n.cfg.QueueMetrics, Policies: func() []*fsmpb.QueuePolicy { return n.control.State().Queues },
 		Exists: func() func(string) bool {

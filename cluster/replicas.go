@@ -61,7 +61,7 @@ func (n *Node) openReplica(
 		OnLeader: n.onLeader, Fatal: n.cfg.Fatal, Timing: n.cfg.Timing, Policy: policyOf(n.cfg, n.ID(), state),
 		SnapshotGate: snapshots, SnapshotRoom: n.disk.Fits, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 		SnapshotLog: n.cfg.Snapshots.Log, SnapshotPart: n.cfg.Snapshots.Part, SnapshotTail: n.cfg.Snapshots.Tail,
-		MaxPending: n.cfg.MaxPending, Copies: n.copies.Of(id),
+		MaxPending: n.cfg.MaxPending, Crowd: n.crowd, Copies: n.copies.Of(id),
 	}
 	if n.cfg.DevClock != nil {
 		cfg.DevClock = n.cfg.DevClock

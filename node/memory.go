@@ -28,8 +28,9 @@ func (n *Node) limitMemory(context.Context) error {
 		before := debug.SetMemoryLimit(found.Bytes)
 		n.onStop(func() error { debug.SetMemoryLimit(before); return nil })
 	}
-	n.memory = found.Bytes
+	n.memory, n.budget = found.Bytes, budgetOf(descriptors(), found.Bytes)
 	n.log.Info("memory", "limit", size.Format(uint64(found.Bytes)), "from", found.From)
+	n.log.Info("connections", "attempts", n.budget.attempts, "callers", n.budget.calls)
 	return nil
 }
 

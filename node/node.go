@@ -42,6 +42,7 @@ type Node struct {
 	dev    *devclock.Clock            // nil: the node is not in dev mode
 	space  func() (disk.Space, error) // of the disk of the data folder
 	memory int64                      // bytes that the process may use; 0: no limit
+	budget budget                     // of connections
 
 	tracer          *tracing.Tracer      // nil: no spans are made
 	registry        *prometheus.Registry // of this process
@@ -100,7 +101,9 @@ func newNode(cfg Config) (*Node, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	space := func() (disk.Space, error) { return disk.Of(cfg.DataDir) }
-	return &Node{cfg: cfg, log: cfg.Logger, clock: clock, space: space, failed: make(chan error, 2)}, nil
+	return &Node{
+		cfg: cfg, log: cfg.Logger, clock: clock, space: space, budget: budgetOf(descriptors(), 0), failed: make(chan error, 2),
+	}, nil
 }
 
 // start starts the parts in their order, until one fails or the context ends.
@@ -195,7 +198,7 @@ func (n *Node) startMetrics(context.Context) error {
 func (n *Node) startDelivery(context.Context) error {
 	version := ReadBuild().Version
 	web := delivery.Config{
-		AllowCIDRs: n.cfg.WebhookNets, Network: n.cfg.Network,
+		AllowCIDRs: n.cfg.WebhookNets, Network: n.cfg.Network, MaxIdle: n.budget.idle,
 		Version: version, Now: n.machineClock(), Logger: n.log, Registerer: n.registry,
 	}
 	brokers := broker.Config{
@@ -256,6 +259,7 @@ func (n *Node) clusterConfig() (cluster.Config, error) {
 		return cfg, err
 	}
 	shareMemory(&cfg, n.memory)
+	cfg.MaxAttempts = n.budget.attempts
 	cfg.HTTPAddr, cfg.HTTPS, cfg.Reload = n.place.addr, n.place.https, n.again.Reader()
 	if n.certificates != nil {
 		cfg.HTTPKeysEnd = n.certificates.Ends

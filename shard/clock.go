@@ -245,7 +245,7 @@ func (f *firing) next() int64 {
 	case len(f.held) == 0 || f.paused:
 		return never
 	}
-	return f.held[0].StartMs
+	return f.held[0].atMs
 }
 
 // NextWork returns the instant of the shard's next work: a due time, a retry, the end of a lease or of a retention, or

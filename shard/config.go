@@ -15,6 +15,7 @@ import (
 	"github.com/belfryhq/belfry/internal/tracing"
 	"github.com/belfryhq/belfry/raftgroup"
 	"github.com/belfryhq/belfry/raftgroup/copies"
+	"github.com/belfryhq/belfry/shard/dispatch"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 	"github.com/belfryhq/belfry/shard/internal/throttle"
 )
@@ -34,6 +35,8 @@ type Config struct {
 	Transport raftgroup.Transport
 
 	Deliver Deliverer
+	// Crowd bounds the attempts under way on this node, of all its shards; nil: the shard has one of its own.
+	Crowd *dispatch.Crowd
 	// Policies are the policies of the queues; nil: no queue has one. Limits lends the permits of limited queues, and
 	// Groups gives those of their groups; nil: the shard itself owns all queues.
 	Policies Policies
@@ -175,7 +178,6 @@ func WAN() Timing {
 type Policy struct {
 	Window         uint32        // attempts in flight per lane on this shard, while nothing is known of the receiver
 	MaxWindow      uint32        // the greatest window of a lane, for a receiver known to take that many
-	Strangers      uint32        // attempts on this shard from which only receivers known to be well get more
 	Timeout        time.Duration // of an attempt
 	LeaseMargin    time.Duration // beyond an attempt's timeout and the horizon, how much longer its lease is
 	KeepDone       time.Duration // lifetime of a tombstone
@@ -187,11 +189,14 @@ type Policy struct {
 
 func defaultPolicy() Policy {
 	return Policy{
-		Window: 16, MaxWindow: 512, Strangers: 8192,
+		Window: 16, MaxWindow: 512,
 		Timeout: task.DefaultTimeout, LeaseMargin: 5 * time.Second, KeepDone: task.DefaultKeepDone,
 		MaxAttempts: task.DefaultMaxAttempts, MinBackoff: task.DefaultMinBackoff, MaxBackoff: task.DefaultMaxBackoff,
 	}
 }
+
+// DefaultCrowd is the number of attempts of a node without a bound.
+const DefaultCrowd = 1 << 16
 
 const (
 	defaultMaxPending        = 16 << 20
@@ -211,6 +216,9 @@ func (c Config) withDefaults() (Config, error) {
 	c.Timing.Timing = c.Timing.Timing.WithDefaults()
 	c.Timing.Grid = c.Timing.Beat / 2
 	c.Policy = c.Policy.withDefaults()
+	if c.Crowd == nil {
+		c.Crowd = dispatch.NewCrowd(DefaultCrowd)
+	}
 	if c.Policies == nil {
 		c.Policies = noPolicies{}
 	}
@@ -239,7 +247,6 @@ func (c Config) withDefaults() (Config, error) {
 func (p Policy) withDefaults() Policy {
 	d := defaultPolicy()
 	setDefault(&p.Window, d.Window)
-	setDefault(&p.Strangers, d.Strangers)
 	setDefault(&p.MaxWindow, max(d.MaxWindow, p.Window))
 	setDefault(&p.Timeout, d.Timeout)
 	setDefault(&p.LeaseMargin, d.LeaseMargin)

@@ -240,7 +240,7 @@ func (f *firing) outcomes(ctx context.Context, batch []begun) []task.Outcome {
 
 // conclude settles an attempt that has ended or was not started.
 func (f *firing) conclude(g task.Grant, op *fsmpb.Settle, how *dispatch.Ending) {
-	defer f.shard.attempts.end()
+	defer f.over(g)
 	f.shard.metrics.settled(verdictName(op.Verdict))
 	f.settle(g, op, how)
 }

@@ -17,7 +17,6 @@ import (
 const (
 	maxEntryCommands = 1024
 	maxEntryBytes    = 128 << 10
-	maxAdvance       = 2048 // limit on the tasks that one Advance pops: a millisecond or two of apply
 )
 
 // The field numbers of fsmpb.Entry. An entry is a concatenation of fields that were encoded separately; protobuf

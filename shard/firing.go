@@ -24,13 +24,16 @@ type firing struct {
 	held   grantHeap
 	order  uint64 // order of the last grant added; grants of equal instants start in the order of their grants
 	paused bool
+	ended  bool // no grant starts any more
 	// starting is set while due grants have left held and have not started yet.
 	starting bool
 }
 
 type heldGrant struct {
 	task.Grant
-	order uint64
+	order   uint64
+	atMs    int64 // when it may start: Grant.StartMs, or later while there are too many attempts
+	counted bool  // it counts in the node's crowd
 }
 
 func newFiring(l *leadership) *firing {
@@ -48,13 +51,46 @@ func (f *firing) add(grants []task.Grant, renewed bool) {
 	for _, g := range grants {
 		f.order++
 		g.Renewed = renewed
-		heap.Push(&f.held, heldGrant{g, f.order})
+		f.hold(heldGrant{Grant: g, order: f.order, atMs: g.StartMs})
 	}
 	if f.paused {
 		f.giveBackHeld()
 	}
 	wake(f.changed)
 }
+
+// hold keeps a grant. Its attempt counts in the node's crowd from now on, for the next plan. An attempt that a Takeover
+// renewed was in no plan, and waits if there is no room for it.
+func (f *firing) hold(g heldGrant) {
+	if f.ended {
+		return
+	}
+	switch {
+	case g.Tag != 0:
+	case g.Renewed:
+		g.counted = f.shard.cfg.Crowd.TryBegin(g.Lane)
+	default:
+		f.shard.cfg.Crowd.Begin(g.Lane)
+		g.counted = true
+	}
+	heap.Push(&f.held, g)
+}
+
+// uncount takes a held grant out of the node's crowd.
+func (f *firing) uncount(g heldGrant) {
+	if g.counted {
+		f.shard.cfg.Crowd.End(g.Lane)
+	}
+}
+
+// over counts an attempt as ended, or as not begun after all.
+func (f *firing) over(g task.Grant) {
+	f.shard.cfg.Crowd.End(g.Lane)
+	f.shard.attempts.end()
+}
+
+// crowdedFor is the pause before a renewed attempt tries again to find room in the node's crowd.
+const crowdedFor = 100 * time.Millisecond
 
 // run starts due grants until the leadership ends. It then drops the grants it holds, except leases: the next Takeover
 // grants the dropped ones anew.
@@ -88,12 +124,17 @@ func (f *firing) due() []task.Grant {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	var due []task.Grant
-	for !f.paused && len(f.held) > 0 && f.held[0].StartMs <= now.UnixMilli() {
-		g := heap.Pop(&f.held).(heldGrant).Grant
+	for !f.paused && len(f.held) > 0 && f.held[0].atMs <= now.UnixMilli() {
+		g := heap.Pop(&f.held).(heldGrant)
+		if g.Tag == 0 && !g.counted && !f.shard.cfg.Crowd.TryBegin(g.Lane) {
+			g.atMs = now.Add(crowdedFor).UnixMilli()
+			heap.Push(&f.held, g)
+			continue
+		}
 		if g.Tag == 0 {
 			f.shard.attempts.begin()
 		}
-		due = append(due, g)
+		due = append(due, g.Grant)
 	}
 	f.starting = len(due) > 0
 	return due
@@ -107,7 +148,7 @@ func (f *firing) untilNext() (_ time.Duration, ok bool) {
 	if f.paused || len(f.held) == 0 {
 		return 0, false
 	}
-	return max(time.UnixMilli(f.held[0].StartMs).Sub(now), 0), true
+	return max(time.UnixMilli(f.held[0].atMs).Sub(now), 0), true
 }
 
 // start begins attempts after verifying that this node still leads. Otherwise it drops the pushed grants and returns
@@ -131,8 +172,8 @@ func (f *firing) start(ctx context.Context, due []task.Grant) bool {
 	}
 	if len(pushed) > 0 {
 		if !f.lead.inTouch(ctx) {
-			for range pushed {
-				f.shard.attempts.end()
+			for _, g := range pushed {
+				f.over(g)
 			}
 			return false
 		}
@@ -173,6 +214,7 @@ func (f *firing) giveBackHeld() {
 		if g.Renewed {
 			kept = append(kept, g)
 		} else {
+			f.uncount(g)
 			back = append(back, g)
 		}
 	}
@@ -207,7 +249,7 @@ func (f *firing) release(grants []task.Grant) (left []task.Grant) {
 // holdUntil takes a grant back whose attempt may start only a moment later. Its attempt no longer counts as running.
 func (f *firing) holdUntil(g task.Grant, ms int64) {
 	g.StartMs = ms
-	f.shard.attempts.end()
+	f.over(g)
 	f.add([]task.Grant{g}, g.Renewed)
 }
 
@@ -230,8 +272,8 @@ type grantHeap []heldGrant
 
 func (h grantHeap) Len() int { return len(h) }
 func (h grantHeap) Less(i, j int) bool {
-	if h[i].StartMs != h[j].StartMs {
-		return h[i].StartMs < h[j].StartMs
+	if h[i].atMs != h[j].atMs {
+		return h[i].atMs < h[j].atMs
 	}
 	return h[i].order < h[j].order
 }

@@ -94,17 +94,18 @@ func (l *leadership) closeDesk() {
 	}()
 }
 
-// takeLeased removes all held grants and returns the leases among them, by instant.
+// takeLeased removes all held grants for good, and returns the leases among them, by instant.
 func (f *firing) takeLeased() []task.Grant {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	held := f.held
-	f.held = nil
+	f.held, f.ended = nil, true
 	slices.SortFunc(held, func(a, b heldGrant) int {
 		return cmp.Or(cmp.Compare(a.StartMs, b.StartMs), cmp.Compare(a.order, b.order))
 	})
 	var grants []task.Grant
 	for _, g := range held {
+		f.uncount(g)
 		grants = append(grants, g.Grant)
 	}
 	return leased(grants)

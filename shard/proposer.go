@@ -45,7 +45,7 @@ func newProposer(l *leadership) *proposer {
 func newPlanner(p *proposer) *dispatch.Planner {
 	policy := p.shard.cfg.Policy
 	return dispatch.New(dispatch.Config{
-		Throttle: policy.throttle(), Strangers: int(policy.Strangers),
+		Throttle: policy.throttle(), Crowd: p.shard.cfg.Crowd,
 		Policy:  func(q dispatch.QueueName) *fsmpb.QueuePolicy { return p.shard.policyOf(q.Namespace, q.Queue) },
 		Permits: p.permits, Ask: p.askGroups, Desk: p.lead.desk, Weight: p.shard.cfg.Weight,
 	})
@@ -126,7 +126,7 @@ func (p *proposer) plan(w *work) dispatch.Plan {
 		p.planner.Ended(now, s.lane, s.how)
 	}
 	if !w.mayGrant || p.lead.firing.isPaused() {
-		return dispatch.Plan{}
+		return dispatch.Plan{Pops: dispatch.MaxPops}
 	}
 	return p.planner.Plan(now, w.advance != nil)
 }
@@ -175,7 +175,7 @@ func (p *proposer) addOwn(e *entry, w *work, plan dispatch.Plan, now time.Time) 
 	policy.Window = plan.Window
 	to := now.Add(p.shard.latencies.horizon())
 	return e.add(&fsmpb.Command{Op: &fsmpb.Command_Advance{
-		Advance: &fsmpb.Advance{ToMs: to.UnixMilli(), Max: maxAdvance, Policy: policy, Credits: plan.Credits},
+		Advance: &fsmpb.Advance{ToMs: to.UnixMilli(), Max: plan.Pops, Policy: policy, Credits: plan.Credits},
 	}})
 }
 

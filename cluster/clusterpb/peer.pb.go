@@ -1709,6 +1709,8 @@ type Vitals struct {
 	IssuerFault    string                 `protobuf:"bytes,22,opt,name=issuer_fault,json=issuerFault,proto3" json:"issuer_fault,omitempty"`            // reason why the keys of the issuer of tokens are not fresh; empty: they are, or it has none
 	DataDir        string                 `protobuf:"bytes,24,opt,name=data_dir,json=dataDir,proto3" json:"data_dir,omitempty"`                        // of the node, on its machine
 	IssuerKeysMs   int64                  `protobuf:"varint,23,opt,name=issuer_keys_ms,json=issuerKeysMs,proto3" json:"issuer_keys_ms,omitempty"`      // with issuer_fault, Unix time at which these keys were read; 0: they never were
+	Attempts       int64                  `protobuf:"varint,25,opt,name=attempts,proto3" json:"attempts,omitempty"`                                    // under way
+	Strangers      int64                  `protobuf:"varint,26,opt,name=strangers,proto3" json:"strangers,omitempty"`                                  // attempts from which on receivers that are not known to be well get no more
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -1865,6 +1867,20 @@ func (x *Vitals) GetDataDir() string {
 func (x *Vitals) GetIssuerKeysMs() int64 {
 	if x != nil {
 		return x.IssuerKeysMs
+	}
+	return 0
+}
+
+func (x *Vitals) GetAttempts() int64 {
+	if x != nil {
+		return x.Attempts
+	}
+	return 0
+}
+
+func (x *Vitals) GetStrangers() int64 {
+	if x != nil {
+		return x.Strangers
 	}
 	return 0
 }
@@ -3164,7 +3180,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x0eReplicaApplied\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x14\n" +
 	"\x05index\x18\x02 \x01(\x04R\x05index\x12\x1a\n" +
-	"\bcommands\x18\x03 \x01(\x04R\bcommands\"\xde\x04\n" +
+	"\bcommands\x18\x03 \x01(\x04R\bcommands\"\x98\x05\n" +
 	"\x06Vitals\x12\x14\n" +
 	"\x05build\x18\x01 \x01(\tR\x05build\x12'\n" +
 	"\x0fcommand_version\x18\x02 \x01(\rR\x0ecommandVersion\x12\x14\n" +
@@ -3187,7 +3203,9 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\fcluster_keys\x18\x15 \x03(\tR\vclusterKeys\x12!\n" +
 	"\fissuer_fault\x18\x16 \x01(\tR\vissuerFault\x12\x19\n" +
 	"\bdata_dir\x18\x18 \x01(\tR\adataDir\x12$\n" +
-	"\x0eissuer_keys_ms\x18\x17 \x01(\x03R\fissuerKeysMs\"U\n" +
+	"\x0eissuer_keys_ms\x18\x17 \x01(\x03R\fissuerKeysMs\x12\x1a\n" +
+	"\battempts\x18\x19 \x01(\x03R\battempts\x12\x1c\n" +
+	"\tstrangers\x18\x1a \x01(\x03R\tstrangers\"U\n" +
 	"\fAuditRequest\x12\x14\n" +
 	"\x05after\x18\x01 \x01(\tR\x05after\x12\x19\n" +
 	"\bsince_ms\x18\x02 \x01(\x03R\asinceMs\x12\x14\n" +

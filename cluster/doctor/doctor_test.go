@@ -314,6 +314,11 @@ var situations = map[string]struct {
 			"on, its " +
 			"shards refuse new schedules. [belfry queue list | belfry plan]",
 	}},
+	"a full crowd": {func(s *Snapshot) { s.Nodes[2].Attempts, s.Nodes[2].Strangers = 5000, 4096 }, []string{
+		"warning attempts-full: 5000 attempts are under way on node-c, most at receivers that do not answer. From 4096 on, " +
+			"tasks for receivers that have not answered well lately wait; tasks for the others begin as before. Shorter " +
+			"timeouts free the places sooner. [belfry queue list]",
+	}},
 	"a certificate that ends": {func(s *Snapshot) { s.Nodes[0].KeysEnd = 20 * 24 * time.Hour }, []string{
 		"warning certificate-ends: The certificate of node-a, or of its CA, ends in 20 days. Without a valid one, other " +
 			"nodes " +

@@ -37,6 +37,7 @@ const (
 	DiskFilling     Code = "disk-filling"
 	MemoryFull      Code = "memory-full"
 	MemoryFilling   Code = "memory-filling"
+	AttemptsFull    Code = "attempts-full"
 	CertificateEnds Code = "certificate-ends"
 	IssuerAway      Code = "issuer-away"
 
@@ -75,7 +76,7 @@ type Finding struct {
 func Examine(s *Snapshot) []Finding {
 	e := &examination{Snapshot: s}
 	for _, look := range []func(){
-		e.node, e.groups, e.zones, e.nodes, e.clocks, e.disks, e.memories, e.certificates, e.issuers,
+		e.node, e.groups, e.zones, e.nodes, e.clocks, e.disks, e.memories, e.attempts, e.certificates, e.issuers,
 		e.replicas, e.moves, e.slots, e.leaders, e.versions, e.backups, e.audit, e.secrets, e.apiKeys, e.queues,
 		e.readiness,
 	} {

@@ -79,3 +79,14 @@ func (e *examination) refusers(id string) string {
 	}
 	return sentence("%s %s", groupsNamed(shards), verb(len(shards), "refuses", "refuse"))
 }
+
+// attempts finds nodes with so many attempts under way that tasks wait for receivers that are not known to be well.
+func (e *examination) attempts() {
+	for _, n := range e.Nodes {
+		if n.Strangers > 0 && n.Attempts >= n.Strangers {
+			e.add(Warning, AttemptsFull, sentence("%d attempts are under way on %s, most at receivers that do not answer. From %d "+
+				"on, tasks for receivers that have not answered well lately wait; tasks for the others begin as before. Shorter "+
+				"timeouts free the places sooner.", n.Attempts, n.Name, n.Strangers), "belfry queue list")
+		}
+	}
+}

@@ -47,6 +47,9 @@ type Node struct {
 	MemoryUsed, MemoryLimit          int64  // bytes; MemoryLimit 0: none
 	MemoryFull                       string // the limit that is reached; empty: there is memory
 
+	Attempts  int64 // under way
+	Strangers int64 // attempts from which on receivers that are not known to be well get no more; 0: not known
+
 	Clock      time.Duration // lead over the clock of the node that made the snapshot
 	ClockKnown bool
 	KeysEnd    time.Duration // until its certificate or its CA's ends; 0: it has none

@@ -10,7 +10,7 @@ import (
 
 // SyncDir makes a folder's entries durable: names created, renamed or removed in it.
 func SyncDir(dir string) error {
-	d, err := os.Open(dir)
+	d, err := Open(dir, os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func writeAside(path string, content func(*os.File) ([]byte, error), step func(s
 	if err := step("create"); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	f, err := Open(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}

@@ -144,7 +144,7 @@ func read(dir string) (Writes, state, error) {
 
 // restore writes records into a file again and syncs it. It skips a file that does not exist.
 func restore(path string, writes []record) error {
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	f, err := durable.Open(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -1,6 +1,10 @@
 package journal
 
-import "os"
+import (
+	"os"
+
+	"github.com/belfryhq/belfry/raftgroup/durable"
+)
 
 var segmentNames = [2]string{"a", "b"}
 
@@ -18,7 +22,7 @@ type segment struct {
 // for it, and a sync writes only data. A sync of the first write to space that is only allocated takes half as long
 // again (230 µs against 150 µs, ext4).
 func openSegment(path string, cfg Config) (*segment, error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	f, err := durable.Open(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/raftgroup/durable"
 )
 
 // ErrOlder is the error of a snapshot that was overtaken by the install of a newer one. Raft would continue from the
@@ -37,7 +39,7 @@ func (s *sink) Write(b []byte) (int, error) {
 // Sync syncs the bytes written so far. Raft itself syncs a snapshot once, when it closes it.
 func (s *sink) Sync() (err error) {
 	if s.file == nil {
-		if s.file, err = os.OpenFile(writing(s.store.dir, s.ID()), os.O_RDWR, 0); err != nil {
+		if s.file, err = durable.Open(writing(s.store.dir, s.ID()), os.O_RDWR, 0); err != nil {
 			return err
 		}
 	}

@@ -18,7 +18,7 @@ func BenchmarkEntry(b *testing.B) {
 			const busy = 64
 			now, cfg := time.Unix(1e9, 0), throttle.Default()
 			paused := &fsmpb.QueuePolicy{Paused: true}
-			p := New(Config{Throttle: cfg, Strangers: 8192, Policy: func(q QueueName) *fsmpb.QueuePolicy {
+			p := New(Config{Throttle: cfg, Crowd: NewCrowd(1 << 14), Policy: func(q QueueName) *fsmpb.QueuePolicy {
 				if q.Queue == "paused" {
 					return paused
 				}

@@ -102,7 +102,6 @@ func (p *Planner) update(load task.LaneLoad) {
 	l.queue.firing += l.Firing - firing
 	p.firing += l.Firing - firing
 	p.pushed += l.pushed() - pushed
-	l.queue.space.pushed += l.pushed() - pushed
 	p.touch(l.queue)
 	p.wake(l)
 	p.review(l)
@@ -197,9 +196,6 @@ func (p *Planner) wakeSleepers() (next time.Time, ok bool) {
 	}
 	return time.Time{}, false
 }
-
-// strangers returns how many more attempts may begin at receivers whose last answer was not a success.
-func (p *Planner) strangers() int { return max(p.cfg.Strangers-p.pushed, 0) }
 
 // enter marks a lane as changed by the entry being made.
 func (p *Planner) enter(l *lane) { p.drafted.add(l) }

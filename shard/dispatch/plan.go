@@ -14,7 +14,11 @@ const (
 	maxCredits  = 64   // lanes in an Advance
 	maxLooks    = 4096 // lanes looked at for an entry
 	maxGrantOps = 256  // Grant commands
+	minPops     = 64
 )
+
+// MaxPops is the largest number of tasks that come due with one Advance: a millisecond or two of apply.
+const MaxPops = 2048
 
 // Plan is the work that one entry may begin.
 type Plan struct {
@@ -23,6 +27,7 @@ type Plan struct {
 	// The fields below are for an entry with an Advance.
 	Credits []*fsmpb.LaneCredit
 	Window  uint32 // attempts under way in a lane without a credit
+	Pops    uint32 // tasks that come due with the Advance
 }
 
 // Plan plans an entry, after the caller has reported all attempts that the entry settles. advance is set if the entry
@@ -33,7 +38,8 @@ func (p *Planner) Plan(now time.Time, advance bool) Plan {
 	plan.Isolations = p.takeIsolations()
 	p.waited = len(plan.Grants) > 0
 	if advance {
-		plan.Window, plan.Credits = p.window(), p.credits()
+		plan.Window, plan.Pops = p.window()
+		plan.Credits = p.credits()
 	}
 	return plan
 }
@@ -113,8 +119,8 @@ func (p *planning) room(l *lane) int {
 		p.asleep.add(l, until)
 	}
 	room = min(room, ready)
-	if strangers := p.strangersOf(l.queue.space); room > strangers && !l.throttle.IsWell() {
-		room = strangers
+	if most := p.crowdRoom(l); room > most {
+		room = most
 		p.holdBack(l)
 	}
 	return room
@@ -231,12 +237,15 @@ func (p *Planner) useWishes(l *lane, n int, use func(desk.Wish, int)) {
 	}
 }
 
-// window returns the number of attempts that an Advance may have under way in a lane without a credit.
-func (p *Planner) window() uint32 {
-	if p.strangers() == 0 {
-		return 0
+// window returns the number of attempts that an Advance may have under way in a lane without a credit, and the number
+// of tasks that may come due with it. It may begin an attempt of each, as those of the node's other shards at the same
+// time may, so they are few where the crowd is nearly full. In a full one it begins none, and any number may come due.
+func (p *Planner) window() (attempts, pops uint32) {
+	open := p.cfg.Crowd.open()
+	if open == 0 {
+		return 0, MaxPops
 	}
-	return uint32(p.cfg.Throttle.Start)
+	return uint32(p.cfg.Throttle.Start), uint32(min(max(open/8, minPops), MaxPops))
 }
 
 // credits returns the credits of an Advance: the wishes of consumers, and the lanes where more or fewer attempts may

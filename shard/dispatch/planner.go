@@ -14,8 +14,8 @@ import (
 // Config connects a planner with its surroundings. Policy, Permits and Desk are inputs: a plan depends on their
 // answers.
 type Config struct {
-	Throttle  throttle.Config // of all receivers; Start is the window that an Advance assumes
-	Strangers int             // attempts under way from which only receivers known to be well get more
+	Throttle throttle.Config // of all receivers; Start is the window that an Advance assumes
+	Crowd    *Crowd          // of the node
 	// Policy returns a queue's policy, or nil if it has none. A policy is immutable: a change makes another one.
 	Policy func(QueueName) *fsmpb.QueuePolicy
 	// Permits returns the permits of a limited queue. It always returns the same ones for a queue.
@@ -49,7 +49,7 @@ type Planner struct {
 	// policy.
 	woken   turns        // lanes that the next plan looks at, in order
 	asleep  sleepers     // lanes that an instant wakes
-	holding fifo[*space] // namespaces with lanes that fewer attempts under way wake
+	holding fifo[*queue] // queues with lanes that fewer attempts under way wake
 	asked   ring         // pulled lanes with a demand
 	unusual ring         // pushed lanes that need a credit in an Advance
 	broken  ring         // lanes whose breaker is open
@@ -85,7 +85,7 @@ func New(cfg Config) *Planner {
 	return &Planner{
 		cfg: cfg, lanes: map[task.Lane]*lane{}, receivers: map[task.Lane]*receiver{}, queues: map[QueueName]*queue{}, idle: list.New(),
 		spaces: map[string]*space{}, beginning: fifo[*space]{set: beginning},
-		woken: turns{spaces: fifo[*space]{set: inTurn}}, holding: fifo[*space]{set: holding},
+		woken: turns{spaces: fifo[*space]{set: inTurn}}, holding: fifo[*queue]{set: holding},
 		drafted: fifo[*lane]{set: inDraft},
 		asked:   ring{id: ringAsked}, unusual: ring{id: ringUnusual}, broken: ring{id: ringBroken},
 		serving: fifo[*queue]{set: serving}, reporting: fifo[*queue]{set: reporting},
@@ -222,11 +222,18 @@ func (p *Planner) admit(g task.Grant) bool {
 	return true
 }
 
+// lookAgain is the pause between looks at lanes that are held back: no event of this shard tells that attempts of other
+// shards have ended.
+const lookAgain = 100 * time.Millisecond
+
 // Next returns the instant at which the next plan may grant a task: now, if it already may. ok is false if only an
 // event changes that.
 func (p *Planner) Next(now time.Time) (at time.Time, ok bool) {
 	p.turnTo(now)
 	at, ok = p.wakeSleepers()
+	if again := now.Add(lookAgain); p.holding.len() > 0 && (!ok || at.After(again)) {
+		at, ok = again, true
+	}
 	switch {
 	case len(p.isolations) > 0:
 		return now, true
@@ -261,8 +268,8 @@ type Stats struct {
 // Stats returns counts of the planner's contents.
 func (p *Planner) Stats() Stats {
 	held := 0
-	for _, s := range p.holding.members {
-		held += s.heldBack.len()
+	for _, q := range p.holding.members {
+		held += q.heldBack.len()
 	}
 	return Stats{
 		Lanes: len(p.lanes), Firing: p.firing, Pushed: p.pushed, Broken: len(p.broken.lanes),

@@ -46,6 +46,8 @@ type queue struct {
 	lanes   ring               // records of its lanes; the queue is forgotten with the last one
 	firing  int                // attempts and leases under way: the sum over its lanes
 
+	heldBack fifo[*lane] // lanes that fewer attempts under way wake
+
 	// The fields below are for a limited queue.
 	permits Permits // nil: the queue has no limits
 	want    int     // attempts that its lanes could begin: the sum of their wishes
@@ -69,7 +71,7 @@ func (p *Planner) queueOf(key task.Lane) *queue {
 		return q
 	}
 	q := &queue{
-		QueueName: name, lanes: ring{id: ringQueue}, lines: newLines(),
+		QueueName: name, lanes: ring{id: ringQueue}, lines: newLines(), heldBack: fifo[*lane]{set: heldBack},
 		groups: map[string]*group{}, wanting: fifo[*group]{set: wanting}, refused: fifo[*group]{set: refused},
 	}
 	q.space = p.spaceOf(name.Namespace)

@@ -21,7 +21,7 @@ const (
 	serving   // limited queues whose lines the next plan serves
 	reporting // limited queues whose owners need a report of the last entry
 	inTurn    // namespaces with a woken lane
-	holding   // namespaces with held-back lanes
+	holding   // queues with held-back lanes
 	beginning // namespaces whose attempts the entry being made begins
 	wanting   // groups that the next ask is for
 	refused   // groups that the owner refused at the last ask

@@ -13,10 +13,7 @@ type space struct {
 
 	woken  fifo[*lane] // lanes that the next plan looks at, in the order in which they woke
 	credit int         // the rest of its turn
-	pushed int         // attempts under way, without leases: the sum over its lanes
 	begun  int         // pushed attempts that the entry being made begins
-
-	heldBack fifo[*lane] // lanes that fewer attempts under way wake
 
 	burst   int  // tasks granted since the backlog's start or last rest
 	resting bool // the last burst had at least burst/4 tasks of this namespace, or it is the only one
@@ -86,7 +83,7 @@ func (t *turns) spend(s *space, n int) {
 func (p *Planner) spaceOf(name string) *space {
 	s, ok := p.spaces[name]
 	if !ok {
-		s = &space{name: name, woken: fifo[*lane]{set: woken}, heldBack: fifo[*lane]{set: heldBack}}
+		s = &space{name: name, woken: fifo[*lane]{set: woken}}
 		p.spaces[name] = s
 	}
 	return s
@@ -107,53 +104,41 @@ func (p *Planner) weight(name string) int {
 	return max(p.cfg.Weight(name), 1)
 }
 
-// strangersOf returns how many more attempts of a namespace may begin at receivers whose last answer was not a success.
-// A quarter beyond Config.Strangers is for namespaces that have less than a quarter under way, so that the silent
-// receivers of one namespace do not hold back the others.
-func (p *Planner) strangersOf(s *space) int {
-	most := p.cfg.Strangers
-	all, own := p.pushed+p.begun, s.pushed+s.begun
-	return max(most-all, min(most/4-own, p.strangersLeft()), 0)
+// crowdRoom returns how many more attempts of a lane may begin beside all others of the node.
+func (p *Planner) crowdRoom(l *lane) int {
+	return p.cfg.Crowd.room(l.queue.QueueName, l.throttle.IsWell(), p.begun, l.queue.space.begun)
 }
 
 // holdBack makes a lane wait until fewer attempts are under way.
 func (p *Planner) holdBack(l *lane) {
-	s := l.queue.space
-	s.heldBack.add(l)
-	p.holding.add(s)
+	l.queue.heldBack.add(l)
+	p.holding.add(l.queue)
 }
 
-// wakeHeldBack wakes as many held-back lanes as may begin an attempt. The namespaces take turns, so that each gets a
-// part of the room.
+// wakeHeldBack wakes as many held-back lanes as may begin an attempt. The queues take turns, so that each gets a part of
+// the room, and one with few attempts does not wait behind one that fills the room.
 func (p *Planner) wakeHeldBack() {
-	left := p.strangersLeft()
+	left := p.cfg.Crowd.left(p.begun)
 	for range p.holding.len() {
 		if left <= 0 {
 			return
 		}
-		s := p.holding.take()
-		n := min(s.heldBack.len(), p.strangersOf(s), left)
+		q := p.holding.take()
+		n := min(q.heldBack.len(), p.crowdRoom(q.heldBack.members[0]), left)
 		for range n {
-			p.wake(s.heldBack.take())
+			p.wake(q.heldBack.take())
 		}
 		left -= n
-		if s.heldBack.len() > 0 {
-			p.holding.add(s)
+		if q.heldBack.len() > 0 {
+			p.holding.add(q)
 		}
 	}
 }
 
-// mayWake reports whether wakeHeldBack would wake a lane. The search is short: it passes over no namespaces but the few
-// that fill the room.
+// mayWake reports whether wakeHeldBack would wake a lane.
 func (p *Planner) mayWake() bool {
-	return p.strangersLeft() > 0 &&
-		slices.ContainsFunc(p.holding.members, func(s *space) bool { return p.strangersOf(s) > 0 })
-}
-
-// strangersLeft returns the largest number of attempts that may still begin, over all namespaces, at receivers whose
-// last answer was not a success.
-func (p *Planner) strangersLeft() int {
-	return p.cfg.Strangers + p.cfg.Strangers/4 - p.pushed - p.begun
+	return p.cfg.Crowd.left(p.begun) > 0 &&
+		slices.ContainsFunc(p.holding.members, func(q *queue) bool { return p.crowdRoom(q.heldBack.members[0]) > 0 })
 }
 
 // countBegun counts pushed attempts that the entry being made begins.

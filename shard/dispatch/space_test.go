@@ -128,7 +128,7 @@ func TestSilentReceiversOfANeighbour(t *testing.T) {
 	w.storm("calm", 30, 1)
 	w.entry(true)
 	w.entry(false)
-	if got := w.planner.spaces["calm"].pushed; got != 10 {
+	if got := w.planner.cfg.Crowd.spaces["calm"]; got != 10 {
 		t.Errorf("%d attempts of the neighbour, want 10", got)
 	}
 }
@@ -154,10 +154,10 @@ func TestNeighbourUsesItsRoomAgain(t *testing.T) {
 	w.entry(true)
 	for done := 0; done < 120; {
 		w.entry(true)
-		if n := w.planner.pushed; n > 50 {
+		if n := w.planner.pushed; n > 60 {
 			t.Fatalf("%d attempts are under way", n)
 		}
-		if n := w.planner.spaces["silent"].pushed; n != 40 {
+		if n := w.planner.cfg.Crowd.spaces["silent"]; n != 40 {
 			t.Fatalf("%d attempts of the silent namespace", n)
 		}
 		ended := w.endOf("calm") + w.endOf("other")
@@ -191,7 +191,7 @@ func BenchmarkNamespaces(b *testing.B) {
 		b.Run(fmt.Sprint(namespaces), func(b *testing.B) {
 			const busy = 64
 			now, cfg := time.Unix(1e9, 0), throttle.Default()
-			p := New(Config{Throttle: cfg, Strangers: 8192, Policy: func(QueueName) *fsmpb.QueuePolicy { return nil }})
+			p := New(Config{Throttle: cfg, Crowd: NewCrowd(1 << 14), Policy: func(QueueName) *fsmpb.QueuePolicy { return nil }})
 			loads := make([]task.LaneLoad, busy)
 			grants := make([]task.Grant, busy)
 			for i := range loads {

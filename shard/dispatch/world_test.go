@@ -56,6 +56,7 @@ type settle struct {
 	grant task.Grant
 	how   *Ending
 	again bool // the task waits again
+	begun bool // its attempt began
 }
 
 // purse holds a limited queue's permits. Its owner lends the permits that the limit leaves.
@@ -89,7 +90,7 @@ func newWorld(t rapid.TB, strangers int) *world {
 		served: map[task.Lane]int{}, asks: map[QueueName]*groups.Ask{},
 	}
 	w.planner = New(Config{
-		Throttle: testThrottle, Strangers: strangers, Desk: w,
+		Throttle: testThrottle, Crowd: NewCrowd(2 * strangers), Desk: w,
 		Policy: func(q QueueName) *fsmpb.QueuePolicy { return w.policies[q] },
 		Permits: func(q QueueName) Permits {
 			if w.purses[q] == nil {
@@ -102,8 +103,6 @@ func newWorld(t rapid.TB, strangers int) *world {
 	w.planner.Isolates(true)
 	return w
 }
-
-func queueNamed(l task.Lane) QueueName { return QueueName{l.Namespace, l.Queue} }
 
 // Wishes implements Desk.
 func (w *world) Wishes(l task.Lane) []desk.Wish { return slices.Clone(w.line(l).wishes) }
@@ -163,7 +162,7 @@ func (w *world) lend(most int) {
 func (w *world) end(n int, took time.Duration) {
 	n = min(n, len(w.running))
 	for _, g := range w.running[:n] {
-		s := settle{grant: g}
+		s := settle{grant: g, begun: true}
 		if g.Tag == 0 {
 			s.again = w.down[g.Lane.Receiver()]
 			s.how = &Ending{Ending: throttle.Ending{Delivered: !s.again, Took: took}}
@@ -206,6 +205,9 @@ func (w *world) entry(advance bool) {
 	w.running = append(w.running, start...)
 	for _, g := range start {
 		w.served[g.Lane]++
+		if g.Tag == 0 {
+			w.planner.cfg.Crowd.Begin(g.Lane)
+		}
 	}
 	for _, g := range back {
 		w.settles = append(w.settles, settle{grant: g, again: true})
@@ -215,6 +217,9 @@ func (w *world) entry(advance bool) {
 
 func (w *world) settle(s settle) {
 	l := w.line(s.grant.Lane)
+	if s.begun && s.grant.Tag == 0 {
+		w.planner.cfg.Crowd.End(l.Lane)
+	}
 	l.Firing--
 	w.settled++
 	l.changed = true
@@ -324,14 +329,11 @@ func (w *world) wellReceivers() map[task.Lane]bool {
 // roomForStrangers returns the number of attempts that may begin at receivers not known to be well, for each namespace
 // and, under "", for all of them together.
 func (w *world) roomForStrangers() map[string]int {
-	most, all, own := w.planner.cfg.Strangers, w.planner.pushed, map[string]int{}
-	for name, l := range w.planner.lanes {
-		own[name.Namespace] += l.pushed()
-	}
-	room := map[string]int{"": max(most+most/4-all, 0)}
+	c := w.planner.cfg.Crowd
+	room := map[string]int{"": max(c.most()-c.all, 0)}
 	for name := range w.lines {
-		quarter := min(most/4-own[name.Namespace], room[""])
-		room[name.Namespace] = max(most-all, quarter, 0)
+		ofSpace := min(2*c.few()-c.spaces[name.Namespace], room[""])
+		room[name.Namespace] = max(c.most()-2*c.few()-c.all, ofSpace, 0)
 	}
 	return room
 }
@@ -376,7 +378,7 @@ func (w *world) checkPlan(plan Plan, well map[task.Lane]bool, room map[string]in
 			w.t.Fatalf("%d tasks of %q for strangers of which %d may begin", n, namespace, room[namespace])
 		}
 	}
-	if w.planner.pushed >= w.planner.cfg.Strangers && plan.Window > 0 {
+	if w.planner.cfg.Crowd.open() == 0 && plan.Window > 0 {
 		w.t.Fatalf("a window of %d for strangers", plan.Window)
 	}
 }

@@ -79,6 +79,9 @@ func errMissing(path string) error {
 }
 
 func parse(data []byte) (*clusterpb.SeenNodes, error) {
+	if len(data) == 0 {
+		return nil, errors.New("it is empty: part of this data folder is lost")
+	}
 	body, ok := bytes.CutPrefix(data, []byte(magic))
 	if !ok || len(data) < headerBytes {
 		return nil, errDamaged

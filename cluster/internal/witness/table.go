@@ -3,13 +3,16 @@ package witness
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/raftgroup/durable"
 )
 
 const (
@@ -25,6 +28,8 @@ type Config struct {
 	Dir  string // data folder
 	Node string // id of the table's node
 	New  bool   // no replica has lived in the folder: the table may be missing
+
+	Logger *slog.Logger // nil: none
 
 	// Fatal receives the error when the table cannot be written. It must end the process, and must not wait for the
 	// table. Required.
@@ -73,6 +78,11 @@ func Open(cfg Config) (*Table, error) {
 		stop: make(chan struct{}), ended: make(chan struct{}),
 	}
 	nodes, found, err := read(t.path, cfg.Node)
+	if errors.Is(err, errDamaged) {
+		if err = t.setAside(err); err == nil {
+			cfg.New = true // as far as the table goes
+		}
+	}
 	switch {
 	case err != nil:
 		return nil, err
@@ -87,6 +97,20 @@ func Open(cfg Config) (*Table, error) {
 	}
 	go t.keep()
 	return t, nil
+}
+
+// setAside renames a damaged file: the table begins anew. The log of each replica has checksums of its own, the other
+// nodes have seen what this one had, and they tell it at its start. Without this, one flipped byte would keep a sound
+// node down.
+func (t *Table) setAside(fault error) error {
+	aside := t.path + ".damaged"
+	if err := os.Rename(t.path, aside); err != nil {
+		return errors.Join(fault, err)
+	}
+	if t.cfg.Logger != nil {
+		t.cfg.Logger.Warn("the record of other nodes' positions is set aside, and begins anew", "to", aside, "err", fault)
+	}
+	return nil
 }
 
 func (t *Table) fill(nodes *clusterpb.SeenNodes) {
@@ -253,7 +277,7 @@ func (t *Table) keep() {
 			return
 		}
 		if t.askOwn() || t.changed.Load() {
-			if t.flush() != nil {
+			if err := t.flush(); err != nil && !durable.LacksDescriptors(err) {
 				return // the process ends
 			}
 		}
@@ -275,7 +299,8 @@ func (t *Table) askOwn() bool {
 	return rises
 }
 
-// flush writes the present table to disk. It calls Fatal after a failure.
+// flush writes the present table to disk. It calls Fatal after a failure, since no later write can be trusted. Without a
+// free file descriptor nothing was written and nothing is in doubt: the next flush tries again.
 func (t *Table) flush() error {
 	t.writing.Lock()
 	defer t.writing.Unlock()
@@ -283,7 +308,12 @@ func (t *Table) flush() error {
 		return t.failed
 	}
 	t.changed.Store(false)
-	if t.failed = t.write(); t.failed != nil {
+	err := t.write()
+	if durable.LacksDescriptors(err) {
+		t.changed.Store(true)
+		return err
+	}
+	if t.failed = err; err != nil {
 		t.failed = fmt.Errorf("what this node saw of others cannot be written: %w", t.failed)
 		go t.cfg.Fatal(t.failed) // in a goroutine, since it may close the table
 	}

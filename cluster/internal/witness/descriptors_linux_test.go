@@ -1,0 +1,40 @@
+package witness
+
+import (
+	"syscall"
+	"testing"
+	"testing/synctest"
+
+	"github.com/belfryhq/belfry/raftgroup/durable"
+)
+
+// TestWithoutDescriptors checks that a table outlives a lack of file descriptors, and is written once there are some.
+func TestWithoutDescriptors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cfg := Config{Dir: t.TempDir(), Node: "a", New: true, Fatal: func(err error) { t.Errorf("fatal: %v", err) }}
+		table, err := Open(cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var before syscall.Rlimit
+		if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
+			t.Fatal(err)
+		}
+		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 0, Max: before.Max}); err != nil {
+			t.Fatal(err)
+		}
+		_, err = table.Claim("b", Run{Boot: 1})
+		if back := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before); back != nil {
+			t.Fatal(back)
+		}
+		if !durable.LacksDescriptors(err) {
+			t.Errorf("claimed without a file: %v", err)
+		}
+		if newest, err := table.Claim("b", Run{Boot: 2}); err != nil || newest.Boot != 2 {
+			t.Errorf("later: %v, %v", newest, err)
+		}
+		if err := table.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
