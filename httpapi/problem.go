@@ -305,6 +305,8 @@ func (s *Server) fail(err error, c echo.Context) {
 	if c.Response().Committed {
 		return // answered, or cut
 	}
+	leave := s.brief(c)
+	defer leave()
 	var routing *echo.HTTPError
 	if errors.As(err, &routing) {
 		s.refuse(c, routeProblem(c, routing))

@@ -72,7 +72,7 @@ func (s *Server) register(endpoints []endpoint) error {
 
 func (s *Server) add(e endpoint) {
 	if e.need.reach == open {
-		s.echo.Add(e.method, e.path, e.handler)
+		s.echo.Add(e.method, e.path, s.briefly(e.handler))
 		return
 	}
 	s.echo.Add(e.method, e.path, s.authorize(e.need, e.isAudited(), e.handler))

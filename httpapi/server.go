@@ -32,6 +32,7 @@ type Server struct {
 	backups  *places.Places
 	doctors  *places.Places
 	watchers *places.Places // of events
+	unknown  *places.Places // answers over HTTP/2 to callers without credentials, and problems
 
 	closing context.Context // ends when the HTTP server begins to shut down
 	close   context.CancelFunc
@@ -50,6 +51,7 @@ func New(cfg Config) (*Server, error) {
 		streams: places.New("streams", cfg.MaxStreams), backups: places.New("backups", cfg.MaxBackups),
 		watchers: places.New("streams of events", cfg.MaxEvents),
 		doctors:  places.New("calls of /v1/doctor", maxDoctors),
+		unknown:  places.New("answers to callers without credentials", maxUnknown),
 	}
 	s.closing, s.close = context.WithCancel(context.Background())
 	m, err := newMetrics(cfg.Registerer)
@@ -102,7 +104,7 @@ func (s *Server) HTTPServer() *http.Server {
 		IdleTimeout:       s.cfg.IdleTimeout,
 		WriteTimeout:      s.cfg.BodyTimeout + s.cfg.RequestTimeout + 30*time.Second, // 30 s: to take a long list
 		MaxHeaderBytes:    64 << 10,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 1000},
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 100},
 		ErrorLog:          slog.NewLogLogger(s.cfg.Logger.Handler(), slog.LevelDebug),
 	}
 	server.RegisterOnShutdown(s.close)

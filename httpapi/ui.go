@@ -17,7 +17,7 @@ func (s *Server) addUI() {
 		return
 	}
 	toUI := func(c echo.Context) error { return c.Redirect(http.StatusFound, uiPath) }
-	s.echo.GET(uiPath+"*", echo.WrapHandler(s.cfg.UI))
+	s.echo.GET(uiPath+"*", s.briefly(echo.WrapHandler(s.cfg.UI)))
 	s.echo.GET(strings.TrimSuffix(uiPath, "/"), toUI)
 	s.echo.GET("/", func(c echo.Context) error {
 		if !strings.Contains(c.Request().Header.Get("Accept"), "text/html") {

@@ -83,7 +83,11 @@ func (n *Node) listen(context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.listener = l
+	each := n.budget.calls / 2
+	if n.cfg.BehindProxy {
+		each = 0 // all callers come from the proxy
+	}
+	n.listener = port.Limit(l, n.budget.calls, each, logs.Limited(n.log))
 	n.onStop(func() error { return ignoreClosed(l.Close()) })
 	if n.place, err = n.cfg.advertised(l.Addr()); err != nil {
 		return err
