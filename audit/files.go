@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,6 +38,7 @@ type files struct {
 	most     int    // number of files, the newest included
 	prefix   string // of the name of a log that begins here
 	openFile func(path string) (file, error)
+	log      *slog.Logger
 
 	newest  file
 	info    os.FileInfo // of the newest, when it was opened
@@ -102,12 +104,15 @@ func (f *files) recover() error {
 	}
 	f.size = end
 	if len(last) > 0 {
-		if f.last, _, err = parseHead(last); err != nil {
-			return fmt.Errorf("its last line is no record: %w", err)
-		}
 		at, _, err := firstRecord(f.newest)
+		if err != nil {
+			return fmt.Errorf("its first line is no record: %w", err)
+		}
 		f.first = at.number
-		return err
+		if f.last, _, err = parseHead(last); err != nil {
+			return f.setAside(last, err)
+		}
+		return nil
 	}
 	older, err := f.older()
 	if err == nil && len(older) > 0 {
@@ -117,6 +122,51 @@ func (f *files) recover() error {
 		f.last.log = f.prefix + strings.ToLower(rand.Text()[:8])
 	}
 	return err
+}
+
+// setAside moves the last line, which a damaged disk or another program has made no record, to a file of its own, and
+// looks at the line before it. The log goes on: records of changes would be lost otherwise, with the node.
+func (f *files) setAside(line []byte, fault error) error {
+	aside := DamagedPath(f.path)
+	to, err := os.OpenFile(aside, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = to.Write(line)
+	if err = errors.Join(err, to.Sync(), to.Close()); err != nil {
+		return err
+	}
+	f.log.Warn("the last line of the audit log is no record, and is set aside", "path", f.path, "to", aside, "err", fault)
+	f.size -= int64(len(line))
+	return f.recover()
+}
+
+// DamagedPath returns the path of the lines of a file that were no records.
+func DamagedPath(path string) string { return path + ".damaged" }
+
+// Check returns an error if the file of changes or of refusals at a path ends in a line that is no record. A missing
+// file is sound.
+func Check(path string) error {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = f.Close() }() // opened for reading
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	_, last, err := lastLine(f, info.Size())
+	if err == nil && len(last) > 0 {
+		_, _, err = parseHead(last)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: its last line is no record: %w", path, err)
+	}
+	return nil
 }
 
 // follow makes the log go on after the last record of an older file.

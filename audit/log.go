@@ -119,13 +119,13 @@ func (l *Log) open() error {
 	if err := l.metrics.register(l.cfg.Registerer); err != nil {
 		return err
 	}
-	changes := &files{path: l.cfg.Path, bytes: l.cfg.FileBytes, most: l.cfg.Files, openFile: l.cfg.open}
+	changes := &files{path: l.cfg.Path, bytes: l.cfg.FileBytes, most: l.cfg.Files, openFile: l.cfg.open, log: l.cfg.Logger}
 	if err := l.changes.open(changes); err != nil {
 		return err
 	}
 	refusals := &files{
 		path: RefusalsPath(l.cfg.Path), bytes: l.cfg.FileBytes, most: l.cfg.RefusalFiles, openFile: l.cfg.open,
-		prefix: refusalsPrefix,
+		prefix: refusalsPrefix, log: l.cfg.Logger,
 	}
 	if err := l.refusals.open(refusals); err != nil {
 		return errors.Join(err, changes.newest.Close())

@@ -240,6 +240,42 @@ func TestTornLine(t *testing.T) {
 	}
 }
 
+// TestDamagedLastLine checks that lines at the end that are no records are set aside with a warning, that the log goes on
+// after the last record before them, and that Check tells of them before.
+func TestDamagedLastLine(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "audit.jsonl")
+	l := open(t, dir, nil)
+	change(t, l, Record{Route: "a"})
+	mustClose(t, l)
+	if err := Check(path); err != nil {
+		t.Error(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const damaged = "\x00\x00{\"id\":\nno record\n"
+	if err := os.WriteFile(path, append(whole, damaged...), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if Check(path) == nil {
+		t.Error("a damaged line is sound")
+	}
+	l = open(t, dir, nil)
+	change(t, l, Record{Route: "b"})
+	if p, records := page(t, l, Query{}); routes(records) != "a b" || lostIn(p) != 0 {
+		t.Errorf("%s, lost %d", routes(records), lostIn(p))
+	}
+	mustClose(t, l)
+	if aside, err := os.ReadFile(DamagedPath(path)); err != nil || len(aside) != len(damaged) {
+		t.Errorf("set aside: %q, %v", aside, err)
+	}
+	if err := Check(path); err != nil {
+		t.Errorf("mended: %v", err)
+	}
+}
+
 // TestMovedFile checks that the log begins a new file within a second after another program has moved, removed or
 // emptied the newest one, and that no record gets lost in the moved one.
 func TestMovedFile(t *testing.T) {
