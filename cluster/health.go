@@ -67,7 +67,7 @@ func (n *Node) watchDisk() *disk.Watch {
 func (n *Node) watchMemory() *memory.Watch {
 	return memory.New(memory.Config{
 		Limit: n.cfg.MemoryLimit, Heap: n.cfg.Heap, Machine: n.cfg.Machine, Tasks: n.tasksInMemory,
-		Changed: n.health.Judge, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
+		Changed: n.health.Judge, Logger: n.limited, Registerer: n.cfg.Registerer,
 	})
 }
 

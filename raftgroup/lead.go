@@ -130,6 +130,14 @@ func (g *Group) nearest() string {
 	return best
 }
 
+// Silence returns how long this replica has neither led nor heard a leader.
+func (g *Group) Silence() time.Duration {
+	if g.raft.State() == raft.Leader {
+		return 0
+	}
+	return time.Since(g.raft.LastContact())
+}
+
 // holdBackFor is the number of election timeouts for which a reluctant replica asks for no votes after its last contact
 // with a leader. By then other replicas have had some elections.
 const holdBackFor = 5

@@ -77,6 +77,9 @@ func (s *Shard) Position() (term, applied uint64) { return s.group.Position() }
 // Voters returns the node ids of the group's voters.
 func (s *Shard) Voters() []string { return s.group.Voters() }
 
+// Silence returns how long this replica has neither led nor heard a leader.
+func (s *Shard) Silence() time.Duration { return s.group.Silence() }
+
 // Membership describes the shard's group in the view of its leader.
 type Membership struct {
 	raftgroup.Membership

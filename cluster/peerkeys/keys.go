@@ -2,7 +2,9 @@ package peerkeys
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -48,7 +50,19 @@ func Open(cfg Config) (*Keys, error) {
 		return nil, err
 	}
 	k.metrics = newMetrics(k)
+	for _, path := range []string{f.Key, f.Gossip} {
+		k.warnOfMode(path)
+	}
 	return k, nil
+}
+
+// warnOfMode warns of a file of keys that others may read or change. The node starts all the same: a volume of secrets
+// may have no other modes.
+func (k *Keys) warnOfMode(path string) {
+	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o027 != 0 {
+		k.cfg.Logger.Warn("others may read or change a file with keys: take the rights of others away (chmod 640 or 600)",
+			"path", path, "mode", fmt.Sprintf("%04o", info.Mode().Perm()))
+	}
 }
 
 // Credentials returns the present certificate and authorities.

@@ -275,9 +275,16 @@ func (s *Set) Ready(state *clusterpb.ControlState) error {
 		default:
 			return fmt.Errorf("the replica of shard %d has not caught up yet", placed.Id)
 		}
+		if running.Silence() > leaderless {
+			return fmt.Errorf("shard %d has no leader: a majority of its replicas does not answer", placed.Id)
+		}
 	}
 	return nil
 }
+
+// leaderless is the time without a leader from which on a node would take no call for a shard. An election is over by
+// then.
+const leaderless = 5 * time.Second
 
 // isArriving reports whether a replica here may be a copy on its way, which keeps no call from being answered. The
 // shard's other replicas serve, and this node takes calls for them as before.

@@ -53,6 +53,9 @@ func (l *raftLogger) Log(level hclog.Level, msg string, args ...any) {
 	if to == slog.LevelWarn && isOrdinary(msg, args) {
 		to = slog.LevelInfo
 	}
+	if msg == "found temporary snapshot" { // one that is being written, at each look at the others
+		to = slog.LevelDebug
+	}
 	if !l.slog.Enabled(ctx, to) {
 		return
 	}

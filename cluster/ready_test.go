@@ -1,0 +1,34 @@
+package cluster_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belfryhq/belfry/cluster/internal/clustertest"
+)
+
+// A node without a majority is soon not ready, because it would take no call.
+func TestNotReadyWithoutAMajority(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := clustertest.New(t, 3, nil)
+		awaitReplicas(c, 3, 3)
+		c.Crash(1)
+		c.Crash(2)
+		began := time.Now()
+		c.Until("the node is not ready", func() error {
+			if c.Node(0).Ready() == nil {
+				return errors.New("it is")
+			}
+			return nil
+		})
+		if took := time.Since(began); took > 8*time.Second {
+			t.Errorf("it is not ready after %v", took)
+		}
+		c.Start(1)
+		c.Start(2)
+		c.WaitReady()
+	})
+}
