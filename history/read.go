@@ -10,8 +10,8 @@ import (
 	"github.com/belfryhq/belfry/history/internal/segment"
 )
 
-// clockBack is the most by which the instants of a log go back from an event to a later one, unless clocks are corrected.
-// Read skips the blocks whose last event is older than Filter.Since by more than that.
+// clockBack is the most by which the instants of a log go back from an event to a later one, unless clocks are
+// corrected. Read skips the blocks whose last event is older than Filter.Since by more than that.
 const clockBack = time.Second
 
 // blocksRead is the limit on the blocks that one Read decompresses.

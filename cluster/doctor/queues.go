@@ -52,8 +52,8 @@ func (e *examination) fails(q Queue) {
 		answer = fmt.Sprintf(" (%s)", q.Failure)
 	}
 	waiting := q.Retrying + q.Ready
-	e.add(Warning, QueueFailing, sentence("queue %s has delivered nothing in the last %s: its receiver fails%s. %d %s for "+
-		"a success. Attempts are repeated with growing pauses, and tasks whose attempts are used up become dead letters.",
+	e.add(Warning, QueueFailing, sentence("queue %s has delivered nothing in the last %s: its receiver fails%s. %d %s "+
+		"for a success. Attempts are repeated with growing pauses, and tasks whose attempts are used up become dead letters.",
 		q.title(), span(q.KeepDone), answer, waiting, verb(int(waiting), "task waits", "tasks wait")),
 		q.command("belfry task list --state retrying,ready --queue"), q.command("belfry queue pause"))
 }

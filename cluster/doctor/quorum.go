@@ -116,7 +116,8 @@ func (e *examination) quorumAtRisk(a *alike) {
 		why = fmt.Sprintf("%s %s only %d voters", pronoun(a.shards), verb(len(a.shards), "has", "have"), len(a.voters))
 	}
 	e.add(Warning, QuorumAtRisk, sentence("%s %s at the next failure: %s, and %d of %d voters are the least that decide.",
-		groupsNamed(a.shards), verb(len(a.shards), "stops", "stop"), why, len(a.present), len(a.voters)), "belfry cluster status")
+		groupsNamed(a.shards), verb(len(a.shards), "stops", "stop"), why, len(a.present), len(a.voters)),
+		"belfry cluster status")
 }
 
 func pronoun(shards []uint32) string { return verb(len(shards), "it", "they") }

@@ -136,7 +136,8 @@ func printKey(cmd *cobra.Command, caller *caller, made *client.NewAPIKey, note s
 		note += "It stays valid for longer than the key of this call. "
 	}
 	_, err = fmt.Fprintf(cmd.ErrOrStderr(), "key %s (%s): %s; %s\n%sIt is not shown again. %s\n", output.Text(made.ID),
-		output.Text(made.Name), output.Text(grants(made.Grants)), expiry(&made.APIKey), note, "To end it: belfry key revoke "+output.Text(made.ID))
+		output.Text(made.Name), output.Text(grants(made.Grants)), expiry(&made.APIKey), note,
+		"To end it: belfry key revoke "+output.Text(made.ID))
 	return err
 }
 
