@@ -313,7 +313,7 @@ func (p *proposer) tellReady(loads []task.LaneLoad) {
 	for _, load := range loads {
 		if load.Pulled {
 			receiver := load.Lane.Receiver()
-			p.lead.desk.Ready(receiver, p.planner.Waiting(receiver))
+			p.lead.desk.Ready(receiver, p.planner.Waiting(receiver), load.NextMs)
 		}
 	}
 }

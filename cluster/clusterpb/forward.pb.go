@@ -320,11 +320,12 @@ func (x *PullReply) GetAnswers() []*PullAnswer {
 type PullAnswer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Number        uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
-	Tasks         []*fsmpb.Task          `protobuf:"bytes,2,rep,name=tasks,proto3" json:"tasks,omitempty"`    // leased, with their payloads
-	Ready         uint64                 `protobuf:"varint,3,opt,name=ready,proto3" json:"ready,omitempty"`   // further tasks that waited in the lane
-	Ended         bool                   `protobuf:"varint,4,opt,name=ended,proto3" json:"ended,omitempty"`   // last answer with this number
-	Error         *CallError             `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`    // reason of the end; absent if the asking node ended the demand
-	Looked        uint64                 `protobuf:"varint,6,opt,name=looked,proto3" json:"looked,omitempty"` // number of a question that found no task; 0: none
+	Tasks         []*fsmpb.Task          `protobuf:"bytes,2,rep,name=tasks,proto3" json:"tasks,omitempty"`                  // leased, with their payloads
+	Ready         uint64                 `protobuf:"varint,3,opt,name=ready,proto3" json:"ready,omitempty"`                 // further tasks that waited in the lane
+	Ended         bool                   `protobuf:"varint,4,opt,name=ended,proto3" json:"ended,omitempty"`                 // last answer with this number
+	Error         *CallError             `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`                  // reason of the end; absent if the asking node ended the demand
+	Looked        uint64                 `protobuf:"varint,6,opt,name=looked,proto3" json:"looked,omitempty"`               // number of a question that found no task; 0: none
+	NextMs        int64                  `protobuf:"varint,7,opt,name=next_ms,json=nextMs,proto3" json:"next_ms,omitempty"` // due time of the first of the ready tasks; 0: not known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -397,6 +398,13 @@ func (x *PullAnswer) GetError() *CallError {
 func (x *PullAnswer) GetLooked() uint64 {
 	if x != nil {
 		return x.Looked
+	}
+	return 0
+}
+
+func (x *PullAnswer) GetNextMs() int64 {
+	if x != nil {
+		return x.NextMs
 	}
 	return 0
 }
@@ -2691,7 +2699,7 @@ const file_cluster_clusterpb_forward_proto_rawDesc = "" +
 	"\x04look\x18\n" +
 	" \x01(\x04R\x04look\"L\n" +
 	"\tPullReply\x12?\n" +
-	"\aanswers\x18\x01 \x03(\v2%.belfry.cluster.v1.forward.PullAnswerR\aanswers\"\xcf\x01\n" +
+	"\aanswers\x18\x01 \x03(\v2%.belfry.cluster.v1.forward.PullAnswerR\aanswers\"\xe8\x01\n" +
 	"\n" +
 	"PullAnswer\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12)\n" +
@@ -2699,7 +2707,8 @@ const file_cluster_clusterpb_forward_proto_rawDesc = "" +
 	"\x05ready\x18\x03 \x01(\x04R\x05ready\x12\x14\n" +
 	"\x05ended\x18\x04 \x01(\bR\x05ended\x12:\n" +
 	"\x05error\x18\x05 \x01(\v2$.belfry.cluster.v1.forward.CallErrorR\x05error\x12\x16\n" +
-	"\x06looked\x18\x06 \x01(\x04R\x06looked\"\xe0\x02\n" +
+	"\x06looked\x18\x06 \x01(\x04R\x06looked\x12\x17\n" +
+	"\anext_ms\x18\a \x01(\x03R\x06nextMs\"\xe0\x02\n" +
 	"\x11ReadEventsRequest\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12>\n" +

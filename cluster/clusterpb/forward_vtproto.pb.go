@@ -235,6 +235,11 @@ func (m *PullAnswer) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.NextMs != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.NextMs))
+		i--
+		dAtA[i] = 0x38
+	}
 	if m.Looked != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Looked))
 		i--
@@ -3128,6 +3133,9 @@ func (m *PullAnswer) SizeVT() (n int) {
 	if m.Looked != 0 {
 		n += 1 + protohelpers.SizeOfVarint(uint64(m.Looked))
 	}
+	if m.NextMs != 0 {
+		n += 1 + protohelpers.SizeOfVarint(uint64(m.NextMs))
+	}
 	n += len(m.unknownFields)
 	return n
 }
@@ -4950,6 +4958,25 @@ func (m *PullAnswer) UnmarshalVT(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.Looked |= uint64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 7:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field NextMs", wireType)
+			}
+			m.NextMs = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.NextMs |= int64(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}

@@ -281,7 +281,7 @@ func (q *pool) adjust() {
 		return
 	}
 	shards := q.consumers.cfg.State().Shards
-	ready := make([]int, len(shards))
+	ready, next := make([]int, len(shards)), make([]int64, len(shards))
 	hinted := false
 	for i, s := range shards {
 		supply := q.supplies[s.Id]
@@ -289,10 +289,10 @@ func (q *pool) adjust() {
 			supply = newSupply(q, s.Id)
 			q.supplies[s.Id] = supply
 		}
-		ready[i] = supply.ready
+		ready[i], next[i] = supply.ready, supply.nextMs
 		hinted = hinted || supply.ready > 0
 	}
-	for i, n := range shares(min(q.need, maxNeed), ready, q.turn%len(shards)) {
+	for i, n := range shares(min(q.need, maxNeed), ready, next, q.turn%len(shards)) {
 		q.supplies[shards[i].Id].want(n)
 	}
 	if hinted {

@@ -202,7 +202,7 @@ func (c *remoteConsumer) Take(leased task.Leased) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.bytes += sizeOf(leased.Tasks)
-	s.put(&clusterpb.PullAnswer{Number: c.number, Tasks: leased.Tasks, Ready: uint64(leased.Ready)})
+	s.put(&clusterpb.PullAnswer{Number: c.number, Tasks: leased.Tasks, Ready: uint64(leased.Ready), NextMs: leased.NextMs})
 }
 
 // Nothing tells the other node that no task was there when it asked.

@@ -18,6 +18,8 @@ type supply struct {
 	ask   *ask // nil: no demand
 	ready int  // number of tasks still waiting there, as reported with the last delivery
 
+	nextMs int64 // due time of the first of them; 0: not known
+
 	looked uint64 // number of the pool's last question that it answered with no task
 
 	leader leaders.Search

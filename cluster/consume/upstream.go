@@ -137,7 +137,7 @@ func (u *upstream) hear(answer *clusterpb.PullAnswer) {
 		a.received += uint64(len(answer.Tasks))
 		a.unsaid += sizeOf(answer.Tasks)
 		if current {
-			a.supply.ready = int(min(answer.Ready, maxNeed))
+			a.supply.ready, a.supply.nextMs = int(min(answer.Ready, maxNeed)), answer.NextMs
 			a.supply.leader.Found()
 		}
 		u.deliver(a, u.consumers.arrivals(a.shard).take(answer.Tasks))

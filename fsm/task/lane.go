@@ -39,6 +39,7 @@ type LaneLoad struct {
 
 	Waiting [LastPriority]int32 // the ready tasks of each priority, the first priority first
 	FirstMs int64               // of a group: due time of the earliest ready task, or BegunMs; 0: none is ready
+	NextMs  int64               // of a pulled lane without a group: due time of its first ready task; 0: none is known
 }
 
 // BegunMs stands for the due time of a task of which an attempt was made before. It comes before all others of its

@@ -28,6 +28,7 @@ type LeaseRequest struct {
 
 // Leased is one shard's answer to a LeaseRequest.
 type Leased struct {
-	Tasks []*fsmpb.Task // with payload, fence and lease end
-	Ready int           // number of further tasks that wait in the lane
+	Tasks  []*fsmpb.Task // with payload, fence and lease end
+	Ready  int           // number of further tasks that wait in the lane
+	NextMs int64         // due time of the first of them; 0: not known
 }

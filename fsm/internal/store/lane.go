@@ -48,8 +48,11 @@ func (s *Store) loadOf(l *Lane) task.LaneLoad {
 		Isolated: l.isolated, Waiting: l.ranked.counts,
 	}
 	load.Waiting[task.DefaultPriority-1] += int32(l.fresh.len + l.retried.len)
-	if l.Group != "" {
+	switch {
+	case l.Group != "":
 		load.FirstMs = l.ranked.firstMs()
+	case load.Pulled && l.fresh.len+l.retried.len > 0:
+		load.NextMs = Task{s, Oldest.of(s, l.fresh.head, l.fresh.tail, l.retried.head)}.FireAtMs()
 	}
 	return load
 }

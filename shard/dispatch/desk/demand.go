@@ -104,7 +104,7 @@ func (d *Demand) put(t *fsmpb.Task) {
 
 // deliver hands the parcel to the consumer.
 func (d *Demand) deliver() {
-	d.consumer.Take(task.Leased{Tasks: d.parcel, Ready: d.line.ready})
+	d.consumer.Take(task.Leased{Tasks: d.parcel, Ready: d.line.ready, NextMs: d.line.nextMs})
 	d.parcel = nil
 }
 

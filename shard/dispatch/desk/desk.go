@@ -80,6 +80,7 @@ type line struct {
 	lane      task.Lane
 	demands   list.List // of *Demand
 	ready     int       // waiting tasks in the lane, as the last entry that changed the lane reports
+	nextMs    int64     // due time of the first of them; 0: not known
 	announced bool      // Changed was called, and neither Wishes nor Asked since
 }
 
@@ -195,12 +196,13 @@ func (k *Desk) Granted(grants []task.Grant) {
 	k.named = k.named[:0]
 }
 
-// Ready sets the number of waiting tasks in a lane. The lane's consumers learn it with their next tasks.
-func (k *Desk) Ready(lane task.Lane, n int) {
+// Ready sets the number of waiting tasks in a lane, and the due time of the first, 0 if it is not known. The lane's
+// consumers learn both with their next tasks.
+func (k *Desk) Ready(lane task.Lane, n int, nextMs int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if l := k.lines[lane]; l != nil {
-		l.ready = n
+		l.ready, l.nextMs = n, nextMs
 	}
 }
 

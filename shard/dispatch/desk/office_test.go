@@ -164,7 +164,7 @@ func (o *office) assemble(lane task.Lane, n int) []task.Grant {
 func (o *office) entry(lane task.Lane, n int) {
 	grants := o.assemble(lane, n)
 	o.desk.Granted(grants)
-	o.desk.Ready(lane, len(o.ready[lane]))
+	o.desk.Ready(lane, len(o.ready[lane]), 0)
 	o.held = append(o.held, grants...)
 }
 
