@@ -7,9 +7,10 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// A node without a majority is soon not ready, because it would take no call.
+// A node without a majority is soon not ready, because it would take no call, and refuses calls soon.
 func TestNotReadyWithoutAMajority(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -26,6 +27,11 @@ func TestNotReadyWithoutAMajority(t *testing.T) {
 		})
 		if took := time.Since(began); took > 8*time.Second {
 			t.Errorf("it is not ready after %v", took)
+		}
+		began = time.Now()
+		err := do(c.Node(0), schedule("refused", time.Hour))
+		if took := time.Since(began); !errors.Is(err, task.ErrNotProposed) || took > 4*time.Second {
+			t.Errorf("scheduled after %v: %v", took, err)
 		}
 		c.Start(1)
 		c.Start(2)

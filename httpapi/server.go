@@ -89,6 +89,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.echo.ServeHTTP(w, r)
 }
 
+// headerTime is the time for the head of a request to arrive. A caller without credentials holds a connection for it.
+const headerTime = 5 * time.Second
+
 // HTTPServer makes a server for HTTP/1.1 and HTTP/2, both with and without TLS, with every timeout set. It speaks TLS
 // if its listener does. The bounds of bodies and streams are set for each call, since they differ. Shutdown ends the
 // wait of consumers at once with an empty answer, and later leases do not wait.
@@ -100,7 +103,7 @@ func (s *Server) HTTPServer() *http.Server {
 	server := &http.Server{
 		Handler:           s,
 		Protocols:         protocols,
-		ReadHeaderTimeout: s.cfg.BodyTimeout,
+		ReadHeaderTimeout: min(s.cfg.BodyTimeout, headerTime),
 		IdleTimeout:       s.cfg.IdleTimeout,
 		WriteTimeout:      s.cfg.BodyTimeout + s.cfg.RequestTimeout + 30*time.Second, // 30 s: to take a long list
 		MaxHeaderBytes:    64 << 10,

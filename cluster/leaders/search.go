@@ -48,6 +48,7 @@ type SearchConfig struct {
 // Search is one caller's search for the leader of a shard. It is not safe for concurrent use.
 type Search struct {
 	cfg     SearchConfig
+	failing time.Time       // since when tries fail; zero: none has
 	tries   int             // nodes named by Next
 	refused int             // tries that failed since the last news
 	asked   string          // node of the last try
@@ -148,12 +149,33 @@ func (s *Search) Found() {
 	if s.tries > 1 {
 		s.cfg.Source.Answered(s.cfg.Shard, s.asked)
 	}
-	s.refused = 0
+	s.refused, s.failing = 0, time.Time{}
+}
+
+// hopelessAfter is the time without success from which on a search ends while most replicas seem dead. A node that only restarts is
+// back by then, or another one leads.
+const hopelessAfter = 3 * time.Second
+
+// isHopeless reports whether no majority of the replicas could elect a leader.
+func (s *Search) isHopeless() bool {
+	replicas, alive := s.cfg.Placement(s.cfg.Shard).GetReplicas(), 0
+	for _, node := range replicas {
+		if s.cfg.Alive(node) {
+			alive++
+		}
+	}
+	return len(replicas) > 0 && alive <= len(replicas)/2
 }
 
 // Again records that the last try failed with err, and waits for the pause to end. It returns an error, which wraps
-// err, if ctx ends first.
+// err, if ctx ends first, and soon if most replicas seem dead.
 func (s *Search) Again(ctx context.Context, err error) error {
+	if s.failing.IsZero() {
+		s.failing = time.Now()
+	}
+	if time.Since(s.failing) > hopelessAfter && s.isHopeless() {
+		return fmt.Errorf("%w (a majority of its replicas does not answer)", err)
+	}
 	pause := s.Refused(LeaderIn(err))
 	if pause == 0 && ctx.Err() == nil {
 		return nil
