@@ -263,7 +263,19 @@ func (q *Queue) read(r *contract.Reader) error {
 		{contract.Window, &q.Window}, {contract.WindowOpen, &q.WindowOpen}, {contract.WindowOpensAt, &q.WindowOpensAt},
 		{contract.GroupInFlight, &q.GroupInFlight}, {contract.FIFO, &q.FIFO}, {contract.Fair, &q.Fair},
 		{contract.GroupWeights, &q.GroupWeights}, {contract.Counts, &q.Counts},
+		{contract.Broken, func() error {
+			return readList(r, "broken", &q.Broken, func(b *BrokenReceiver) error {
+				return readObject(r, "broken", b.members())
+			})
+		}},
 	})
+}
+
+func (b *BrokenReceiver) members() []member {
+	return []member{
+		{contract.Receiver, &b.Receiver}, {contract.Path, &b.Path}, {contract.Since, &b.Since},
+		{contract.LastError, &b.LastError}, {contract.Waiting, &b.Waiting},
+	}
 }
 
 func (c *QueueCounts) read(r *contract.Reader) error { return readObject(r, "counts", c.members()) }

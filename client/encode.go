@@ -238,5 +238,25 @@ func appendQueue(b []byte, q *Queue) ([]byte, error) {
 	if q.Counts.OldestOverdue != nil {
 		overdue = *q.Counts.OldestOverdue
 	}
-	return contract.Close(appendTimeOrNull(b, contract.OldestOverdue, overdue), begin), err
+	b = contract.Close(appendTimeOrNull(b, contract.OldestOverdue, overdue), begin)
+	return appendBroken(b, q.Broken), err
+}
+
+func appendBroken(b []byte, broken []BrokenReceiver) []byte {
+	if len(broken) == 0 {
+		return b
+	}
+	b = append(contract.AppendName(b, contract.Broken), '[')
+	for i, r := range broken {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		begin := len(b)
+		b = contract.AppendText(b, contract.Receiver, r.Receiver)
+		b = contract.AppendText(b, contract.Path, r.Path)
+		b = contract.AppendTime(b, contract.Since, r.Since.UnixMilli())
+		b = contract.AppendText(b, contract.LastError, r.LastError)
+		b = contract.Close(contract.AppendUint(b, contract.Waiting, r.Waiting), begin)
+	}
+	return append(b, ']')
 }

@@ -38,6 +38,17 @@ type Queue struct {
 	Counts        *QueueCounts
 	WindowOpen    bool      // of a queue with a window
 	WindowOpensAt time.Time // of a closed window; zero: it does not open within ten years
+	Broken        []BrokenReceiver
+}
+
+// BrokenReceiver is a receiver of a queue that has failed 32 times in a row. It gets one attempt at a time until it
+// succeeds.
+type BrokenReceiver struct {
+	Receiver  string    `json:"receiver"` // scheme, host and port; empty: the queue's own target
+	Path      string    `json:"path"`     // empty: all paths of the receiver that are not named
+	Since     time.Time `json:"since"`
+	LastError string    `json:"last_error"`
+	Waiting   uint64    `json:"waiting"` // due tasks
 }
 
 // QueueCounts is the number of a queue's tasks by state and due time.

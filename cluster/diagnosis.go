@@ -335,7 +335,7 @@ func (n *Node) queuesNow(ctx context.Context, state *clusterpb.ControlState) []d
 		}
 		for _, q := range queues {
 			d := describeQueue(namespace, q, now)
-			if !d.Paused && (d.Late() && !d.Pulled || d.Fails()) {
+			if !d.Paused && len(d.Broken) == 0 && (d.Late() && !d.Pulled || d.Fails()) {
 				d.Failure = n.failure(ctx, namespace, d.Name)
 			}
 			all = append(all, d)
@@ -380,6 +380,12 @@ func describeQueue(namespace string, q task.Queue, now time.Time) doctor.Queue {
 	}
 	if namespace != task.DefaultNamespace {
 		d.Namespace = namespace
+	}
+	for _, b := range c.Broken {
+		d.Broken = append(d.Broken, doctor.Broken{
+			Name: b.Receiver + b.Path, For: max(now.Sub(time.UnixMilli(b.SinceMs)), 0), LastError: oneLine(b.LastError),
+			Waiting: b.Waiting,
+		})
 	}
 	if c.OldestOverdueMs > 0 {
 		d.Overdue = max(now.Sub(time.UnixMilli(c.OldestOverdueMs)), 0)

@@ -222,6 +222,7 @@ func (s *Server) appendQueue(b []byte, name string, p *fsmpb.QueuePolicy, counts
 		now, _ := s.cfg.Now()
 		b = s.appendOpening(b, p.GetNamespace(), p.GetWindow(), now)
 		b = appendCounts(contract.AppendName(b, contract.Counts), counts)
+		b = appendBroken(b, counts.GetBroken())
 	}
 	return contract.Close(b, begin)
 }
@@ -251,6 +252,26 @@ func appendSigning(b []byte, p *fsmpb.QueuePolicy) []byte {
 		}
 	}
 	return contract.AppendSigning(b, shown)
+}
+
+// appendBroken appends the receivers that fail, if there are any.
+func appendBroken(b []byte, broken []*fsmpb.Broken) []byte {
+	if len(broken) == 0 {
+		return b
+	}
+	b = append(contract.AppendName(b, contract.Broken), '[')
+	for i, r := range broken {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		begin := len(b)
+		b = contract.AppendText(b, contract.Receiver, r.Receiver)
+		b = contract.AppendText(b, contract.Path, r.Path)
+		b = contract.AppendTime(b, contract.Since, r.SinceMs)
+		b = contract.AppendText(b, contract.LastError, r.LastError)
+		b = contract.Close(contract.AppendUint(b, contract.Waiting, r.Waiting), begin)
+	}
+	return append(b, ']')
 }
 
 func appendCounts(b []byte, c *fsmpb.QueueCounts) []byte {

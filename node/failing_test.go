@@ -99,6 +99,7 @@ func TestReceiverDown(t *testing.T) {
 		} else {
 			t.Logf("%d attempts in %v", n, watched)
 		}
+		r.checkBroken(t)
 		back.Store(true)
 		time.Sleep(30 * time.Second)
 		delivered := map[string]bool{}
@@ -107,6 +108,9 @@ func TestReceiverDown(t *testing.T) {
 		}
 		if len(delivered) != tasks {
 			t.Errorf("%d of %d delivered", len(delivered), tasks)
+		}
+		if queue, err := r.client.Queue(t.Context(), "default"); err != nil || len(queue.Broken) > 0 {
+			t.Errorf("%+v, %v", queue, err)
 		}
 	})
 }
@@ -158,6 +162,29 @@ func newFailingReceiver(t *testing.T, judge func(hit) int) *failingReceiver {
 	})
 	r.client = r.cluster.Client(client.Config{})
 	return r
+}
+
+// checkBroken checks that the queue names the paths that fail.
+func (r *failingReceiver) checkBroken(t *testing.T) {
+	t.Helper()
+	queue, err := r.client.Queue(t.Context(), "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := map[string]bool{}
+	for _, b := range queue.Broken {
+		paths[b.Path] = true
+		if b.Receiver != r.url || b.LastError != "503 Service Unavailable" || time.Since(b.Since) < 40*time.Second {
+			t.Errorf("%+v", b)
+		}
+	}
+	if len(paths) < 3 {
+		t.Errorf("the queue names %+v", queue.Broken)
+	}
+	findings, err := r.client.Doctor(t.Context())
+	if err != nil || !slices.ContainsFunc(findings, func(f client.Finding) bool { return f.Code == "receiver-broken" }) {
+		t.Errorf("doctor finds %+v, %v", findings, err)
+	}
 }
 
 // reset returns the requests since the last call.

@@ -25,7 +25,8 @@ type proposer struct {
 	intake    *intake
 	planner   *dispatch.Planner
 	borrowers map[dispatch.QueueName]*lend.Borrower
-	alarm     *time.Timer  // set to the instant from which a plan may grant more
+	alarm     *time.Timer // set to the instant from which a plan may grant more
+	broken    atomic.Pointer[brokenReceivers]
 	nextPlan  atomic.Int64 // that instant in Unix milliseconds, for a dev clock; never: only an event changes it
 	done      chan struct{}
 }
@@ -36,6 +37,7 @@ func newProposer(l *leadership) *proposer {
 		borrowers: map[dispatch.QueueName]*lend.Borrower{},
 	}
 	p.intake.calls.weight = l.shard.cfg.Weight
+	p.broken.Store(&brokenReceivers{})
 	p.nextPlan.Store(never)
 	p.planner = newPlanner(p)
 	p.alarm = time.AfterFunc(never, p.intake.requestGrants)
@@ -273,7 +275,7 @@ func (p *proposer) land(e dispatch.Entry) {
 		p.answerLooks()
 	}
 	p.planNext()
-	p.shard.metrics.broken.Set(float64(stats.Broken))
+	p.tellBroken(stats.Broken)
 	p.shard.stir()
 }
 
@@ -316,6 +318,33 @@ func (p *proposer) tellReady(loads []task.LaneLoad) {
 			p.lead.desk.Ready(receiver, p.planner.Waiting(receiver), load.NextMs)
 		}
 	}
+}
+
+// brokenReceivers are the receivers whose breakers were open at an instant, by queue.
+type brokenReceivers struct {
+	at      time.Time
+	lanes   int
+	byQueue map[dispatch.QueueName][]*fsmpb.Broken
+}
+
+// brokenAge is the age from which on the broken receivers are listed anew.
+const brokenAge = time.Second
+
+// tellBroken keeps the list of broken receivers up to date, for readers on other goroutines.
+func (p *proposer) tellBroken(lanes int) {
+	now, last := p.shard.planningTime(), p.broken.Load()
+	if lanes == last.lanes && (lanes == 0 || now.Sub(last.at) < brokenAge) {
+		return
+	}
+	p.shard.metrics.broken.Set(float64(lanes))
+	next := &brokenReceivers{at: now, lanes: lanes, byQueue: map[dispatch.QueueName][]*fsmpb.Broken{}}
+	for _, b := range p.planner.Broken() {
+		next.byQueue[b.Queue] = append(next.byQueue[b.Queue], &fsmpb.Broken{
+			Receiver: b.Receiver, Path: b.Path, SinceMs: b.Since.UnixMilli(), LastError: b.LastError,
+			Waiting: uint64(b.Waiting),
+		})
+	}
+	p.broken.Store(next)
 }
 
 func (p *proposer) retire() {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/shard/dispatch"
 )
 
 // Get returns the task, or nil if there is none. The read is linearizable and returns *task.NotLeaderError on replicas
@@ -63,7 +64,7 @@ func (s *Shard) Queues(ctx context.Context, namespace string) ([]string, error) 
 }
 
 // QueueCounts returns this shard's counts for each of the queues, in their order. AtLimit is set by the shard that owns
-// the limits of the queue. QueueCounts reads as Queues does.
+// the limits of the queue. The broken receivers are some moments old. QueueCounts reads as Queues does.
 func (s *Shard) QueueCounts(ctx context.Context, namespace string, queues ...string) ([]*fsmpb.QueueCounts, error) {
 	return readAs(ctx, s, false, func() ([]*fsmpb.QueueCounts, error) {
 		now, _ := s.clock.now()
@@ -72,6 +73,7 @@ func (s *Shard) QueueCounts(ctx context.Context, namespace string, queues ...str
 			count := s.machine.QueueCounts(namespace, queue, now.UnixMilli())
 			if l := s.current(); l != nil {
 				count.AtLimit = l.lender.Short(namespace, queue)
+				count.Broken = l.proposer.broken.Load().byQueue[dispatch.QueueName{Namespace: count.Namespace, Queue: count.Queue}]
 			}
 			counts = append(counts, count)
 		}

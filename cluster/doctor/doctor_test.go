@@ -456,6 +456,21 @@ var situations = map[string]struct {
 			"Revoke a key that has no caller any more. [belfry key list | belfry key revoke k3]",
 	}},
 
+	"broken receivers": {func(s *Snapshot) {
+		q := &s.Queues[0]
+		q.Delivered, q.Overdue = 0, 2*time.Minute
+		for i := range 4 {
+			q.Broken = append(q.Broken, Broken{fmt.Sprintf("http://shop%d:80/x", i), time.Minute, "503", uint64(i)})
+		}
+		q.Broken[0].Name = ""
+	}, []string{
+		"warning receiver-broken: Queue mails: its target has failed for 1m (503), and 0 tasks wait for it; " +
+			"http://shop1:80/x has failed for 1m (503), and 1 task waits for it; http://shop2:80/x has failed for 1m (503), " +
+			"and 2 tasks wait for it; and 1 more receiver fails. A receiver that fails gets one attempt at a time, which " +
+			"does not use up a task's attempts, until one succeeds. " +
+			"[belfry queue get mails | belfry task list --state retrying,ready --queue mails]",
+	}},
+
 	"receivers that all fail": {func(s *Snapshot) { s.Queues[0].Delivered = 0 }, []string{
 		"warning queue-failing: Queue mails has delivered nothing in the last 10m: its receiver fails. 25 tasks wait for " +
 			"a success. Attempts are repeated with growing pauses, and " +

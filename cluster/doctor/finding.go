@@ -56,6 +56,7 @@ const (
 	SecretsPlain      Code = "secrets-plain"
 	KeysUnused        Code = "keys-unused"
 
+	ReceiverBroken  Code = "receiver-broken"
 	QueueFailing    Code = "queue-failing"
 	QueueBehind     Code = "queue-behind"
 	QueueNoConsumer Code = "queue-no-consumer"

@@ -1,7 +1,9 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -24,6 +26,8 @@ func (e *examination) queues() {
 					verb(int(q.Ready), "task is", "tasks are"), verb(int(q.Ready), "waits", "wait")),
 					q.command("belfry queue resume"))
 			}
+		case len(q.Broken) > 0:
+			e.broken(q)
 		case q.Fails():
 			e.fails(q)
 		case q.Late():
@@ -44,6 +48,24 @@ func (q Queue) Late() bool { return q.Ready > 0 && q.Overdue >= longOverdue }
 func (q Queue) Fails() bool {
 	return q.Delivered == 0 && q.KeepDone >= leastKept &&
 		(q.Retrying >= manyRetrying || q.Late() && !q.Pulled && (q.Retrying > 0 || q.Failure != ""))
+}
+
+// namedBroken is the largest number of broken receivers that a finding names.
+const namedBroken = 3
+
+// broken reports the receivers of a queue whose circuit breakers are open.
+func (e *examination) broken(q Queue) {
+	var named []string
+	for _, b := range q.Broken[:min(len(q.Broken), namedBroken)] {
+		named = append(named, fmt.Sprintf("%s has failed for %s (%s), and %d %s for it", cmp.Or(b.Name, "its target"),
+			span(b.For), b.LastError, b.Waiting, verb(int(b.Waiting), "task waits", "tasks wait")))
+	}
+	if n := len(q.Broken) - len(named); n > 0 {
+		named = append(named, fmt.Sprintf("and %d more %s", n, verb(n, "receiver fails", "receivers fail")))
+	}
+	e.add(Warning, ReceiverBroken, sentence("queue %s: %s. A receiver that fails gets one attempt at a time, which does "+
+		"not use up a task's attempts, until one succeeds.", q.title(), strings.Join(named, "; ")),
+		q.command("belfry queue get"), q.command("belfry task list --state retrying,ready --queue"))
 }
 
 func (e *examination) fails(q Queue) {

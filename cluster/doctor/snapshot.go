@@ -111,6 +111,14 @@ type SlotMove struct {
 	Reason    string        // of its last failure; empty: not known
 }
 
+// Broken is a receiver whose circuit breaker is open.
+type Broken struct {
+	Name      string // the destination with the path; empty: the queue's own target
+	For       time.Duration
+	LastError string
+	Waiting   uint64 // tasks
+}
+
 // Queue is the state of one queue over all shards.
 type Queue struct {
 	Namespace string // empty: the default one
@@ -124,7 +132,8 @@ type Queue struct {
 	Delivered                     uint64 // within KeepDone
 	KeepDone                      time.Duration
 	Overdue                       time.Duration // of the oldest ready task
-	Failure                       string        // last error of a waiting task; empty: none is known
+	Broken                        []Broken
+	Failure                       string // last error of a waiting task; empty: none is known
 }
 
 // Backup is the outcome of the backups that were made through the cluster's nodes, as far as they remember.

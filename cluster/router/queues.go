@@ -1,12 +1,15 @@
 package router
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
@@ -165,9 +168,30 @@ func add(sum, c *fsmpb.QueueCounts) {
 	sum.Due_1H += c.Due_1H
 	sum.Due_1D += c.Due_1D
 	sum.AtLimit = sum.AtLimit || c.AtLimit
+	sum.Broken = addBroken(sum.Broken, c.Broken)
 	if sum.OldestOverdueMs == 0 || c.OldestOverdueMs != 0 && c.OldestOverdueMs < sum.OldestOverdueMs {
 		sum.OldestOverdueMs, sum.OldestPulled = c.OldestOverdueMs, c.OldestPulled
 	}
+}
+
+// maxBroken is the largest number of broken receivers of a queue that an answer names.
+const maxBroken = 32
+
+// addBroken merges the broken receivers of two shards, those first that are broken for longest.
+func addBroken(all, part []*fsmpb.Broken) []*fsmpb.Broken {
+	for _, b := range part {
+		i := slices.IndexFunc(all, func(other *fsmpb.Broken) bool {
+			return other.Receiver == b.Receiver && other.Path == b.Path
+		})
+		if i < 0 {
+			all = append(all, proto.CloneOf(b))
+			continue
+		}
+		all[i].SinceMs = min(all[i].SinceMs, b.SinceMs)
+		all[i].Waiting += b.Waiting
+	}
+	slices.SortStableFunc(all, func(a, b *fsmpb.Broken) int { return cmp.Compare(a.SinceMs, b.SinceMs) })
+	return all[:min(len(all), maxBroken)]
 }
 
 // lendPatience limits one search for the lender and the lender's own waiting. After that the borrower looks again.

@@ -191,4 +191,8 @@ func fillQueue(t *output.Table, q *client.Queue) {
 	field("dead", c.Dead)
 	field("delivered", c.Delivered)
 	field("cancelled", c.Cancelled)
+	for _, b := range q.Broken {
+		field("broken", fmt.Sprintf("%s since %s: %s; waiting %d", cmp.Or(b.Receiver+b.Path, "the queue's target"),
+			instant(b.Since), b.LastError, b.Waiting))
+	}
 }

@@ -4563,6 +4563,7 @@ type QueueCounts struct {
 	Due_1D          uint64                 `protobuf:"varint,14,opt,name=due_1d,json=due1d,proto3" json:"due_1d,omitempty"`
 	AtLimit         bool                   `protobuf:"varint,15,opt,name=at_limit,json=atLimit,proto3" json:"at_limit,omitempty"`                // tasks wait for permits of the queue's own limits; its owner tells
 	OldestPulled    bool                   `protobuf:"varint,16,opt,name=oldest_pulled,json=oldestPulled,proto3" json:"oldest_pulled,omitempty"` // the task of oldest_overdue_ms waits for a consumer
+	Broken          []*Broken              `protobuf:"bytes,17,rep,name=broken,proto3" json:"broken,omitempty"`                                  // receivers that fail, those first that have failed for longest
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -4709,6 +4710,90 @@ func (x *QueueCounts) GetOldestPulled() bool {
 	return false
 }
 
+func (x *QueueCounts) GetBroken() []*Broken {
+	if x != nil {
+		return x.Broken
+	}
+	return nil
+}
+
+// Broken is a receiver whose circuit breaker is open.
+type Broken struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Receiver      string                 `protobuf:"bytes,1,opt,name=receiver,proto3" json:"receiver,omitempty"` // scheme, host and port; empty: the queue's own target
+	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`         // empty: all paths that are not named
+	SinceMs       int64                  `protobuf:"varint,3,opt,name=since_ms,json=sinceMs,proto3" json:"since_ms,omitempty"`
+	LastError     string                 `protobuf:"bytes,4,opt,name=last_error,json=lastError,proto3" json:"last_error,omitempty"`
+	Waiting       uint64                 `protobuf:"varint,5,opt,name=waiting,proto3" json:"waiting,omitempty"` // due tasks
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Broken) Reset() {
+	*x = Broken{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Broken) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Broken) ProtoMessage() {}
+
+func (x *Broken) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Broken.ProtoReflect.Descriptor instead.
+func (*Broken) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *Broken) GetReceiver() string {
+	if x != nil {
+		return x.Receiver
+	}
+	return ""
+}
+
+func (x *Broken) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *Broken) GetSinceMs() int64 {
+	if x != nil {
+		return x.SinceMs
+	}
+	return 0
+}
+
+func (x *Broken) GetLastError() string {
+	if x != nil {
+		return x.LastError
+	}
+	return ""
+}
+
+func (x *Broken) GetWaiting() uint64 {
+	if x != nil {
+		return x.Waiting
+	}
+	return 0
+}
+
 // Outlook counts the waiting tasks of one shard, or of all of them. The timing wheel also holds leased and ended tasks,
 // until the lease or the tombstone ends, and schedules.
 type Outlook struct {
@@ -4728,7 +4813,7 @@ type Outlook struct {
 
 func (x *Outlook) Reset() {
 	*x = Outlook{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4740,7 +4825,7 @@ func (x *Outlook) String() string {
 func (*Outlook) ProtoMessage() {}
 
 func (x *Outlook) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4753,7 +4838,7 @@ func (x *Outlook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outlook.ProtoReflect.Descriptor instead.
 func (*Outlook) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{50}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Outlook) GetNowMs() int64 {
@@ -4818,7 +4903,7 @@ type WheelRow struct {
 
 func (x *WheelRow) Reset() {
 	*x = WheelRow{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4830,7 +4915,7 @@ func (x *WheelRow) String() string {
 func (*WheelRow) ProtoMessage() {}
 
 func (x *WheelRow) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4843,7 +4928,7 @@ func (x *WheelRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WheelRow.ProtoReflect.Descriptor instead.
 func (*WheelRow) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{51}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *WheelRow) GetLevel() uint32 {
@@ -4885,7 +4970,7 @@ type Activity struct {
 
 func (x *Activity) Reset() {
 	*x = Activity{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4897,7 +4982,7 @@ func (x *Activity) String() string {
 func (*Activity) ProtoMessage() {}
 
 func (x *Activity) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4910,7 +4995,7 @@ func (x *Activity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Activity.ProtoReflect.Descriptor instead.
 func (*Activity) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{52}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Activity) GetSteps() []*ActivityStep {
@@ -4946,7 +5031,7 @@ type ActivityStep struct {
 
 func (x *ActivityStep) Reset() {
 	*x = ActivityStep{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4958,7 +5043,7 @@ func (x *ActivityStep) String() string {
 func (*ActivityStep) ProtoMessage() {}
 
 func (x *ActivityStep) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4971,7 +5056,7 @@ func (x *ActivityStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActivityStep.ProtoReflect.Descriptor instead.
 func (*ActivityStep) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{53}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ActivityStep) GetAtMs() int64 {
@@ -5052,7 +5137,7 @@ type Past struct {
 
 func (x *Past) Reset() {
 	*x = Past{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5064,7 +5149,7 @@ func (x *Past) String() string {
 func (*Past) ProtoMessage() {}
 
 func (x *Past) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5077,7 +5162,7 @@ func (x *Past) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Past.ProtoReflect.Descriptor instead.
 func (*Past) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{54}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Past) GetAttempt() uint32 {
@@ -5134,7 +5219,7 @@ type Takeover struct {
 
 func (x *Takeover) Reset() {
 	*x = Takeover{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5146,7 +5231,7 @@ func (x *Takeover) String() string {
 func (*Takeover) ProtoMessage() {}
 
 func (x *Takeover) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5159,7 +5244,7 @@ func (x *Takeover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Takeover.ProtoReflect.Descriptor instead.
 func (*Takeover) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{55}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Takeover) GetOrigin() uint64 {
@@ -5207,7 +5292,7 @@ type Series struct {
 
 func (x *Series) Reset() {
 	*x = Series{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5219,7 +5304,7 @@ func (x *Series) String() string {
 func (*Series) ProtoMessage() {}
 
 func (x *Series) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5232,7 +5317,7 @@ func (x *Series) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Series.ProtoReflect.Descriptor instead.
 func (*Series) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{56}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Series) GetRepeat() *Repeat {
@@ -5387,7 +5472,7 @@ type Repeat struct {
 
 func (x *Repeat) Reset() {
 	*x = Repeat{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5399,7 +5484,7 @@ func (x *Repeat) String() string {
 func (*Repeat) ProtoMessage() {}
 
 func (x *Repeat) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5412,7 +5497,7 @@ func (x *Repeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Repeat.ProtoReflect.Descriptor instead.
 func (*Repeat) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{57}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Repeat) GetCron() []string {
@@ -5501,7 +5586,7 @@ type Calendar struct {
 
 func (x *Calendar) Reset() {
 	*x = Calendar{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5513,7 +5598,7 @@ func (x *Calendar) String() string {
 func (*Calendar) ProtoMessage() {}
 
 func (x *Calendar) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5526,7 +5611,7 @@ func (x *Calendar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Calendar.ProtoReflect.Descriptor instead.
 func (*Calendar) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{58}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Calendar) GetNamespace() string {
@@ -5589,7 +5674,7 @@ type CalendarHours struct {
 
 func (x *CalendarHours) Reset() {
 	*x = CalendarHours{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5601,7 +5686,7 @@ func (x *CalendarHours) String() string {
 func (*CalendarHours) ProtoMessage() {}
 
 func (x *CalendarHours) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5614,7 +5699,7 @@ func (x *CalendarHours) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CalendarHours.ProtoReflect.Descriptor instead.
 func (*CalendarHours) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{59}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *CalendarHours) GetDays() string {
@@ -5642,7 +5727,7 @@ type Instant struct {
 
 func (x *Instant) Reset() {
 	*x = Instant{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5654,7 +5739,7 @@ func (x *Instant) String() string {
 func (*Instant) ProtoMessage() {}
 
 func (x *Instant) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5667,7 +5752,7 @@ func (x *Instant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Instant.ProtoReflect.Descriptor instead.
 func (*Instant) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{60}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Instant) GetScheduledMs() int64 {
@@ -5705,7 +5790,7 @@ type Occurrence struct {
 
 func (x *Occurrence) Reset() {
 	*x = Occurrence{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5717,7 +5802,7 @@ func (x *Occurrence) String() string {
 func (*Occurrence) ProtoMessage() {}
 
 func (x *Occurrence) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5730,7 +5815,7 @@ func (x *Occurrence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Occurrence.ProtoReflect.Descriptor instead.
 func (*Occurrence) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{61}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Occurrence) GetNumber() uint64 {
@@ -5822,7 +5907,7 @@ type SetSeries struct {
 
 func (x *SetSeries) Reset() {
 	*x = SetSeries{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5834,7 +5919,7 @@ func (x *SetSeries) String() string {
 func (*SetSeries) ProtoMessage() {}
 
 func (x *SetSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5847,7 +5932,7 @@ func (x *SetSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetSeries.ProtoReflect.Descriptor instead.
 func (*SetSeries) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{62}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *SetSeries) GetSpec() *Spec {
@@ -5882,7 +5967,7 @@ type PauseSeries struct {
 
 func (x *PauseSeries) Reset() {
 	*x = PauseSeries{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[63]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5894,7 +5979,7 @@ func (x *PauseSeries) String() string {
 func (*PauseSeries) ProtoMessage() {}
 
 func (x *PauseSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[63]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5907,7 +5992,7 @@ func (x *PauseSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseSeries.ProtoReflect.Descriptor instead.
 func (*PauseSeries) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{63}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *PauseSeries) GetPaused() bool {
@@ -5933,7 +6018,7 @@ type StartOccurrence struct {
 
 func (x *StartOccurrence) Reset() {
 	*x = StartOccurrence{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[64]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5945,7 +6030,7 @@ func (x *StartOccurrence) String() string {
 func (*StartOccurrence) ProtoMessage() {}
 
 func (x *StartOccurrence) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[64]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5958,7 +6043,7 @@ func (x *StartOccurrence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartOccurrence.ProtoReflect.Descriptor instead.
 func (*StartOccurrence) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{64}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{65}
 }
 
 // SkipOccurrence passes the next occurrence of the rule over.
@@ -5970,7 +6055,7 @@ type SkipOccurrence struct {
 
 func (x *SkipOccurrence) Reset() {
 	*x = SkipOccurrence{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[65]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5982,7 +6067,7 @@ func (x *SkipOccurrence) String() string {
 func (*SkipOccurrence) ProtoMessage() {}
 
 func (x *SkipOccurrence) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[65]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5995,7 +6080,7 @@ func (x *SkipOccurrence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkipOccurrence.ProtoReflect.Descriptor instead.
 func (*SkipOccurrence) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{65}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{66}
 }
 
 // Backfill begins occurrences of the past, one after the other unless the overlap policy allows them at once.
@@ -6008,7 +6093,7 @@ type Backfill struct {
 
 func (x *Backfill) Reset() {
 	*x = Backfill{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[66]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6020,7 +6105,7 @@ func (x *Backfill) String() string {
 func (*Backfill) ProtoMessage() {}
 
 func (x *Backfill) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[66]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6033,7 +6118,7 @@ func (x *Backfill) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Backfill.ProtoReflect.Descriptor instead.
 func (*Backfill) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{66}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Backfill) GetScheduledMs() []int64 {
@@ -6063,7 +6148,7 @@ type ExtendSeries struct {
 
 func (x *ExtendSeries) Reset() {
 	*x = ExtendSeries{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[67]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6075,7 +6160,7 @@ func (x *ExtendSeries) String() string {
 func (*ExtendSeries) ProtoMessage() {}
 
 func (x *ExtendSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[67]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6088,7 +6173,7 @@ func (x *ExtendSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendSeries.ProtoReflect.Descriptor instead.
 func (*ExtendSeries) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{67}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ExtendSeries) GetVersion() uint64 {
@@ -6167,7 +6252,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[68]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6179,7 +6264,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[68]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6192,7 +6277,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{68}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *Result) GetCode() Code {
@@ -6300,7 +6385,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[69]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6312,7 +6397,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[69]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6325,7 +6410,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{69}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *Task) GetNamespace() string {
@@ -6482,7 +6567,7 @@ type ListQuery struct {
 
 func (x *ListQuery) Reset() {
 	*x = ListQuery{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[70]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6494,7 +6579,7 @@ func (x *ListQuery) String() string {
 func (*ListQuery) ProtoMessage() {}
 
 func (x *ListQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[70]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6507,7 +6592,7 @@ func (x *ListQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuery.ProtoReflect.Descriptor instead.
 func (*ListQuery) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{70}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{71}
 }
 
 func (x *ListQuery) GetNamespace() string {
@@ -6607,7 +6692,7 @@ type ListPage struct {
 
 func (x *ListPage) Reset() {
 	*x = ListPage{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[71]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6619,7 +6704,7 @@ func (x *ListPage) String() string {
 func (*ListPage) ProtoMessage() {}
 
 func (x *ListPage) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[71]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6632,7 +6717,7 @@ func (x *ListPage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPage.ProtoReflect.Descriptor instead.
 func (*ListPage) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{71}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{72}
 }
 
 func (x *ListPage) GetTasks() []*Task {
@@ -6996,7 +7081,7 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\adigests\x18\x03 \x03(\fR\adigests\"Z\n" +
 	"\rPolicySecrets\x12\x18\n" +
 	"\asecrets\x18\x01 \x03(\fR\asecrets\x12/\n" +
-	"\aheaders\x18\x02 \x03(\v2\x15.belfry.fsm.v1.HeaderR\aheaders\"\xc2\x03\n" +
+	"\aheaders\x18\x02 \x03(\v2\x15.belfry.fsm.v1.HeaderR\aheaders\"\xf1\x03\n" +
 	"\vQueueCounts\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x1c\n" +
@@ -7014,7 +7099,15 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x06due_1h\x18\r \x01(\x04R\x05due1h\x12\x15\n" +
 	"\x06due_1d\x18\x0e \x01(\x04R\x05due1d\x12\x19\n" +
 	"\bat_limit\x18\x0f \x01(\bR\aatLimit\x12#\n" +
-	"\roldest_pulled\x18\x10 \x01(\bR\foldestPulled\"\xc8\x01\n" +
+	"\roldest_pulled\x18\x10 \x01(\bR\foldestPulled\x12-\n" +
+	"\x06broken\x18\x11 \x03(\v2\x15.belfry.fsm.v1.BrokenR\x06broken\"\x8c\x01\n" +
+	"\x06Broken\x12\x1a\n" +
+	"\breceiver\x18\x01 \x01(\tR\breceiver\x12\x12\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\x12\x19\n" +
+	"\bsince_ms\x18\x03 \x01(\x03R\asinceMs\x12\x1d\n" +
+	"\n" +
+	"last_error\x18\x04 \x01(\tR\tlastError\x12\x18\n" +
+	"\awaiting\x18\x05 \x01(\x04R\awaiting\"\xc8\x01\n" +
 	"\aOutlook\x12\x15\n" +
 	"\x06now_ms\x18\x01 \x01(\x03R\x05nowMs\x12\x18\n" +
 	"\awaiting\x18\x02 \x01(\x04R\awaiting\x12+\n" +
@@ -7285,7 +7378,7 @@ func file_fsm_fsmpb_fsm_proto_rawDescGZIP() []byte {
 }
 
 var file_fsm_fsmpb_fsm_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
-var file_fsm_fsmpb_fsm_proto_msgTypes = make([]protoimpl.MessageInfo, 72)
+var file_fsm_fsmpb_fsm_proto_msgTypes = make([]protoimpl.MessageInfo, 73)
 var file_fsm_fsmpb_fsm_proto_goTypes = []any{
 	(Answer)(0),             // 0: belfry.fsm.v1.Answer
 	(Verdict)(0),            // 1: belfry.fsm.v1.Verdict
@@ -7347,28 +7440,29 @@ var file_fsm_fsmpb_fsm_proto_goTypes = []any{
 	(*Sealed)(nil),          // 57: belfry.fsm.v1.Sealed
 	(*PolicySecrets)(nil),   // 58: belfry.fsm.v1.PolicySecrets
 	(*QueueCounts)(nil),     // 59: belfry.fsm.v1.QueueCounts
-	(*Outlook)(nil),         // 60: belfry.fsm.v1.Outlook
-	(*WheelRow)(nil),        // 61: belfry.fsm.v1.WheelRow
-	(*Activity)(nil),        // 62: belfry.fsm.v1.Activity
-	(*ActivityStep)(nil),    // 63: belfry.fsm.v1.ActivityStep
-	(*Past)(nil),            // 64: belfry.fsm.v1.Past
-	(*Takeover)(nil),        // 65: belfry.fsm.v1.Takeover
-	(*Series)(nil),          // 66: belfry.fsm.v1.Series
-	(*Repeat)(nil),          // 67: belfry.fsm.v1.Repeat
-	(*Calendar)(nil),        // 68: belfry.fsm.v1.Calendar
-	(*CalendarHours)(nil),   // 69: belfry.fsm.v1.CalendarHours
-	(*Instant)(nil),         // 70: belfry.fsm.v1.Instant
-	(*Occurrence)(nil),      // 71: belfry.fsm.v1.Occurrence
-	(*SetSeries)(nil),       // 72: belfry.fsm.v1.SetSeries
-	(*PauseSeries)(nil),     // 73: belfry.fsm.v1.PauseSeries
-	(*StartOccurrence)(nil), // 74: belfry.fsm.v1.StartOccurrence
-	(*SkipOccurrence)(nil),  // 75: belfry.fsm.v1.SkipOccurrence
-	(*Backfill)(nil),        // 76: belfry.fsm.v1.Backfill
-	(*ExtendSeries)(nil),    // 77: belfry.fsm.v1.ExtendSeries
-	(*Result)(nil),          // 78: belfry.fsm.v1.Result
-	(*Task)(nil),            // 79: belfry.fsm.v1.Task
-	(*ListQuery)(nil),       // 80: belfry.fsm.v1.ListQuery
-	(*ListPage)(nil),        // 81: belfry.fsm.v1.ListPage
+	(*Broken)(nil),          // 60: belfry.fsm.v1.Broken
+	(*Outlook)(nil),         // 61: belfry.fsm.v1.Outlook
+	(*WheelRow)(nil),        // 62: belfry.fsm.v1.WheelRow
+	(*Activity)(nil),        // 63: belfry.fsm.v1.Activity
+	(*ActivityStep)(nil),    // 64: belfry.fsm.v1.ActivityStep
+	(*Past)(nil),            // 65: belfry.fsm.v1.Past
+	(*Takeover)(nil),        // 66: belfry.fsm.v1.Takeover
+	(*Series)(nil),          // 67: belfry.fsm.v1.Series
+	(*Repeat)(nil),          // 68: belfry.fsm.v1.Repeat
+	(*Calendar)(nil),        // 69: belfry.fsm.v1.Calendar
+	(*CalendarHours)(nil),   // 70: belfry.fsm.v1.CalendarHours
+	(*Instant)(nil),         // 71: belfry.fsm.v1.Instant
+	(*Occurrence)(nil),      // 72: belfry.fsm.v1.Occurrence
+	(*SetSeries)(nil),       // 73: belfry.fsm.v1.SetSeries
+	(*PauseSeries)(nil),     // 74: belfry.fsm.v1.PauseSeries
+	(*StartOccurrence)(nil), // 75: belfry.fsm.v1.StartOccurrence
+	(*SkipOccurrence)(nil),  // 76: belfry.fsm.v1.SkipOccurrence
+	(*Backfill)(nil),        // 77: belfry.fsm.v1.Backfill
+	(*ExtendSeries)(nil),    // 78: belfry.fsm.v1.ExtendSeries
+	(*Result)(nil),          // 79: belfry.fsm.v1.Result
+	(*Task)(nil),            // 80: belfry.fsm.v1.Task
+	(*ListQuery)(nil),       // 81: belfry.fsm.v1.ListQuery
+	(*ListPage)(nil),        // 82: belfry.fsm.v1.ListPage
 }
 var file_fsm_fsmpb_fsm_proto_depIdxs = []int32{
 	11, // 0: belfry.fsm.v1.Entry.commands:type_name -> belfry.fsm.v1.Command
@@ -7383,7 +7477,7 @@ var file_fsm_fsmpb_fsm_proto_depIdxs = []int32{
 	34, // 9: belfry.fsm.v1.Command.advance:type_name -> belfry.fsm.v1.Advance
 	35, // 10: belfry.fsm.v1.Command.grant:type_name -> belfry.fsm.v1.Grant
 	37, // 11: belfry.fsm.v1.Command.settle:type_name -> belfry.fsm.v1.Settle
-	65, // 12: belfry.fsm.v1.Command.takeover:type_name -> belfry.fsm.v1.Takeover
+	66, // 12: belfry.fsm.v1.Command.takeover:type_name -> belfry.fsm.v1.Takeover
 	38, // 13: belfry.fsm.v1.Command.extend:type_name -> belfry.fsm.v1.Extend
 	40, // 14: belfry.fsm.v1.Command.set_rules:type_name -> belfry.fsm.v1.SetRules
 	36, // 15: belfry.fsm.v1.Command.isolate:type_name -> belfry.fsm.v1.Isolate
@@ -7398,12 +7492,12 @@ var file_fsm_fsmpb_fsm_proto_depIdxs = []int32{
 	53, // 24: belfry.fsm.v1.Command.unseal_slots:type_name -> belfry.fsm.v1.UnsealSlots
 	54, // 25: belfry.fsm.v1.Command.drop_slots:type_name -> belfry.fsm.v1.DropSlots
 	43, // 26: belfry.fsm.v1.Command.erase:type_name -> belfry.fsm.v1.Erase
-	72, // 27: belfry.fsm.v1.Command.set_series:type_name -> belfry.fsm.v1.SetSeries
-	73, // 28: belfry.fsm.v1.Command.pause_series:type_name -> belfry.fsm.v1.PauseSeries
-	74, // 29: belfry.fsm.v1.Command.start_occurrence:type_name -> belfry.fsm.v1.StartOccurrence
-	75, // 30: belfry.fsm.v1.Command.skip_occurrence:type_name -> belfry.fsm.v1.SkipOccurrence
-	76, // 31: belfry.fsm.v1.Command.backfill:type_name -> belfry.fsm.v1.Backfill
-	77, // 32: belfry.fsm.v1.Command.extend_series:type_name -> belfry.fsm.v1.ExtendSeries
+	73, // 27: belfry.fsm.v1.Command.set_series:type_name -> belfry.fsm.v1.SetSeries
+	74, // 28: belfry.fsm.v1.Command.pause_series:type_name -> belfry.fsm.v1.PauseSeries
+	75, // 29: belfry.fsm.v1.Command.start_occurrence:type_name -> belfry.fsm.v1.StartOccurrence
+	76, // 30: belfry.fsm.v1.Command.skip_occurrence:type_name -> belfry.fsm.v1.SkipOccurrence
+	77, // 31: belfry.fsm.v1.Command.backfill:type_name -> belfry.fsm.v1.Backfill
+	78, // 32: belfry.fsm.v1.Command.extend_series:type_name -> belfry.fsm.v1.ExtendSeries
 	15, // 33: belfry.fsm.v1.Spec.target:type_name -> belfry.fsm.v1.Target
 	18, // 34: belfry.fsm.v1.Spec.retry:type_name -> belfry.fsm.v1.Retry
 	19, // 35: belfry.fsm.v1.Spec.labels:type_name -> belfry.fsm.v1.Label
@@ -7438,41 +7532,42 @@ var file_fsm_fsmpb_fsm_proto_depIdxs = []int32{
 	17, // 64: belfry.fsm.v1.QueuePolicy.window:type_name -> belfry.fsm.v1.Window
 	56, // 65: belfry.fsm.v1.QueuePolicy.group_weights:type_name -> belfry.fsm.v1.GroupWeight
 	16, // 66: belfry.fsm.v1.PolicySecrets.headers:type_name -> belfry.fsm.v1.Header
-	61, // 67: belfry.fsm.v1.Outlook.rows:type_name -> belfry.fsm.v1.WheelRow
-	63, // 68: belfry.fsm.v1.Activity.steps:type_name -> belfry.fsm.v1.ActivityStep
-	31, // 69: belfry.fsm.v1.Takeover.policy:type_name -> belfry.fsm.v1.Policy
-	67, // 70: belfry.fsm.v1.Series.repeat:type_name -> belfry.fsm.v1.Repeat
-	4,  // 71: belfry.fsm.v1.Series.misfire:type_name -> belfry.fsm.v1.Misfire
-	5,  // 72: belfry.fsm.v1.Series.overlap:type_name -> belfry.fsm.v1.Overlap
-	70, // 73: belfry.fsm.v1.Series.next:type_name -> belfry.fsm.v1.Instant
-	71, // 74: belfry.fsm.v1.Series.live:type_name -> belfry.fsm.v1.Occurrence
-	71, // 75: belfry.fsm.v1.Series.queued:type_name -> belfry.fsm.v1.Occurrence
-	71, // 76: belfry.fsm.v1.Series.past:type_name -> belfry.fsm.v1.Occurrence
-	69, // 77: belfry.fsm.v1.Calendar.hours:type_name -> belfry.fsm.v1.CalendarHours
-	6,  // 78: belfry.fsm.v1.Occurrence.origin:type_name -> belfry.fsm.v1.Origin
-	7,  // 79: belfry.fsm.v1.Occurrence.passed:type_name -> belfry.fsm.v1.Passed
-	3,  // 80: belfry.fsm.v1.Occurrence.state:type_name -> belfry.fsm.v1.State
-	14, // 81: belfry.fsm.v1.SetSeries.spec:type_name -> belfry.fsm.v1.Spec
-	66, // 82: belfry.fsm.v1.SetSeries.series:type_name -> belfry.fsm.v1.Series
-	71, // 83: belfry.fsm.v1.ExtendSeries.passed:type_name -> belfry.fsm.v1.Occurrence
-	70, // 84: belfry.fsm.v1.ExtendSeries.next:type_name -> belfry.fsm.v1.Instant
-	9,  // 85: belfry.fsm.v1.Result.code:type_name -> belfry.fsm.v1.Code
-	3,  // 86: belfry.fsm.v1.Result.previous:type_name -> belfry.fsm.v1.State
-	8,  // 87: belfry.fsm.v1.Result.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	79, // 88: belfry.fsm.v1.Result.task:type_name -> belfry.fsm.v1.Task
-	14, // 89: belfry.fsm.v1.Task.spec:type_name -> belfry.fsm.v1.Spec
-	3,  // 90: belfry.fsm.v1.Task.state:type_name -> belfry.fsm.v1.State
-	8,  // 91: belfry.fsm.v1.Task.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	64, // 92: belfry.fsm.v1.Task.history:type_name -> belfry.fsm.v1.Past
-	66, // 93: belfry.fsm.v1.Task.series:type_name -> belfry.fsm.v1.Series
-	3,  // 94: belfry.fsm.v1.ListQuery.states:type_name -> belfry.fsm.v1.State
-	19, // 95: belfry.fsm.v1.ListQuery.labels:type_name -> belfry.fsm.v1.Label
-	79, // 96: belfry.fsm.v1.ListPage.tasks:type_name -> belfry.fsm.v1.Task
-	97, // [97:97] is the sub-list for method output_type
-	97, // [97:97] is the sub-list for method input_type
-	97, // [97:97] is the sub-list for extension type_name
-	97, // [97:97] is the sub-list for extension extendee
-	0,  // [0:97] is the sub-list for field type_name
+	60, // 67: belfry.fsm.v1.QueueCounts.broken:type_name -> belfry.fsm.v1.Broken
+	62, // 68: belfry.fsm.v1.Outlook.rows:type_name -> belfry.fsm.v1.WheelRow
+	64, // 69: belfry.fsm.v1.Activity.steps:type_name -> belfry.fsm.v1.ActivityStep
+	31, // 70: belfry.fsm.v1.Takeover.policy:type_name -> belfry.fsm.v1.Policy
+	68, // 71: belfry.fsm.v1.Series.repeat:type_name -> belfry.fsm.v1.Repeat
+	4,  // 72: belfry.fsm.v1.Series.misfire:type_name -> belfry.fsm.v1.Misfire
+	5,  // 73: belfry.fsm.v1.Series.overlap:type_name -> belfry.fsm.v1.Overlap
+	71, // 74: belfry.fsm.v1.Series.next:type_name -> belfry.fsm.v1.Instant
+	72, // 75: belfry.fsm.v1.Series.live:type_name -> belfry.fsm.v1.Occurrence
+	72, // 76: belfry.fsm.v1.Series.queued:type_name -> belfry.fsm.v1.Occurrence
+	72, // 77: belfry.fsm.v1.Series.past:type_name -> belfry.fsm.v1.Occurrence
+	70, // 78: belfry.fsm.v1.Calendar.hours:type_name -> belfry.fsm.v1.CalendarHours
+	6,  // 79: belfry.fsm.v1.Occurrence.origin:type_name -> belfry.fsm.v1.Origin
+	7,  // 80: belfry.fsm.v1.Occurrence.passed:type_name -> belfry.fsm.v1.Passed
+	3,  // 81: belfry.fsm.v1.Occurrence.state:type_name -> belfry.fsm.v1.State
+	14, // 82: belfry.fsm.v1.SetSeries.spec:type_name -> belfry.fsm.v1.Spec
+	67, // 83: belfry.fsm.v1.SetSeries.series:type_name -> belfry.fsm.v1.Series
+	72, // 84: belfry.fsm.v1.ExtendSeries.passed:type_name -> belfry.fsm.v1.Occurrence
+	71, // 85: belfry.fsm.v1.ExtendSeries.next:type_name -> belfry.fsm.v1.Instant
+	9,  // 86: belfry.fsm.v1.Result.code:type_name -> belfry.fsm.v1.Code
+	3,  // 87: belfry.fsm.v1.Result.previous:type_name -> belfry.fsm.v1.State
+	8,  // 88: belfry.fsm.v1.Result.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	80, // 89: belfry.fsm.v1.Result.task:type_name -> belfry.fsm.v1.Task
+	14, // 90: belfry.fsm.v1.Task.spec:type_name -> belfry.fsm.v1.Spec
+	3,  // 91: belfry.fsm.v1.Task.state:type_name -> belfry.fsm.v1.State
+	8,  // 92: belfry.fsm.v1.Task.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	65, // 93: belfry.fsm.v1.Task.history:type_name -> belfry.fsm.v1.Past
+	67, // 94: belfry.fsm.v1.Task.series:type_name -> belfry.fsm.v1.Series
+	3,  // 95: belfry.fsm.v1.ListQuery.states:type_name -> belfry.fsm.v1.State
+	19, // 96: belfry.fsm.v1.ListQuery.labels:type_name -> belfry.fsm.v1.Label
+	80, // 97: belfry.fsm.v1.ListPage.tasks:type_name -> belfry.fsm.v1.Task
+	98, // [98:98] is the sub-list for method output_type
+	98, // [98:98] is the sub-list for method input_type
+	98, // [98:98] is the sub-list for extension type_name
+	98, // [98:98] is the sub-list for extension extendee
+	0,  // [0:98] is the sub-list for field type_name
 }
 
 func init() { file_fsm_fsmpb_fsm_proto_init() }
@@ -7519,15 +7614,15 @@ func file_fsm_fsmpb_fsm_proto_init() {
 	file_fsm_fsmpb_fsm_proto_msgTypes[18].OneofWrappers = []any{}
 	file_fsm_fsmpb_fsm_proto_msgTypes[19].OneofWrappers = []any{}
 	file_fsm_fsmpb_fsm_proto_msgTypes[27].OneofWrappers = []any{}
-	file_fsm_fsmpb_fsm_proto_msgTypes[57].OneofWrappers = []any{}
-	file_fsm_fsmpb_fsm_proto_msgTypes[67].OneofWrappers = []any{}
+	file_fsm_fsmpb_fsm_proto_msgTypes[58].OneofWrappers = []any{}
+	file_fsm_fsmpb_fsm_proto_msgTypes[68].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fsm_fsmpb_fsm_proto_rawDesc), len(file_fsm_fsmpb_fsm_proto_rawDesc)),
 			NumEnums:      10,
-			NumMessages:   72,
+			NumMessages:   73,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -163,6 +163,12 @@ const (
 	BeganAt
 	Late
 
+	// Members of a broken receiver in a queue.
+	Broken
+	Receiver
+	Path
+	Since
+
 	Unknown // a name that no object has
 )
 
@@ -207,6 +213,8 @@ var names = [...]string{
 	TZData: "tz_data", Calendar: "calendar", Number: "number", Next: "next", Due: "due", Local: "local",
 	ClockChange: "clock_change",
 	Origin:      "origin", Why: "why", BeganAt: "began_at", Late: "late",
+
+	Broken: "broken", Receiver: "receiver", Path: "path", Since: "since",
 
 	Unknown: "unknown",
 }

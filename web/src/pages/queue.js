@@ -13,7 +13,8 @@ import { PauseButton, QueueStatus } from '../parts/queuerows.js';
 import { editQueue } from '../parts/queueform.js';
 import { ask } from '../parts/dialog.js';
 import { say } from '../parts/toast.js';
-import { Button, Card, Command, Facts, Figure, awaited, Refused } from '../parts/ui.js';
+import { Table } from '../parts/table.js';
+import { Button, Card, Command, Facts, Figure, Instant, awaited, Refused } from '../parts/ui.js';
 import { retryText } from './task.js';
 
 export function Queue({ name }) {
@@ -29,6 +30,7 @@ export function Queue({ name }) {
     ${awaited(poll)}
     ${queue && html`<p class="sentence"><${QueueStatus} queue=${queue} /></p>
       <${Counts} name=${name} counts=${queue.counts} />
+      ${queue.broken && html`<${Card} title=${t('queue.broken')}><${Broken} receivers=${queue.broken} /><//>`}
       <div class="two"><${Card} title=${t('queue.policy')}><${Policy} queue=${queue} /><//>
       <${Card} title=${t('due.spans')}><${Coming} sum=${sums([queue])} /><//></div>
       <${Card} title=${t('task.same')}><${Command} text=${curl('GET', path)} /><//>`}`;
@@ -54,6 +56,16 @@ function Counts({ name, counts }) {
     ${states.map((s) => html`<${Figure} label=${t(`state.${s}`)} value=${compact(counts[s])}
     tone=${s === 'dead' && counts.dead ? 'trouble' : ''} to=${href('tasks', { queue: name, state: s })}
     note=${s === 'firing' && counts.leased ? t('queue.leased', { n: number(counts.leased) }) : ''} />`)}</dl>`;
+}
+
+// Broken lists the receivers that fail.
+function Broken({ receivers }) {
+  return html`<${Table} caption=${t('queue.broken')} rows=${receivers} rowKey=${(r) => r.receiver + r.path} columns=${[
+    { label: t('queue.receiver'), cell: (r) => html`<code>${(r.receiver + r.path) || t('task.target')}</code>` },
+    { label: t('queue.brokenSince'), cell: (r) => html`<${Instant} at=${r.since} />` },
+    { label: t('queue.brokenError'), kind: 'long', cell: (r) => r.last_error },
+    { label: t('state.ready'), kind: 'n', cell: (r) => number(r.waiting) },
+  ]} />`;
 }
 
 function Policy({ queue: q }) {

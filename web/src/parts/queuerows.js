@@ -58,6 +58,7 @@ export function QueueStatus({ queue: q }) {
     ${q.window_open === false
       && html`<${Tag}>${q.window_opens_at ? t('queue.opens', { at: shortInstant(Date.parse(q.window_opens_at)) })
       : t('queue.neverOpens')}<//>`}
+    ${q.broken && html`<${Tag} tone="trouble">${t('queue.failing', { n: number(q.broken.length) })}<//>`}
     ${c?.oldest_overdue && html`<${Tag} tone=${isLate(q) ? 'trouble' : ''}>
       ${t('queue.oldest')} <${Instant} at=${c.oldest_overdue} /><//>`}
     ${!q.paused && q.window_open !== false && !c?.oldest_overdue
