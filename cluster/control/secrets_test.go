@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -134,5 +135,44 @@ func TestSealedPoliciesNeedTheirVersion(t *testing.T) {
 	}
 	if v := versionOf(setQueue(secretPolicy("a"))); v != firstVersion {
 		t.Errorf("in the clear it needs version %d", v)
+	}
+}
+
+// TestSecretOfReceipts checks that a cluster draws its secret of receipts once, when all nodes can keep it, and that
+// leases from before that may have no signature, unless there was no shard yet.
+func TestSecretOfReceipts(t *testing.T) {
+	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	for name, c := range map[string]struct {
+		shard *clusterpb.Shard
+		until int64
+	}{
+		"a new cluster":       {&clusterpb.Shard{Id: 1}, 0},
+		"an upgraded cluster": {&clusterpb.Shard{Id: 1, Replicas: []string{"a"}}, now.Add(12 * time.Hour).UnixMilli()},
+	} {
+		s := &clusterpb.ControlState{ClusterId: "c", Shards: []*clusterpb.Shard{c.shard}}
+		for _, s.Version = range []uint32{receiptsSince - 1, receiptsSince} {
+			s.CommandVersion = s.Version
+			next, err := look{state: s, now: now}.receipts()
+			if err != nil || (next.entry != nil) != (s.Version == receiptsSince) {
+				t.Fatalf("%s, version %d: %+v, %v", name, s.Version, next, err)
+			}
+			if next.entry != nil {
+				s = mustApply(t, s, next.entry)
+			}
+		}
+		if len(s.ReceiptKey) != receiptKeyBytes || s.UnsignedUntilMs != c.until {
+			t.Errorf("%s: %d bytes, until %d", name, len(s.ReceiptKey), s.UnsignedUntilMs)
+		}
+		if next, err := (look{state: s, now: now}).receipts(); next.entry != nil || err != nil {
+			t.Errorf("%s draws another secret: %v", name, err)
+		}
+		for _, key := range [][]byte{bytes.Repeat([]byte{7}, receiptKeyBytes), []byte("short")} {
+			set := &clusterpb.SetReceiptKey{Key: key, UnsignedUntilMs: 1}
+			after, err := Apply(s, &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_SetReceiptKey{SetReceiptKey: set}})
+			if (err != nil) != (len(key) != receiptKeyBytes) || !bytes.Equal(after.ReceiptKey, s.ReceiptKey) ||
+				after.UnsignedUntilMs != c.until {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
 	}
 }
