@@ -140,8 +140,8 @@ func (v scheduleView) appendProgress(b []byte) []byte {
 
 // nextOf returns the instant, in Unix milliseconds, at which the next occurrence comes due, and whether the rule has no
 // further occurrence. For a moment after a change the log holds no coming occurrence, and the rule names it, without
-// jitter. next is nil if there is none, in a pause, and for a rule whose instants cannot be computed, as the list of the
-// occurrences then says.
+// jitter. next is nil if there is none, in a pause, and for a rule whose instants cannot be computed, as the list of
+// the occurrences then says.
 func nextOf(s *fsmpb.Series, by *calendar.Calendar) (next *int64, ended bool) {
 	switch coming := s.GetNext(); {
 	case len(coming) > 0:

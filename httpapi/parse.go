@@ -229,7 +229,7 @@ func contentType(r *contract.Reader) (string, error) {
 	case len(text) > task.MaxContentType:
 		return text, nil // CheckSpec words the limit
 	case err != nil || !strings.Contains(media, "/"):
-		return "", &task.FieldError{Field: field, Detail: "is no media type", Limit: "type/subtype, as text/plain; charset=utf-8"}
+		return "", &task.FieldError{Field: field, Detail: "is no media type", Limit: "like text/plain; charset=utf-8"}
 	}
 	return text, nil
 }

@@ -16,7 +16,9 @@ import (
 func TestReceiptsHoldAtAnyNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := nodetest.Start(t, 3, func(_ int, cfg *node.Config) { cfg.Shards = 3 })
-		at := func(i int) *client.Client { return c.Client(client.Config{Addrs: []string{c.URL(i)}, FixedAddrs: true}) }
+		at := func(i int) *client.Client {
+			return c.Client(client.Config{Addrs: []string{c.URL(i)}, FixedAddrs: true})
+		}
 		var receipts []string
 		for i := range 3 {
 			if _, err := at(i).Schedule(t.Context(), client.Task{ID: nodetest.Name(i), Queue: "q"}); err != nil {

@@ -38,7 +38,8 @@ type Imported struct {
 }
 
 // Import reads the events of an iCalendar file (RFC 5545) as closed dates, from the year before now on; of a file of
-// past years, all dates. Recurrences without an end are written out for ImportYears. The error names the event that cannot be represented.
+// past years, all dates. Recurrences without an end are written out for ImportYears. The error names the event that
+// cannot be represented.
 func Import(text []byte, now time.Time) (Imported, error) {
 	file, err := ics.ParseCalendar(bytes.NewReader(text))
 	if err != nil {
@@ -90,8 +91,8 @@ type importer struct {
 	now, from   time.Time // from: earlier days are left out
 	closed      []string
 	past        []string // closed dates before from, of single events
-	recurrences int // written out
-	written     int // occurrences of them
+	recurrences int      // written out
+	written     int      // occurrences of them
 
 	// moved has the occurrences of recurring events that another event overrides, by the UID of both, with the newest
 	// revision among the overriding events.
@@ -323,8 +324,9 @@ func hasZero(rule string) bool {
 
 // isYearly reports whether a rule names the day and the month of its start in each year.
 func isYearly(o *rrule.ROption) bool {
-	return o.Freq == rrule.YEARLY && o.Interval <= 1 && o.Count == 0 && o.Until.IsZero() &&
-		len(o.Bysetpos)+len(o.Bymonth)+len(o.Bymonthday)+len(o.Byyearday)+len(o.Byweekno)+len(o.Byweekday)+len(o.Byeaster) == 0
+	parts := len(o.Bysetpos) + len(o.Bymonth) + len(o.Bymonthday) + len(o.Byyearday) + len(o.Byweekno) +
+		len(o.Byweekday) + len(o.Byeaster)
+	return o.Freq == rrule.YEARLY && o.Interval <= 1 && o.Count == 0 && o.Until.IsZero() && parts == 0
 }
 
 // furtherDates returns the dates that an event has beside its rules. Times among them close no day.
@@ -453,7 +455,9 @@ func parseDate(value string) (date time.Time, whole bool, err error) {
 	return date, !timed || strings.TrimSuffix(clock, "Z") == "000000", err
 }
 
-func (i *importer) close(first time.Time, days int) { i.closed = append(i.closed, datesOf(first, days)) }
+func (i *importer) close(first time.Time, days int) {
+	i.closed = append(i.closed, datesOf(first, days))
+}
 
 // datesOf returns a date, or a range of dates, as a calendar has it.
 func datesOf(first time.Time, days int) string {

@@ -111,7 +111,8 @@ func CheckQuartz(text string) error {
 			continue
 		}
 		return &Error{Field: dayOfWeek.name, Text: clip(part), Detail: "is another day for Quartz, which counts from 1 for " +
-			"Sunday, than here, where Sunday is 0: with ? for the day of the month, write names", Limit: "SUN to SAT, FRIL, FRI#3"}
+			"Sunday, than here, where Sunday is 0: with ? for the day of the month, write names",
+			Limit: "SUN to SAT, FRIL, FRI#3"}
 	}
 	return nil
 }

@@ -11,7 +11,8 @@
 //
 //   - The vhost is "/" if the URL names none, and a slash in the name of another vhost is %2F.
 //   - Characters that a URL cannot have are percent-encoded as usual. A webhook's URL may have them as they are, in the
-//     path and in the query: the request encodes them. A percent sign without two hexadecimal digits is refused in both.
+//     path and in the query: the request encodes them. A percent sign without two hexadecimal digits is refused in
+//     both.
 //   - Unknown and repeated parameters are refused: with a misspelt one, the message would go elsewhere.
 //
 // The package is pure, and a leaf. fsm checks a task's URL with it when the task is scheduled, and takes the lane from

@@ -9,8 +9,8 @@
 //   - Intake holds lines during a commit; all of them form the next commit.
 //   - Outbox holds answers for a client that reads late, up to a bound. It knows the leased tasks in them, so that
 //     unwritten tasks go back to their queue.
-//   - A line over the limit is reported once, and its rest is read and dropped. One of more than 16 times the limit ends
-//     the reading, since it may never end.
+//   - A line over the limit is reported once, and its rest is read and dropped. One of more than 16 times the limit
+//     ends the reading, since it may never end.
 //
 // Its users are the batch and the consumer's stream of package httpapi, which read the lines and word the answers. They
 // lend it memory by the interface Memory.
