@@ -1,10 +1,6 @@
 package node
 
-import (
-	"math"
-
-	"github.com/belfryhq/belfry/shard"
-)
+import "math"
 
 // The parts of the file descriptors. An attempt may need two for a moment, while it looks its receiver up.
 const (
@@ -13,6 +9,7 @@ const (
 	attemptParts = 3   // eighths of the rest
 	callParts    = 2   // eighths of the rest, for connections of callers
 	idlePart     = 16  // of the rest, for idle connections to receivers
+	mostAttempts = 1 << 16
 	mostIdle     = 1024
 	mostCalls    = 1 << 15
 )
@@ -36,7 +33,7 @@ func budgetOf(descriptors uint64, memory int64) budget {
 	all := int(min(descriptors, math.MaxInt32))
 	rest := all - max(all/ownPart, min(leastOwn, all/4))
 	b := budget{
-		attempts: min(rest/8*attemptParts, shard.DefaultCrowd),
+		attempts: min(rest/8*attemptParts, mostAttempts),
 		calls:    min(rest/8*callParts, mostCalls),
 		idle:     min(rest/idlePart, mostIdle),
 	}

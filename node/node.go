@@ -102,7 +102,8 @@ func newNode(cfg Config) (*Node, error) {
 	}
 	space := func() (disk.Space, error) { return disk.Of(cfg.DataDir) }
 	return &Node{
-		cfg: cfg, log: cfg.Logger, clock: clock, space: space, budget: budgetOf(descriptors(), 0), failed: make(chan error, 2),
+		cfg: cfg, log: cfg.Logger, clock: clock, space: space, budget: budgetOf(descriptors(), 0),
+		failed: make(chan error, 2),
 	}, nil
 }
 

@@ -78,8 +78,8 @@
 // A planned transfer first waits a while for a moment without running attempts. It then grants nothing, gives back
 // uncounted the grants not yet started, and waits for the running attempts: up to Timing.Drain if the transfer is
 // urgent, some milliseconds if the leadership goes home. The next leader repeats the attempts that run even then. An
-// urgent transfer, as of a node that stops, takes the place of a way home. Grants that a Takeover renewed are not given back: their attempts may have begun elsewhere, and a
-// cancel must not deny that.
+// urgent transfer, as of a node that stops, takes the place of a way home. Grants that a Takeover renewed are not given
+// back: their attempts may have begun elsewhere, and a cancel must not deny that.
 //
 // # Reads
 //

@@ -30,8 +30,8 @@ const politeDrain = 20 * time.Millisecond
 var errAttemptsRunning = errors.New("attempts are running that the next leader would repeat")
 
 // transfer gives the leadership to the node to. It waits up to patience for a moment without running attempts, because
-// the next leader would repeat running ones. An urgent transfer then holds new attempts back until the running ones have
-// ended, and goes on even if they do not. It takes the place of a transfer that is not urgent.
+// the next leader would repeat running ones. An urgent transfer then holds new attempts back until the running ones
+// have ended, and goes on even if they do not. It takes the place of a transfer that is not urgent.
 func (l *leadership) transfer(ctx context.Context, to string, patience time.Duration, urgent bool) error {
 	ctx, done, err := l.turns.take(ctx, urgent)
 	if err != nil {

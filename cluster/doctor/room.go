@@ -84,9 +84,9 @@ func (e *examination) refusers(id string) string {
 func (e *examination) attempts() {
 	for _, n := range e.Nodes {
 		if n.Strangers > 0 && n.Attempts >= n.Strangers {
-			e.add(Warning, AttemptsFull, sentence("%d attempts are under way on %s, most at receivers that do not answer. From %d "+
-				"on, tasks for receivers that have not answered well lately wait; tasks for the others begin as before. Shorter "+
-				"timeouts free the places sooner.", n.Attempts, n.Name, n.Strangers), "belfry queue list")
+			e.add(Warning, AttemptsFull, sentence("%d attempts are under way on %s, most at receivers that do not answer. "+
+				"From %d on, tasks for receivers that have not answered well lately wait; tasks for the others begin as "+
+				"before. Shorter timeouts free the places sooner.", n.Attempts, n.Name, n.Strangers), "belfry queue list")
 		}
 	}
 }

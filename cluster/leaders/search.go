@@ -152,8 +152,8 @@ func (s *Search) Found() {
 	s.refused, s.failing = 0, time.Time{}
 }
 
-// hopelessAfter is the time without success from which on a search ends while most replicas seem dead. A node that only restarts is
-// back by then, or another one leads.
+// hopelessAfter is the time without success from which on a search ends while most replicas seem dead. A node that only
+// restarts is back by then, or another one leads.
 const hopelessAfter = 3 * time.Second
 
 // isHopeless reports whether no majority of the replicas could elect a leader.

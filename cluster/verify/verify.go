@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/belfryhq/belfry/audit"
 	"github.com/belfryhq/belfry/cluster/internal/identity"
 	"github.com/belfryhq/belfry/cluster/internal/witness"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -70,7 +69,6 @@ func Folder(ctx context.Context, dir, temp string) (report *Report, err error) {
 	if f.fault != nil {
 		report.Problems = append(report.Problems, f.fault.Error())
 	}
-	report.lookAtAudit(filepath.Join(dir, "audit", "audit.jsonl"))
 	for _, number := range f.Groups() {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -92,18 +90,6 @@ func foreign(id *identity.Identity, number uint32) error {
 		logDir = dir
 	}
 	return raftdisk.Owner{Cluster: id.ClusterID(), Node: id.NodeID(), Group: number}.Check(dir, logDir)
-}
-
-// lookAtAudit looks at the ends of the audit log's newest files, if they are in the data folder.
-func (r *Report) lookAtAudit(changes string) {
-	for _, path := range []string{changes, audit.RefusalsPath(changes)} {
-		if err := audit.Check(path); err != nil {
-			r.Problems = append(r.Problems, err.Error()+"; the node sets such lines aside when it starts")
-		}
-		if _, err := os.Stat(audit.DamagedPath(path)); err == nil {
-			r.Remarks = append(r.Remarks, audit.DamagedPath(path)+" holds lines of the audit log that were no records")
-		}
-	}
 }
 
 // remarks returns the facts about a folder that only other nodes can judge.

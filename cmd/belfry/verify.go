@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/belfryhq/belfry/audit"
 	"github.com/belfryhq/belfry/cluster/verify"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
@@ -46,6 +48,7 @@ whose log ends at the same index. The exit status is 1 if anything is wrong.`,
 			if err != nil {
 				return err
 			}
+			lookAtAudit(report, filepath.Join(args[0], "audit", "audit.jsonl"))
 			err = form.Show(cmd.OutOrStdout(), report, func(t *output.Table) { fillReport(t, report) })
 			if err == nil && !report.Sound() {
 				err = fmt.Errorf("%s is not sound", args[0])
@@ -56,6 +59,18 @@ whose log ends at the same index. The exit status is 1 if anything is wrong.`,
 	cmd.Flags().StringVar(&temp, "temp", "", "`folder` for copies of the logs (default: the system's temporary folder)")
 	form.Add(cmd)
 	return cmd
+}
+
+// lookAtAudit adds what is wrong at the ends of the audit log's newest files, if they are in the data folder.
+func lookAtAudit(r *verify.Report, changes string) {
+	for _, path := range []string{changes, audit.RefusalsPath(changes)} {
+		if err := audit.Check(path); err != nil {
+			r.Problems = append(r.Problems, err.Error()+"; the node sets such lines aside when it starts")
+		}
+		if _, err := os.Stat(audit.DamagedPath(path)); err == nil {
+			r.Remarks = append(r.Remarks, audit.DamagedPath(path)+" holds lines of the audit log that were no records")
+		}
+	}
 }
 
 func verifyBackup(cmd *cobra.Command, target string, form *output.Flags) error {

@@ -50,8 +50,8 @@
 //     tasks that consumers ask for (package desk).
 //   - A lane of a limited queue stands in its queue's line with the number of attempts that it could begin. The lanes
 //     of the line share, in turn, the permits that the queue's owner has lent (package lend).
-//   - All shards of a node share a Crowd of attempts. From half of it on, only receivers whose last answer was a success
-//     get more. A hundred thousand receivers that never answer would otherwise have a connection open each.
+//   - All shards of a node share a Crowd of attempts. From half of it on, only receivers whose last answer was a
+//     success get more. A hundred thousand receivers that never answer would otherwise have a connection open each.
 //   - The planner remembers the last 1024 idle lanes, those without tasks, for the sake of their throttles.
 //
 // An Advance grants tasks at the moment when they come due, up to Plan.Window in each lane. Credits name the lanes with
@@ -120,8 +120,8 @@
 //     namespace alone has the whole plan.
 //   - A rest holds back the namespaces that had a quarter of the burst before it. The others get up to an eighth of a
 //     burst in each entry meanwhile.
-//   - A part of the Crowd is for queues and namespaces with few attempts under way. A place there is free again when its
-//     attempt ends, even while the receivers of the others stay silent.
+//   - A part of the Crowd is for queues and namespaces with few attempts under way. A place there is free again when
+//     its attempt ends, even while the receivers of the others stay silent.
 //   - If woken lanes filled a plan, limited queues come first in the next one.
 //
 // # Parts of a plan

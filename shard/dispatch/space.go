@@ -115,8 +115,8 @@ func (p *Planner) holdBack(l *lane) {
 	p.holding.add(l.queue)
 }
 
-// wakeHeldBack wakes as many held-back lanes as may begin an attempt. The queues take turns, so that each gets a part of
-// the room, and one with few attempts does not wait behind one that fills the room.
+// wakeHeldBack wakes as many held-back lanes as may begin an attempt. The queues take turns, so that each gets a part
+// of the room, and one with few attempts does not wait behind one that fills the room.
 func (p *Planner) wakeHeldBack() {
 	left := p.cfg.Crowd.left(p.begun)
 	for range p.holding.len() {

@@ -299,8 +299,8 @@ func (t *Table) askOwn() bool {
 	return rises
 }
 
-// flush writes the present table to disk. It calls Fatal after a failure, since no later write can be trusted. Without a
-// free file descriptor nothing was written and nothing is in doubt: the next flush tries again.
+// flush writes the present table to disk. It calls Fatal after a failure, since no later write can be trusted. Without
+// a free file descriptor nothing was written and nothing is in doubt: the next flush tries again.
 func (t *Table) flush() error {
 	t.writing.Lock()
 	defer t.writing.Unlock()
