@@ -23,7 +23,7 @@ func (x *Index) backlogs() backlogs {
 	for _, t := range x.order {
 		for i, a := range t.arrivals {
 			o := x.writes[a.Wrote]
-			if a.Pulled || o == nil || a.Attempt > 1 || repeated(t.arrivals[:i], a) != nil {
+			if a.Pulled || o == nil || a.Attempt > 1 || seenBefore(t.arrivals[:i], a) {
 				continue
 			}
 			for _, shard := range t.known() {

@@ -20,3 +20,17 @@ func TestRepeatsWaitInLine(t *testing.T) {
 		}
 	}
 }
+
+// A probe of a broken receiver that fails counts as no attempt, so the next attempt has its number again.
+func TestProbesAreNoRepeats(t *testing.T) {
+	for _, answer := range []int{200, 503} {
+		s := &story{}
+		s.term(1, 0, 10)
+		s.schedule("a", 0, 100)
+		s.arrive("a", 101, 100, 1).Answer = answer
+		s.arrive("a", 1000, 100, 1).Fence++
+		if f := Repeats(NewIndex(&s.h), DefaultLimits()); f.Broken() != (answer == 200) {
+			t.Errorf("after an answer of %d: %v", answer, f.Breaches)
+		}
+	}
+}

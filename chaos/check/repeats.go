@@ -72,7 +72,7 @@ func use(windows []*window, used map[*window]int) *window {
 // occurrence.
 //
 //   - An attempt is compared with the attempt of the next lower fence. It rightly follows a failed repeat, even if an
-//     attempt before that repeat succeeded.
+//     attempt before that repeat succeeded. It has the same number if the failed one was a probe of a broken receiver.
 //   - An attempt that arrives after attempts of higher fences repeats the one with the next higher fence.
 func repeated(before []*arrival, a *arrival) *arrival {
 	if a.Pulled {
@@ -91,7 +91,7 @@ func repeated(before []*arrival, a *arrival) *arrival {
 	if higher != nil {
 		return higher
 	}
-	if lower != nil && (lower.Delivered() || lower.Attempt >= a.Attempt) {
+	if lower != nil && (lower.Delivered() || lower.Attempt > a.Attempt) {
 		return lower
 	}
 	return nil
