@@ -200,7 +200,7 @@ func (x *exchange) answered(resp *http.Response, now time.Time) verdict {
 
 func isSuccess(status int) bool { return 200 <= status && status <= 299 }
 
-// isReceivers reports whether a status that is not 2xx says that the receiver fails. Otherwise it fails this task alone.
+// isReceivers reports whether a status that is not 2xx says that the receiver fails. Others fail this task alone.
 func isReceivers(status int) bool {
 	switch status {
 	case http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:

@@ -46,8 +46,8 @@
 //
 //   - A path of a destination that fails may have a lane of its own (Isolate), beside that of the destination's other
 //     paths. The leader decides on it. The paths are part of the snapshot.
-//   - Isolate moves no task, because a million may wait. A Grant moves the tasks of isolated paths that it meets, at most
-//     maxMoved of them. A task's record says in which of the lanes it is.
+//   - Isolate moves no task, because a million may wait. A Grant moves the tasks of isolated paths that it meets, at
+//     most maxMoved of them. A task's record says in which of the lanes it is.
 //   - A task that waits for its next attempt stays in the lane of its path. So the isolation ends only after the last
 //     task that failed.
 //   - Ready tasks without a group wait in two lists of each priority: fresh ones, and those with an ended attempt. A

@@ -47,8 +47,8 @@ func (r plan) backoff(n uint32) time.Duration {
 	return backoff(n, r.minBackoff, r.maxBackoff, rand.Float64())
 }
 
-// verdict returns the settle for an attempt's outcome. newSettle fills in the fence and the occurrence. The failure of a
-// probe does not count, because the receiver fails for all of its tasks.
+// verdict returns the settle for an attempt's outcome. newSettle fills in the fence and the occurrence. The failure of
+// a probe does not count, because the receiver fails for all of its tasks.
 func (p Policy) verdict(t *fsmpb.Task, r plan, out task.Outcome, probe bool, now time.Time) *fsmpb.Settle {
 	s := &fsmpb.Settle{Error: cutError(out.Error)}
 	switch {

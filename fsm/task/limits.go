@@ -262,8 +262,8 @@ func Destination(rawURL string) (string, error) {
 	return destination, err
 }
 
-// DestinationAndPath also returns the path of a webhook's URL, without the query, and "" for a broker's URL. A path that
-// fails is isolated from the other paths of its destination.
+// DestinationAndPath also returns the path of a webhook's URL, without the query, and "" for a broker's URL. A path
+// that fails is isolated from the other paths of its destination.
 func DestinationAndPath(rawURL string) (destination, path string, err error) {
 	t, err := targeturl.Parse(rawURL)
 	if err != nil {

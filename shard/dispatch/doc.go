@@ -81,20 +81,22 @@
 // A receiver is a destination: scheme, host and port. A path of it that fails must not hold the others. So the planner
 // counts failures and attempts that hang for each path, and from isolateAfter in a row on it isolates the path:
 //
-//		lane of the destination ── 8 failures of a path ──> Isolate ──> lane of the path: a throttle and a window of its own
-//		          ^                                                        |
-//		          +────────────── no task left, no pause runs <────────────+
+//	lane of the destination ── 8 failures of a path ──> Isolate ──> lane of the path: a throttle and a window of its own
+//	          ^                                                        |
+//	          +────────────── no task left, no pause runs <────────────+
 //
-//	  - The new lane begins with the failures of its path, and the lane of the destination is excused from them. A task of
-//	    the path that waits there moves when a grant meets it.
-//	  - An answer that refuses one task, such as 404 or 422, is no failure of the receiver.
-//	  - An attempt without an answer after a second no longer counts in the window of the destination. Up to the largest
-//	    window of such attempts may be under way. In the lane of a path they count: that path hangs.
-//	  - While attempts of a lane fail or hang, its grants go in turn to the oldest fresh task, the newest one and the
-//	    oldest retried one. So a good task is not buried among those that the receiver fails on. A failed probe of an open
-//	    breaker does not count as an attempt, and the next probe gets another task.
-//	  - All breakers of one destination share the pace of probes. Pauses do not grow while any path succeeds. If 32
-//	    attempts in a row have failed on all paths, each further failure opens the breaker of its lane.
+// Rules:
+//
+//   - The new lane begins with the failures of its path, and the lane of the destination is excused from them. A task
+//     of the path that waits there moves when a grant meets it.
+//   - An answer that refuses one task, such as 404 or 422, is no failure of the receiver.
+//   - An attempt without an answer after a second no longer counts in the window of the destination. Up to the largest
+//     window of such attempts may be under way. In the lane of a path they count: that path hangs.
+//   - While attempts of a lane fail or hang, its grants go in turn to the oldest fresh task, the newest one and the
+//     oldest retried one. So a good task is not buried among those that the receiver fails on. A failed probe of an
+//     open breaker does not count as an attempt, and the next probe gets another task.
+//   - All breakers of one destination share the pace of probes. Pauses do not grow while any path succeeds. If 32
+//     attempts in a row have failed on all paths, each further failure opens the breaker of its lane.
 //
 // Most targets have an id in their paths, and such a path seldom fails eight times. Then the lane of the destination
 // judges all of them together. A queue's own target and a broker have one path.

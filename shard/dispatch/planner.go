@@ -83,7 +83,8 @@ type Planner struct {
 // New returns a planner without lanes.
 func New(cfg Config) *Planner {
 	return &Planner{
-		cfg: cfg, lanes: map[task.Lane]*lane{}, receivers: map[task.Lane]*receiver{}, queues: map[QueueName]*queue{}, idle: list.New(),
+		cfg: cfg, lanes: map[task.Lane]*lane{}, receivers: map[task.Lane]*receiver{},
+		queues: map[QueueName]*queue{}, idle: list.New(),
 		spaces: map[string]*space{}, beginning: fifo[*space]{set: beginning},
 		woken: turns{spaces: fifo[*space]{set: inTurn}}, holding: fifo[*queue]{set: holding},
 		drafted: fifo[*lane]{set: inDraft},

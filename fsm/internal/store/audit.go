@@ -157,7 +157,8 @@ func (a *auditor) walkLists() {
 		if !l.hasTasks() && !l.isolated {
 			a.breach("lane %v is empty and still open", l.Lane)
 		}
-		if l.isolated != (l.Group == "" && a.s.isolation.has(l.Destined(), l.Path)) || l.Path != "" && !a.s.isolation.has(l.Destined(), l.Path) {
+		isolated := a.s.isolation.has(l.Destined(), l.Path)
+		if l.isolated != (isolated && l.Group == "") || isolated != (l.Path != "") {
 			a.breach("lane %v: isolated is %v", l.Lane, l.isolated)
 		}
 		a.uses[l.queue.queueKey]++

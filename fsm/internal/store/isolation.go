@@ -63,7 +63,7 @@ func (s *Store) EndIsolation(name task.Lane) {
 	i.paths--
 }
 
-// IsIsolated reports whether a ready task waits in the lane of its receiver's other paths although its path is isolated.
+// IsIsolated reports whether the path of a ready task is isolated, and the task waits in the lane of the other paths.
 func (s *Store) IsIsolated(t Task) bool {
 	if s.isolation.paths == 0 || t.read().isolated {
 		return false

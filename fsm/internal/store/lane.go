@@ -95,6 +95,7 @@ func (s *Store) Lane(name task.Lane) *Lane { return s.lanes.find(name) }
 // Choice is the kind of ready task that a grant prefers.
 type Choice int
 
+// The kinds of ready tasks.
 const (
 	OldestFresh Choice = iota // of the tasks without an ended attempt
 	NewestFresh

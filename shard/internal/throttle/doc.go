@@ -24,8 +24,8 @@
 //   - The breaker opens late: tasks behind an open breaker wait without using up their attempts, and a receiver that
 //     refuses one task may well take the next. One attempt at a time probes an open breaker, after pauses that grow
 //     with every third probe. The first success closes it.
-//   - One receiver may have several throttles, one for each path that fails. Their owner says whether the receiver fails
-//     under all names (Ending.Down), and whether it has succeeded under another one (Ending.Alive).
+//   - One receiver may have several throttles, one for each path that fails. Their owner says whether the receiver
+//     fails under all names (Ending.Down), and whether it has succeeded under another one (Ending.Alive).
 //
 // A Throttle is a pure data structure: no clock, no lock. The caller knows the receiver and the waiting tasks.
 //
