@@ -257,12 +257,8 @@ func (n *Node) PeerAddr() string { return n.endpoint.Addr() }
 // ClusterID returns the id of the node's cluster, or "" if it is in none yet.
 func (n *Node) ClusterID() string { return n.identity.ClusterID() }
 
-// ReceiptKey returns the secret under which the nodes sign the receipts of leases, empty while it is not drawn, and the
-// instant until which there may be leases without a signature.
-func (n *Node) ReceiptKey() (key []byte, unsignedUntil time.Time) {
-	state := n.control.State()
-	return state.GetReceiptKey(), time.UnixMilli(state.GetUnsignedUntilMs())
-}
+// ReceiptKey returns the secret under which the nodes sign the receipts of leases, empty while it is not drawn.
+func (n *Node) ReceiptKey() []byte { return n.control.State().GetReceiptKey() }
 
 // Do commits commands about tasks through the leaders of their shards, on any node, and returns the replies in order.
 // Commands about one id keep their order. A context without a deadline gives a call ten seconds.

@@ -43,7 +43,6 @@ type fakeBackend struct {
 	list   func(ctx context.Context, q *fsmpb.ListQuery) (*fsmpb.ListPage, error)
 	doctor func(ctx context.Context) []Finding
 
-	unsignedUntil time.Time
 	grantAtTheEnd bool // a lease returns its tasks only when its context ends
 	leaseMost     int  // most tasks of one lease; 0: as requested
 	findings      []Finding
@@ -381,7 +380,7 @@ func (f *fakeBackend) within(namespace string) iter.Seq[*fsmpb.Task] {
 	}
 }
 
-func (f *fakeBackend) ReceiptKey() ([]byte, time.Time) { return testKey, f.unsignedUntil }
+func (f *fakeBackend) ReceiptKey() []byte { return testKey }
 
 func (f *fakeBackend) Self() (clusterID, nodeID string) { return "c1", "n1" }
 

@@ -177,7 +177,7 @@ func (t *consumer) leaseSome(n int) (some bool, err error) {
 // deliver puts tasks into the outbox in pieces. The outbox's room slows the leasing down to the consumer's pace.
 func (t *consumer) deliver(tasks []*fsmpb.Task) bool {
 	const pieceBytes = 32 << 10
-	key, _ := t.s.receiptKey()
+	key := t.s.receiptKey()
 	t.s.metrics.leased.Add(float64(len(tasks)))
 	for len(tasks) > 0 {
 		buffer := t.s.buffers.get()
@@ -233,7 +233,7 @@ func (t *consumer) parseLine(data []byte, tooLong bool) bool {
 	if tooLong {
 		return t.intake.Put(consumerLine{refused: t.s.lineTooLong()}, 0)
 	}
-	t.from.key, t.from.unsigned = t.s.receiptKey() // a stream may be older than the secret
+	t.from.key = t.s.receiptKey() // a stream may be older than the secret
 	v, err := parseConsumerLine(data, t.from)
 	if err == nil && v.credit > 0 {
 		err = t.credit.add(v.credit)

@@ -129,7 +129,7 @@ func (s *Server) writeLeased(w http.ResponseWriter, tasks []*fsmpb.Task) {
 	buffer := s.buffers.get()
 	defer s.buffers.put(buffer)
 	b := append(*buffer, `{"tasks":[`...)
-	key, _ := s.receiptKey()
+	key := s.receiptKey()
 	written := 0 // tasks that went out before b
 	for i, t := range tasks {
 		if i > 0 {

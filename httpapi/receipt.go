@@ -20,15 +20,14 @@ import (
 type receipt struct {
 	namespace, queue, id string
 	fence, occurrence    uint64
-	bound                bool // its commands name the queue
+	signed               bool // it was read, and its signature is right
 }
 
 // A receipt is base64url of the version (one byte), a tag over the rest, fence and occurrence as varints, namespace and
 // queue with their lengths (one byte each), and the id. The default namespace is left out.
 //
 // The tag is the first 16 bytes of an HMAC-SHA256. In version 1 it is four bytes of a checksum, which anyone can
-// compute. Version 1 is given only while the cluster has no secret, because nodes of older builds run, and accepted as
-// long as such leases may last. It reaches no lease of another queue then: the state machine compares the queues.
+// compute. Version 1 is given and accepted only while the cluster has no secret, because nodes of older builds run.
 const (
 	checkedReceipt = 1
 	signedReceipt  = 2
@@ -42,12 +41,7 @@ var errReceipt = errors.New("is not a receipt as a lease gives them")
 // receiptKey is the secret of the cluster under which receipts are signed; empty: it has none yet.
 type receiptKey []byte
 
-// receiptKey returns the cluster's secret, and whether there may still be receipts without a signature.
-func (s *Server) receiptKey() (key receiptKey, unsigned bool) {
-	key, until := s.cfg.Backend.ReceiptKey()
-	now, _ := s.cfg.Now()
-	return key, now.Before(until)
-}
+func (s *Server) receiptKey() receiptKey { return s.cfg.Backend.ReceiptKey() }
 
 func receiptOf(t *fsmpb.Task) receipt {
 	r := receipt{namespace: t.Namespace, queue: orElse(t.Spec.GetQueue(), task.DefaultQueue), id: t.Id,
@@ -115,7 +109,7 @@ func (k receiptKey) parse(text string) (receipt, error) {
 	if !f.ok || !hmac.Equal(k.append(nil, r), []byte(text)) {
 		return receipt{}, errReceipt
 	}
-	r.bound = len(k) > 0
+	r.signed = len(k) > 0
 	return r, nil
 }
 
@@ -148,25 +142,18 @@ func (f *receiptFields) text() string {
 
 // lane is the queue that a call's receipts must be of.
 type lane struct {
-	namespace, queue string
 	key              receiptKey
-	unsigned         bool // receipts without a signature are accepted, too
+	namespace, queue string
 }
 
 func (s *Server) laneOf(c echo.Context) lane {
-	l := lane{namespace: callOf(c).namespace, queue: c.Param("queue")}
-	l.key, l.unsigned = s.receiptKey()
-	return l
+	return lane{s.receiptKey(), callOf(c).namespace, c.Param("queue")}
 }
 
 // read reads a receipt. It returns the receipt of another queue too, with an error. A receipt of another namespace is
 // as invalid as one that no lease gave.
 func (l lane) read(text string) (receipt, error) {
 	r, err := l.key.parse(text)
-	if err != nil && l.unsigned {
-		r, err = receiptKey(nil).parse(text)
-		r.bound = true
-	}
 	switch {
 	case err != nil:
 		return r, noSuchLease(err.Error())
@@ -197,7 +184,7 @@ func (r receipt) extend(leaseMs int64) *fsmpb.Command {
 // boundTo returns the queue that the receipt's commands name. Nodes of older builds read no such commands, and a
 // cluster with such nodes signs no receipts.
 func (r receipt) boundTo() string {
-	if r.bound {
+	if r.signed {
 		return r.queue
 	}
 	return ""

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -36,7 +35,7 @@ func TestReceipts(t *testing.T) {
 		Spec: &fsmpb.Spec{Queue: strings.Repeat("q", 200)}, Namespace: strings.Repeat("n", 200)}
 	text := testKey.append(nil, receiptOf(task))
 	want := receiptOf(task)
-	want.bound = true
+	want.signed = true
 	if r, err := testKey.parse(string(text)); err != nil || r != want {
 		t.Fatalf("%+v %v", r, err)
 	}
@@ -127,32 +126,5 @@ func TestReceiptsWithoutASecret(t *testing.T) {
 	}
 	if c := r.settle(&fsmpb.Settle{}); c.GetSettle().Queue != "" || r.extend(1).GetExtend().Queue != "" {
 		t.Errorf("%v names a queue", c)
-	}
-}
-
-// TestReceiptsFromBeforeTheSecret checks that receipts without a signature are accepted while such leases may last, with
-// commands that the state machine carries out in their own queue only.
-func TestReceiptsFromBeforeTheSecret(t *testing.T) {
-	h := newHarness(t)
-	h.ready("q", "a")
-	held, err := testKey.parse(h.lease("")[0].Receipt)
-	if err != nil {
-		t.Fatal(err)
-	}
-	body := fmt.Sprintf(`{"ack":[%q]}`, receiptKey(nil).append(nil, held))
-	for _, c := range []struct {
-		until  time.Time
-		status int
-	}{{testNow, 404}, {testNow.Add(time.Minute), 200}} {
-		h.fake.unsignedUntil = c.until
-		if got := h.settle(body); got[0].Status != c.status {
-			t.Errorf("until %v: %+v", c.until, got)
-		}
-	}
-	if q := h.fake.last().GetSettle().GetQueue(); q != "q" {
-		t.Errorf("the command names the queue %q", q)
-	}
-	if got := h.call("POST", "/v1/queues/other/settle", body).results(t); got[0].Status != 404 {
-		t.Errorf("in another queue: %+v", got)
 	}
 }

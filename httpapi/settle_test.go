@@ -255,7 +255,7 @@ func FuzzSettleBody(f *testing.F) {
 	f.Add([]byte(`{"ack":["\u00e9\"]}`))
 	addAlmostJSON(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		v, err := parseConsumerLine(body, lane{namespace: "default", queue: "q", key: testKey})
+		v, err := parseConsumerLine(body, lane{testKey, "default", "q"})
 		if err != nil {
 			mustBeTheCallers(t, err)
 			return

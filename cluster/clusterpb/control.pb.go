@@ -523,17 +523,16 @@ type ControlState struct {
 	Backups      *Backups     `protobuf:"bytes,20,opt,name=backups,proto3" json:"backups,omitempty"`                                  // made on a schedule; absent: no node has begun one
 	JoinTokens   []*JoinToken `protobuf:"bytes,24,rep,name=join_tokens,json=joinTokens,proto3" json:"join_tokens,omitempty"`          // sorted by id
 	// Id of the key under which the secrets of policies are sealed. Once it is set, no secret is stored in the clear.
-	ClusterKey      string            `protobuf:"bytes,28,opt,name=cluster_key,json=clusterKey,proto3" json:"cluster_key,omitempty"`
-	ApiKeys         []*ApiKey         `protobuf:"bytes,32,rep,name=api_keys,json=apiKeys,proto3" json:"api_keys,omitempty"`                            // sorted by id
-	KeysInForce     bool              `protobuf:"varint,33,opt,name=keys_in_force,json=keysInForce,proto3" json:"keys_in_force,omitempty"`             // calls need credentials: the first key sets it, and the removal of the last one does not clear it
-	Namespaces      []*Namespace      `protobuf:"bytes,34,rep,name=namespaces,proto3" json:"namespaces,omitempty"`                                     // sorted by name; the default one is here only if it has quotas
-	AccessVersion   uint64            `protobuf:"varint,35,opt,name=access_version,json=accessVersion,proto3" json:"access_version,omitempty"`         // rises with each change of keys_in_force, a key or a namespace
-	Bulks           []*BulkOperation  `protobuf:"bytes,36,rep,name=bulks,proto3" json:"bulks,omitempty"`                                               // in the order of their beginning; the last that have ended stay for a while
-	Calendars       []*fsmpb.Calendar `protobuf:"bytes,37,rep,name=calendars,proto3" json:"calendars,omitempty"`                                       // sorted by namespace and name; queues_version is theirs, too
-	ReceiptKey      []byte            `protobuf:"bytes,40,opt,name=receipt_key,json=receiptKey,proto3" json:"receipt_key,omitempty"`                   // secret under which all nodes sign the receipts of leases; empty: an older build may run
-	UnsignedUntilMs int64             `protobuf:"varint,41,opt,name=unsigned_until_ms,json=unsignedUntilMs,proto3" json:"unsigned_until_ms,omitempty"` // end of the longest lease that was given without a signature; 0: none was
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	ClusterKey    string            `protobuf:"bytes,28,opt,name=cluster_key,json=clusterKey,proto3" json:"cluster_key,omitempty"`
+	ApiKeys       []*ApiKey         `protobuf:"bytes,32,rep,name=api_keys,json=apiKeys,proto3" json:"api_keys,omitempty"`                    // sorted by id
+	KeysInForce   bool              `protobuf:"varint,33,opt,name=keys_in_force,json=keysInForce,proto3" json:"keys_in_force,omitempty"`     // calls need credentials: the first key sets it, and the removal of the last one does not clear it
+	Namespaces    []*Namespace      `protobuf:"bytes,34,rep,name=namespaces,proto3" json:"namespaces,omitempty"`                             // sorted by name; the default one is here only if it has quotas
+	AccessVersion uint64            `protobuf:"varint,35,opt,name=access_version,json=accessVersion,proto3" json:"access_version,omitempty"` // rises with each change of keys_in_force, a key or a namespace
+	Bulks         []*BulkOperation  `protobuf:"bytes,36,rep,name=bulks,proto3" json:"bulks,omitempty"`                                       // in the order of their beginning; the last that have ended stay for a while
+	Calendars     []*fsmpb.Calendar `protobuf:"bytes,37,rep,name=calendars,proto3" json:"calendars,omitempty"`                               // sorted by namespace and name; queues_version is theirs, too
+	ReceiptKey    []byte            `protobuf:"bytes,40,opt,name=receipt_key,json=receiptKey,proto3" json:"receipt_key,omitempty"`           // secret under which all nodes sign the receipts of leases; empty: an older build may run
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ControlState) Reset() {
@@ -732,13 +731,6 @@ func (x *ControlState) GetReceiptKey() []byte {
 		return x.ReceiptKey
 	}
 	return nil
-}
-
-func (x *ControlState) GetUnsignedUntilMs() int64 {
-	if x != nil {
-		return x.UnsignedUntilMs
-	}
-	return 0
 }
 
 // BulkOperation makes one call on every task of a namespace that passes a filter. It walks the slots in their order,
@@ -3617,11 +3609,10 @@ func (x *UseClusterKey) GetKey() string {
 
 // SetReceiptKey gives the cluster the secret under which it signs receipts. A later SetReceiptKey changes nothing.
 type SetReceiptKey struct {
-	state           protoimpl.MessageState `protogen:"open.v1"`
-	Key             []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	UnsignedUntilMs int64                  `protobuf:"varint,2,opt,name=unsigned_until_ms,json=unsignedUntilMs,proto3" json:"unsigned_until_ms,omitempty"` // as in ControlState
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SetReceiptKey) Reset() {
@@ -3659,13 +3650,6 @@ func (x *SetReceiptKey) GetKey() []byte {
 		return x.Key
 	}
 	return nil
-}
-
-func (x *SetReceiptKey) GetUnsignedUntilMs() int64 {
-	if x != nil {
-		return x.UnsignedUntilMs
-	}
-	return 0
 }
 
 // Split makes a new shard on the nodes of another one, and begins to move slots of that one to it.
@@ -5056,7 +5040,7 @@ var File_cluster_clusterpb_control_proto protoreflect.FileDescriptor
 
 const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\n" +
-	"\x1fcluster/clusterpb/control.proto\x12\x11belfry.cluster.v1\x1a\x13fsm/fsmpb/fsm.proto\"\xeb\t\n" +
+	"\x1fcluster/clusterpb/control.proto\x12\x11belfry.cluster.v1\x1a\x13fsm/fsmpb/fsm.proto\"\xbf\t\n" +
 	"\fControlState\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12'\n" +
@@ -5091,8 +5075,7 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\x05bulks\x18$ \x03(\v2 .belfry.cluster.v1.BulkOperationR\x05bulks\x125\n" +
 	"\tcalendars\x18% \x03(\v2\x17.belfry.fsm.v1.CalendarR\tcalendars\x12\x1f\n" +
 	"\vreceipt_key\x18( \x01(\fR\n" +
-	"receiptKey\x12*\n" +
-	"\x11unsigned_until_ms\x18) \x01(\x03R\x0funsignedUntilMs\x1aW\n" +
+	"receiptKey\x1aW\n" +
 	"\vOrdersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x122\n" +
 	"\x05value\x18\x02 \x01(\x0e2\x1c.belfry.cluster.v1.NodeOrderR\x05value:\x028\x01\"\xc4\x05\n" +
@@ -5334,10 +5317,9 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x13\n" +
 	"\x05at_ms\x18\x02 \x01(\x03R\x04atMs\"!\n" +
 	"\rUseClusterKey\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\"M\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\"!\n" +
 	"\rSetReceiptKey\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\fR\x03key\x12*\n" +
-	"\x11unsigned_until_ms\x18\x02 \x01(\x03R\x0funsignedUntilMs\"g\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\"g\n" +
 	"\x05Split\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x16\n" +
 	"\x06shards\x18\x02 \x01(\rR\x06shards\x120\n" +

@@ -4,7 +4,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/seal"
@@ -72,18 +71,17 @@ const receiptKeyBytes = 32
 
 // applySetReceiptKey gives the cluster its secret of receipts. The first one stays: receipts hold as long as their
 // leases.
-func applySetReceiptKey(s *clusterpb.ControlState, set *clusterpb.SetReceiptKey) error {
+func applySetReceiptKey(s *clusterpb.ControlState, key []byte) error {
 	switch {
-	case len(set.GetKey()) != receiptKeyBytes:
+	case len(key) != receiptKeyBytes:
 		return fmt.Errorf("a secret of receipts has %d bytes", receiptKeyBytes)
 	case len(s.ReceiptKey) == 0:
-		s.ReceiptKey, s.UnsignedUntilMs = set.Key, set.UnsignedUntilMs
+		s.ReceiptKey = key
 	}
 	return nil
 }
 
-// receipts draws the secret of receipts once all nodes can keep it. A new cluster has it before its first shard. In any
-// other one, leases without a signature may last for a while.
+// receipts draws the secret of receipts once all nodes can keep it. A new cluster has it before its first shard.
 func (l look) receipts() (step, error) {
 	if len(l.state.ReceiptKey) > 0 || l.state.Version < receiptsSince || MayWrite(l.state, receiptsSince) != nil {
 		return step{}, nil
@@ -91,9 +89,6 @@ func (l look) receipts() (step, error) {
 	key := make([]byte, receiptKeyBytes)
 	_, _ = rand.Read(key) // never fails: crypto/rand ends the process instead
 	set := &clusterpb.SetReceiptKey{Key: key}
-	if !slices.ContainsFunc(l.state.Shards, isUnplaced) {
-		set.UnsignedUntilMs = l.now.Add(task.MaxLease).UnixMilli()
-	}
 	return step{what: "draw the secret of receipts",
 		entry: &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_SetReceiptKey{SetReceiptKey: set}}}, nil
 }

@@ -103,7 +103,7 @@ func apply(state *clusterpb.ControlState, data []byte) (*clusterpb.ControlState,
 	case *clusterpb.ControlEntry_UseClusterKey:
 		refusal = applyUseClusterKey(next, op.UseClusterKey)
 	case *clusterpb.ControlEntry_SetReceiptKey:
-		refusal = applySetReceiptKey(next, op.SetReceiptKey)
+		refusal = applySetReceiptKey(next, op.SetReceiptKey.GetKey())
 	case *clusterpb.ControlEntry_Raise:
 		// its version is all that it brings
 	default:

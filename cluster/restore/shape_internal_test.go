@@ -18,7 +18,7 @@ func TestPartsOfTheControlState(t *testing.T) {
 		"queues": kept, "queues_version": kept, "backups": left, "orders": left, "removed": left,
 		"replication": kept, "operations": left, "join_tokens": left, "slot_moves": left,
 		"last_slot_move": kept, "api_keys": kept, "keys_in_force": kept, "namespaces": kept, "access_version": kept,
-		"cluster_key": kept, "bulks": left, "calendars": kept, "receipt_key": kept, "unsigned_until_ms": kept,
+		"cluster_key": kept, "bulks": left, "calendars": kept, "receipt_key": kept,
 	}
 	old := &clusterpb.ControlState{
 		ClusterId: "old", CommandVersion: 1, Version: 1, Nodes: []*clusterpb.Node{{Id: "a"}},
@@ -30,7 +30,7 @@ func TestPartsOfTheControlState(t *testing.T) {
 		JoinTokens: []*clusterpb.JoinToken{{Id: "t"}}, SlotMoves: []*clusterpb.SlotMove{{Number: 3}}, LastSlotMove: 3,
 		ApiKeys: []*clusterpb.ApiKey{{Id: "k"}}, KeysInForce: true, Namespaces: []*clusterpb.Namespace{{Name: "shop"}},
 		AccessVersion: 4, ClusterKey: "k1", Bulks: []*clusterpb.BulkOperation{{Id: "1"}},
-		Calendars: []*fsmpb.Calendar{{Name: "holidays"}}, ReceiptKey: []byte("secret"), UnsignedUntilMs: 7,
+		Calendars: []*fsmpb.Calendar{{Name: "holidays"}}, ReceiptKey: []byte("secret"),
 	}
 	r := &run{
 		state: proto.CloneOf(old), ranges: []placement.Range{{First: 0, End: 2000}, {First: 2000, End: 4096}},

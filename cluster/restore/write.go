@@ -51,7 +51,7 @@ func (r *run) shape() {
 		LastSlotMove: old.LastSlotMove, // the shards may remember moves
 		// The callers of the old cluster are those of the new one, and a restore opens nothing that was closed.
 		ApiKeys: old.ApiKeys, KeysInForce: old.KeysInForce, Namespaces: old.Namespaces, AccessVersion: old.AccessVersion,
-		ClusterKey: old.ClusterKey, ReceiptKey: old.ReceiptKey, UnsignedUntilMs: old.UnsignedUntilMs,
+		ClusterKey: old.ClusterKey, ReceiptKey: old.ReceiptKey,
 	}
 	for i, slots := range r.ranges {
 		id := uint32(i + 1)
