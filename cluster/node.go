@@ -257,7 +257,8 @@ func (n *Node) PeerAddr() string { return n.endpoint.Addr() }
 // ClusterID returns the id of the node's cluster, or "" if it is in none yet.
 func (n *Node) ClusterID() string { return n.identity.ClusterID() }
 
-// ReceiptKey returns the secret under which the nodes sign the receipts of leases, empty while it is not drawn.
+// ReceiptKey returns the secret under which the nodes sign the receipts of leases. It is empty until the node knows the
+// state of the control group.
 func (n *Node) ReceiptKey() []byte { return n.control.State().GetReceiptKey() }
 
 // Do commits commands about tasks through the leaders of their shards, on any node, and returns the replies in order.

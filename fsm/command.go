@@ -25,12 +25,10 @@ func VersionOf(c *fsmpb.Command) uint32 {
 	return max(commandOf(c.Op).since, sinceOfSpec(c), FirstVersion)
 }
 
-// The first command versions with windows, with groups and priorities, with the queue of a consumer's command, and with
-// isolated paths.
+// The first command versions with windows, with groups and priorities, and with isolated paths.
 const (
 	windowsSince   = 5
 	groupsSince    = 6
-	consumersSince = 7
 	IsolationSince = 7
 )
 
@@ -47,21 +45,15 @@ func sinceOfSpec(c *fsmpb.Command) uint32 {
 		p := op.Patch
 		return sinceOf(&fsmpb.Spec{Window: p.GetWindow(), Group: p.GetGroup(), Priority: p.GetPriority()})
 	case *fsmpb.Command_Settle:
-		switch {
-		case op.Settle.GetQueue() != "":
-			return consumersSince
-		case op.Settle.GetVerdict() == fsmpb.Verdict_VERDICT_HELD:
+		switch op.Settle.GetVerdict() {
+		case fsmpb.Verdict_VERDICT_HELD:
 			return windowsSince
-		case op.Settle.GetVerdict() == fsmpb.Verdict_VERDICT_PROBED:
+		case fsmpb.Verdict_VERDICT_PROBED:
 			return IsolationSince
 		}
 	case *fsmpb.Command_Grant:
 		if op.Grant.GetTurn() != 0 || op.Grant.GetLane().GetPath() != "" {
 			return IsolationSince
-		}
-	case *fsmpb.Command_Extend:
-		if op.Extend.GetQueue() != "" {
-			return consumersSince
 		}
 	}
 	return 0

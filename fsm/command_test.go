@@ -124,17 +124,3 @@ func TestWindowsDeclareTheirVersion(t *testing.T) {
 		}
 	}
 }
-
-// TestQueuesOfConsumersDeclareTheirVersion checks that no command with the queue of a consumer goes to a build that
-// would carry it out in any queue.
-func TestQueuesOfConsumersDeclareTheirVersion(t *testing.T) {
-	for _, c := range []*fsmpb.Command{
-		{Op: &fsmpb.Command_Settle{Settle: &fsmpb.Settle{Queue: "q"}}},
-		{Op: &fsmpb.Command_Settle{Settle: &fsmpb.Settle{Queue: "q", Verdict: fsmpb.Verdict_VERDICT_HELD}}},
-		{Op: &fsmpb.Command_Extend{Extend: &fsmpb.Extend{Queue: "q"}}},
-	} {
-		if version := VersionOf(c); version != consumersSince {
-			t.Errorf("%v needs version %d", c, version)
-		}
-	}
-}

@@ -62,8 +62,8 @@ func isLeasedUnder(t store.Task, l lease) bool {
 	return t.Leased() && t.Fence() == l.GetFence() && t.Occurrence() == l.GetOccurrence() && isOfQueue(t, l.GetQueue())
 }
 
-// isOfQueue reports whether a task is of the queue that a consumer names. A consumer of a build before consumersSince
-// names none.
+// isOfQueue reports whether a task is of the queue that a consumer names. The nodes' own commands, which give back
+// leases that reached no consumer, name none.
 func isOfQueue(t store.Task, queue string) bool { return queue == "" || queue == t.Queue() }
 
 func (m *Machine) settle(t store.Task, op *fsmpb.Settle) {

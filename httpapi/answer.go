@@ -19,7 +19,7 @@ type view struct {
 	// The payload is the request's instead of the task's own if the answer repeats the request.
 	payload        []byte
 	payloadIsBytes bool
-	lease          *receiptKey // signs the receipt that the consumer gets with the lease; nil: none
+	lease          receiptKey // signs the receipt that the consumer gets with the lease; nil: none
 }
 
 func viewOf(t *fsmpb.Task) view {

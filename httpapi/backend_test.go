@@ -43,6 +43,8 @@ type fakeBackend struct {
 	list   func(ctx context.Context, q *fsmpb.ListQuery) (*fsmpb.ListPage, error)
 	doctor func(ctx context.Context) []Finding
 
+	receiptKey receiptKey
+
 	grantAtTheEnd bool // a lease returns its tasks only when its context ends
 	leaseMost     int  // most tasks of one lease; 0: as requested
 	findings      []Finding
@@ -97,7 +99,9 @@ type remembered struct {
 }
 
 func newFake() *fakeBackend {
-	f := &fakeBackend{tasks: map[string]*fsmpb.Task{}, keys: map[string]map[uint64]remembered{}}
+	f := &fakeBackend{
+		tasks: map[string]*fsmpb.Task{}, keys: map[string]map[uint64]remembered{}, receiptKey: testKey,
+	}
 	f.access.namespaces = map[string]NamespaceView{}
 	for _, name := range []string{"default", "a", "b"} {
 		f.access.namespaces[name] = NamespaceView{Name: name, State: "active"}
@@ -380,7 +384,7 @@ func (f *fakeBackend) within(namespace string) iter.Seq[*fsmpb.Task] {
 	}
 }
 
-func (f *fakeBackend) ReceiptKey() []byte { return testKey }
+func (f *fakeBackend) ReceiptKey() []byte { return f.receiptKey }
 
 func (f *fakeBackend) Self() (clusterID, nodeID string) { return "c1", "n1" }
 

@@ -61,7 +61,11 @@ func (s *Server) stream(c echo.Context) error {
 }
 
 func (s *Server) newConsumer(c echo.Context) (*consumer, error) {
-	t := &consumer{s: s, right: callOf(c).right, from: s.laneOf(c), memory: s.memoryOf(c), lease: task.DefaultLease}
+	from, err := s.laneOf(c)
+	if err != nil {
+		return nil, err
+	}
+	t := &consumer{s: s, right: callOf(c).right, from: from, memory: s.memoryOf(c), lease: task.DefaultLease}
 	if err := t.takeQuery(c.QueryParams()); err != nil {
 		return nil, err
 	}
@@ -177,13 +181,12 @@ func (t *consumer) leaseSome(n int) (some bool, err error) {
 // deliver puts tasks into the outbox in pieces. The outbox's room slows the leasing down to the consumer's pace.
 func (t *consumer) deliver(tasks []*fsmpb.Task) bool {
 	const pieceBytes = 32 << 10
-	key := t.s.receiptKey()
 	t.s.metrics.leased.Add(float64(len(tasks)))
 	for len(tasks) > 0 {
 		buffer := t.s.buffers.get()
 		b, n := *buffer, 0
 		for n < len(tasks) && len(b) < pieceBytes {
-			b = append(leasedView(tasks[n], &key).append(append(b, `{"task":`...)), "}\n"...)
+			b = append(leasedView(tasks[n], t.from.key).append(append(b, `{"task":`...)), "}\n"...)
 			n++
 		}
 		*buffer = b
@@ -233,7 +236,6 @@ func (t *consumer) parseLine(data []byte, tooLong bool) bool {
 	if tooLong {
 		return t.intake.Put(consumerLine{refused: t.s.lineTooLong()}, 0)
 	}
-	t.from.key = t.s.receiptKey() // a stream may be older than the secret
 	v, err := parseConsumerLine(data, t.from)
 	if err == nil && v.credit > 0 {
 		err = t.credit.add(v.credit)

@@ -36,6 +36,10 @@ func (s *Server) lease(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	key, err := s.receiptKey()
+	if err != nil {
+		return err
+	}
 	defer s.metrics.waiting.Dec()
 	s.metrics.waiting.Inc()
 	s.writeWithin(c, d.wait+s.cfg.RequestTimeout+writeReserve)
@@ -54,7 +58,7 @@ func (s *Server) lease(c echo.Context) error {
 	}
 	defer memory.Give(held)
 	s.metrics.leased.Add(float64(len(tasks)))
-	s.writeLeased(c.Response(), tasks)
+	s.writeLeased(c.Response(), tasks, key)
 	return nil
 }
 
@@ -121,7 +125,7 @@ func (s *Server) demand(c *call, d demand) ([]*fsmpb.Task, error) {
 
 // writeLeased answers task by task, so that the answer is not in memory twice. Tasks that a broken connection leaves
 // unwritten go back to the queue.
-func (s *Server) writeLeased(w http.ResponseWriter, tasks []*fsmpb.Task) {
+func (s *Server) writeLeased(w http.ResponseWriter, tasks []*fsmpb.Task, key receiptKey) {
 	h := w.Header()
 	h["Content-Type"] = []string{jsonType}
 	h["Cache-Control"] = []string{"no-store"}
@@ -129,13 +133,12 @@ func (s *Server) writeLeased(w http.ResponseWriter, tasks []*fsmpb.Task) {
 	buffer := s.buffers.get()
 	defer s.buffers.put(buffer)
 	b := append(*buffer, `{"tasks":[`...)
-	key := s.receiptKey()
 	written := 0 // tasks that went out before b
 	for i, t := range tasks {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		b = leasedView(t, &key).append(b)
+		b = leasedView(t, key).append(b)
 		if len(b) > 32<<10 {
 			if _, err := w.Write(b); err != nil {
 				s.giveBack(tasks[written:])
@@ -151,7 +154,7 @@ func (s *Server) writeLeased(w http.ResponseWriter, tasks []*fsmpb.Task) {
 	*buffer = b
 }
 
-func leasedView(t *fsmpb.Task, key *receiptKey) view {
+func leasedView(t *fsmpb.Task, key receiptKey) view {
 	v := viewOf(t)
 	v.lease = key
 	return v

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/cespare/xxhash/v2"
 	"github.com/labstack/echo/v4"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -20,28 +19,32 @@ import (
 type receipt struct {
 	namespace, queue, id string
 	fence, occurrence    uint64
-	signed               bool // it was read, and its signature is right
 }
 
 // A receipt is base64url of the version (one byte), a tag over the rest, fence and occurrence as varints, namespace and
 // queue with their lengths (one byte each), and the id. The default namespace is left out.
 //
-// The tag is the first 16 bytes of an HMAC-SHA256. In version 1 it is four bytes of a checksum, which anyone can
-// compute. Version 1 is given and accepted only while the cluster has no secret, because nodes of older builds run.
+// The tag is the first 16 bytes of an HMAC-SHA256.
 const (
-	checkedReceipt = 1
-	signedReceipt  = 2
-
-	checkedHead = 1 + 4
-	signedHead  = 1 + 16
+	receiptVersion = 1
+	receiptHead    = 1 + 16
 )
 
 var errReceipt = errors.New("is not a receipt as a lease gives them")
 
-// receiptKey is the secret of the cluster under which receipts are signed; empty: it has none yet.
+// receiptKey is the secret of the cluster under which receipts are signed.
 type receiptKey []byte
 
-func (s *Server) receiptKey() receiptKey { return s.cfg.Backend.ReceiptKey() }
+// receiptKey returns the secret of receipts. A node that has just started may not know it yet.
+func (s *Server) receiptKey() (receiptKey, error) {
+	key := s.cfg.Backend.ReceiptKey()
+	if len(key) == 0 {
+		return nil, &problem{
+			kind: notReady, detail: "this node does not know the state of its cluster yet", committed: "no", retryAfter: 1,
+		}
+	}
+	return key, nil
+}
 
 func receiptOf(t *fsmpb.Task) receipt {
 	r := receipt{namespace: t.Namespace, queue: orElse(t.Spec.GetQueue(), task.DefaultQueue), id: t.Id,
@@ -55,12 +58,8 @@ func receiptOf(t *fsmpb.Task) receipt {
 // append appends the receipt's text.
 func (k receiptKey) append(b []byte, r receipt) []byte {
 	var room [256]byte
-	version, head := byte(signedReceipt), signedHead
-	if len(k) == 0 {
-		version, head = checkedReceipt, checkedHead
-	}
-	raw := room[:head]
-	raw[0] = version
+	raw := room[:receiptHead]
+	raw[0] = receiptVersion
 	raw = binary.AppendUvarint(raw, r.fence)
 	raw = binary.AppendUvarint(raw, r.occurrence)
 	namespace := r.namespace
@@ -70,16 +69,12 @@ func (k receiptKey) append(b []byte, r receipt) []byte {
 	raw = append(append(raw, byte(len(namespace))), namespace...)
 	raw = append(append(raw, byte(len(r.queue))), r.queue...)
 	raw = append(raw, r.id...)
-	k.tag(raw[1:head], raw[head:])
+	k.tag(raw[1:receiptHead], raw[receiptHead:])
 	return base64.RawURLEncoding.AppendEncode(b, raw)
 }
 
 // tag fills a receipt's tag over the rest of the receipt.
 func (k receiptKey) tag(tag, rest []byte) {
-	if len(k) == 0 {
-		binary.BigEndian.PutUint32(tag, uint32(xxhash.Sum64(rest)))
-		return
-	}
 	var room [sha256.Size]byte
 	mac := hmac.New(sha256.New, k)
 	mac.Write(rest)
@@ -88,15 +83,11 @@ func (k receiptKey) tag(tag, rest []byte) {
 
 // parse reads a receipt. It accepts only the output of append with the same secret.
 func (k receiptKey) parse(text string) (receipt, error) {
-	head := signedHead
-	if len(k) == 0 {
-		head = checkedHead
-	}
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
-	if err != nil || len(raw) < head {
+	if err != nil || len(raw) < receiptHead {
 		return receipt{}, errReceipt
 	}
-	f := &receiptFields{rest: raw[head:], ok: true}
+	f := &receiptFields{rest: raw[receiptHead:], ok: true}
 	r := receipt{fence: f.number(), occurrence: f.number(), namespace: f.text(), queue: f.text(), id: string(f.rest)}
 	if r.namespace == "" {
 		r.namespace = task.DefaultNamespace
@@ -109,7 +100,6 @@ func (k receiptKey) parse(text string) (receipt, error) {
 	if !f.ok || !hmac.Equal(k.append(nil, r), []byte(text)) {
 		return receipt{}, errReceipt
 	}
-	r.signed = len(k) > 0
 	return r, nil
 }
 
@@ -146,8 +136,9 @@ type lane struct {
 	namespace, queue string
 }
 
-func (s *Server) laneOf(c echo.Context) lane {
-	return lane{s.receiptKey(), callOf(c).namespace, c.Param("queue")}
+func (s *Server) laneOf(c echo.Context) (lane, error) {
+	key, err := s.receiptKey()
+	return lane{key, callOf(c).namespace, c.Param("queue")}, err
 }
 
 // read reads a receipt. It returns the receipt of another queue too, with an error. A receipt of another namespace is
@@ -172,20 +163,11 @@ func noSuchLease(detail string) *problem {
 
 // settle returns the command that settles the receipt's lease.
 func (r receipt) settle(verdict *fsmpb.Settle) *fsmpb.Command {
-	verdict.Fence, verdict.Occurrence, verdict.Queue, verdict.Consumer = r.fence, r.occurrence, r.boundTo(), true
+	verdict.Fence, verdict.Occurrence, verdict.Queue, verdict.Consumer = r.fence, r.occurrence, r.queue, true
 	return &fsmpb.Command{Namespace: r.namespace, Id: r.id, Op: &fsmpb.Command_Settle{Settle: verdict}}
 }
 
 func (r receipt) extend(leaseMs int64) *fsmpb.Command {
-	e := &fsmpb.Extend{Fence: r.fence, Occurrence: r.occurrence, Queue: r.boundTo(), LeaseMs: leaseMs}
+	e := &fsmpb.Extend{Fence: r.fence, Occurrence: r.occurrence, Queue: r.queue, LeaseMs: leaseMs}
 	return &fsmpb.Command{Namespace: r.namespace, Id: r.id, Op: &fsmpb.Command_Extend{Extend: e}}
-}
-
-// boundTo returns the queue that the receipt's commands name. Nodes of older builds read no such commands, and a
-// cluster with such nodes signs no receipts.
-func (r receipt) boundTo() string {
-	if r.signed {
-		return r.queue
-	}
-	return ""
 }

@@ -35,7 +35,6 @@ func TestReceipts(t *testing.T) {
 		Spec: &fsmpb.Spec{Queue: strings.Repeat("q", 200)}, Namespace: strings.Repeat("n", 200)}
 	text := testKey.append(nil, receiptOf(task))
 	want := receiptOf(task)
-	want.signed = true
 	if r, err := testKey.parse(string(text)); err != nil || r != want {
 		t.Fatalf("%+v %v", r, err)
 	}
@@ -61,13 +60,13 @@ func forgeries(t *testing.T, lease receipt) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	clear(raw[1:signedHead])
+	clear(raw[1:receiptHead])
 	return map[string]string{
-		"without a secret":          string(receiptKey(nil).append(nil, lease)),
-		"under another secret":      string(receiptKey("another").append(nil, lease)),
-		"with an empty tag":         base64.RawURLEncoding.EncodeToString(raw),
-		"as one of the first build": base64.RawURLEncoding.EncodeToString(append([]byte{checkedReceipt}, raw[1:]...)),
-		"with the tag of another":   string(testKey.append(nil, receipt{namespace: "default", queue: "q", id: "b"}))[:20] + string(right)[20:],
+		"without a secret":        string(receiptKey(nil).append(nil, lease)),
+		"under another secret":    string(receiptKey("another").append(nil, lease)),
+		"with an empty tag":       base64.RawURLEncoding.EncodeToString(raw),
+		"of another version":      base64.RawURLEncoding.EncodeToString(append([]byte{receiptVersion + 1}, raw[1:]...)),
+		"with the tag of another": string(testKey.append(nil, receipt{namespace: "default", queue: "q", id: "b"}))[:20] + string(right)[20:],
 	}
 }
 
@@ -112,19 +111,21 @@ func TestForgedReceipts(t *testing.T) {
 	}
 }
 
-// TestReceiptsWithoutASecret checks that receipts are those of older builds while the cluster has no secret, and that
-// their commands are those that older builds read.
-func TestReceiptsWithoutASecret(t *testing.T) {
-	var none receiptKey
-	want := receipt{namespace: "default", queue: "q", id: "a", fence: 300, occurrence: 7}
-	r, err := none.parse("ATiSez6sAgcAAXFh")
-	if err != nil || r != want {
-		t.Fatalf("%+v %v", r, err)
+// TestReceiptsOfAStrangeCluster checks that a node that does not know the secret yet neither leases tasks nor judges
+// receipts.
+func TestReceiptsOfAStrangeCluster(t *testing.T) {
+	h := newHarness(t)
+	h.ready("q", "a")
+	h.fake.receiptKey = nil
+	calls := len(h.fake.seen)
+	for path, body := range map[string]string{
+		"/v1/queues/q/lease": "{}", "/v1/queues/q/settle": `{"ack":["a"]}`, "/v1/queues/q/stream": "",
+	} {
+		if got := h.call("POST", path, body); got.StatusCode != 503 || !strings.Contains(got.text, "not-ready") {
+			t.Errorf("%s: %d %s", path, got.StatusCode, got.text)
+		}
 	}
-	if text := none.append(nil, r); string(text) != "ATiSez6sAgcAAXFh" {
-		t.Errorf("it is written as %s", text)
-	}
-	if c := r.settle(&fsmpb.Settle{}); c.GetSettle().Queue != "" || r.extend(1).GetExtend().Queue != "" {
-		t.Errorf("%v names a queue", c)
+	if len(h.fake.seen) != calls {
+		t.Errorf("commands %v", h.fake.seen[calls:])
 	}
 }

@@ -25,7 +25,11 @@ func (s *Server) settle(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	asked, err := parseSettle(body.data, s.laneOf(c))
+	from, err := s.laneOf(c)
+	if err != nil {
+		return err
+	}
+	asked, err := parseSettle(body.data, from)
 	if err != nil {
 		return err
 	}

@@ -54,7 +54,7 @@ func (l look) next() (step, error) {
 	}
 	waits := ""
 	for _, rule := range []func() (step, error){
-		l.raise, l.receipts, l.place, l.join, l.newer, l.seals, l.replication, l.dismiss, l.end, l.shift, l.rest, l.vote,
+		l.raise, l.place, l.receipts, l.join, l.newer, l.seals, l.replication, l.dismiss, l.end, l.shift, l.rest, l.vote,
 		l.retarget, l.balance,
 	} {
 		s, err := rule()

@@ -138,41 +138,26 @@ func TestSealedPoliciesNeedTheirVersion(t *testing.T) {
 	}
 }
 
-// TestSecretOfReceipts checks that a cluster draws its secret of receipts once, when all nodes can keep it, and that
-// leases from before that may have no signature, unless there was no shard yet.
+// TestSecretOfReceipts checks that a cluster draws its secret of receipts once.
 func TestSecretOfReceipts(t *testing.T) {
-	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
-	for name, c := range map[string]struct {
-		shard *clusterpb.Shard
-		until int64
-	}{
-		"a new cluster":       {&clusterpb.Shard{Id: 1}, 0},
-		"an upgraded cluster": {&clusterpb.Shard{Id: 1, Replicas: []string{"a"}}, now.Add(12 * time.Hour).UnixMilli()},
-	} {
-		s := &clusterpb.ControlState{ClusterId: "c", Shards: []*clusterpb.Shard{c.shard}}
-		for _, s.Version = range []uint32{receiptsSince - 1, receiptsSince} {
-			s.CommandVersion = s.Version
-			next, err := look{state: s, now: now}.receipts()
-			if err != nil || (next.entry != nil) != (s.Version == receiptsSince) {
-				t.Fatalf("%s, version %d: %+v, %v", name, s.Version, next, err)
-			}
-			if next.entry != nil {
-				s = mustApply(t, s, next.entry)
-			}
-		}
-		if len(s.ReceiptKey) != receiptKeyBytes || s.UnsignedUntilMs != c.until {
-			t.Errorf("%s: %d bytes, until %d", name, len(s.ReceiptKey), s.UnsignedUntilMs)
-		}
-		if next, err := (look{state: s, now: now}).receipts(); next.entry != nil || err != nil {
-			t.Errorf("%s draws another secret: %v", name, err)
-		}
-		for _, key := range [][]byte{bytes.Repeat([]byte{7}, receiptKeyBytes), []byte("short")} {
-			set := &clusterpb.SetReceiptKey{Key: key, UnsignedUntilMs: 1}
-			after, err := Apply(s, &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_SetReceiptKey{SetReceiptKey: set}})
-			if (err != nil) != (len(key) != receiptKeyBytes) || !bytes.Equal(after.ReceiptKey, s.ReceiptKey) ||
-				after.UnsignedUntilMs != c.until {
-				t.Errorf("%s: %v", name, err)
-			}
+	s := &clusterpb.ControlState{ClusterId: "c"}
+	next, err := look{state: s}.receipts()
+	if err != nil || next.entry == nil {
+		t.Fatalf("%+v, %v", next, err)
+	}
+	s = mustApply(t, s, next.entry)
+	if len(s.ReceiptKey) != receiptKeyBytes {
+		t.Errorf("%d bytes", len(s.ReceiptKey))
+	}
+	if next, err := (look{state: s}).receipts(); next.entry != nil || err != nil {
+		t.Errorf("another secret: %v", err)
+	}
+	for _, key := range [][]byte{bytes.Repeat([]byte{7}, receiptKeyBytes), []byte("short")} {
+		after, err := Apply(s, &clusterpb.ControlEntry{
+			Op: &clusterpb.ControlEntry_SetReceiptKey{SetReceiptKey: &clusterpb.SetReceiptKey{Key: key}},
+		})
+		if (err != nil) != (len(key) != receiptKeyBytes) || !bytes.Equal(after.ReceiptKey, s.ReceiptKey) {
+			t.Errorf("%d bytes: %v", len(key), err)
 		}
 	}
 }

@@ -24,11 +24,10 @@ const firstVersion = fsm.FirstVersion
 // shapesSince is the command version that brought the entries by which the cluster takes its shape.
 const shapesSince = 2
 
-// The command versions that brought the windows of queues, their groups, and signed receipts.
+// The command versions that brought the windows of queues, and their groups.
 const (
-	windowsSince  = 5
-	groupsSince   = 6
-	receiptsSince = 7
+	windowsSince = 5
+	groupsSince  = 6
 )
 
 // versionOf returns the lowest command version at which an entry may be written.
@@ -58,7 +57,7 @@ func versionOf(entry *clusterpb.ControlEntry) uint32 {
 func sinceOf(entry *clusterpb.ControlEntry) uint32 {
 	switch entry.Op.(type) {
 	case *clusterpb.ControlEntry_Register, *clusterpb.ControlEntry_Init, *clusterpb.ControlEntry_Place,
-		*clusterpb.ControlEntry_SetQueue, *clusterpb.ControlEntry_DeleteQueue:
+		*clusterpb.ControlEntry_SetQueue, *clusterpb.ControlEntry_DeleteQueue, *clusterpb.ControlEntry_SetReceiptKey:
 		return firstVersion
 	case *clusterpb.ControlEntry_Retarget, *clusterpb.ControlEntry_Assign, *clusterpb.ControlEntry_Mend,
 		*clusterpb.ControlEntry_Begin, *clusterpb.ControlEntry_End, *clusterpb.ControlEntry_SetReplication,
@@ -77,8 +76,6 @@ func sinceOf(entry *clusterpb.ControlEntry) uint32 {
 		return bulk.Since
 	case *clusterpb.ControlEntry_SetCalendar, *clusterpb.ControlEntry_DeleteCalendar:
 		return calendarsSince
-	case *clusterpb.ControlEntry_SetReceiptKey:
-		return receiptsSince
 	}
 	return Version
 }

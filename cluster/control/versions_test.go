@@ -17,8 +17,8 @@ import (
 	"github.com/belfryhq/belfry/raftgroup"
 )
 
-// firstOps are the operations of the first build, by field number. The list never grows.
-var firstOps = []protoreflect.FieldNumber{8, 9, 10, 11, 12}
+// firstOps are the operations of the first build, by field number. The list never grows after the first release.
+var firstOps = []protoreflect.FieldNumber{8, 9, 10, 11, 12, 68}
 
 // secondOps are the operations that command version 2 brought. The list never grows.
 var secondOps = []protoreflect.FieldNumber{13, 14, 15, 16, 17, 20, 24, 32, 33, 40, 41, 42, 43, 30}
