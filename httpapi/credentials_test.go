@@ -40,7 +40,7 @@ func eachRoute(t *testing.T, walk func(route string, scopes []string)) {
 func bothPaths(route string, scopes []string) (paths []string) {
 	_, path, _ := strings.Cut(route, " ")
 	path = samplePaths.Replace(path)
-	if len(scopes) != 1 {
+	if len(scopes) != 1 && !strings.HasPrefix(path, operationsPath) {
 		return []string{path}
 	}
 	return []string{path, "/v1/namespaces/a" + strings.TrimPrefix(path, "/v1")}
