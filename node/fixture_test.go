@@ -6,7 +6,6 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/netip"
@@ -23,11 +22,10 @@ const fixture = "testdata/first.tar.gz"
 
 // answers is the list of answers in the fixture.
 type answers struct {
-	At       time.Time
-	Tasks    []given
-	Queues   []given
-	Receipts []struct{ Queue, ID, Receipt string }
-	Repeats  []struct {
+	At      time.Time
+	Tasks   []given
+	Queues  []given
+	Repeats []struct {
 		Path, Key string
 		Body      json.RawMessage
 		Status    int
