@@ -39,8 +39,8 @@ type Backend interface {
 	// every shard's leader has none. The caller settles or releases each task, or lets its lease end.
 	Lease(ctx context.Context, request task.LeaseRequest) ([]*fsmpb.Task, error)
 
-	// ReceiptKey returns the secret under which all nodes of the cluster sign the receipts of leases. It is empty until the
-	// node knows the cluster's state.
+	// ReceiptKey returns the secret under which all nodes of the cluster sign the receipts of leases. It is empty until
+	// the node knows the cluster's state.
 	ReceiptKey() []byte
 
 	// PutQueue replaces a queue's policy. It returns once every reachable leader applies the policy, or after a second.

@@ -73,8 +73,8 @@ func drill(ctx context.Context, r *Round) error {
 	for i := range drillKills {
 		steps = append(steps, blow{history.KillLeader, drillDead, uint32(1 + i%r.siege.cfg.Shards)})
 	}
-	steps = append(steps, blow{faults.RollingRestart, drillClock, 0}, blow{faults.LeaderClockAhead, drillClock, 0}, blow{faults.FailedSync, drillClock, 0},
-		blow{history.KillAll, drillDead, 0})
+	steps = append(steps, blow{faults.RollingRestart, drillClock, 0}, blow{faults.LeaderClockAhead, drillClock, 0},
+		blow{faults.FailedSync, drillClock, 0}, blow{history.KillAll, drillDead, 0})
 	for _, b := range steps {
 		if back, err := r.alone(ctx, b); err != nil || !back {
 			return err
