@@ -199,8 +199,8 @@ type Line func(data []byte, tooLong bool) bool
 
 // Lines calls line with each line of the client until the client ends the body. Blank lines are skipped. idle bounds
 // the time until the next line is whole; 0 means no bound. The error is ErrCut when line returns false, ErrIdle when
-// idle passes or after StopReading, ErrParted when the client may not go on, and ErrLong in a line of more than 16 times
-// the limit. Lines reads no more of such a line, since it may never end.
+// idle passes or after StopReading, ErrParted when the client may not go on, and ErrLong in a line of more than 16
+// times the limit. Lines reads no more of such a line, since it may never end.
 func (d *Conn) Lines(idle time.Duration, line Line) error {
 	err := d.lines(idle, line)
 	if err != nil && d.parted.Load() {
