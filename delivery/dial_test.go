@@ -116,7 +116,7 @@ func portOf(t testing.TB, url string) string {
 
 func TestNames(t *testing.T) {
 	url := serve(t, answer(200, nil, ""))
-	// The text does not tell what the name leads to.
+	// The text does not tell the address of the name.
 	refused := task.Outcome{Permanent: true,
 		Error: "refused: shop.test leads to no public address: only an operator can allow it, with --allow-webhook-cidr"}
 	tests := map[string]struct {

@@ -14,7 +14,7 @@ const maxNeed = 1 << 16
 // A shard without a backlog is asked for its part of need, since the next due task may come from any shard. Shards with
 // a backlog are asked for exactly need tasks, and as few of them as possible: tasks that arrive together serve one
 // consumer at once, while tasks from many shards would partly arrive while it is at work. The shard whose first task is
-// due first is asked first. Those that are due alike, or not known, take turns from index first on.
+// due first is asked first. Shards with equal or unknown due times take turns from index first on.
 func shares(need int, ready []int, next []int64, first int) []int {
 	asked := make([]int, len(ready))
 	if need <= 0 || len(ready) == 0 {

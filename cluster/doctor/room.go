@@ -80,7 +80,7 @@ func (e *examination) refusers(id string) string {
 	return sentence("%s %s", groupsNamed(shards), verb(len(shards), "refuses", "refuse"))
 }
 
-// attempts finds nodes with so many attempts under way that tasks wait for receivers that are not known to be well.
+// attempts finds nodes with too many attempts under way to begin one at a receiver without a recent success.
 func (e *examination) attempts() {
 	for _, n := range e.Nodes {
 		if n.Strangers > 0 && n.Attempts >= n.Strangers {

@@ -61,7 +61,7 @@ whose log ends at the same index. The exit status is 1 if anything is wrong.`,
 	return cmd
 }
 
-// lookAtAudit adds what is wrong at the ends of the audit log's newest files, if they are in the data folder.
+// lookAtAudit adds the faults at the ends of the audit log's newest files, if they are in the data folder.
 func lookAtAudit(r *verify.Report, changes string) {
 	for _, path := range []string{changes, audit.RefusalsPath(changes)} {
 		if err := audit.Check(path); err != nil {

@@ -208,7 +208,7 @@ func vevents(events ...string) string {
 	return text + "END:VCALENDAR\n"
 }
 
-// TestImportedEvents checks the closed dates of single events and of those that belong together.
+// TestImportedEvents checks the closed dates of single events and of recurring events with their overrides.
 func TestImportedEvents(t *testing.T) {
 	const weekly = "UID:w DTSTART;VALUE=DATE:20270104 RRULE:FREQ=WEEKLY;COUNT=3"
 	for _, c := range []struct {

@@ -81,7 +81,7 @@ func assign[T any](d *draft, place *T, read func() (T, error)) error {
 	return contract.Assign(d.Reader, d.Merged, place, read)
 }
 
-// crons reads the expressions. Those that probably mean another day elsewhere are refused.
+// crons reads the expressions. It refuses an expression whose weekdays Quartz counts differently.
 func (d *draft) crons(full string) ([]string, error) {
 	list, err := d.texts(full, repeat.MaxCrons)
 	for i, text := range list {
