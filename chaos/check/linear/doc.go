@@ -34,7 +34,8 @@
 //   - A cancel answers cancelled only if no attempt has begun, else stopped or already_fired. A repeated cancel gets
 //     the same answer. No attempt is granted after any of them.
 //   - A read shows the last fire_at, and the last payload, or none if the task is delivered or cancelled. Its attempts
-//     never fall within an occurrence, except by one when a grant is given back whose attempt never began.
+//     never fall within an occurrence, except by one when a grant is given back whose attempt never began, or when a
+//     push failed that may have been the probe of a broken receiver.
 //   - No read shows a task as due before it is, except within the 50 ms that the contract allows.
 //   - The service takes an ack, nack, extend or release only under the fence of the current lease. A lease that arrived
 //     does not end by itself before its announced end.

@@ -28,7 +28,8 @@ func (p *partition) drift(s state, yield func(state)) {
 		p.driftDue(s, yield)
 	case retrying:
 		s.expire(yield)
-		yield(s.past().waits(ready).began(s.attempts))
+		s.tried = true
+		p.readyAfter(s, s.attempts, yield)
 		p.driftDue(s, yield)
 	case firing:
 		p.driftFiring(s, yield)
@@ -61,7 +62,7 @@ func (p *partition) driftDue(s state, yield func(state)) {
 	p.giveBack(granted, yield)
 	yield(granted.past().ends(dead))
 	if !p.pulled {
-		yield(granted.past().waits(retrying))
+		yield(granted.past().waits(retrying).began(s.attempts))
 	}
 	if s.attempts > 0 {
 		p.succeed(s.began(s.attempts), yield)
@@ -70,20 +71,33 @@ func (p *partition) driftDue(s state, yield func(state)) {
 	}
 }
 
-// giveBack yields the ready task after a grant ended without a verdict. Either its lease ended, or its attempt never
-// began and does not count.
+// giveBack yields the ready task after a grant ended without a verdict, or after a probe failed. A lease that ended
+// counts. An attempt that never began and a failed probe do not.
 func (p *partition) giveBack(s state, yield func(state)) {
-	back := s.attempts
-	if !s.arrived {
-		back--
-	}
+	p.readyAfter(s, s.fewest(), yield)
+}
+
+// readyAfter yields the ready task after at least n attempts that count. Only pushed attempts may begin and not count.
+func (p *partition) readyAfter(s state, n int, yield func(state)) {
 	next := s.past().waits(ready)
-	if back == 0 {
+	if n == 0 && !s.tried {
 		unbegun := next
 		unbegun.attempts, unbegun.counted = 0, true
 		yield(unbegun)
 	}
-	yield(next.began(max(back, 1)))
+	if p.pulled {
+		n = max(n, 1)
+	}
+	next.tried = true
+	yield(next.began(n))
+}
+
+// fewest returns the fewest attempts that may count when the running attempt has ended without success.
+func (s state) fewest() int {
+	if s.arrived && !s.probe {
+		return s.attempts
+	}
+	return s.attempts - 1
 }
 
 // driftFiring yields the states after a running attempt. A consumer's attempt ends by itself only with its lease.
@@ -97,13 +111,16 @@ func (p *partition) driftFiring(s state, yield func(state)) {
 	}
 	p.giveBack(s, yield)
 	yield(s.past().ends(dead).began(s.attempts))
+	if s.expires {
+		yield(s.past().ends(dead).began(s.fewest()))
+	}
 	if s.holder == consumer && s.arrived {
 		yield(s.past().waits(firing).began(s.attempts + 1))
 		return
 	}
 	yield(s.past().waits(firing).began(s.attempts))
 	if !p.pulled {
-		yield(s.past().waits(retrying).began(s.attempts))
+		yield(s.past().waits(retrying).began(s.fewest()))
 	}
 	p.succeed(s.leastBegun(), yield)
 }
@@ -128,13 +145,8 @@ func (p *partition) driftStopped(s state, yield func(state)) {
 	p.succeed(s, yield)
 }
 
-// leastBegun returns the running task with only the attempts that certainly began: the last grant may be given back.
-func (s state) leastBegun() state {
-	if s.arrived {
-		return s.began(s.attempts)
-	}
-	return s.began(max(s.attempts-1, 1))
-}
+// leastBegun returns the running task with only the attempts that certainly count if one of them succeeds.
+func (s state) leastBegun() state { return s.began(max(s.fewest(), 1)) }
 
 // succeed yields the task as delivered, by a running attempt or by one that was given up. A consumer reports success by
 // a call, so a lease never succeeds by itself.

@@ -188,6 +188,7 @@ func (o *operation) settle(s state, yield func(result)) {
 		yield(result{next: s.ends(cancelled), changed: true})
 	case o.kind == history.Release:
 		s.attempts--
+		s.tried = s.attempts > 0
 		yield(result{next: s.waits(ready), changed: true})
 	default: // a nack
 		yield(result{next: s.waits(retrying), changed: true})

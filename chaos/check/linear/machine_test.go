@@ -37,6 +37,7 @@ type mtask struct {
 	running  bool // the current grant's attempt began
 	renewed  bool // the current grant renews an earlier one, so it is not given back
 	started  bool // an attempt of this occurrence began
+	probed   bool // a probe of this occurrence failed
 	lease    int64
 	webhook  string
 }
@@ -133,7 +134,7 @@ func (m *machine) perform(c history.Call) (history.Outcome, history.Answer) {
 
 // closed reports whether an attempt of the occurrence began, or the occurrence ended.
 func (m *machine) closed() bool {
-	return m.task.state != "scheduled" && (m.task.state != "ready" || m.task.attempts > 0)
+	return m.task.state != "scheduled" && (m.task.state != "ready" || m.task.attempts > 0 || m.task.probed)
 }
 
 func (m *machine) due(a history.Ask) int64 {
@@ -231,15 +232,16 @@ func (m *machine) moves(pulled bool) []func() {
 		}
 	}
 	late := func() { m.end("delivered") }
+	slow := t.started && t.attempts > 0 && !pulled // an attempt that was given up may be under way
 	switch {
 	case t.state == "scheduled" && m.now >= t.fireAt-40:
 		return []func(){to("ready"), grant}
 	case t.state == "ready":
 		return []func(){grant}
 	case t.state == "retrying":
-		return slices.Concat([]func(){to("ready"), grant}, onlyIf(t.started && !pulled, late))
+		return slices.Concat([]func(){to("ready"), grant}, onlyIf(slow, late))
 	case t.state == "dead", t.state == "cancelled" && t.outcome == "stopped":
-		return onlyIf(t.started && !pulled, late)
+		return onlyIf(slow, late)
 	case t.state != "firing" || pulled && m.now < t.lease:
 		return nil
 	case t.outcome != "":
@@ -247,7 +249,9 @@ func (m *machine) moves(pulled bool) []func() {
 	}
 	renew := func() { t.rev, t.fence, t.running, t.renewed = m.number, m.number, false, true }
 	back := func() { t.attempts--; to("ready")() }
-	return slices.Concat([]func(){to("ready"), grant, end("dead")}, onlyIf(!pulled, renew), onlyIf(!t.running && !t.renewed && !pulled, back),
+	probe := func() { t.attempts--; t.probed = true; to("retrying")() }
+	return slices.Concat([]func(){to("ready"), grant, end("dead")}, onlyIf(!pulled, renew),
+		onlyIf(!t.running && !t.renewed && !pulled, back), onlyIf(t.running && !t.renewed && !pulled, probe),
 		onlyIf(!pulled && t.started, late, to("retrying")))
 }
 

@@ -58,7 +58,7 @@ func lies() []lie {
 			c.Answer.State = (p%cancelled + 1).String()
 			return known && shown(c)
 		}, 0.7},
-		{"another due time", func(c *history.Call) bool { c.Answer.FireAt += 3; return shown(c) }, 0.6},
+		{"another due time", func(c *history.Call) bool { c.Answer.FireAt += 3; return shown(c) }, 0.55},
 		{"another's payload", func(c *history.Call) bool {
 			was := c.Answer.Wrote
 			c.Answer.Wrote, c.Answer.Body = 1, body(1)

@@ -1,6 +1,10 @@
 package linear
 
-import "github.com/belfryhq/belfry/chaos/history"
+import (
+	"net/http"
+
+	"github.com/belfryhq/belfry/chaos/history"
+)
 
 func attemptRules() []rule {
 	return []rule{
@@ -26,9 +30,52 @@ func attemptRules() []rule {
 			},
 			func(s *story) {
 				s.schedule(0, 1, 90)
-				s.arrive(99, 4, 1, 90, 1)
+				s.arrive(99, 4, 1, 90, 1).Answer = http.StatusOK
 				s.get(100, in("firing", 1, task(4, 90, 1)))
 				s.get(200, in("ready", 0, task(6, 90, 1)))
+			},
+		},
+		{
+			"the failed probe of a broken receiver does not count",
+			func(s *story) {
+				s.schedule(0, 1, 90)
+				s.arrive(99, 4, 1, 90, 1).Answer = http.StatusBadGateway
+				s.get(200, in("retrying", 0, task(5, 90, 1)))
+				s.arrive(299, 8, 1, 90, 1).Answer = http.StatusBadGateway
+				s.get(300, in("retrying", 1, task(9, 90, 1)))
+			},
+			func(s *story) {
+				s.schedule(0, 1, 90)
+				s.arrive(99, 4, 1, 90, 1).Answer = http.StatusUnprocessableEntity
+				s.get(200, in("retrying", 0, task(5, 90, 1)))
+			},
+		},
+		{
+			"no patch after a failed probe",
+			func(s *story) {
+				s.schedule(0, 1, 90)
+				s.arrive(99, 4, 1, 90, 1).Answer = http.StatusBadGateway
+				s.get(200, in("ready", 0, task(6, 90, 1)))
+				s.refused(210, history.Patch, s.due(300), http.StatusConflict, in("ready", 0, history.Answer{}))
+			},
+			func(s *story) {
+				s.schedule(0, 1, 90)
+				s.arrive(99, 4, 1, 90, 1).Answer = http.StatusBadGateway
+				s.get(200, in("ready", 0, task(6, 90, 1)))
+				s.call(210, history.Patch, history.Ask{FireAt: ms(300)}, history.OK, task(7, 300, 1))
+			},
+		},
+		{
+			"a task with an expiry may die after a failed probe",
+			func(s *story) {
+				s.schedule(0, 1, 90).Ask.Expires = true
+				s.arrive(99, 4, 1, 90, 1).Answer = http.StatusBadGateway
+				s.get(200, in("dead", 0, task(6, 90, 1)))
+			},
+			func(s *story) {
+				s.schedule(0, 1, 90)
+				s.arrive(99, 4, 1, 90, 1).Answer = http.StatusBadGateway
+				s.get(200, in("dead", 0, task(6, 90, 1)))
 			},
 		},
 		{

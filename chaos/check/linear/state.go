@@ -83,6 +83,7 @@ type state struct {
 	// attempts is the number of begun attempts of this occurrence if counted, else a lower bound of it.
 	attempts int
 	counted  bool
+	tried    bool // an attempt of this occurrence certainly began, whether it counts or not
 
 	// fireAt is the due time if known, else a lower bound of it.
 	fireAt history.Instant
@@ -95,6 +96,7 @@ type state struct {
 	fence     uint64 // fence of the current or last grant; 0: none, or not known
 	holder    holder
 	arrived   bool            // the current grant arrived, so it is not given back by itself
+	probe     bool            // the attempt that arrived may be a failed probe of a broken receiver, which does not count
 	leaseEnds history.Instant // end of a consumer's lease; 0: not known
 	webhook   int             // number of the webhook-id within the partition; 0: not seen yet
 
@@ -149,12 +151,12 @@ func (s state) began(n int) state {
 
 // begun reports whether an attempt of the occurrence ever began, or the task has no unfinished occurrence.
 func (s state) begun() bool {
-	return s.phase != scheduled && (s.phase != ready || s.attempts > 0)
+	return s.phase != scheduled && (s.phase != ready || s.tried)
 }
 
 // waits returns the state in the given phase, with no attempt under way.
 func (s state) waits(in phase) state {
-	s.phase, s.fence, s.holder, s.arrived, s.leaseEnds = in, 0, somebody, false, 0
+	s.phase, s.fence, s.holder, s.arrived, s.probe, s.leaseEnds = in, 0, somebody, false, false, 0
 	return s
 }
 

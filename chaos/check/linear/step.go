@@ -1,6 +1,10 @@
 package linear
 
-import "github.com/belfryhq/belfry/chaos/history"
+import (
+	"net/http"
+
+	"github.com/belfryhq/belfry/chaos/history"
+)
 
 // step is an answered call, or a grant that arrived. It has a place in the order.
 type step struct {
@@ -40,6 +44,17 @@ type grant struct {
 	arrival *history.Arrival
 	webhook int // number of its webhook-id within the partition
 	wrote   int64
+}
+
+// mayProbe reports whether the answer to an attempt may have told of a broken receiver. The failure of a probe does not
+// count as an attempt.
+func (g *grant) mayProbe() bool {
+	switch status := g.arrival.Answer; status {
+	case 0, http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests:
+		return true
+	default:
+		return status >= http.StatusInternalServerError
+	}
 }
 
 // inOrder reports whether the step may follow if number is the highest number so far.
@@ -199,6 +214,8 @@ func (p *partition) granted(s state, x *step) (next state, ok bool) {
 	next.fence, next.holder, next.arrived, next.webhook = x.number, service, true, g.webhook
 	if g.arrival.Pulled {
 		next.holder, next.leaseEnds = consumer, g.arrival.LeaseEnds
+	} else {
+		next.probe, next.tried = g.mayProbe(), true
 	}
 	return next, true
 }
