@@ -49,6 +49,8 @@ type Limits struct {
 	Surprise time.Duration
 	// Failover is the lateness allowed to tasks that become due while a dead leader has no successor; 0: any lateness.
 	Failover time.Duration
+	// Path is the lateness allowed to tasks of one path while another path of their receiver fails; 0: any lateness.
+	Path time.Duration
 	// Stop is the longest attempt that a node which was asked to stop ends before it gives its leaderships away; 0: none.
 	Stop time.Duration
 }
@@ -58,7 +60,7 @@ func DefaultLimits() Limits {
 	return Limits{
 		Settle: time.Second, Tail: 3 * time.Second, Recover: 5 * time.Second, FirstFire: 2 * time.Second,
 		Detect: 5 * time.Second, Surprise: 2 * time.Second, Attempt: 15 * time.Second,
-		Failover: 1500 * time.Millisecond, Stop: 2 * time.Second,
+		Failover: 1500 * time.Millisecond, Path: time.Second, Stop: 2 * time.Second,
 	}
 }
 
@@ -74,7 +76,7 @@ func Timeless() Limits {
 // All runs every check but that of invariant 8, which is in package linear.
 func All(x *Index, limits Limits) []Finding {
 	return []Finding{
-		Lost(x), Early(x), Cancelled(x), OneBody(x), Repeats(x, limits), Lateness(x, limits), Fences(x, limits),
+		Lost(x), Early(x), Cancelled(x), OneBody(x), Repeats(x, limits), Lateness(x, limits), Paths(x, limits), Fences(x, limits),
 		Undead(x, limits), Occurrences(x, limits), Replicas(x), Leases(x, limits), Recovery(x, limits), FirstFire(x, limits),
 		Hints(x, limits), Majority(x, limits), Honest(x), Groups(x),
 	}

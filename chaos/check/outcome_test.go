@@ -277,6 +277,8 @@ var observations = []observation{
 		s.turn("a", 1000, 1000, 1, 300)
 		s.turn("b", 1310, 1100, 2, 10)
 	}, NotExercised},
+	{"6b", "due while another path failed", func(s *story) { s.onePath(8_000, 8_900) }, Held},
+	{"6b", "due before the failing path was told apart", func(s *story) { s.onePath(5_900, 6_000) }, NotExercised},
 	{"16", "no task waited for its group", func(s *story) {
 		s.inGroup("a", 1000)
 		s.inGroup("b", 1100)

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -28,6 +29,7 @@ func receiverKinds() []Kind {
 		return func(time.Duration) workload.Mood { return m }
 	}
 	return []Kind{
+		{Name: history.OnePath, Group: "receiver", Weight: 2, Strike: failOnePath},
 		kind("is slow", status(workload.Mood{Slow: slowAnswer})),
 		kind("hangs, then resets", func(hold time.Duration) workload.Mood {
 			return workload.Mood{Slow: hold, Answer: receiver.Reset}
@@ -42,6 +44,21 @@ func receiverKinds() []Kind {
 // theReceiver is the claim of each receiver fault, because the receiver has one mood at a time.
 const theReceiver = "receiver"
 
+// pathHold is the shortest time for which one path fails: the others may be held up in the first seconds.
+const pathHold = 12 * time.Second
+
+// failOnePath lets one path of the receiver refuse, fail or hang for a while.
+func failOnePath(ctx context.Context, on Target) error {
+	on.Hold = max(on.Hold, pathHold)
+	moods := []workload.Mood{
+		{Answer: http.StatusUnprocessableEntity}, {Answer: http.StatusNotFound}, {Answer: http.StatusInternalServerError},
+		{Slow: on.Hold, Answer: receiver.Reset},
+	}
+	mood := moods[on.Rand.IntN(len(moods))]
+	mood.Path = workload.Path(on.Rand.Int64N(workload.Paths))
+	return misbehave(ctx, on, history.OnePath, mood)
+}
+
 func misbehave(ctx context.Context, on Target, kind string, mood workload.Mood) error {
 	if on.Receiver == nil {
 		return ErrBusy
@@ -51,11 +68,22 @@ func misbehave(ctx context.Context, on Target, kind string, mood workload.Mood) 
 		return ErrBusy
 	}
 	defer release()
-	fault := on.Recorder.Strike(history.Fault{Kind: kind, Detail: "for " + on.Hold.Round(time.Millisecond).String()})
+	fault := on.Recorder.Strike(history.Fault{Kind: kind, Detail: detailOf(on.Hold, mood), Path: mood.Path})
 	on.Receiver.Behave(mood)
 	Wait(ctx, on.Hold)
 	on.Recorder.Mending(fault)
 	on.Receiver.Behave(workload.Mood{})
 	on.Recorder.Mended(fault)
 	return nil
+}
+
+func detailOf(hold time.Duration, mood workload.Mood) string {
+	detail := "for " + hold.Round(time.Millisecond).String()
+	switch {
+	case mood.Path == "":
+		return detail
+	case mood.Answer > 0:
+		return fmt.Sprintf("%s, %s answers %d", detail, mood.Path, mood.Answer)
+	}
+	return fmt.Sprintf("%s, %s hangs", detail, mood.Path)
 }

@@ -135,6 +135,7 @@ type Arrival struct {
 	// Scheduled is the instant of the rule, of an occurrence; 0: not shown.
 	Scheduled Instant `json:"scheduled,omitempty"`
 	Group     string  `json:"group,omitempty"`
+	Path      string  `json:"path,omitempty"` // of the target's URL, below the receiver's
 	Body      uint64  `json:"body"`
 	Wrote     int64   `json:"wrote"`  // number of the operation that the body names; 0: none
 	Answer    int     `json:"answer"` // HTTP status that the receiver answered; 0: none
@@ -159,6 +160,8 @@ const (
 	KillAll     = "kill -9 of all nodes"
 	PauseLeader = "pause of a leader"
 
+	OnePath = "one path of the receiver fails"
+
 	SilentGossip = "silent gossip"
 	ForgedGossip = "forged gossip"
 )
@@ -167,6 +170,7 @@ const (
 type Fault struct {
 	Kind   string   `json:"kind"`
 	Detail string   `json:"detail,omitempty"` // size and length of the fault, in words
+	Path   string   `json:"path,omitempty"`   // the one path of the receiver that the fault struck, as Arrival.Path
 	Nodes  []string `json:"nodes"`            // names of the nodes that the fault struck
 	Shards []uint32 `json:"shards"`           // shards that these nodes led when it struck
 

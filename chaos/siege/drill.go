@@ -63,6 +63,7 @@ const (
 	drillClock   = 2 * time.Second
 	drillSilence = 10 * time.Second // longer than it takes until a silent node is called dead
 	drillForged  = 40 * time.Second
+	drillPath    = 20 * time.Second
 	drillKills   = 3 // leaders killed, one after the other
 )
 
@@ -73,8 +74,10 @@ func drill(ctx context.Context, r *Round) error {
 	for i := range drillKills {
 		steps = append(steps, blow{history.KillLeader, drillDead, uint32(1 + i%r.siege.cfg.Shards)})
 	}
-	steps = append(steps, blow{faults.RollingRestart, drillClock, 0}, blow{faults.LeaderClockAhead, drillClock, 0},
-		blow{faults.FailedSync, drillClock, 0}, blow{history.KillAll, drillDead, 0})
+	steps = append(steps, []blow{
+		{history.OnePath, drillPath, 0}, {faults.RollingRestart, drillClock, 0}, {faults.LeaderClockAhead, drillClock, 0},
+		{faults.FailedSync, drillClock, 0}, {history.KillAll, drillDead, 0},
+	}...)
 	for _, b := range steps {
 		if back, err := r.alone(ctx, b); err != nil || !back {
 			return err

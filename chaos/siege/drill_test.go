@@ -75,7 +75,8 @@ func TestRoundsThatAreDrills(t *testing.T) {
 // A drill names faults that exist.
 func TestDrilledFaultsExist(t *testing.T) {
 	for _, name := range []string{
-		history.SilentGossip, history.ForgedGossip, history.KillLeader, history.KillAll, faults.LeaderClockAhead, faults.FailedSync,
+		history.SilentGossip, history.ForgedGossip, history.KillLeader, history.KillAll, history.OnePath,
+		faults.RollingRestart, faults.LeaderClockAhead, faults.FailedSync,
 	} {
 		if _, err := chosen([]string{name}); err != nil {
 			t.Error(err)

@@ -12,9 +12,9 @@ import (
 	"github.com/belfryhq/belfry/deploy/receiver"
 )
 
-func deliver(t *testing.T, r *Receiver, id string) (*http.Response, int, error) {
+func deliver(t *testing.T, url, id string) (*http.Response, int, error) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.URL, strings.NewReader(`{"op":1}`))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(`{"op":1}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,27 +50,34 @@ func TestMoods(t *testing.T) {
 	rec := history.NewRecorder(nil)
 	r := listen(t, rec)
 	r.Behave(Mood{Answer: http.StatusTooManyRequests, RetryAfter: 2 * time.Second})
-	resp, _, err := deliver(t, r, "t")
+	resp, _, err := deliver(t, r.URL, "t")
 	if err != nil || resp.StatusCode != http.StatusTooManyRequests || resp.Header.Get("Retry-After") != "2" {
 		t.Errorf("%+v, %v", resp, err)
 	}
 	r.Behave(Mood{Reply: 1 << 20})
-	if resp, n, err := deliver(t, r, "t"); err != nil || resp.StatusCode != http.StatusOK || n < 1<<20 {
+	if resp, n, err := deliver(t, r.URL, "t"); err != nil || resp.StatusCode != http.StatusOK || n < 1<<20 {
 		t.Errorf("%d bytes, %v", n, err)
 	}
 	r.Behave(Mood{Slow: 20 * time.Millisecond, Answer: receiver.Reset})
-	if _, _, err := deliver(t, r, "t"); err == nil {
+	if _, _, err := deliver(t, r.URL, "t"); err == nil {
 		t.Error("the connection was not reset")
 	}
 	r.Behave(Mood{})
-	if resp, n, err := deliver(t, r, "t"); err != nil || resp.StatusCode != http.StatusOK || n != 0 {
+	if resp, n, err := deliver(t, r.URL, "t"); err != nil || resp.StatusCode != http.StatusOK || n != 0 {
 		t.Errorf("%d bytes, %v", n, err)
+	}
+	r.Behave(Mood{Path: "/other", Answer: http.StatusUnprocessableEntity})
+	if resp, _, err := deliver(t, r.URL+"/other", "t"); err != nil || resp.StatusCode != http.StatusUnprocessableEntity {
+		t.Errorf("%+v, %v", resp, err)
+	}
+	if resp, _, err := deliver(t, r.URL+"/healthy", "t"); err != nil || resp.StatusCode != http.StatusOK {
+		t.Errorf("%+v, %v", resp, err)
 	}
 	var answers []int
 	for _, a := range rec.History().Arrivals {
 		answers = append(answers, a.Answer)
 	}
-	if !slices.Equal(answers, []int{429, 200, 0, 200}) {
+	if !slices.Equal(answers, []int{429, 200, 0, 200, 422, 200}) {
 		t.Errorf("recorded %v", answers)
 	}
 }
@@ -81,7 +88,7 @@ func TestStrangers(t *testing.T) {
 	r := listen(t, before)
 	r.Record(now, "r2-")
 	for _, id := range []string{"r1-7", "r2-7"} {
-		if _, _, err := deliver(t, r, id); err != nil {
+		if _, _, err := deliver(t, r.URL, id); err != nil {
 			t.Fatal(err)
 		}
 	}

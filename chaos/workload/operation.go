@@ -3,6 +3,7 @@ package workload
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
@@ -73,10 +74,16 @@ func (c *caller) task(op load.Operation) client.Task {
 	}
 	want.Retry = &client.Retry{MaxAttempts: t.MaxAttempts, MinBackoff: minBackoff, MaxBackoff: maxBackoff}
 	if t.Queue == "" {
-		want.Target = &client.Target{URL: c.target}
+		want.Target = &client.Target{URL: c.target + Path(op.What.Op)}
 	}
 	return want
 }
+
+// Paths is the number of paths below the receiver's URL to which tasks of the default queue go.
+const Paths = 8
+
+// Path returns the path below the receiver's URL to which the task of operation op goes.
+func Path(op int64) string { return "/" + strconv.FormatInt(op%Paths, 10) }
 
 func (c *caller) touch(op load.Operation) client.Touch {
 	touch := client.Touch{Delay: op.Delay}

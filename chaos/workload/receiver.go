@@ -45,9 +45,15 @@ func Listen(ctx context.Context, rec *history.Recorder, host string) (*Receiver,
 	return Serve(rec, l), nil
 }
 
+// root is the path of a receiver's URL.
+const root = "/hook"
+
+// below returns the part of a request's path below the receiver's URL.
+func below(path string) string { return strings.TrimPrefix(path, root) }
+
 // Serve starts a receiver of the connections to a listener, which it closes in the end.
 func Serve(rec *history.Recorder, l net.Listener) *Receiver {
-	r := &Receiver{URL: "http://" + l.Addr().String() + "/hook", ended: make(chan error, 1)}
+	r := &Receiver{URL: "http://" + l.Addr().String() + root, ended: make(chan error, 1)}
 	r.Record(rec, "")
 	r.Behave(Mood{})
 	r.server = &http.Server{Handler: r.moody(receiver.RequestHandler(r.take)), ReadHeaderTimeout: 10 * time.Second}
@@ -69,7 +75,7 @@ func (r *Receiver) Strangers() []string {
 // take records all attempts of a request and returns their answers after the longest hold among them. It answers
 // strangers with 200 and does not record them.
 func (r *Receiver) take(came []receiver.Arrival) []int {
-	into, mood := r.into.Load(), r.mood.Load()
+	into := r.into.Load()
 	arrivals, statuses := make([]history.Arrival, 0, len(came)), make([]int, len(came))
 	var hold time.Duration
 	for i, a := range came {
@@ -78,13 +84,14 @@ func (r *Receiver) take(came []receiver.Arrival) []int {
 			r.stranger(a.TaskID)
 			continue
 		}
-		p := load.Decode(a.Body)
+		p, mood := load.Decode(a.Body), r.moodFor(below(a.Path))
 		statuses[i] = answerTo(p, a.Attempt, mood)
 		hold = max(hold, p.HoldFor()+mood.Slow)
 		arrivals = append(arrivals, history.Arrival{
 			At: into.rec.Instant(a.At), ID: a.TaskID, Namespace: namespaceIn(a.Source), WebhookID: a.WebhookID,
 			Attempt: a.Attempt, Fence: a.Fence,
 			Due: history.At(a.Due), Scheduled: instantOrZero(a.Scheduled), Group: a.Header.Get("belfry-group"),
+			Path: below(a.Path),
 			Body: history.Fingerprint(a.Body), Wrote: p.Op, Answer: max(statuses[i], 0),
 		})
 	}
@@ -113,7 +120,7 @@ func (r *Receiver) stranger(id string) {
 	r.strangers = append(r.strangers, id)
 }
 
-func answerTo(p load.Payload, attempt int, m *Mood) int {
+func answerTo(p load.Payload, attempt int, m Mood) int {
 	switch {
 	case m.Answer != 0:
 		return m.Answer

@@ -21,6 +21,7 @@ type Arrival struct {
 	Due       time.Time // in whole milliseconds
 	Clock     time.Time // of a sender whose clock is set ahead: its time at the start of the request
 	Scheduled time.Time // of an occurrence of a schedule: the instant of the rule
+	Path      string    // of the request's URL
 	Header    http.Header
 	Body      []byte // payload of the task
 	Request   []byte // body of the request, which is more than the payload in a batch
@@ -75,6 +76,9 @@ func RequestHandler(handle func([]Arrival) []int) http.Handler {
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
+		}
+		for i := range arrivals {
+			arrivals[i].Path = r.URL.Path
 		}
 		answer(w, r, arrivals, handle(arrivals))
 	})
