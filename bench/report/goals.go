@@ -43,6 +43,8 @@ var goals = []goal{
 	{column{"lateness-webhook", "p99"}, Client, false, 5},
 	{column{"lateness-webhook", "max"}, Client, false, 20},
 	{column{"lateness-webhook", "early"}, Client, false, 0},
+	{column{"bad-path-webhook", "max"}, Client, false, 1000},
+	{column{"bad-path-webhook", "lost"}, Client, false, 0},
 	{column{"steady", "ack_max"}, Client, false, 50},
 	{column{"tails", "over"}, Client, false, 0},
 	{column{"burst", "drained"}, Client, false, 150},

@@ -11,7 +11,7 @@ import (
 	"github.com/belfryhq/belfry/bench/subject"
 )
 
-// receive starts a receiver that answers at once, and makes the service push to it from now on. stop closes the
+// receive starts a receiver that answers at once at any path but badPath, and makes the service push to it from now on. stop closes the
 // receiver.
 func (r *run) receive(ctx context.Context, got got) (stop func() error, err error) {
 	pusher, err := able[subject.Pusher](r.service, "send webhooks")
@@ -50,6 +50,10 @@ func listen(ctx context.Context, got got) (url string, stop func() error, err er
 
 func receiver(got got) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/"+badPath {
+			answerBadly(w, r)
+			return
+		}
 		got(r.Header.Get("Ce-Subject"), time.Now())
 		if _, err := io.Copy(io.Discard, r.Body); err != nil {
 			w.WriteHeader(http.StatusBadRequest)

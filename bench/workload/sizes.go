@@ -20,6 +20,10 @@ type Sizes struct {
 	LatenessOver  time.Duration `json:"lateness_over_ns"` // due within
 	WebhookTasks  int           `json:"webhook_tasks"`
 	WebhookOver   time.Duration `json:"webhook_over_ns"` // due within
+	BadTasks      int           `json:"bad_tasks"`       // for the path that fails
+	BadFirst      time.Duration `json:"bad_first_ns"`    // from those on until the first healthy task is scheduled
+	HealthyTasks  int           `json:"healthy_tasks"`   // for another path
+	HealthyOver   time.Duration `json:"healthy_over_ns"` // due within
 	Patience      time.Duration `json:"patience_ns"`     // wait for overdue tasks; longer than leases
 
 	BurstTasks  int `json:"burst_tasks"` // due in one millisecond
@@ -81,6 +85,7 @@ func Full() Sizes {
 		SteadyRate: 10_000, SteadyFor: 15 * time.Second,
 		LatenessTasks: 100_000, LatenessOver: 10 * time.Second,
 		WebhookTasks: 50_000, WebhookOver: 10 * time.Second, Patience: time.Minute,
+		BadTasks: 1000, BadFirst: 5 * time.Second, HealthyTasks: 1000, HealthyOver: 20 * time.Second,
 		BurstTasks: 50_000, CancelTasks: 50_000,
 		TouchIDs: 10_000, TouchDelay: 5 * time.Second, TouchFor: 20 * time.Second,
 		MemoryTasks: 1_000_000, MemoryMany: 1_000_000, SmallPayload: 100, Settle: 10 * time.Second,
@@ -104,6 +109,7 @@ func Quick() Sizes {
 	s.SteadyRate, s.SteadyFor = 500, 2*time.Second
 	s.LatenessTasks, s.LatenessOver = 2000, time.Second
 	s.WebhookTasks, s.WebhookOver = 1000, time.Second
+	s.BadTasks, s.BadFirst, s.HealthyTasks, s.HealthyOver = 200, time.Second, 100, 2*time.Second
 	s.BurstTasks, s.CancelTasks = 2000, 2000
 	s.TouchIDs, s.TouchDelay, s.TouchFor = 200, time.Second, 2*time.Second
 	s.MemoryTasks, s.MemoryMany, s.Settle = 20_000, 20_000, time.Second

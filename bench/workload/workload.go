@@ -24,7 +24,7 @@ type Workload struct {
 func All(s Sizes) []Workload {
 	return []Workload{
 		schedule(s), scheduleMany(s), scheduleBatch(s), steady(s), tails(s), neighbours(s),
-		lateness(s), latenessWebhook(s), burst(s), burstWebhook(s),
+		lateness(s), latenessWebhook(s), badPathWebhook(s), burst(s), burstWebhook(s),
 		cancel(s), cancelBatch(s), touch(s),
 		memory(s), memorySmall(s), memoryMany(s), repeating(s), idle(s),
 		restart(s), failover(s), failoverWebhook(s), handover(s),

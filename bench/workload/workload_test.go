@@ -23,6 +23,7 @@ func sizes() Sizes {
 	s.SteadyRate, s.SteadyFor = 100, 2*time.Second
 	s.LatenessTasks, s.LatenessOver = 100, time.Second
 	s.WebhookTasks, s.WebhookOver = 50, 100*time.Millisecond
+	s.BadTasks, s.BadFirst, s.HealthyTasks, s.HealthyOver = 20, time.Millisecond, 50, 100*time.Millisecond
 	s.BurstTasks, s.CancelTasks = 200, 200
 	s.TouchIDs, s.TouchDelay, s.TouchFor = 200, time.Second, 4*time.Second
 	s.RepeatSchedules, s.RepeatEvery, s.RepeatFor = 200, time.Second, 2*time.Second
@@ -211,7 +212,7 @@ func TestWhatASubjectCannotDo(t *testing.T) {
 
 // TestWebhooks uses a real connection, so the lateness is real.
 func TestWebhooks(t *testing.T) {
-	for _, name := range []string{"lateness-webhook", "burst-webhook"} {
+	for _, name := range []string{"lateness-webhook", "bad-path-webhook", "burst-webhook"} {
 		f := &fake{latency: time.Millisecond}
 		m := named(t, name).Measure(t.Context(), f, sizes(), t.TempDir(), func(string) {})
 		expect(t, m, map[string]float64{"early": 0, "lost": 0, "repeats": 0})
