@@ -35,7 +35,7 @@ export function Events({ query }) {
           <//>`)}</div>
     <${Refused} problem=${stream.problem?.status ? stream.problem : null} retry=${stream.again} />
     ${stream.gap && html`<p class="warn">${t('events.gap')}</p>`}
-    ${stream.events.length ? html`<${Rows} events=${stream.events} />`
+    ${stream.events.length ? html`<${Rows} key=${query} events=${stream.events} />`
     : html`<${Empty} title=${t('events.empty')}
       command="belfry task schedule hello --in 2s --url http://127.0.0.1:9000/">${t('events.emptyText')}<//>`}`;
 }

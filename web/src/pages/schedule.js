@@ -1,7 +1,7 @@
 // One schedule: its rule in words, the coming occurrences, the last ones, and its actions.
 import { useState } from 'preact/hooks';
 import { html } from '../html.js';
-import { change, get, inNamespace, Problem } from '../api.js';
+import { change, get, inNamespace } from '../api.js';
 import { settled, usePoll } from '../live.js';
 import { can } from '../session.js';
 import { go, href } from '../router.js';
@@ -97,17 +97,10 @@ function Actions({ schedule: s, path, refresh }) {
 function Pause({ schedule: s, path, refresh, close }) {
   const [note, setNote] = useState(s.note);
   const name = s.paused ? 'resume' : 'pause';
-  const run = async () => {
-    await set(name, note, () => set(s.paused ? 'pause' : 'resume', s.note));
-  };
+  const run = () => set(name, note, () => set(s.paused ? 'pause' : 'resume', s.note));
   const set = async (verb, words, undo) => {
-    try {
-      await change('POST', `${path}/${verb}`, words ? { note: words } : {});
-      say(t(`s${verb}.done`, { id: s.id }), '', undo);
-    } catch (err) {
-      if (undo || !(err instanceof Problem)) throw err;
-      say(err.message || t('problem.unreachable'), 'trouble');
-    }
+    await change('POST', `${path}/${verb}`, words ? { note: words } : {});
+    say(t(`s${verb}.done`, { id: s.id }), '', undo);
     refresh();
   };
   return html`<${Form} title=${t(`s${name}.title`, { id: s.id })} action=${t(name)} run=${run} close=${close}>

@@ -43,13 +43,18 @@ function Editor({ id, present }) {
       const path = inNamespace(`/schedules/${encodeURIComponent(id || form.id.trim())}`);
       const saved = id ? await change('PATCH', path, body, { headers: { 'If-Match': `"${known.revision}"` } })
         : await change('PUT', path, body, { headers: { 'If-None-Match': '*' } });
-      say(t('schedule.saved', { id: saved.id }));
+      say(t('schedule.saved', { id: saved.id }), '', id && (() => takeBack(path, saved)));
       go(href(`schedules/${encodeURIComponent(saved.id)}`));
     } catch (err) {
       if (!(err instanceof Problem)) throw err;
       setProblem(err);
       setBusy(false);
     }
+  };
+  const takeBack = async (path, saved) => {
+    const { body: back } = bodyOf(formOf(known, ''), saved);
+    await change('PATCH', path, back, { headers: { 'If-Match': `"${saved.revision}"` } });
+    say(t('schedule.saved', { id }));
   };
   const text = (name, label, hint, more) => html`<${Field} label=${t(label)} hint=${hint && t(hint)}
     error=${wrong[name] && t('labels.wrong', { part: wrong[name] })}>

@@ -39,6 +39,15 @@ export function patchOf(form, q) {
   return patch;
 }
 
+// inverse returns the merge patch that takes a patch back.
+export function inverse(patch, before) {
+  const isObject = (v) => typeof v === 'object' && v !== null && !Array.isArray(v);
+  return Object.fromEntries(Object.entries(patch).map(([name, value]) => {
+    const old = before[name] ?? null;
+    return [name, isObject(value) && isObject(old) ? inverse(value, old) : old];
+  }));
+}
+
 function windowOf(form, q) {
   const daily = form.daily.split(/[\s,]+/).filter(Boolean);
   if (!daily.length) return null;
@@ -52,9 +61,12 @@ function QueueForm({ queue, refresh, close }) {
   const patch = patchOf(form, queue);
   const run = async () => {
     const name = queue ? queue.queue : form.name.trim();
-    await change('PATCH', inNamespace(`/queues/${encodeURIComponent(name)}`), patch);
-    say(t('queue.saved', { queue: name }));
-    refresh();
+    const save = async (body, undo) => {
+      await change('PATCH', inNamespace(`/queues/${encodeURIComponent(name)}`), body);
+      say(t('queue.saved', { queue: name }), '', undo);
+      refresh();
+    };
+    await save(patch, queue && (() => save(inverse(patch, queue))));
   };
   const text = (name, label, hint, more) => html`<${Field} label=${t(label)} hint=${hint && t(hint)}>
     ${(tied) => html`<input ...${tied} ...${more} value=${form[name]} onInput=${put(name)} autocomplete="off"

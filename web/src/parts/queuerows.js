@@ -1,23 +1,22 @@
-// Rows of queues, those with trouble first. While the pointer or the focus is among the rows, each keeps its place, so
-// that a click hits the row that it aims at.
-import { useRef } from 'preact/hooks';
+// Rows of queues, those with trouble first.
+import { useState } from 'preact/hooks';
 import { html } from '../html.js';
 import { compact, number, shortInstant } from '../format.js';
 import { href } from '../router.js';
 import { can } from '../session.js';
 import { t } from '../i18n.js';
-import { change, inNamespace, Problem } from '../api.js';
+import { change, inNamespace } from '../api.js';
 import { byTrouble, isLate } from '../queues.js';
 import { Table } from './table.js';
 import { Button, Instant, Tag } from './ui.js';
-import { say } from './toast.js';
+import { attempt, say } from './toast.js';
 
 export function QueueRows({ queues, most = queues.length, refresh }) {
-  const [rows, ways] = useHeldOrder(byTrouble(queues).slice(0, most), (q) => q.queue);
+  const rows = byTrouble(queues).slice(0, most);
   const count = (name, tone) => (q) => (q.counts?.[name]
     ? html`<span class=${tone || ''} title=${number(q.counts[name])}>${compact(q.counts[name])}</span>`
     : html`<span class="muted">0</span>`);
-  return html`<div ...${ways}><${Table} caption=${t('nav.queues')} rows=${rows} rowKey=${(q) => q.queue} columns=${[
+  return html`<${Table} caption=${t('nav.queues')} rows=${rows} rowKey=${(q) => q.queue} columns=${[
     { label: t('queue'), cell: (q) => html`<a href=${href(`queues/${encodeURIComponent(q.queue)}`)}>${q.queue}</a>` },
     { label: t('queue.status'), kind: 'long', cell: (q) => html`<${QueueStatus} queue=${q} />` },
     { label: t('state.scheduled'), kind: 'n', cell: count('scheduled') },
@@ -28,27 +27,7 @@ export function QueueRows({ queues, most = queues.length, refresh }) {
     { label: t('due.1m'), kind: 'n', cell: count('due_1m') },
     can('operate') && refresh
       && { label: t('actions'), kind: 'end', cell: (q) => html`<${PauseButton} queue=${q} refresh=${refresh} />` },
-  ]} /></div>`;
-}
-
-// useHeldOrder returns the rows in their order of before while the pointer or the focus is in an element with the
-// returned attributes. New rows come last then, and rows that have gone stay as they were.
-function useHeldOrder(rows, keyOf) {
-  const { current: held } = useRef({ pointer: false, focus: false, rows: [] });
-  if (held.pointer || held.focus) {
-    const fresh = new Map(rows.map((row) => [keyOf(row), row]));
-    const kept = held.rows.map((row) => fresh.get(keyOf(row)) || row);
-    const known = new Set(kept.map(keyOf));
-    held.rows = [...kept, ...rows.filter((row) => !known.has(keyOf(row)))];
-  } else {
-    held.rows = rows;
-  }
-  return [held.rows, {
-    onPointerEnter: () => { held.pointer = true; },
-    onPointerLeave: () => { held.pointer = false; },
-    onFocusIn: () => { held.focus = true; },
-    onFocusOut: (event) => { held.focus = event.currentTarget.contains(event.relatedTarget); },
-  }];
+  ]} />`;
 }
 
 export function QueueStatus({ queue: q }) {
@@ -66,19 +45,22 @@ export function QueueStatus({ queue: q }) {
   </span>`;
 }
 
+// PauseButton pauses or resumes a queue. The second click of a double click changes nothing.
 export function PauseButton({ queue: q, refresh, kind = 'small' }) {
+  const [busy, setBusy] = useState(false);
   const path = inNamespace(`/queues/${encodeURIComponent(q.queue)}`);
   const set = async (paused, undo) => {
-    try {
-      await change('POST', `${path}/${paused ? 'pause' : 'resume'}`);
-      say(t(paused ? 'queue.nowPaused' : 'queue.resumed', { queue: q.queue }), '', undo);
-    } catch (err) {
-      if (!(err instanceof Problem)) throw err;
-      say(err.message || t('problem.unreachable'), 'trouble');
-    }
+    await change('POST', `${path}/${paused ? 'pause' : 'resume'}`);
+    say(t(paused ? 'queue.nowPaused' : 'queue.resumed', { queue: q.queue }), '', undo);
     refresh();
   };
-  return html`<${Button} kind=${kind} icon=${q.paused ? 'play' : 'pause'} onClick=${() => set(!q.paused, () => set(q.paused))}
+  const toggle = async (event) => {
+    if (event.detail > 1) return;
+    setBusy(true);
+    await attempt(() => set(!q.paused, () => set(q.paused)));
+    setBusy(false);
+  };
+  return html`<${Button} kind=${kind} icon=${q.paused ? 'play' : 'pause'} busy=${busy} onClick=${toggle}
     aria-label=${t(q.paused ? 'queue.resumeNamed' : 'queue.pauseNamed', { queue: q.queue })}>
       ${t(q.paused ? 'resume' : 'pause')}<//>`;
 }

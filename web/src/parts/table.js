@@ -1,24 +1,64 @@
 // Tables, which become cards on a narrow screen, and lists that are read page by page.
+import { Fragment } from 'preact';
+import { useRef, useState } from 'preact/hooks';
 import { html } from '../html.js';
 import { inNamespace, get } from '../api.js';
 import { usePoll } from '../live.js';
 import { href } from '../router.js';
 import { t } from '../i18n.js';
-import { Empty, Loading, Refused } from './ui.js';
+import { Button, Empty, Loading, Refused } from './ui.js';
 
-// Table shows rows. Each column has a label and a function that draws a row's cell; the first is the row's name.
+// Table shows rows. Each column has a label and a function that draws a row's cell; the first is the row's name. While
+// the pointer or the focus is in the table, each row keeps its place, so that a click hits the row that it aims at.
 export function Table({ caption, columns, rows, rowKey }) {
   const shown = columns.filter(Boolean);
-  return html`<div class="table-frame"><table role="table">
+  const held = useHeldOrder(rows, rowKey);
+  return html`<div class="table" ...${held.ways}><div class="table-frame"><table role="table">
     <caption class="hidden">${caption}</caption>
     <thead role="rowgroup"><tr role="row">
       ${shown.map((c) => html`<th role="columnheader" scope="col" class=${c.kind}>${c.label}</th>`)}</tr></thead>
-    <tbody role="rowgroup">${rows.map((row) => html`<tr role="row" key=${rowKey(row)}>
+    <tbody role="rowgroup">${held.rows.map((row) => html`<tr role="row" key=${rowKey(row)}
+      class=${held.gone.has(rowKey(row)) ? 'gone' : undefined}>
       ${shown.map((c, i) => (i === 0
     ? html`<th role="rowheader" scope="row" class=${c.kind}>${c.cell(row)}</th>`
     : html`<td role="cell" class=${c.kind} data-label=${c.label}>${c.cell(row)}</td>`))}
     </tr>`)}</tbody>
-  </table></div>`;
+  </table></div>
+  ${held.changed && html`<p class="changed" role="status"><span>${held.changed}</span>
+    <${Button} kind="small" onClick=${held.sort}>${t('table.sort')}<//></p>`}
+  </div>`;
+}
+
+// useHeldOrder returns the rows in their order of before while the pointer or the focus is in an element with the
+// attributes in ways. Rows that have gone stay then, and new ones wait; changed says how many, and sort shows them.
+function useHeldOrder(rows, keyOf) {
+  const { current: held } = useRef({ pointer: false, focus: false, rows: [] });
+  const [, draw] = useState(0);
+  const fresh = new Map(rows.map((row) => [keyOf(row), row]));
+  const frozen = held.pointer || held.focus;
+  held.rows = frozen ? held.rows.map((row) => fresh.get(keyOf(row)) || row) : rows;
+  const keys = held.rows.map(keyOf);
+  const known = new Set(keys);
+  const stayed = keys.filter((key) => fresh.has(key));
+  const order = [...fresh.keys()].filter((key) => known.has(key));
+  const counts = { moved: stayed.filter((key, i) => key !== order[i]).length, fresh: fresh.size - order.length,
+    gone: keys.length - stayed.length };
+  return {
+    rows: held.rows,
+    gone: new Set(keys.filter((key) => !fresh.has(key))),
+    changed: Object.entries(counts).filter(([, n]) => n > 0).map(([name, n]) => t(`table.${name}`, { n })).join(' · '),
+    sort: () => {
+      held.rows = rows;
+      held.focus = false;
+      draw((n) => n + 1);
+    },
+    ways: {
+      onPointerEnter: () => { held.pointer = true; },
+      onPointerLeave: () => { held.pointer = false; },
+      onFocusIn: () => { held.focus = true; },
+      onFocusOut: (event) => { held.focus = event.currentTarget.contains(event.relatedTarget); },
+    },
+  };
 }
 
 const budgetMs = 4000; // for pages without a match
@@ -31,7 +71,9 @@ async function collect(path, query, name, signal) {
   for (;;) {
     const page = await get(inNamespace(path), { ...query, cursor }, { signal });
     cursor = page.next_cursor;
-    if (page[name].length || !cursor || Date.now() - begin > budgetMs) return { rows: page[name], next: cursor };
+    if (page[name].length || !cursor || Date.now() - begin > budgetMs) {
+      return { rows: page[name], next: cursor, answers: JSON.stringify(query) };
+    }
   }
 }
 
@@ -48,7 +90,7 @@ export function List({ list, empty, page, query, cursor, children }) {
   if (!list.data) return html`<${Loading} />`;
   return html`
     ${list.problem && html`<${Refused} problem=${list.problem} retry=${list.refresh} />`}
-    ${list.rows.length > 0 && children}
+    ${list.rows.length > 0 && html`<${Fragment} key=${list.data.answers}>${children}<//>`}
     ${!list.rows.length && !list.next && !cursor && (filtered ? html`<${NoMatch} page=${page} />` : empty)}
     ${!list.rows.length && list.next && html`<p class="muted">${t('list.searching')}</p>`}
     ${!list.rows.length && !list.next && cursor && html`<p class="muted">${t('list.end')}</p>`}

@@ -66,7 +66,12 @@ function Move({ task, path, refresh, close }) {
   const run = async () => {
     const body = how === 'delay' ? { delay: delay.trim() } : { fire_at: isoOf(at) };
     const after = await change('PATCH', path, body, { headers: { 'If-Match': `"${task.revision}"` } });
-    say(t('move.done', { at: shortInstant(millis(after.fire_at)) }));
+    const undo = async () => {
+      await change('PATCH', path, { fire_at: task.fire_at }, { headers: { 'If-Match': `"${after.revision}"` } });
+      say(t('move.done', { at: shortInstant(millis(task.fire_at)) }));
+      refresh();
+    };
+    say(t('move.done', { at: shortInstant(millis(after.fire_at)) }), '', undo);
     refresh();
   };
   return html`<${Form} title=${t('move.title', { id: task.id })} action=${t('move.do')} run=${run} close=${close}>

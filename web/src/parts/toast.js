@@ -1,5 +1,6 @@
 // Short messages about finished actions. Screen readers announce them.
 import { html } from '../html.js';
+import { Problem } from '../api.js';
 import { newStore, useStore } from '../store.js';
 import { t } from '../i18n.js';
 
@@ -16,11 +17,21 @@ export function say(text, tone = '', undo = null) {
   setTimeout(() => drop(id), undo ? 10_000 : tone ? 9000 : 5000);
 }
 
+// attempt makes a change outside a dialog, and shows the problem if it is refused.
+export async function attempt(run) {
+  try {
+    await run();
+  } catch (err) {
+    if (!(err instanceof Problem)) throw err;
+    say(err.message || t('problem.unreachable'), 'trouble');
+  }
+}
+
 export function Toasts() {
   const { list } = useStore(toasts);
   const takeBack = (m) => {
     drop(m.id);
-    m.undo();
+    attempt(m.undo);
   };
   return html`<div class="toasts" role="status" aria-live="polite">
     ${list.map((m) => html`<p key=${m.id} class=${m.tone}>${m.text}

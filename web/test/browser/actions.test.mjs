@@ -31,6 +31,7 @@ afterEach(async () => {
 const button = (name, within = page) => within.getByRole('button', { name, exact: true });
 const dialog = () => page.getByRole('dialog');
 const toast = (text) => page.locator('.toasts').getByText(text).first().waitFor();
+const undo = (text) => page.locator('.toasts p', { hasText: text }).last().getByRole('button', { name: 'Undo' }).click();
 const state = (id) => cluster.api('GET', `/v1/tasks/${id}`);
 
 test('a task is created, moved and cancelled', async () => {
@@ -47,8 +48,10 @@ test('a task is created, moved and cancelled', async () => {
   await dialog().getByLabel('In', { exact: true }).last().fill('5h');
   await button('Move', dialog()).click();
   await toast(/It is due at/);
-  const moved = Date.parse((await state('made-here')).fire_at) - Date.now();
-  assert.ok(moved > 4.9 * 3600e3 && moved < 5.1 * 3600e3, `${moved} ms`);
+  const due = async () => Math.round((Date.parse((await state('made-here')).fire_at) - Date.now()) / 3600e3);
+  assert.equal(await due(), 5);
+  await undo(/It is due at/);
+  await eventually('it is due as before', async () => await due() === 2);
 
   await button('Cancel').click();
   for (const outcome of ['cancelled', 'stopped', 'already_fired']) await dialog().getByText(outcome,
@@ -196,6 +199,34 @@ test('a queue is paused, resumed and changed', async () => {
   assert.equal(queue.max_in_flight, 7);
   assert.equal(queue.max_per_second, 20);
   assert.equal(queue.paused, true);
+  await undo('Saved: mails');
+  const limit = async () => (await cluster.api('GET', '/v1/queues/mails')).max_in_flight;
+  await eventually('the limit is gone again', async () => await limit() === undefined);
+});
+
+test('a double click pauses a queue once', async () => {
+  await cluster.api('PUT', '/v1/queues/zz-twice', {});
+  await page.visit('queues');
+  await page.getByRole('button', { name: 'Pause the queue zz-twice' }).dblclick();
+  await page.getByRole('button', { name: 'Resume the queue zz-twice' }).waitFor();
+  assert.equal((await cluster.api('GET', '/v1/queues/zz-twice')).paused, true);
+  assert.equal(await page.locator('.toasts p').count(), 1);
+  await cluster.api('DELETE', '/v1/queues/zz-twice');
+});
+
+test('rows of tasks keep their places under the pointer, and new ones wait', async () => {
+  for (const n of [2, 3]) await cluster.api('PUT', `/v1/tasks/held-${n}`, { delay: '1h' });
+  await page.visit('tasks?prefix=held-');
+  const ids = () => page.locator('tbody th').allTextContents();
+  await page.getByRole('link', { name: 'held-3' }).hover();
+  const before = await ids();
+  await cluster.api('PUT', '/v1/tasks/held-1', { delay: '10m' });
+  await page.locator('.changed').getByText('1 new row').waitFor();
+  assert.deepEqual(await ids(), before);
+  await inspect(page, 'a table with new rows');
+  await button('Sort now').click();
+  await page.getByRole('link', { name: 'held-1' }).waitFor();
+  assert.equal((await ids()).length, 3);
 });
 
 test('a pause is undone, and the rows of queues keep their places under the pointer', async () => {
@@ -216,7 +247,7 @@ test('a pause is undone, and the rows of queues keep their places under the poin
   await picture(page, 'queues-undo', false);
   await page.mouse.click(box.x + box.width / 2, box.y + box.height / 2);
   await toast('Resumed: zz-3');
-  await page.locator('.toasts p', { hasText: 'Resumed: zz-3' }).getByRole('button', { name: 'Undo' }).click();
+  await undo('Resumed: zz-3');
   await eventually('zz-3 is paused again', () => isPaused('zz-3'));
   assert.equal(await isPaused('zz-2'), true);
   await page.locator('h1').click();
@@ -286,6 +317,9 @@ test('a schedule is made with a preview, run, skipped, paused, changed and delet
   await button('Save').click();
   await page.waitForURL('**/ui/schedules/nightly');
   assert.equal((await cluster.api('GET', '/v1/schedules/nightly')).note, 'changed');
+  await undo('Saved: nightly');
+  await eventually('the note is as before',
+    async () => (await cluster.api('GET', '/v1/schedules/nightly')).note === 'a test');
   await button('Delete').click();
   await button('Delete the schedule', dialog()).click();
   await page.waitForURL('**/ui/schedules');
