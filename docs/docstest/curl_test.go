@@ -29,8 +29,8 @@ func examples(t *testing.T, pages []page) []example {
 	for _, p := range pages {
 		calls := 0 // curl calls in the block before
 		for _, b := range p.blocks {
-			switch b.info {
-			case "sh":
+			switch k, _ := parseKind(b.info); {
+			case k.language == "sh" && k.background == "" && k.untested == "":
 				found, err := curls(b.text)
 				if err != nil {
 					t.Fatalf("%s:%d: %v", p.name, b.line, err)
@@ -40,7 +40,7 @@ func examples(t *testing.T, pages []page) []example {
 					call.where = fmt.Sprintf("%s:%d", p.name, b.line)
 					all = append(all, call)
 				}
-			case "json":
+			case k.language == "json":
 				answers, err := documents(b.text)
 				if err != nil || len(answers) > calls {
 					t.Fatalf("%s:%d: %d answers to %d calls of curl, %v", p.name, b.line, len(answers), calls, err)

@@ -8,6 +8,7 @@
 //
 //	sh                     commands. They run in the order of the page.
 //	sh background=NAME     commands that keep running until the page ends
+//	sh with=NAME           commands that need the block NAME, which stands further down and starts before them
 //	sh untested: REASON    commands that no test can run. The test checks that they exist and take these flags.
 //	console                commands behind "$ ", each followed by all of its output
 //	go                     a whole program. It runs as sh does.
@@ -35,7 +36,8 @@
 //	make test-typescript    TestTypeScript
 //
 // TestPages uses the ports that the pages name. `make test-docs` runs it in a network namespace if the system allows
-// it. Each page gets a fresh copy of the repository as its working folder, with the `belfry` of that copy in its PATH.
+// it. Each page gets a fresh copy of the repository as its working folder, with the `belfry` of that copy in its PATH,
+// where `go install` puts programs.
 //
 // TestTypeScript compiles the bodies and answers of the pages' calls with the types that openapi-typescript generates
 // from httpapi/openapi.yaml. package.json pins the generator and the compiler; package-lock.json adds checksums and

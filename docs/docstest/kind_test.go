@@ -10,6 +10,7 @@ import (
 type kind struct {
 	language   string
 	background string // sh: name of a block that keeps running
+	with       string // sh: name of a background block further down that runs already
 	untested   string // sh: why the test cannot run the block
 	of         string // output: name of the background block that prints it
 	shape      bool   // output: figures may differ
@@ -37,6 +38,8 @@ func parseKind(info string) (kind, error) {
 		switch {
 		case k.language == "sh" && name == "background" && value != "":
 			k.background = value
+		case k.language == "sh" && name == "with" && value != "":
+			k.with = value
 		case k.language == "output" && name == "of" && value != "":
 			k.of = value
 		case k.language == "output" && word == "shape":
@@ -52,10 +55,12 @@ func parseKind(info string) (kind, error) {
 func checkOrder(p page) error {
 	printed := false // a block above has printed output
 	running := map[string]bool{}
-	for _, b := range p.blocks {
+	for _, b := range playOrder(p.blocks) {
 		k, err := parseKind(b.info)
 		switch {
 		case err != nil:
+		case k.with != "" && !running[k.with]:
+			err = fmt.Errorf("no block below is named %s", k.with)
 		case running[k.background]:
 			err = fmt.Errorf("a block named %s is there already", k.background)
 		case k.of != "" && !running[k.of]:
@@ -70,8 +75,34 @@ func checkOrder(p page) error {
 			running[k.background] = true
 		}
 		if k.background == "" && (k.language == "sh" || k.language == "console" || k.language == "go") {
-			printed = k == kind{language: "sh"} || k.language == "go"
+			printed = k.language == "sh" && k.untested == "" || k.language == "go"
 		}
 	}
 	return nil
+}
+
+// playOrder returns the blocks of a page in the order in which they run: a background block, and the output behind it,
+// before the first block that runs with it.
+func playOrder(blocks []block) []block {
+	blocks = slices.Clone(blocks)
+	for i := 0; i < len(blocks); i++ {
+		k, err := parseKind(blocks[i].info)
+		if err != nil || k.with == "" {
+			continue
+		}
+		for at := i + 1; at < len(blocks); at++ {
+			if below, err := parseKind(blocks[at].info); err != nil || below.background != k.with {
+				continue
+			}
+			end := at + 1
+			if end < len(blocks) && blocks[end].info == "output of="+k.with {
+				end++
+			}
+			first := slices.Clone(blocks[at:end])
+			blocks = slices.Insert(slices.Delete(blocks, at, end), i, first...)
+			i += len(first)
+			break
+		}
+	}
+	return blocks
 }

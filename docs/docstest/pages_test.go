@@ -50,6 +50,9 @@ func TestKinds(t *testing.T) {
 		"```console\n$ ls\n```\n\n```json\n{}\n```":                     "no commands stand before",
 		"```yaml\na: b\n```":                                            "",
 		"* in a list\n\n  ```toml\n  a = 1\n  ```\n":                    "p.md:3: \"toml\" is no kind",
+
+		"```sh with=a\nls\n```\n\n```json\n{}\n```\n\n```sh background=a\nls\n```": "",
+		"```sh with=a\nls\n```": "p.md:1: no block below is named a",
 	} {
 		err := checkOrder(parsePage("p.md", []byte(page)))
 		if wrong == "" && err != nil || wrong != "" && (err == nil || !strings.Contains(err.Error(), wrong)) {

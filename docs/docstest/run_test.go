@@ -120,8 +120,8 @@ func copyFile(from, to string) error {
 	return os.WriteFile(to, data, info.Mode().Perm())
 }
 
-// environment returns the environment for a page's commands. It lacks this process's settings for belfry, and makes
-// curl print the status of each answer.
+// environment returns the environment for a page's commands. It lacks this process's settings for belfry, makes curl
+// print the status of each answer, and installs Go programs into the folder of programs.
 func (p *place) environment(t *testing.T) []string {
 	t.Helper()
 	home := t.TempDir()
@@ -129,13 +129,13 @@ func (p *place) environment(t *testing.T) []string {
 	if err := os.WriteFile(filepath.Join(home, ".curlrc"), []byte(told), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	env := []string{"CURL_HOME=" + home, "BELFRY_CONTEXTS=" + filepath.Join(home, "contexts.yaml")}
+	env := []string{"GOBIN=" + p.programs, "CURL_HOME=" + home, "BELFRY_CONTEXTS=" + filepath.Join(home, "contexts.yaml")}
 	for _, variable := range os.Environ() {
 		name, value, _ := strings.Cut(variable, "=")
 		switch {
 		case name == "PATH":
 			env = append(env, fmt.Sprintf("PATH=%s%c%s", p.programs, filepath.ListSeparator, value))
-		case !strings.HasPrefix(name, "BELFRY_"):
+		case name != "GOBIN" && !strings.HasPrefix(name, "BELFRY_"):
 			env = append(env, variable)
 		}
 	}

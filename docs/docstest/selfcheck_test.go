@@ -13,6 +13,8 @@ func TestSession(t *testing.T) {
 	t.Parallel()
 	const answer = "```sh\necho '{\"id\": \"a\", \"receipt\": \"r-1\"}'\n```\n\n"
 	const loop = "```sh background=loop\necho begun; while :; do sleep 1; done\n```\n\n"
+	const writer = "```sh background=writer\necho > file; echo written; while :; do sleep 1; done\n```\n\n" +
+		"```output of=writer\nwritten\n```"
 	for page, wrong := range map[string]string{
 		answer + "```json\n{\"id\": \"a\", \"receipt\": \"r-2\"}\n```":          "",
 		answer + "```json\n{\"id\": \"b\", \"receipt\": \"r-1\"}\n```":          "the answer was",
@@ -35,6 +37,8 @@ func TestSession(t *testing.T) {
 		refusal("404") + "```sh\ntrue\n```":                                     "was answered 404",
 		refusal("404"):                                                          "was answered 404",
 		refusal("201"):                                                          "",
+
+		"```sh with=writer\ncat file\n```\n\n" + writer: "",
 	} {
 		s := &session{t: t, folder: t.TempDir(), running: map[string]*background{}, fields: map[string]string{}}
 		s.env = []string{"PATH=" + s.folder + ":" + os.Getenv("PATH")}

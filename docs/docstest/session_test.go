@@ -53,7 +53,7 @@ func newSession(t *testing.T, place *place) *session {
 // playAll runs the blocks of a page. It continues after a failed block, and reports all failures.
 func (s *session) playAll(p page) error {
 	var all []error
-	for _, b := range p.blocks {
+	for _, b := range playOrder(p.blocks) {
 		k, err := parseKind(b.info)
 		if err == nil {
 			err = s.play(k, b.text)
