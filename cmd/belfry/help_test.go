@@ -42,6 +42,10 @@ func TestHelp(t *testing.T) {
 				t.Errorf("%s --help: a line of %d columns: %s", path, n, line)
 			}
 		}
+		own, _, grouped := strings.Cut(out, "\n\nConnection flags:\n")
+		if calls := cli.IsCall(cmd) && !cmd.HasSubCommands(); grouped != calls || calls && strings.Contains(own, "--timeout") {
+			t.Errorf("%s --help: the flags of the connection have no section of their own:\n%s", path, out)
+		}
 		if strings.HasSuffix(cmd.Short, ".") || strings.Contains(out, "stringArray") || strings.Contains(out, "stringSlice") {
 			t.Errorf("%s --help:\n%s", path, out)
 		}

@@ -39,8 +39,20 @@ type Connection struct {
 	key       client.Secret // of the context
 }
 
+// connectionFlag is the annotation of the flags of a connection, which a help shows in a section of their own.
+const connectionFlag = "belfry-connection"
+
+// IsConnection reports whether a flag is one of a connection.
+func IsConnection(f *pflag.Flag) bool {
+	_, ok := f.Annotations[connectionFlag]
+	return ok
+}
+
 // AddFlags adds the flags of a connection.
-func (c *Connection) AddFlags(flags *pflag.FlagSet) {
+func (c *Connection) AddFlags(all *pflag.FlagSet) {
+	flags := pflag.NewFlagSet("connection", pflag.ContinueOnError)
+	defer all.AddFlagSet(flags)
+	defer flags.VisitAll(func(f *pflag.Flag) { f.Annotations = map[string][]string{connectionFlag: nil} })
 	flags.StringSliceVarP(&c.addrs, "addr", "a", []string{"http://127.0.0.1:8400"},
 		"`nodes` of the cluster; the next is tried when one is down; also set by "+AddrVariable)
 	flags.Var(NewSpan(&c.timeout, 30*time.Second), "timeout", "how long to try")

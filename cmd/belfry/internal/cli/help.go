@@ -58,8 +58,12 @@ func usage(cmd *cobra.Command) string {
 			section("Additional Commands:", commandLines(cmd, ""))
 		}
 	}
-	if cmd.HasAvailableLocalFlags() {
-		section("Flags:", cmd.LocalFlags().FlagUsagesWrapped(HelpWidth))
+	own, connection := splitFlags(cmd.LocalFlags())
+	if own.HasAvailableFlags() {
+		section("Flags:", own.FlagUsagesWrapped(HelpWidth))
+	}
+	if connection.HasAvailableFlags() {
+		section("Connection flags:", connection.FlagUsagesWrapped(HelpWidth))
 	}
 	if cmd.HasAvailableInheritedFlags() {
 		section("Global Flags:", cmd.InheritedFlags().FlagUsagesWrapped(HelpWidth))
@@ -68,6 +72,19 @@ func usage(cmd *cobra.Command) string {
 		b.WriteString("\n\nUse \"" + cmd.CommandPath() + " [command] --help\" for more information about a command.")
 	}
 	return b.String() + settingsNote(cmd) + "\n"
+}
+
+// splitFlags separates the flags of a connection from the others.
+func splitFlags(all *pflag.FlagSet) (own, connection *pflag.FlagSet) {
+	own, connection = pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
+	all.VisitAll(func(f *pflag.Flag) {
+		if IsConnection(f) {
+			connection.AddFlag(f)
+		} else {
+			own.AddFlag(f)
+		}
+	})
+	return own, connection
 }
 
 // commandLines returns a line for each subcommand of a group; an empty group is that of commands without one.

@@ -50,14 +50,13 @@ func PageOf(cmd *cobra.Command) *Page {
 	if cmd.HasSubCommands() && cmd.HasParent() {
 		p.Usage = cmd.CommandPath() + " COMMAND"
 	}
-	connection := connectionFlags()
 	runs := cmd.HasParent() && !cmd.HasSubCommands()
 	cmd.InheritedFlags() // adds them to Flags
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if f.Hidden || f.Name == "help" || f.Name == "config" && runs || f.Deprecated != "" {
 			return
 		}
-		if cli.IsCall(cmd) && connection.Lookup(f.Name) != nil {
+		if cli.IsConnection(f) {
 			p.Connection = append(p.Connection, optionOf(f))
 		} else {
 			p.Options = append(p.Options, optionOf(f))
@@ -94,13 +93,6 @@ func (p *Page) addRelatives(cmd *cobra.Command) {
 		}
 	}
 	p.SeeAlso = append([]string{parent.CommandPath()}, p.SeeAlso...)
-}
-
-// connectionFlags returns the flags that all commands that call a cluster share.
-func connectionFlags() *pflag.FlagSet {
-	flags := pflag.NewFlagSet("connection", pflag.ContinueOnError)
-	new(cli.Connection).AddFlags(flags)
-	return flags
 }
 
 // shortDuration matches the zeros at the end of a duration, as in 24h0m0s.
