@@ -75,8 +75,8 @@ siege: ## lay siege to a cluster for ten minutes, with all faults that this mach
 	$(GO) run ./chaos/cmd/siege --for 10m
 
 .PHONY: siege-page
-siege-page: ## write docs/siege.md anew, as root: a siege of ten minutes in which each invariant is exercised
-	$(GO) build -o bin/ ./chaos/cmd/siege && bin/siege --for 10m --seed 7 --page docs/siege.md
+siege-page: ## write docs/measurements/siege.md anew, as root: a siege of ten minutes in which each invariant is exercised
+	$(GO) build -o bin/ ./chaos/cmd/siege && bin/siege --for 10m --seed 7 --page docs/measurements/siege.md
 
 .PHONY: siege-shape
 siege-shape: ## change the nodes and replicas of a cluster under load, for minutes, undisturbed and while nodes are killed

@@ -212,7 +212,7 @@ type ReplicaView struct {
 // Finding is one trouble of the cluster, with the commands that help.
 type Finding struct {
 	Severity string   `json:"severity"` // critical, warning or note
-	Code     string   `json:"code"`     // stable; docs/operations.md has a section for each
+	Code     string   `json:"code"`     // stable; docs/reference/doctor.md has a section for each
 	Summary  string   `json:"summary"`
 	Do       []string `json:"do"`
 }

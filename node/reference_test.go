@@ -157,8 +157,8 @@ func metricsPage(all []metric) string {
 	var page strings.Builder
 	page.WriteString("# Metrics\n\n<!-- Made from the metrics of a running node by `make reference`. -->\n\n" +
 		"Each node answers `GET /metrics` in the formats of Prometheus: those of the whole node, and those of the shards and " +
-		"queues that it holds or leads. [What each fault does](../faults.md#what-to-look-at) names the ones to watch first. " +
-		"A metric with labels appears with its first value.\n\n" +
+		"queues that it holds or leads. [Watch a cluster](../operations/watch.md#what-to-look-at) names the ones to watch " +
+		"first. A metric with labels appears with its first value.\n\n" +
 		"Beside these there are the usual `go_…` and `process_…` of Go's runtime and of the process.\n")
 	group := ""
 	for _, m := range all {

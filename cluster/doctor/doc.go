@@ -10,7 +10,7 @@
 // Examine is a pure function: it asks no node and reads no clock. Package cluster makes the snapshot, also on a node
 // without a quorum, from its own state and from the answers of the nodes that answer.
 //
-//   - A code is stable: alerts and runbooks may refer to it. docs/operations.md has a section for each code.
+//   - A code is stable: alerts and runbooks may refer to it. docs/reference/doctor.md has a section for each code.
 //   - A summary is one or two sentences for people. It names nodes by name, and says what Belfry does by itself.
 //   - The commands of a finding run in a shell as they are. A summary asks in words for a step whose values Belfry does
 //     not know, such as the start of a node that is away.

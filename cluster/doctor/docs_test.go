@@ -35,10 +35,10 @@ func codes(t *testing.T) []Code {
 	return all
 }
 
-// sections returns the sections of docs/operations.md about codes, and the codes in their order.
+// sections returns the sections of docs/reference/doctor.md about codes, and the codes in their order.
 func sections(t *testing.T) (map[Code]string, []Code) {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/operations.md")
+	page, err := os.ReadFile("../../docs/reference/doctor.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,8 +53,8 @@ func sections(t *testing.T) (map[Code]string, []Code) {
 	return found, order
 }
 
-// TestCodesAreDocumented checks that docs/operations.md has a section for each code, in the order of the source, and for
-// nothing else.
+// TestCodesAreDocumented checks that docs/reference/doctor.md has a section for each code, in the order of the source,
+// and for nothing else.
 func TestCodesAreDocumented(t *testing.T) {
 	known := codes(t)
 	if len(known) < 25 {
@@ -78,7 +78,7 @@ func TestEachCodeIsFound(t *testing.T) {
 			found[f.Code] = true
 			for _, command := range f.Do {
 				if verb := verbs.FindString(command); !strings.Contains(documented[f.Code], verb) {
-					t.Errorf("%s: docs/operations.md does not have `%s` at %s", name, verb, f.Code)
+					t.Errorf("%s: docs/reference/doctor.md does not have `%s` at %s", name, verb, f.Code)
 				}
 			}
 		}

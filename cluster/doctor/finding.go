@@ -20,7 +20,7 @@ func (s Severity) rank() int { return slices.Index([]Severity{Critical, Warning,
 // Code names a kind of finding. A code never changes its meaning.
 type Code string
 
-// The codes, in the order of docs/operations.md.
+// The codes, in the order of docs/reference/doctor.md.
 const (
 	QuorumLost   Code = "quorum-lost"
 	QuorumAtRisk Code = "quorum-at-risk"

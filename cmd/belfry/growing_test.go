@@ -7,12 +7,12 @@ import (
 	"testing"
 )
 
-const growingPage = "../../docs/growing.md"
+const growingPage = "../../docs/operations/sizing.md"
 
 // promptBlock matches a command of the page with its output.
 var promptBlock = regexp.MustCompile("(?s)```console\n\\$ belfry (plan[^\n]*)\n(.*?)```\n")
 
-// TestGrowingPage runs the plans that docs/growing.md shows. With BELFRY_UPDATE=1 it writes their present output.
+// TestGrowingPage runs the plans that docs/operations/sizing.md shows. With BELFRY_UPDATE=1 it writes their present output.
 func TestGrowingPage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(growingPage)
@@ -36,7 +36,7 @@ func TestGrowingPage(t *testing.T) {
 		return
 	}
 	if os.Getenv("BELFRY_UPDATE") == "" {
-		t.Fatal("docs/growing.md shows other plans than the command prints: BELFRY_UPDATE=1 go test ./cmd/belfry -run Growing")
+		t.Fatal("docs/operations/sizing.md shows other plans than the command prints: BELFRY_UPDATE=1 go test ./cmd/belfry -run Growing")
 	}
 	if err := os.WriteFile(growingPage, []byte(updated), 0o644); err != nil {
 		t.Fatal(err)

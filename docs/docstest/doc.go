@@ -1,4 +1,4 @@
-// Package docstest runs the fenced blocks of README.md, docs/*.md, docs/guides/*.md and docs/reference/, compares those
+// Package docstest runs the fenced blocks of README.md and of the pages in docs/ but for runbooks, compares those
 // of the Chinese pages (README.zh.md, docs/zh/*.md) with the English ones, and checks the links of all pages. It holds
 // only tests.
 //
@@ -31,7 +31,7 @@
 // # Where it runs
 //
 //	go test ./...           TestBlocksSayWhatTheyAre, TestTranslationsHaveTheSameBlocks, TestLinks, TestProgramsCompile,
-//	                        TestNamedTestsExist, TestPagesReadInAnHour; they need nothing else
+//	                        TestNamedTestsExist, TestFirstLevelIsShort; they need nothing else
 //	make test-docs          TestPages
 //	make test-typescript    TestTypeScript
 //

@@ -16,7 +16,7 @@ var namedTest = regexp.MustCompile("`([a-z0-9_/]+)\\.((?:Test|Fuzz)[A-Za-z0-9_]+
 func TestNamedTestsExist(t *testing.T) {
 	t.Parallel()
 	found := 0
-	for _, p := range readPages(t, "SECURITY.md", "docs/*.md", "docs/guides/*.md") {
+	for _, p := range readPages(t, "SECURITY.md", "docs/*.md", "docs/guides/*.md", "docs/reference/*.md") {
 		source, err := os.ReadFile(filepath.Join(repository, p.name))
 		if err != nil {
 			t.Fatal(err)

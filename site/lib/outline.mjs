@@ -1,19 +1,24 @@
-// The order of the pages. A page that does not exist is left out, and a page without a place here fails the build.
+// The order of the pages. The first group is open, and the others are folded. A page that does not exist is left out,
+// and a page without a place here fails the build.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 export const docs = fileURLToPath(new URL('../../docs', import.meta.url));
 
+// The first level: the pages that a reader reads one after the other.
 const english = [
-  ['First steps', ['index', 'first-five-minutes', 'concepts', 'install']],
-  ['Guides', ['guides/unpaid-order', 'guides/reminders', 'guides/heartbeats-and-debounce', 'guides/cron-jobs',
-    'guides/schedule-once', 'guides/send-windows', 'guides/order-and-groups', 'receiving', 'schedules', 'testing', 'history',
-    'guides/from-go', 'command-line', 'guides/coming-from', 'guides/*']],
-  ['Operating', ['operating', 'growing', 'faults', 'limits', 'operations', 'runbooks/README', 'runbooks/*']],
-  ['Security', ['security', 'quotas', 'threats']],
-  ['Reference', ['reference/api', 'reference/command-line', 'reference/metrics', 'reference/*']],
-  ['How and why', ['how-it-works', 'comparison', 'speed', 'architecture', 'break-it', 'siege', 'soak']],
+  ['First steps', ['index', 'first-five-minutes', 'concepts', 'install', 'receiving', 'schedules', 'operating', 'faults',
+    'how-it-works', 'comparison']],
+  ['How do I …', ['guides/unpaid-order', 'guides/reminders', 'guides/heartbeats-and-debounce', 'guides/cron-jobs',
+    'guides/schedule-once', 'guides/send-windows', 'guides/order-and-groups', 'guides/testing', 'guides/history',
+    'guides/from-go', 'guides/command-line', 'guides/coming-from', 'guides/*']],
+  ['How do I operate …', ['operations/security', 'operations/sizing', 'operations/nodes', 'operations/shards',
+    'operations/upgrades', 'operations/backups', 'operations/recover', 'operations/watch', 'operations/*']],
+  ['Runbooks', ['runbooks/README', 'runbooks/*']],
+  ['Reference', ['reference/api', 'reference/command-line', 'reference/metrics', 'reference/doctor', 'reference/schedules',
+    'reference/limits', 'reference/*']],
+  ['Measurements', ['measurements/speed', 'measurements/*']],
 ];
 
 const chinese = [
@@ -25,19 +30,18 @@ const names = {
   index: 'Belfry in short',
   'zh/index': 'Belfry 是什么',
   operating: 'Operating in short',
-  operations: 'The handbook',
+  faults: 'Faults and their effects',
   'runbooks/README': 'Runbooks',
-  security: 'Security of a cluster',
   'guides/coming-from': 'Coming from another scheduler',
+  'operations/security': 'Close a cluster, keys, roles',
   'reference/api': 'HTTP API',
   'reference/command-line': 'Command line',
   'reference/metrics': 'Metrics',
-  speed: 'Speed',
-  architecture: 'The packages',
-  faults: 'Faults and their effects',
-  growing: 'From one machine to fifty',
-  siege: 'A siege',
-  soak: 'An hour of load',
+  'reference/doctor': 'Findings of belfry doctor',
+  'reference/architecture': 'The packages',
+  'measurements/speed': 'Speed',
+  'measurements/siege': 'A siege',
+  'measurements/soak': 'An hour of load',
 };
 
 // listed returns the names of all pages, without their endings.
@@ -67,11 +71,9 @@ function sidebar(groups, placed) {
         ? all.filter((page) => page.startsWith(pattern.slice(0, -1)) && !placed.has(page))
         : all.filter((page) => page === pattern && !placed.has(page));
       found.forEach((page) => placed.add(page));
-      if (pattern === 'runbooks/*' && found.length) {
-        items.push({ text: 'Each alert', collapsed: true, items: found.map(item) });
-      } else items.push(...found.map(item));
+      items.push(...found.map(item));
     }
-    return { text, items };
+    return { text, items, collapsed: text === groups[0][0] ? undefined : true };
   });
 }
 

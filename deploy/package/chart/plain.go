@@ -8,7 +8,7 @@ const header = `# A cluster of three nodes, without Helm. "make manifests" makes
 #   deploy/kubernetes/secrets.sh belfry-certs root.key | kubectl apply -n belfry -f -
 #   kubectl apply -f deploy/kubernetes/belfry.yaml
 #
-# docs/install.md has the steps before and after.
+# docs/operations/kubernetes.md has the steps before and after.
 
 `
 

@@ -168,7 +168,7 @@ func TestPods(t *testing.T) {
 	c.call(next, http.MethodGet, "/v1/tasks/a", "", http.StatusOK)
 }
 
-// certs makes the secrets of the pods as docs/install.md does.
+// certs makes the secrets of the pods as docs/operations/kubernetes.md does.
 type certs struct {
 	t       *testing.T
 	program string

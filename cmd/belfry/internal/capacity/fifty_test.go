@@ -86,8 +86,8 @@ func moved(before, after []placement.Replicas) int {
 	return n
 }
 
-// TestFiftyNodes prints the table of docs/growing.md: the places of replicas and leaders, and the moves when a node
-// joins or leaves.
+// TestFiftyNodes prints the table of docs/measurements/fifty-nodes.md: the places of replicas and leaders, and the moves
+// when a node joins or leaves.
 func TestFiftyNodes(t *testing.T) {
 	t.Parallel()
 	var table strings.Builder
@@ -124,7 +124,7 @@ func fromTo(ends [2]int) string {
 	return fmt.Sprintf("%d–%d", ends[0], ends[1])
 }
 
-// TestIdle prints the other table of docs/growing.md: the traffic between nodes without calls.
+// TestIdle prints the other table of docs/measurements/fifty-nodes.md: the traffic between nodes without calls.
 func TestIdle(t *testing.T) {
 	t.Parallel()
 	c := Measured()

@@ -1,0 +1,47 @@
+package docstest
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+)
+
+const (
+	firstPages = 10    // in docs/ itself, the first level of the site
+	pageWords  = 2500  // of one of them
+	allWords   = 25000 // of all of them
+)
+
+// targets matches the targets of links, which are not read.
+var targets = regexp.MustCompile(`\]\([^)]*\)`)
+
+// TestFirstLevelIsShort counts the words of the pages in docs/ itself, commands included. All other pages are in
+// folders: guides, operations, runbooks, reference, measurements.
+func TestFirstLevelIsShort(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob(filepath.Join(repository, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(pages) != firstPages {
+		t.Errorf("%d pages in docs/, want %d", len(pages), firstPages)
+	}
+	sum := 0
+	for _, name := range pages {
+		source, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		words := len(bytes.Fields(targets.ReplaceAll(source, []byte("]"))))
+		sum += words
+		if words >= pageWords {
+			t.Errorf("%s has %d words, want fewer than %d", filepath.Base(name), words, pageWords)
+		}
+	}
+	t.Logf("%d words in %d pages", sum, len(pages))
+	if sum > allWords {
+		t.Errorf("the pages have %d words, want at most %d", sum, allWords)
+	}
+}
