@@ -11,7 +11,8 @@
 //	sh with=NAME           commands that need the block NAME, which stands further down and starts before them
 //	sh untested: REASON    commands that no test can run. The test checks that they exist and take these flags.
 //	console                commands behind "$ ", each followed by all of its output
-//	go                     a whole program. It runs as sh does.
+//	go, python, ts         a whole program. It runs as sh does.
+//	python background=NAME a program that keeps running until the page ends, or ts
 //	json                   the last answers of the sh block before it
 //	output                 adjacent lines in the output of the sh or go block before it
 //	output of=NAME         adjacent lines in the output of a background block. The test waits until they are printed.
@@ -25,6 +26,8 @@
 //
 // Instants, durations, generated ids, receipts and the numbers of commands differ from run to run. mask replaces them
 // on both sides before the comparison. All other text must be equal, except for the white space.
+//
+// An export of a variable holds for the rest of the page.
 //
 // A name in angle brackets within a command, such as <receipt>, stands for the last value of that field in an answer.
 //

@@ -9,12 +9,15 @@ import (
 // kind is the info string of a block, parsed.
 type kind struct {
 	language   string
-	background string // sh: name of a block that keeps running
+	background string // sh, python, ts: name of a block that keeps running
 	with       string // sh: name of a background block further down that runs already
 	untested   string // sh: why the test cannot run the block
 	of         string // output: name of the background block that prints it
 	shape      bool   // output: figures may differ
 }
+
+// runs reports whether a block is a whole program.
+func (k kind) runs() bool { return k.language == "go" || k.language == "python" || k.language == "ts" }
 
 // parseKind parses an info string.
 func parseKind(info string) (kind, error) {
@@ -27,16 +30,16 @@ func parseKind(info string) (kind, error) {
 	}
 	words := strings.Fields(info)
 	if len(words) == 0 {
-		return kind{}, fmt.Errorf("its fence names no kind: sh, console, go, json, output, yaml or text")
+		return kind{}, fmt.Errorf("its fence names no kind: sh, console, go, python, ts, json, output, yaml or text")
 	}
 	k := kind{language: words[0]}
-	if !slices.Contains([]string{"sh", "console", "go", "json", "output", "yaml", "text"}, k.language) {
+	if !slices.Contains([]string{"sh", "console", "go", "python", "ts", "json", "output", "yaml", "text"}, k.language) {
 		return k, fmt.Errorf("%q is no kind of block", info)
 	}
 	for _, word := range words[1:] {
 		name, value, _ := strings.Cut(word, "=")
 		switch {
-		case k.language == "sh" && name == "background" && value != "":
+		case (k.language == "sh" || k.runs()) && name == "background" && value != "":
 			k.background = value
 		case k.language == "sh" && name == "with" && value != "":
 			k.with = value
@@ -74,8 +77,8 @@ func checkOrder(p page) error {
 		if k.background != "" {
 			running[k.background] = true
 		}
-		if k.background == "" && (k.language == "sh" || k.language == "console" || k.language == "go") {
-			printed = k.language == "sh" && k.untested == "" || k.language == "go"
+		if k.background == "" && (k.language == "sh" || k.language == "console" || k.runs()) {
+			printed = k.language == "sh" && k.untested == "" || k.runs()
 		}
 	}
 	return nil

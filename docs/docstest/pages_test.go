@@ -31,25 +31,26 @@ func TestBlocksSayWhatTheyAre(t *testing.T) {
 func TestKinds(t *testing.T) {
 	t.Parallel()
 	for page, wrong := range map[string]string{
-		"```sh\nls\n```\n\n```output\nx\n```":                           "",
-		"```sh\nls\n```\n\n```json\n{}\n```\n\n```output shape\nx\n```": "",
-		"```sh background=a\nls\n```\n\n```output of=a\nx\n```":         "",
-		"```sh untested: it takes an hour\nls\n```":                     "",
-		"```go\npackage main\n```\n\n```output\nx\n```":                 "",
-		"```go run\npackage main\n```":                                  "no kind of block: run",
-		"```text\n->\n```":                                              "",
-		"```\nls\n```":                                                  "p.md:1: its fence names no kind",
-		"words\n\n```shell\nls\n```":                                    "p.md:3: \"shell\" is no kind",
-		"```sh quickly\nls\n```":                                        "quickly",
-		"```sh untested:\nls\n```":                                      "gives no reason",
-		"```sh untested: why\nls\n```\n\n```json\n{}\n```":              "p.md:5: no commands stand before this json",
-		"```output of=a\nx\n```":                                        "no block above is named a",
-		"```sh background=a\nls\n```\n\n```output\nx\n```":              "no commands stand before this output",
-		"```sh background=a\nls\n```\n\n```sh background=a\nls\n```":    "there already",
-		"Indented:\n\n    ls\n":                                         "\"indented\" is no kind",
-		"```console\n$ ls\n```\n\n```json\n{}\n```":                     "no commands stand before",
-		"```yaml\na: b\n```":                                            "",
-		"* in a list\n\n  ```toml\n  a = 1\n  ```\n":                    "p.md:3: \"toml\" is no kind",
+		"```sh\nls\n```\n\n```output\nx\n```":                            "",
+		"```sh\nls\n```\n\n```json\n{}\n```\n\n```output shape\nx\n```":  "",
+		"```sh background=a\nls\n```\n\n```output of=a\nx\n```":          "",
+		"```sh untested: it takes an hour\nls\n```":                      "",
+		"```go\npackage main\n```\n\n```output\nx\n```":                  "",
+		"```python background=a\nprint()\n```\n\n```output of=a\nx\n```": "",
+		"```go run\npackage main\n```":                                   "no kind of block: run",
+		"```text\n->\n```":                                               "",
+		"```\nls\n```":                                                   "p.md:1: its fence names no kind",
+		"words\n\n```shell\nls\n```":                                     "p.md:3: \"shell\" is no kind",
+		"```sh quickly\nls\n```":                                         "quickly",
+		"```sh untested:\nls\n```":                                       "gives no reason",
+		"```sh untested: why\nls\n```\n\n```json\n{}\n```":               "p.md:5: no commands stand before this json",
+		"```output of=a\nx\n```":                                         "no block above is named a",
+		"```sh background=a\nls\n```\n\n```output\nx\n```":               "no commands stand before this output",
+		"```sh background=a\nls\n```\n\n```sh background=a\nls\n```":     "there already",
+		"Indented:\n\n    ls\n":                                          "\"indented\" is no kind",
+		"```console\n$ ls\n```\n\n```json\n{}\n```":                      "no commands stand before",
+		"```yaml\na: b\n```":                                             "",
+		"* in a list\n\n  ```toml\n  a = 1\n  ```\n":                     "p.md:3: \"toml\" is no kind",
 
 		"```sh with=a\nls\n```\n\n```json\n{}\n```\n\n```sh background=a\nls\n```": "",
 		"```sh with=a\nls\n```": "p.md:1: no block below is named a",
@@ -99,7 +100,7 @@ func TestProgramsCompile(t *testing.T) {
 			if formatted, err := format.Source([]byte(b.text)); err != nil || string(formatted) != b.text {
 				t.Errorf("%s:%d: not as gofmt writes it, %v", p.name, b.line, err)
 			}
-			file, err := writeProgram(t.TempDir(), b.text)
+			file, err := writeProgram(t.TempDir(), "main.go", b.text)
 			if err != nil {
 				t.Fatal(err)
 			}

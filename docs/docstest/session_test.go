@@ -80,8 +80,8 @@ func (s *session) play(k kind, text string) error {
 		return s.commands(k, text)
 	case "console":
 		return s.dialogue(text)
-	case "go":
-		return s.program(text)
+	case "go", "python", "ts":
+		return s.program(k, text)
 	case "json":
 		return s.answers(text)
 	case "output":
@@ -131,7 +131,18 @@ func (s *session) run(commands string) error {
 		return fmt.Errorf("%w\n%s%s", err, s.printed, stderr.String())
 	}
 	s.remember()
+	s.export(commands)
 	return nil
+}
+
+// exported matches a command that sets a variable for the rest of a page.
+var exported = regexp.MustCompile(`(?m)^export ([A-Z_]+=\S+)$`)
+
+// export sets the variables of a block of commands for the blocks after it, as one terminal would.
+func (s *session) export(commands string) {
+	for _, match := range exported.FindAllStringSubmatch(commands, -1) {
+		s.env = append(s.env, match[1])
+	}
 }
 
 func (s *session) shell(ctx context.Context, commands string) *exec.Cmd {
@@ -140,21 +151,37 @@ func (s *session) shell(ctx context.Context, commands string) *exec.Cmd {
 	return shell
 }
 
-// program runs a Go program, which may import the repository's packages.
-func (s *session) program(source string) error {
-	file, err := writeProgram(s.t.TempDir(), source)
-	if err != nil {
-		return err
-	}
+// runners have the command that runs a program of each language. The programs in TypeScript have no annotations of
+// types, so Node.js runs them as they are.
+var runners = map[string]struct{ command, file string }{
+	"go":     {"go run", "main.go"}, // may import the repository's packages
+	"python": {"python3", "main.py"},
+	"ts":     {"node", "main.mjs"},
+}
+
+// program runs a whole program.
+func (s *session) program(k kind, source string) error {
 	if err := s.allShown(); err != nil {
 		return err
 	}
-	return s.run("go run " + file)
+	source, err := s.filled(source)
+	if err != nil {
+		return err
+	}
+	runner := runners[k.language]
+	file, err := writeProgram(s.t.TempDir(), runner.file, source)
+	if err != nil {
+		return err
+	}
+	if k.background != "" {
+		return s.leaveRunning(k.background, "exec "+runner.command+" "+file)
+	}
+	return s.run(runner.command + " " + file)
 }
 
 // writeProgram writes a page's program to a file and returns its path.
-func writeProgram(folder, source string) (string, error) {
-	path := filepath.Join(folder, "main.go")
+func writeProgram(folder, name, source string) (string, error) {
+	path := filepath.Join(folder, name)
 	return path, os.WriteFile(path, []byte(source), 0o644)
 }
 
