@@ -13,7 +13,7 @@ export function describe(repeat) {
     : (repeat.cron || []).map(describeCron);
   const rule = parts.join(t('rule.or'));
   const more = [
-    repeat.time_zone && repeat.time_zone !== 'UTC' && repeat.time_zone,
+    repeat.cron && (repeat.time_zone || 'UTC'),
     repeat.calendar && t('rule.calendar', { name: repeat.calendar }),
     repeat.jitter && milliseconds(repeat.jitter) > 0
       && t('rule.jitter', { length: duration(milliseconds(repeat.jitter)) }),
@@ -28,7 +28,9 @@ export function describeCron(expression) {
   if (fields.length < 5 || dow === undefined) return expression;
   const when = timeOf(second, minute, hour);
   const days = daysOf(dom, month, dow);
-  return when && days !== null ? [when, days].filter(Boolean).join(' ') : expression;
+  const often = hour === '*' || hour.includes('/'); // a rule of every hour says nothing more with every day
+  if (!when || days === null) return expression;
+  return often && days === t('rule.daily') ? when : `${when} ${days}`;
 }
 
 function timeOf(second, minute, hour) {
@@ -50,7 +52,7 @@ function timeOf(second, minute, hour) {
   return t('rule.at', { times: times.join(', ') });
 }
 
-// daysOf returns the days in words, an empty text for every day, and null for days without a short form.
+// daysOf returns the days in words, and null for days without a short form.
 function daysOf(dom, month, dow) {
   const any = (text) => text === '*' || text === '?';
   if (!any(month)) return null;

@@ -10,7 +10,7 @@ import { t } from '../i18n.js';
 import { askBulk } from '../parts/bulk.js';
 import { Filters } from '../parts/filters.js';
 import { List, Table, useList } from '../parts/table.js';
-import { Button, Empty, Instant } from '../parts/ui.js';
+import { Button, Empty, Id, Instant } from '../parts/ui.js';
 import { TaskActions } from '../parts/taskactions.js';
 import { Labels } from './tasks.js';
 
@@ -33,8 +33,9 @@ export function Dead({ query }) {
       empty=${html`<${Empty} title=${t('dead.empty')} command="belfry tail --type failed,dead">${t('dead.emptyText')}
         <//>`}>
       <${Table} caption=${t('nav.dead')} rows=${list.rows} rowKey=${(x) => x.id} columns=${[
-    { label: t('id'), kind: 'id', cell: (x) => html`<a href=${href(`tasks/${encodeURIComponent(x.id)}`)}>${x.id}</a>` },
-    { label: t('error'), kind: 'error', cell: (x) => html`<code class="error-text">${x.last_error || '–'}</code>` },
+    { label: t('id'), kind: 'id', cell: (x) => html`<${Id} id=${x.id} to=${href(`tasks/${encodeURIComponent(x.id)}`)} />` },
+    { label: t('error'), kind: 'error',
+      cell: (x) => html`<code class="error-text" title=${x.last_error}>${x.last_error || '–'}</code>` },
     { label: t('attempts'), kind: 'n', cell: (x) => x.attempts },
     { label: t('due'), cell: (x) => html`<${Instant} at=${x.fire_at} />` },
     { label: t('queue'), cell: (x) => html`<a href=${href('dead', { queue: x.queue })}>${x.queue}</a>` },

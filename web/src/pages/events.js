@@ -8,7 +8,7 @@ import { t, word } from '../i18n.js';
 import { Filters } from '../parts/filters.js';
 import { filtersOf } from '../search.js';
 import { Table } from '../parts/table.js';
-import { Button, Empty, Refused, Tag, useBeat } from '../parts/ui.js';
+import { Button, Empty, Id, Refused, Tag, useBeat } from '../parts/ui.js';
 
 const kinds = ['scheduled', 'moved', 'fired', 'delivered', 'failed', 'dead', 'cancelled', 'expired', 'skipped'];
 const tones = { delivered: 'delivered', failed: 'trouble', dead: 'trouble', expired: 'trouble', fired: 'running' };
@@ -45,7 +45,7 @@ function Rows({ events }) {
     { label: t('time'), kind: 'mono', cell: (e) => html`<time dateTime=${e.at}>${time(Date.parse(e.at))}</time>` },
     { label: t('event'), cell: (e) => html`<${Tag} tone=${tones[e.type] || ''}>${word('event', e.type)}<//>` },
     { label: t('id'), kind: 'id',
-      cell: (e) => html`<a href=${href(`tasks/${encodeURIComponent(e.task)}`)}>${e.task}</a>` },
+      cell: (e) => html`<${Id} id=${e.task} to=${href(`tasks/${encodeURIComponent(e.task)}`)} />` },
     { label: t('queue'), cell: (e) => e.queue },
     { label: t('attempt'), kind: 'n', cell: (e) => e.attempt || '' },
     { label: t('schedule.lateness'), kind: 'n', cell: (e) => (e.lateness ? duration(milliseconds(e.lateness)) : '') },

@@ -101,7 +101,8 @@ function Editor({ id, present }) {
         <${Card} title=${t('preview.title')}>
           <p><b>${describe(repeatOf(form))}</b></p>
           ${preview.problem && html`<${Refused} problem=${preview.problem} />`}
-          ${preview.data ? html`<div class=${preview.problem ? 'faded' : ''} aria-live="polite">
+          ${preview.data ? html`<div class=${preview.data.repeat === JSON.stringify(repeatOf(form)) ? '' : 'faded'}
+            aria-live="polite">
             <${Preview} preview=${preview.data} /></div>` : !preview.problem && html`<${Loading} />`}
         <//>
         <${Card} title=${t('schedule.task')}><div class="fields">
@@ -126,7 +127,8 @@ function allZones() {
   return typeof Intl.supportedValuesOf === 'function' ? ['UTC', ...Intl.supportedValuesOf('timeZone')] : ['UTC'];
 }
 
-// usePreview asks for the rule's coming occurrences, a moment after the last key.
+// usePreview asks for the rule's coming occurrences, a moment after the last key. Until they come, data has those of the
+// rule before; a rule that is refused has none.
 function usePreview(form) {
   const [state, setState] = useState({ data: null, problem: null });
   const repeat = JSON.stringify(repeatOf(form));
@@ -135,8 +137,8 @@ function usePreview(form) {
     const id = setTimeout(() => {
       call('POST', inNamespace('/preview'),
         { body: { repeat: JSON.parse(repeat), next: 10 }, signal: abort.signal }).then(
-        (data) => setState({ data, problem: null }),
-        (err) => err instanceof Problem && setState((s) => ({ data: s.data, problem: err })),
+        (data) => setState({ data: { ...data, repeat }, problem: null }),
+        (err) => err instanceof Problem && setState({ data: null, problem: err }),
       );
     }, 300);
     return () => {

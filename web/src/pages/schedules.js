@@ -8,7 +8,7 @@ import { t } from '../i18n.js';
 import { Filters } from '../parts/filters.js';
 import { List, Table, useList } from '../parts/table.js';
 import { Icon } from '../parts/icon.js';
-import { Empty, Instant, Tag } from '../parts/ui.js';
+import { Empty, Id, Instant, Tag } from '../parts/ui.js';
 
 export function Schedules({ query }) {
   const filters = filtersOf(query);
@@ -25,9 +25,10 @@ export function Schedules({ query }) {
     <${List} list=${list} page="schedules" query=${filters} cursor=${cursor} empty=${empty}>
       <${Table} caption=${t('nav.schedules')} rows=${list.rows} rowKey=${(s) => s.id} columns=${[
     { label: t('id'), kind: 'id',
-      cell: (s) => html`<a href=${href(`schedules/${encodeURIComponent(s.id)}`)}>${s.id}</a>` },
+      cell: (s) => html`<${Id} id=${s.id} to=${href(`schedules/${encodeURIComponent(s.id)}`)} />` },
     { label: t('schedule.rule'), kind: 'long',
-      cell: (s) => html`${describe(s.repeat)}${s.note && html`<br /><span class="muted">${s.note}</span>`}` },
+      cell: (s) => html`<span title=${s.note}>${describe(s.repeat)}
+        ${s.note && html` <span class="muted">– ${s.note}</span>`}</span>` },
     { label: t('schedule.next'), cell: (s) => html`<${ScheduleStatus} schedule=${s} />` },
     { label: t('schedule.underWay'), kind: 'n', cell: (s) => s.running.length + s.waiting.length
       || html`<span class="muted">0</span>` },

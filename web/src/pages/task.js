@@ -2,6 +2,7 @@
 import { html } from '../html.js';
 import { get, inNamespace } from '../api.js';
 import { settled, usePoll } from '../live.js';
+import { now } from '../clock.js';
 import { href } from '../router.js';
 import { duration, instant, milliseconds, relative, shortInstant } from '../format.js';
 import { curl } from '../curl.js';
@@ -29,15 +30,24 @@ export function Task({ id }) {
       </h1></div>
       ${task && !gone && html`<${TaskActions} task=${task} refresh=${refresh} />`}</header>
     ${!settled(poll, story) ? html`<${Loading} />` : html`
-      ${gone ? html`<p class="sentence">${t('task.gone')}</p>` : task ? html`<${Sentence} task=${task} />`
+      ${gone ? html`<p class="sentence">${t(goneText(story))}</p>` : task ? html`<${Sentence} task=${task} />`
         : html`<${Refused} problem=${poll.problem} retry=${poll.refresh} />`}
-      <${Life} story=${story} task=${gone ? null : task} />
+      ${!(gone && story.problem) && html`<${Life} story=${story} task=${gone ? null : task} />`}
       ${task && !gone && html`<${Details} task=${task} />`}
       <${Card} title=${t('task.same')}><${Command} text=${curl('GET', path)} /><//>`}`;
 }
 
-function Sentence({ task }) {
+// goneText tells a task that has ended from an id without a task.
+function goneText({ problem }) {
+  if (problem?.status === 404) return 'task.none';
+  return problem?.status === 410 ? 'task.noEvents' : 'task.gone';
+}
+
+// Sentence counts an attempt from the instant at which it begins. It is granted a moment before.
+function Sentence({ task: answered }) {
   useBeat();
+  const early = answered.state === 'firing' && answered.attempts === 1 && millis(answered.fire_at) > now();
+  const task = early ? { ...answered, state: 'scheduled' } : answered;
   return html`<p class="sentence"><${State} state=${task.state} /> ${sentence(task)}</p>
     ${task.last_error && html`<p class="error-text"><b>${t('task.lastError')}</b> <code>${task.last_error}</code>
       </p>`}`;
@@ -65,7 +75,7 @@ function Life({ story, task }) {
           ${story.data.complete_since ? t('task.since', { at: instant(millis(story.data.complete_since)) })
             : t('task.incomplete')}</p>`}`
     : html`<p class="muted">
-      ${t(story.problem.status === 404 || story.problem.status === 410 ? 'task.noEvents' : 'task.incomplete')}</p>`;
+      ${t('task.incomplete')}</p>`;
   return html`<${Card} title=${t('task.life')}>${body}<//>`;
 }
 

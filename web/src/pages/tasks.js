@@ -10,7 +10,7 @@ import { askBulk } from '../parts/bulk.js';
 import { Filters } from '../parts/filters.js';
 import { List, Table, useList } from '../parts/table.js';
 import { Icon } from '../parts/icon.js';
-import { Button, Empty, Instant, millis, State, Tag } from '../parts/ui.js';
+import { Button, Empty, Id, Instant, millis, State, Tag } from '../parts/ui.js';
 
 const names = ['prefix', 'queue', 'label', 'state', 'due_after', 'due_before'];
 
@@ -40,12 +40,13 @@ function None() {
 // TaskRows shows tasks with the instant that comes next for each.
 export function TaskRows({ tasks }) {
   return html`<${Table} caption=${t('nav.tasks')} rows=${tasks} rowKey=${(x) => x.id} columns=${[
-    { label: t('id'), kind: 'id', cell: (x) => html`<a href=${href(`tasks/${encodeURIComponent(x.id)}`)}>${x.id}</a>` },
+    { label: t('id'), kind: 'id', cell: (x) => html`<${Id} id=${x.id} to=${href(`tasks/${encodeURIComponent(x.id)}`)} />` },
     { label: t('state'), cell: (x) => html`<${State} state=${x.state} />` },
     { label: t('due'), cell: (x) => html`<${Instant} at=${x.next_attempt_at || x.fire_at} />` },
     { label: t('instant'), kind: 'wide',
       cell: (x) => html`<span class="muted">${shortInstant(millis(x.next_attempt_at || x.fire_at))}</span>` },
-    { label: t('queue'), cell: (x) => html`<a href=${href(`queues/${encodeURIComponent(x.queue)}`)}>${x.queue}</a>` },
+    { label: t('queue'),
+      cell: (x) => html`<${Id} id=${x.queue} to=${href(`queues/${encodeURIComponent(x.queue)}`)} />` },
     { label: t('labels'), kind: 'long', cell: (x) => html`<${Labels} labels=${x.labels} />` },
     { label: t('attempts'), kind: 'n', cell: (x) => x.attempts || html`<span class="muted">0</span>` },
   ]} />`;
@@ -54,7 +55,7 @@ export function TaskRows({ tasks }) {
 export function Labels({ labels = {} }) {
   return html`<span class="tags">
     ${Object.entries(labels).map(([name, value]) => (isFilter(name)
-    ? html`<a class="tag" href=${href('tasks', { label: `${name}=${value}` })}>${name}=${value}</a>`
+    ? html`<a class="tag" title=${`${name}=${value}`} href=${href('tasks', { label: `${name}=${value}` })}>${name}=${value}</a>`
     : html`<${Tag}>${name}=${value}<//>`))}</span>`;
 }
 

@@ -1,14 +1,15 @@
 // Rows of queues, those with trouble first.
 import { useState } from 'preact/hooks';
 import { html } from '../html.js';
-import { compact, number, shortInstant } from '../format.js';
+import { now } from '../clock.js';
+import { city, compact, duration, instant, number, shortInstant } from '../format.js';
 import { href } from '../router.js';
 import { can } from '../session.js';
 import { t } from '../i18n.js';
 import { change, inNamespace } from '../api.js';
 import { byTrouble, isLate } from '../queues.js';
 import { Table } from './table.js';
-import { Button, Instant, Tag } from './ui.js';
+import { Button, Id, Tag, useBeat } from './ui.js';
 import { attempt, say } from './toast.js';
 
 export function QueueRows({ queues, most = queues.length, refresh }) {
@@ -17,7 +18,8 @@ export function QueueRows({ queues, most = queues.length, refresh }) {
     ? html`<span class=${tone || ''} title=${number(q.counts[name])}>${compact(q.counts[name])}</span>`
     : html`<span class="muted">0</span>`);
   return html`<${Table} caption=${t('nav.queues')} rows=${rows} rowKey=${(q) => q.queue} columns=${[
-    { label: t('queue'), cell: (q) => html`<a href=${href(`queues/${encodeURIComponent(q.queue)}`)}>${q.queue}</a>` },
+    { label: t('queue'),
+      cell: (q) => html`<${Id} id=${q.queue} to=${href(`queues/${encodeURIComponent(q.queue)}`)} />` },
     { label: t('queue.status'), kind: 'long', cell: (q) => html`<${QueueStatus} queue=${q} />` },
     { label: t('state.scheduled'), kind: 'n', cell: count('scheduled') },
     { label: t('state.ready'), kind: 'n', cell: count('ready') },
@@ -38,11 +40,17 @@ export function QueueStatus({ queue: q }) {
       && html`<${Tag}>${q.window_opens_at ? t('queue.opens', { at: shortInstant(Date.parse(q.window_opens_at)) })
       : t('queue.neverOpens')}<//>`}
     ${q.broken && html`<${Tag} tone="trouble">${t('queue.failing', { n: number(q.broken.length) })}<//>`}
-    ${c?.oldest_overdue && html`<${Tag} tone=${isLate(q) ? 'trouble' : ''}>
-      ${t('queue.oldest')} <${Instant} at=${c.oldest_overdue} /><//>`}
+    ${c?.oldest_overdue && html`<${Overdue} since=${c.oldest_overdue} tone=${isLate(q) ? 'trouble' : ''} />`}
     ${!q.paused && q.window_open !== false && !c?.oldest_overdue
       && html`<span class="muted">${q.target ? t('queue.delivers') : t('queue.pulled')}</span>`}
   </span>`;
+}
+
+function Overdue({ since, tone }) {
+  useBeat();
+  const ms = Date.parse(since);
+  return html`<${Tag} tone=${tone}><time dateTime=${since} title=${`${instant(ms)} ${city()}`}>
+    ${t('queue.oldest', { length: duration(Math.max(0, now() - ms)) })}</time><//>`;
 }
 
 // PauseButton pauses or resumes a queue. The second click of a double click changes nothing.

@@ -44,7 +44,7 @@ function title(e) {
 
 function details(e, nameOf) {
   return [
-    e.lateness && t('timeline.late', { late: duration(milliseconds(e.lateness)) }),
+    e.type === 'fired' && e.lateness && t('timeline.late', { late: duration(milliseconds(e.lateness)) }),
     e.type === 'moved' && e.due && t('timeline.to', { at: `${date(Date.parse(e.due))} ${time(Date.parse(e.due))}` }),
     e.type === 'failed' && Date.parse(e.due) > Date.parse(e.at) && t('timeline.again', { at: time(Date.parse(e.due)) }),
     e.answer,

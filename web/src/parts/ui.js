@@ -46,8 +46,19 @@ export function State({ state }) {
     ${word('state', state)}</span>`;
 }
 
+const longest = 40; // characters of an id in a row
+
+// Id shows an id within one line. A longer one is cut in the middle; its whole is on hover, in the name of the link, and
+// copied.
+export function Id({ id, to }) {
+  if (id.length <= longest) return html`<a href=${to}>${id}</a>`;
+  const tail = id.slice(-12);
+  return html`<a class="cut" href=${to} title=${id} aria-label=${id}><span>${id.slice(0, -12)}</span><span>${tail}</span>
+    </a>`;
+}
+
 export function Tag({ tone = '', children }) {
-  return html`<span class="tag ${tone}">${children}</span>`;
+  return html`<span class="tag ${tone}" title=${typeof children === 'string' ? children : undefined}>${children}</span>`;
 }
 
 export function Button({ children, icon, kind = '', busy = false, ...rest }) {

@@ -170,7 +170,7 @@ test('a bulk operation is stopped, and the tasks that it has not reached stay', 
   await schedule('slow', 40, { delay: '10h' });
   await page.visit('tasks?prefix=slow-');
   await button('Cancel…').click();
-  await dialog().getByLabel('At most a second').fill('1');
+  await dialog().getByLabel('Max per second').fill('1');
   await button('Cancel 40 tasks', dialog()).click();
   await page.waitForURL('**/ui/operations/**');
   const path = `/v1/operations/${new URL(page.url()).pathname.split('/').pop()}`;
@@ -192,7 +192,7 @@ test('a queue is paused, resumed and changed', async () => {
   await page.getByRole('button', { name: 'Pause the queue mails' }).click();
   await toast('Paused: mails');
   await button('Edit').click();
-  await dialog().getByLabel('Under way at most').fill('7');
+  await dialog().getByLabel('Max in flight').fill('7');
   await button('Save', dialog()).click();
   await toast('Saved: mails');
   const queue = await cluster.api('GET', '/v1/queues/mails');
@@ -261,7 +261,7 @@ test('a queue is made, and its policy deleted once it has no task', async () => 
   await button('New queue').click();
   await dialog().getByLabel('Queue', { exact: true }).fill('fresh');
   await dialog().getByLabel('URL', { exact: true }).fill(`${receiver.url}/ok`);
-  await dialog().getByLabel('A second at most').fill('5');
+  await dialog().getByLabel('Max per second').fill('5');
   await button('Save', dialog()).click();
   await toast('Saved: fresh');
   const made = await cluster.api('GET', '/v1/queues/fresh');
@@ -290,6 +290,7 @@ test('a schedule is made with a preview, run, skipped, paused, changed and delet
   await page.getByText(/02:30:00 \+0[12]:00/).first().waitFor();
   await page.getByLabel('Cron expressions').fill('99 2 * * *');
   await page.locator('.refused').waitFor();
+  assert.equal(await page.locator('.runs').count(), 0);
   await page.getByLabel('Cron expressions').fill('30 2 * * *');
   await button('Save').click();
   await page.waitForURL('**/ui/schedules/nightly');
@@ -310,7 +311,7 @@ test('a schedule is made with a preview, run, skipped, paused, changed and delet
   await toast('Resumed: nightly');
   await button('Backfill').click();
   await button('Begin them', dialog()).click();
-  await toast(/under way or wait|is under way or waits/);
+  await toast(/running or waits?\./);
 
   await page.getByRole('link', { name: 'Edit' }).click();
   await page.getByLabel('Note').fill('changed');
@@ -323,6 +324,32 @@ test('a schedule is made with a preview, run, skipped, paused, changed and delet
   await button('Delete').click();
   await button('Delete the schedule', dialog()).click();
   await page.waitForURL('**/ui/schedules');
+});
+
+test('an id that never was is no ended task, and a rule names its zone', async () => {
+  await page.visit('tasks/never-was');
+  await page.getByText('There is no such task, and no event of one under this id.').waitFor();
+  assert.equal(await page.getByText('ended').count(), 0);
+  await cluster.api('PUT', '/v1/schedules/universal', { repeat: { cron: ['0 2 * * *'] } });
+  await page.visit('schedules?prefix=universal');
+  await page.getByText('at 02:00 every day · UTC').waitFor();
+});
+
+test('rows have one line, and neither ids nor badges break', async () => {
+  const id = `invoice-${'0123456789'.repeat(12)}-close`;
+  await cluster.api('PUT', `/v1/tasks/${id}`,
+    { delay: '1h', labels: { customer: 'a-customer-with-quite-a-long-name', tenant: 'acme' } });
+  const heights = (selector) => page.locator(selector).evaluateAll((all) => all.map((e) => e.offsetHeight));
+  await page.visit('tasks?prefix=invoice-');
+  const link = page.getByRole('link', { name: id, exact: true });
+  await link.waitFor();
+  assert.equal(await link.textContent(), id);
+  assert.ok((await heights('tbody tr')).every((h) => h <= 44), 'a row has more than one line');
+  await page.setViewportSize({ width: 390, height: 844 });
+  const lines = [...await heights('tbody .tag'), ...await heights('tbody th a')];
+  assert.ok(lines.length >= 3 && lines.every((h) => h <= 24), `heights ${lines}`);
+  await page.visit('queues?prefix=mails');
+  await page.getByText(/^overdue by /).waitFor();
 });
 
 test('events come as they happen', async () => {
