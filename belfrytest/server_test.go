@@ -137,7 +137,9 @@ func TestTaskStates(t *testing.T) {
 		if !errors.Is(acked[0].Err, client.ErrConflict) {
 			t.Errorf("the ack after the lease's end: %v", acked[0].Err)
 		}
-		for id, want := range map[string]client.State{"leased": client.Ready, "done": client.Delivered, "late": client.Ready} {
+		for id, want := range map[string]client.State{
+			"leased": client.StateReady, "done": client.StateDelivered, "late": client.StateReady,
+		} {
 			if task, err := c.Get(ctx, id); err != nil || task.State != want {
 				t.Errorf("%s: %+v, %v", id, task, err)
 			}
@@ -150,7 +152,7 @@ func TestTaskStates(t *testing.T) {
 				t.Errorf("the tombstone of %s: %v", id, err)
 			}
 		}
-		if task, err := c.Get(ctx, "late"); err != nil || task.State != client.Dead || task.LastError != "expired" {
+		if task, err := c.Get(ctx, "late"); err != nil || task.State != client.StateDead || task.LastError != "expired" {
 			t.Errorf("%+v, %v", task, err)
 		}
 		if all := receiver.All(); len(all) != 1 {
@@ -172,7 +174,8 @@ func TestReceiverThatHangs(t *testing.T) {
 			t.Errorf("%d attempts began", begun)
 		}
 		receiver.Next(t)
-		if task, err := b.Client().Get(t.Context(), "a"); err != nil || task.State != client.Firing || task.Attempts != 1 {
+		task, err := b.Client().Get(t.Context(), "a")
+		if err != nil || task.State != client.StateFiring || task.Attempts != 1 {
 			t.Errorf("%+v, %v", task, err)
 		}
 		receiver.Respond(func(http.ResponseWriter, *http.Request) {})
@@ -184,7 +187,7 @@ func TestReceiverThatHangs(t *testing.T) {
 		if got := receiver.Next(t); got.Attempt != 2 {
 			t.Errorf("%+v", got)
 		}
-		task, err := b.Client().Get(t.Context(), "a")
+		task, err = b.Client().Get(t.Context(), "a")
 		if err != nil || len(task.History) == 0 || !strings.HasPrefix(task.History[0].Error, "timed out after 10m") {
 			t.Errorf("%+v, %v", task, err)
 		}
@@ -394,7 +397,7 @@ func TestSendWindow(t *testing.T) {
 
 		b.Advance(2 * time.Hour)
 		waits, err := c.Get(t.Context(), "waits")
-		if err != nil || waits.State != client.Scheduled || waits.WaitsFor != "window" || waits.Attempts != 0 ||
+		if err != nil || waits.State != client.StateScheduled || waits.WaitsFor != "window" || waits.Attempts != 0 ||
 			!waits.NextAttemptAt.Equal(opening) {
 			t.Errorf("a task before its window: %+v, %v, want %v", waits, err, opening)
 		}

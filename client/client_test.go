@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"reflect"
 	"slices"
 	"strings"
@@ -132,7 +133,7 @@ func TestScheduleSendsTheTaskAsItIs(t *testing.T) {
 		Target:  &Target{URL: "http://x/", Headers: map[string]string{"x-a": "1"}, Timeout: 15 * time.Second},
 		Retry:   &Retry{MaxAttempts: 3, MinBackoff: time.Second},
 		Labels:  map[string]string{"tenant": "acme"},
-		State:   Dead, Attempts: 7, // set by the service: not sent
+		State:   StateDead, Attempts: 7, // set by the service: not sent
 	}, IfAbsent(), ReturnTask(&task))
 	if err != nil || !change.Created || change.Revision != task.Revision {
 		t.Fatal(change, err)
@@ -147,7 +148,8 @@ func TestScheduleSendsTheTaskAsItIs(t *testing.T) {
 	if got.key == "" || got.header.Get("If-None-Match") != "*" || got.header.Get("Content-Type") != jsonType {
 		t.Errorf("headers: %v", got.header)
 	}
-	if task.Revision != 1<<64-1 || task.Shard != 5 || task.State != Scheduled || task.Retry.MaxBackoff != 7*24*time.Hour {
+	if task.Revision != 1<<64-1 || task.Shard != 5 || task.State != StateScheduled ||
+		task.Retry.MaxBackoff != 7*24*time.Hour {
 		t.Errorf("read %+v", task)
 	}
 	if string(task.Payload) != `{"x": "<&>"}` {
@@ -158,7 +160,7 @@ func TestScheduleSendsTheTaskAsItIs(t *testing.T) {
 func TestCancelReturnsTheRevision(t *testing.T) {
 	for etag, want := range map[string]uint64{`"8841"`: 8841, `W/"7"`: 7, "": 0, `"x"`: 0} {
 		c, _ := start(t, Config{}, answer(200, `{"outcome":"stopped"}`, "ETag", etag))
-		task := Task{State: Dead}
+		task := Task{State: StateDead}
 		outcome, err := c.Cancel(t.Context(), "a", ReturnTask(&task))
 		if err != nil || outcome != OutcomeStopped ||
 			!reflect.DeepEqual(task, Task{ID: "a", Outcome: OutcomeStopped, Revision: want}) {
@@ -226,7 +228,7 @@ func TestRepeats(t *testing.T) {
 func TestRefusalBringsTheTask(t *testing.T) {
 	const there = `{"id":"a","state":"delivered","attempts":1,"revision":7}`
 	large := fmt.Sprintf(`{"id":"a","state":"delivered","payload":"%s"}`, strings.Repeat("x", 256<<10))
-	for text, want := range map[string]State{there: Delivered, large: Delivered, `"odd"`: "", `null`: ""} {
+	for text, want := range map[string]State{there: StateDelivered, large: StateDelivered, `"odd"`: "", `null`: ""} {
 		problem := `{"type":"urn:belfry:problem:precondition-failed","title":"The condition does not hold.",` +
 			`"status":412,"task":` + text + `}`
 		line := `{"id":"a","status":412,"problem":` + problem + "}\n"
@@ -265,6 +267,28 @@ func TestErrorsNameTheTaskReadably(t *testing.T) {
 	}
 }
 
+// TestErrorTexts checks that the text of an error says the method, the name and the field once each.
+func TestErrorTexts(t *testing.T) {
+	wide := &Error{Status: 400, Field: "id", Detail: `has " " as character 4`, Limit: "[a-z]"}
+	dial := &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 1}, Err: io.EOF}
+	for want, err := range map[string]*callError{
+		`schedule "bad id": 400 id has " " as character 4 (limit [a-z])`: {method: "schedule", about: "bad id", last: wide},
+		`cancel "": 400 id has " " as character 4 (limit [a-z])`:         {method: "cancel", last: wide},
+		`fire a%20b: EOF`: {method: "fire", about: "a%20b", last: io.EOF},
+		`GET /v1/tasks/a: 400 delay is negative`: {
+			method: "GET", about: "/v1/tasks/a", last: &Error{Status: 400, Field: "delay", Detail: "is negative"},
+		},
+		`GET /v1/tasks/a (2 attempts): http://n:1: EOF`: {method: "GET", about: "/v1/tasks/a", attempts: 2,
+			last: &sentError{&url.Error{Op: "Get", URL: "http://n:1/v1/tasks/a", Err: io.EOF}}},
+		`touch a: dial tcp 10.0.0.1:1: EOF`: {method: "touch", about: "a",
+			last: &unsentError{&url.Error{Op: "Post", URL: "http://10.0.0.1:1/v1/batch", Err: dial}}},
+	} {
+		if err.Error() != want {
+			t.Errorf("%s, want %s", err, want)
+		}
+	}
+}
+
 func TestRefusalsAreFinal(t *testing.T) {
 	for _, refused := range []struct {
 		status int
@@ -285,7 +309,7 @@ func TestRefusalsAreFinal(t *testing.T) {
 		if !errors.Is(err, want) || !errors.As(err, &refusal) || errors.Is(err, ErrUnknown) {
 			t.Fatalf("%d: %v", status, err)
 		}
-		if refusal.State != Firing || refusal.Attempts != 2 || refusal.Limit != "16" || refusal.Field != "delay" {
+		if refusal.State != StateFiring || refusal.Attempts != 2 || refusal.Limit != "16" || refusal.Field != "delay" {
 			t.Errorf("%+v", refusal)
 		}
 		if want := fmt.Sprintf("POST /v1/tasks/a/fire: %d delay: because (limit 16)", status); err.Error() != want {
@@ -504,7 +528,7 @@ func TestListWalksPages(t *testing.T) {
 		answer(200, `{"tasks":[{"id":"a"},{"id":"b"}],"next_cursor":"one"}`),
 		answer(200, `{"tasks":[],"next_cursor":"two"}`),
 		answer(200, `{"tasks":[{"id":"c"}],"next_cursor":null}`))
-	filter := Filter{States: []State{Scheduled, Dead}, Labels: map[string]string{"k": "v"}, PageSize: 2}
+	filter := Filter{States: []State{StateScheduled, StateDead}, Labels: map[string]string{"k": "v"}, PageSize: 2}
 	var ids []string
 	for task, err := range c.List(t.Context(), filter) {
 		if err != nil {
@@ -595,7 +619,7 @@ func TestOperationCalls(t *testing.T) {
 			`PUT /v1/cluster {"replication":5}`},
 		{func(c *Client) (*Operation, error) {
 			return c.BeginBulk(t.Context(), BulkRequest{Op: BulkCancel, PerSecond: 7, Filter: BulkFilter{
-				Queue: "q", Prefix: "p", Labels: map[string]string{"b": "c:d", "a": ""}, States: []State{Ready},
+				Queue: "q", Prefix: "p", Labels: map[string]string{"b": "c:d", "a": ""}, States: []State{StateReady},
 				DueAfter: time.Unix(0, 0).UTC(),
 			}})
 		}, `POST /v1/operations {"filter":{"queue":"q","prefix":"p","label":["a:","b:c:d"],"state":["ready"],` +

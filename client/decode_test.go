@@ -51,7 +51,7 @@ func TestLeasedTaskIsDecoded(t *testing.T) {
 	want := Leased{
 		Task: Task{
 			ID: "order-1042-close-0000001", Queue: "orders", FireAt: time.Date(2026, 11, 21, 10, 0, 0, 1e6, time.UTC),
-			Payload: json.RawMessage(orderPayload), ContentType: "application/json", State: Firing, Attempts: 1,
+			Payload: json.RawMessage(orderPayload), ContentType: "application/json", State: StateFiring, Attempts: 1,
 			Revision: 8841, Shard: 5, CreatedAt: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC),
 			WebhookID: "msg_0123456789abcdef", LeaseEndsAt: time.Date(2026, 11, 21, 10, 0, 30, 0, time.UTC),
 		},

@@ -87,7 +87,7 @@ func TestEachCallHasItsAnswer(t *testing.T) {
 		if got, err := c.Schedule(t.Context(), Task{ID: "new"}); err != nil || !got.Created || got.Revision != 7 {
 			t.Errorf("%+v %v", got, err)
 		}
-		if got, err := c.Schedule(t.Context(), Task{ID: "old"}); err != nil || got.Created || got.Previous != Scheduled {
+		if got, err := c.Schedule(t.Context(), Task{ID: "old"}); err != nil || got.Created || got.Previous != StateScheduled {
 			t.Errorf("%+v %v", got, err)
 		}
 		if got, err := c.Cancel(t.Context(), "late"); err != nil || got != OutcomeStopped {

@@ -120,7 +120,9 @@ func lineError(status int, refused *Error) error {
 }
 
 func stateOf(text []byte) State {
-	for _, s := range [...]State{Scheduled, Ready, Firing, Retrying, Delivered, Dead, Cancelled} {
+	for _, s := range [...]State{
+		StateScheduled, StateReady, StateFiring, StateRetrying, StateDelivered, StateDead, StateCancelled,
+	} {
 		if string(text) == string(s) {
 			return s
 		}

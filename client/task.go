@@ -13,13 +13,13 @@ type State string
 
 // The states of a task. The last three are tombstones.
 const (
-	Scheduled State = "scheduled" // waits for its time
-	Ready     State = "ready"     // due, and no attempt has begun
-	Firing    State = "firing"    // an attempt is granted
-	Retrying  State = "retrying"  // between attempts
-	Delivered State = "delivered"
-	Dead      State = "dead"
-	Cancelled State = "cancelled"
+	StateScheduled State = "scheduled" // waits for its time
+	StateReady     State = "ready"     // due, and no attempt has begun
+	StateFiring    State = "firing"    // an attempt is granted
+	StateRetrying  State = "retrying"  // between attempts
+	StateDelivered State = "delivered"
+	StateDead      State = "dead"
+	StateCancelled State = "cancelled"
 )
 
 // Outcome is the final result of a cancel.

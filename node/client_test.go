@@ -167,9 +167,9 @@ func TestCallsSurviveTheDeathOfALeader(t *testing.T) {
 		for i := range callers {
 			for j := range each {
 				task, err := c.Get(t.Context(), fmt.Sprintf("dying-%d-%d", i, j))
-				want := client.Scheduled
+				want := client.StateScheduled
 				if j%2 == 1 {
-					want = client.Cancelled
+					want = client.StateCancelled
 				}
 				if err != nil || task.State != want {
 					t.Errorf("dying-%d-%d: %+v %v", i, j, task, err)

@@ -64,7 +64,7 @@ func TestTasksAreConsumed(t *testing.T) {
 			back[0].ID != "t5" || back[0].Attempt != 1 {
 			t.Errorf("released: %+v %v", back, err)
 		}
-		if dead, err := c.Get(ctx, "t3"); err != nil || dead.State != client.Dead || dead.LastError != "no stock" ||
+		if dead, err := c.Get(ctx, "t3"); err != nil || dead.State != client.StateDead || dead.LastError != "no stock" ||
 			len(dead.History) != 1 {
 			t.Errorf("%+v %v", dead, err)
 		}

@@ -153,7 +153,7 @@ func (k *Keeper) page(ctx context.Context, p pager) {
 	roll := history.Roll{Kind: history.OfTasks, Node: p.node, Namespace: p.namespace, Start: k.cfg.Recorder.Now()}
 	for tasks, err := range p.client.Pages(ctx, client.Filter{
 		Prefix: k.cfg.Prefix, Payload: true, PageSize: pageSize,
-		States: []client.State{client.Scheduled, client.Ready, client.Firing, client.Retrying},
+		States: []client.State{client.StateScheduled, client.StateReady, client.StateFiring, client.StateRetrying},
 	}) {
 		if err != nil {
 			return

@@ -35,7 +35,7 @@ func (l *Load) isBusy(ctx context.Context, node int, soon time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, finalTimeout)
 	defer cancel()
 	for page, err := range l.caller.clients[node].Pages(ctx, client.Filter{
-		States: []client.State{client.Scheduled, client.Ready, client.Firing, client.Retrying},
+		States: []client.State{client.StateScheduled, client.StateReady, client.StateFiring, client.StateRetrying},
 		Prefix: l.cfg.Prefix, DueBefore: l.cfg.Recorder.Now().Add(soon).Time(), PageSize: finalPage,
 	}) {
 		if err != nil || len(page) > 0 {

@@ -67,7 +67,7 @@ func TestBackupVerifyRestore(t *testing.T) {
 	}
 	kept := 0
 	for task, err := range dialNamespace(t, again, namespace).List(t.Context(), client.Filter{}) {
-		if err != nil || task.State != client.Scheduled {
+		if err != nil || task.State != client.StateScheduled {
 			t.Fatalf("%+v, %v", task, err)
 		}
 		kept++

@@ -121,7 +121,7 @@ func TestBenchRefuses(t *testing.T) {
 			t.Errorf("bench %s: %d, want %q:\n%s", args, code, want, out)
 		}
 	}
-	if task, err := c.Get(t.Context(), queue); err != nil || task.State != client.Scheduled {
+	if task, err := c.Get(t.Context(), queue); err != nil || task.State != client.StateScheduled {
 		t.Errorf("%+v, %v", task, err)
 	}
 }

@@ -134,8 +134,8 @@ func (f *bulkFlags) addFlags(cmd *cobra.Command, b bulkCommand) {
 		flags.StringVar(&f.patch, "patch", "", "the merge patch, as `JSON`")
 	}
 	f.asking.addFlags(cmd)
-	cli.CompleteWords(cmd, "state", string(client.Scheduled), string(client.Ready), string(client.Firing),
-		string(client.Retrying), string(client.Delivered), string(client.Cancelled), string(client.Dead))
+	cli.CompleteWords(cmd, "state", string(client.StateScheduled), string(client.StateReady), string(client.StateFiring),
+		string(client.StateRetrying), string(client.StateDelivered), string(client.StateCancelled), string(client.StateDead))
 }
 
 // parse reads the flags into the request.

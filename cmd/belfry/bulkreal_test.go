@@ -110,7 +110,7 @@ func (g *guarded) beginLoad(c *client.Client) (end func() int) {
 func (g *guarded) checkLoad(c *client.Client, n int) {
 	g.t.Helper()
 	waiting := 0
-	filter := client.Filter{Prefix: besideBulk, States: []client.State{client.Scheduled}, PageSize: 1000}
+	filter := client.Filter{Prefix: besideBulk, States: []client.State{client.StateScheduled}, PageSize: 1000}
 	for _, err := range c.List(g.t.Context(), filter) {
 		if err != nil {
 			g.t.Fatal(err)
@@ -165,12 +165,12 @@ func (g *guarded) checkHalf(c *client.Client, n int) {
 			g.t.Fatal(err)
 		}
 		states[task.State]++
-		if labelled := task.Labels["half"] == "yes"; labelled != (task.State == client.Cancelled) {
+		if labelled := task.Labels["half"] == "yes"; labelled != (task.State == client.StateCancelled) {
 			g.t.Fatalf("task %s with the labels %v is %s", task.ID, task.Labels, task.State)
 		}
 	}
-	if states[client.Scheduled] != n/2 || len(states) > 2 || states[client.Cancelled] > n/2 ||
-		bulkTasks() == 10_000 && states[client.Cancelled] != n/2 { // tombstones of the long form may be trimmed
+	if states[client.StateScheduled] != n/2 || len(states) > 2 || states[client.StateCancelled] > n/2 ||
+		bulkTasks() == 10_000 && states[client.StateCancelled] != n/2 { // tombstones of the long form may be trimmed
 		g.t.Errorf("states: %v of %d tasks", states, n)
 	}
 }
@@ -219,7 +219,7 @@ func TestBulkOperationsOnANode(t *testing.T) {
 			t.Errorf("belfry operation %v: exit %d, want %d and %q\n%s", step.args, code, step.code, step.want, out)
 		}
 	}
-	awaitState(t, c, "t0", client.Ready) // fired: the task waits only for a consumer
+	awaitState(t, c, "t0", client.StateReady) // fired: the task waits only for a consumer
 	if s, err := c.GetSchedule(t.Context(), "daily"); err != nil || s.ID != "daily" {
 		t.Errorf("the schedule: %+v, %v", s, err)
 	}
@@ -286,7 +286,7 @@ func TestDeadLettersInBulk(t *testing.T) {
 		}
 		states[task.State]++
 	}
-	if states[client.Cancelled] != ended.Done || states[client.Scheduled] != 50-ended.Done {
+	if states[client.StateCancelled] != ended.Done || states[client.StateScheduled] != 50-ended.Done {
 		t.Errorf("%v after %+v", states, ended)
 	}
 }

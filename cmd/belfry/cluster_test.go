@@ -63,7 +63,7 @@ func TestClusterOutlivesItsLeader(t *testing.T) {
 func checkScheduled(t *testing.T, c *client.Client, tasks int) {
 	t.Helper()
 	for i := range tasks {
-		awaitState(t, c, fmt.Sprint("task-", i), client.Scheduled)
+		awaitState(t, c, fmt.Sprint("task-", i), client.StateScheduled)
 	}
 }
 

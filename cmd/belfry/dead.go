@@ -26,7 +26,7 @@ whose receiver refused them, or that expired.`,
 
 func newDeadList() *cobra.Command {
 	var caller caller
-	f := listFlags{states: []string{string(client.Dead)}}
+	f := listFlags{states: []string{string(client.StateDead)}}
 	cmd := &cobra.Command{
 		Use:   "list [QUEUE]",
 		Short: "List the dead letters of a queue, or of all queues",

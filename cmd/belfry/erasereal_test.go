@@ -195,7 +195,7 @@ func (l *life) checkReborn() {
 	if len(settled) != 1 || settled[0].Err == nil && !settled[0].Replaced {
 		l.t.Errorf("a receipt of the former life: %+v", settled)
 	}
-	if got, err := c.Get(l.t.Context(), "shop-4"); err != nil || got.State != client.Firing {
+	if got, err := c.Get(l.t.Context(), "shop-4"); err != nil || got.State != client.StateFiring {
 		l.t.Errorf("after it: %+v, %v", got, err)
 	}
 	settled = c.Settle(l.t.Context(), "shop-work", client.Settlement{Ack: []string{leased[0].Receipt}})

@@ -48,7 +48,9 @@ func TestWebPageReachesNothing(t *testing.T) {
 		}
 	}
 	before := map[string]client.Task{}
-	for id, state := range map[string]client.State{ready: client.Ready, waiting: client.Scheduled, dead: client.Dead} {
+	for id, state := range map[string]client.State{
+		ready: client.StateReady, waiting: client.StateScheduled, dead: client.StateDead,
+	} {
 		before[id] = awaitState(t, c, id, state)
 	}
 

@@ -48,8 +48,8 @@ func newTaskList() *cobra.Command {
 	flags.StringVarP(&f.queue, "queue", "q", "", "only tasks of this `queue`")
 	flags.BoolVar(&f.payload, "payload", false, "with payloads (in --json)")
 	f.addFilterFlags(cmd, 100, "list at most this many tasks; 0: all")
-	cli.CompleteWords(cmd, "state", string(client.Scheduled), string(client.Ready), string(client.Firing),
-		string(client.Retrying), string(client.Delivered), string(client.Cancelled), string(client.Dead))
+	cli.CompleteWords(cmd, "state", string(client.StateScheduled), string(client.StateReady), string(client.StateFiring),
+		string(client.StateRetrying), string(client.StateDelivered), string(client.StateCancelled), string(client.StateDead))
 	return cmd
 }
 

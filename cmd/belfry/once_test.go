@@ -76,10 +76,10 @@ func TestScheduleOnce(t *testing.T) {
 	if status != http.StatusPreconditionFailed || problem.Task.ID != "once" || problem.Task.State == "" {
 		t.Errorf("a repeat before the delivery: %d %+v", status, problem)
 	}
-	delivered := awaitState(t, c, "once", client.Delivered)
+	delivered := awaitState(t, c, "once", client.StateDelivered)
 	status, problem = put(t, nodes[2], "once", body, true)
 	if status != http.StatusPreconditionFailed || !strings.HasSuffix(problem.Type, "precondition-failed") ||
-		problem.Task.State != client.Delivered || problem.Task.Revision != delivered.Revision {
+		problem.Task.State != client.StateDelivered || problem.Task.Revision != delivered.Revision {
 		t.Errorf("a repeat after the delivery: %d %+v", status, problem)
 	}
 	out, code := belfry(t, "task", "schedule", "once", "--if-absent", "--delay", "1s", "--url", hook.URL, "--addr", nodes[1])
@@ -91,7 +91,7 @@ func TestScheduleOnce(t *testing.T) {
 		if status, _ := put(t, nodes[1], "again", body, false); status != http.StatusCreated {
 			t.Fatalf("a plain call: %d", status)
 		}
-		awaitState(t, c, "again", client.Delivered)
+		awaitState(t, c, "again", client.StateDelivered)
 	}
 	if ids := arrived.of("again"); len(ids) != 2 || ids[0] == ids[1] {
 		t.Errorf("a plain call that is repeated after the delivery is delivered as %v", ids)

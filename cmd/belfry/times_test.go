@@ -101,7 +101,7 @@ func TestFurtherVerbsOnANode(t *testing.T) {
 		s.Task.Retry == nil || s.Task.Retry.MaxAttempts != 3 || s.Repeat.Jitter != 5*time.Minute {
 		t.Errorf("%+v, %v", s, err)
 	}
-	if task, err := c.Get(t.Context(), "a"); err != nil || task.State != client.Scheduled {
+	if task, err := c.Get(t.Context(), "a"); err != nil || task.State != client.StateScheduled {
 		t.Errorf("%+v, %v", task, err)
 	}
 }

@@ -39,8 +39,8 @@ func TestVerbsOnANode(t *testing.T) {
 			t.Errorf("belfry %s: %v, want %q\n%s", step.args, err, step.want, out.String())
 		}
 	}
-	awaitState(t, c, "a", client.Ready) // fired: the task waits only for a consumer
-	if b, err := c.Get(t.Context(), "b"); err != nil || b.State != client.Scheduled {
+	awaitState(t, c, "a", client.StateReady) // fired: the task waits only for a consumer
+	if b, err := c.Get(t.Context(), "b"); err != nil || b.State != client.StateScheduled {
 		t.Errorf("b was not scheduled by the batch: %+v %v", b, err)
 	}
 }

@@ -93,7 +93,7 @@ func readAll(t *testing.T, c *client.Client, tasks int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if task.State != client.Scheduled {
+		if task.State != client.StateScheduled {
 			t.Errorf("%s is %s", task.ID, task.State)
 		}
 	}

@@ -176,7 +176,7 @@ func (r *run) cleanUp(ctx context.Context) (removed int, err error) {
 // empty removes the unfinished tasks and the dead letters of the queue, and adds the tasks to gone.
 func (r *run) empty(ctx context.Context, gone map[string]bool) (err error) {
 	var ids []string
-	unfinished := []client.State{client.Scheduled, client.Ready, client.Firing, client.Retrying}
+	unfinished := []client.State{client.StateScheduled, client.StateReady, client.StateFiring, client.StateRetrying}
 	for task, err := range r.Receiver.List(ctx, client.Filter{Queue: r.Queue, States: unfinished}) {
 		if err != nil {
 			return err

@@ -52,7 +52,7 @@ var Nouns = map[string]Lister{
 	},
 	"dead letter": func(ctx context.Context, c *client.Client, q Query) iter.Seq2[Name, error] {
 		return tasks(ctx, c, client.Filter{Prefix: q.Prefix, PageSize: limit, Queue: q.Args[0],
-			States: []client.State{client.Dead}})
+			States: []client.State{client.StateDead}})
 	},
 	"schedule": func(ctx context.Context, c *client.Client, q Query) iter.Seq2[Name, error] {
 		found := c.Schedules(ctx, client.ScheduleFilter{Prefix: q.Prefix, PageSize: limit})
