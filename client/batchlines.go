@@ -18,7 +18,7 @@ import (
 // Unlike Batch, it sends each line once, to the first address that accepts the connection. ErrUnknown means that the
 // answer broke off: unanswered lines may have been carried out. Lines with a "key" of their own can be sent again.
 func (c *Client) BatchLines(ctx context.Context, in io.Reader, take func(answer []byte) error) error {
-	failed := &callError{method: http.MethodPost, path: c.root + "/batch"}
+	failed := &callError{method: http.MethodPost, about: c.root + "/batch"}
 	for _, node := range c.nodes.given {
 		err := c.batchLines(ctx, node.base, in, take)
 		if err == nil || !neverSent(err) {

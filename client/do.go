@@ -37,7 +37,7 @@ type reply struct {
 func (c *Client) do(ctx context.Context, call call, read func(reply) error) error {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout+call.wait)
 	defer cancel()
-	failed := &callError{method: call.method, path: call.path}
+	failed := &callError{method: call.method, about: call.path}
 	at := c.directory.leaderOf(call.about)
 	for {
 		err := c.send(ctx, at.base, call, read)

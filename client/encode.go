@@ -66,7 +66,7 @@ func appendPayload(b []byte, payload json.RawMessage) ([]byte, error) {
 		return b, nil
 	}
 	if err := contract.Valid(payload); err != nil {
-		return b, fmt.Errorf("payload is not JSON (%w); other bytes belong into PayloadBytes", err)
+		return b, fmt.Errorf("payload is not JSON (%w); other bytes belong in PayloadBytes", err)
 	}
 	return append(contract.AppendName(b, contract.Payload), payload...), nil
 }

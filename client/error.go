@@ -64,7 +64,11 @@ func (e *Error) Error() string {
 	case text == "":
 		text = strings.ToLower(http.StatusText(e.Status))
 	}
-	if e.Field != "" && !strings.HasPrefix(text, e.Field) {
+	switch {
+	case e.Field == "" || strings.HasPrefix(text, e.Field):
+	case strings.HasPrefix(text, "is ") || strings.HasPrefix(text, "has "):
+		text = e.Field + " " + text
+	default:
 		text = e.Field + ": " + text
 	}
 	if e.Limit != "" {
@@ -129,11 +133,12 @@ func (e *Error) transient() bool {
 
 // callError is the error of a call that failed after all its attempts.
 type callError struct {
-	method, path string
-	attempts     int
-	last         error
-	ended        error // the context's error; nil: the time was not up
-	unknown      bool  // an attempt may have changed the task
+	method   string // of HTTP, or the verb of a line in a batch
+	about    string // the path of the request, or the task's id or the receipt in a line of a batch
+	attempts int
+	last     error
+	ended    error // the context's error; nil: the time was not up
+	unknown  bool  // an attempt may have changed the task
 }
 
 func (e *callError) Error() string {
@@ -145,16 +150,42 @@ func (e *callError) Error() string {
 	if e.ended != nil && !errors.Is(e.last, e.ended) {
 		why = ending(e.ended) + "; before that: "
 	}
-	return fmt.Sprintf("%s %s%s: %s%v", e.method, readable(e.path), times, why, e.last)
+	return fmt.Sprintf("%s %s%s: %s%s", e.method, readable(e.about), times, why, reason(e.last))
 }
 
-// readable returns a path with its percent-encoding decoded, or the path itself if the result is not printable.
-func readable(path string) string {
-	text, err := url.PathUnescape(path)
-	if err != nil || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }) {
-		return path
+// readable returns a path with its percent-encoding decoded, or the path itself if the result is not printable. A name
+// that is empty, has a space or is not printable is quoted.
+func readable(about string) string {
+	hidden := func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }
+	if !strings.HasPrefix(about, "/") {
+		if about == "" || strings.ContainsFunc(about, func(r rune) bool { return r == ' ' || hidden(r) }) {
+			return strconv.Quote(about)
+		}
+		return about
+	}
+	text, err := url.PathUnescape(about)
+	if err != nil || strings.ContainsFunc(text, hidden) {
+		return about
 	}
 	return text
+}
+
+// reason returns the text of a failed attempt. The method and the path in an error of net/http are left out, since the
+// text of the call has them, and so is the node's address if the network's error has it.
+func reason(err error) string {
+	var failed *url.Error
+	if !errors.As(err, &failed) {
+		return err.Error()
+	}
+	var op *net.OpError
+	if errors.As(failed.Err, &op) && op.Addr != nil {
+		return failed.Err.Error()
+	}
+	node, malformed := url.Parse(failed.URL)
+	if malformed != nil {
+		return err.Error()
+	}
+	return node.Scheme + "://" + node.Host + ": " + failed.Err.Error()
 }
 
 // ending words the reason why a call was not tried any longer.

@@ -73,9 +73,9 @@ func (l *line) settle(r Result, err error) {
 
 func (l *line) trouble() *callError {
 	if l.failed == nil {
-		l.failed = &callError{method: l.verb, path: l.id}
+		l.failed = &callError{method: l.verb, about: l.id}
 		if l.receipt != "" {
-			l.failed.path = l.receipt
+			l.failed.about = l.receipt
 		}
 	}
 	return l.failed
