@@ -31,6 +31,21 @@ export function sums(queues) {
 export const isLate = (q) => Boolean(q.counts?.oldest_overdue) && !q.paused
   && now() - Date.parse(q.counts.oldest_overdue) > 1000;
 
+// holdOf names what holds the overdue tasks of a queue: its pause, its window, its failing receivers, its consumers, one
+// of its limits, or its receiver. It is empty if Belfry itself is late.
+export function holdOf(q) {
+  const { ready, firing } = q.counts || {};
+  if (!ready) return '';
+  if (q.paused) return 'pause';
+  if (q.window_open === false) return 'window';
+  if (q.broken) return 'failing';
+  if (!q.target) return 'consumer';
+  if (q.max_in_flight && firing >= q.max_in_flight) return 'inFlight';
+  if (q.max_per_second) return 'perSecond';
+  if (q.fifo || q.group_in_flight) return 'group';
+  return firing ? 'receiver' : '';
+}
+
 // trouble weighs a queue: overdue tasks and dead letters first, then retries, then pauses.
 function trouble(q) {
   const c = q.counts || {};

@@ -48,13 +48,16 @@ function Figures({ c }) {
   const up = c.nodes.filter((n) => n.alive).length;
   const led = c.shards.filter((s) => s.leader).length;
   const clock = Math.max(0, ...c.nodes.filter((n) => n.alive).map((n) => Math.abs(n.clock_offset_ms)));
+  const alive = new Set(c.nodes.filter((n) => n.alive).map((n) => n.id));
+  const live = Math.min(...c.shards.map((s) => s.replicas.filter((r) => alive.has(r.node)).length));
+  const fewest = c.shards.length ? live : 0;
   return html`<dl class="figures">
     <${Figure} label=${t('cluster.nodes')} value=${`${up}/${c.nodes.length}`}
       tone=${up < c.nodes.length ? 'trouble' : ''} note=${t('cluster.up')} />
     <${Figure} label=${t('cluster.shards')} value=${`${led}/${c.shards.length}`}
       tone=${led < c.shards.length ? 'trouble' : ''} note=${t('cluster.led')} />
-    <${Figure} label=${t('cluster.replicas')} value=${`${c.replication.fewest}/${c.replication.wanted}`}
-      tone=${c.replication.fewest < c.replication.wanted ? 'trouble' : ''} note=${t('cluster.fewest')} />
+    <${Figure} label=${t('cluster.replicas')} value=${`${fewest}/${c.replication.wanted}`}
+      tone=${fewest < c.replication.wanted ? 'trouble' : ''} note=${t('cluster.fewest')} />
     <${Figure} label=${t('cluster.tasks')} value=${compact(c.shards.reduce((sum, s) => sum + s.tasks, 0))} />
     <${Figure} label=${t('cluster.clock')} value=${`${number(clock, clock < 10 ? 1 : 0)} ms`}
       tone=${clock > 100 ? 'trouble' : ''} note=${t('cluster.clockNote')} />

@@ -35,7 +35,7 @@ export function Events({ query }) {
           <//>`)}</div>
     <${Refused} problem=${stream.problem?.status ? stream.problem : null} retry=${stream.again} />
     ${stream.gap && html`<p class="warn">${t('events.gap')}</p>`}
-    ${stream.events.length ? html`<${Rows} key=${query} events=${stream.events} />`
+    ${stream.state === 'connecting' ? '' : stream.events.length ? html`<${Rows} key=${query} events=${stream.events} />`
     : html`<${Empty} title=${t('events.empty')}
       command="belfry task schedule hello --in 2s --url http://127.0.0.1:9000/">${t('events.emptyText')}<//>`}`;
 }
@@ -43,7 +43,7 @@ export function Events({ query }) {
 function Rows({ events }) {
   return html`<${Table} caption=${t('nav.events')} rows=${events} rowKey=${(e) => e.id} columns=${[
     { label: t('time'), kind: 'mono', cell: (e) => html`<time dateTime=${e.at}>${time(Date.parse(e.at))}</time>` },
-    { label: t('event'), cell: (e) => html`<${Tag} tone=${tones[e.type] || ''}>${word('event', e.type)}<//>` },
+    { label: t('event'), cell: (e) => html`<${EventTag} type=${e.type} />` },
     { label: t('id'), kind: 'id',
       cell: (e) => html`<${Id} id=${e.task} to=${href(`tasks/${encodeURIComponent(e.task)}`)} />` },
     { label: t('queue'), cell: (e) => e.queue },
@@ -53,10 +53,16 @@ function Rows({ events }) {
   ]} />`;
 }
 
+export function EventTag({ type }) {
+  return html`<${Tag} tone=${tones[type] || ''}>${word('event', type)}<//>`;
+}
+
 function Line({ stream, held }) {
   useBeat();
   if (held) return html`<span class="state waiting">${t('events.held', { n: stream.waiting })}</span>`;
-  if (!stream.brokenAt) return html`<span class="state delivered" role="status">${t('events.live')}</span>`;
+  if (stream.state === 'connecting') return html`<span class="state waiting" role="status">
+    ${t('events.connecting')}</span>`;
+  if (stream.state === 'live') return html`<span class="state delivered" role="status">${t('events.live')}</span>`;
   return html`<span class="state trouble" role="status">${t('stale', { since: duration(Date.now() - stream.brokenAt) })}
     </span>`;
 }
@@ -71,7 +77,7 @@ function add(state, action) {
 // useEvents follows the stream of events. The events of a moment are drawn together.
 function useEvents(query, held) {
   const [state, dispatch] = useReducer(add, { events: [], waiting: 0, gap: false });
-  const [trouble, setTrouble] = useState({ brokenAt: 0, problem: null });
+  const [line, setLine] = useState({ state: 'connecting', brokenAt: 0, problem: null });
   const [round, setRound] = useState(0);
   const hold = useRef(held);
   const kept = useRef([]);
@@ -81,6 +87,7 @@ function useEvents(query, held) {
   }, [held]);
   useEffect(() => {
     dispatch({ clear: true });
+    setLine({ state: 'connecting', brokenAt: 0, problem: null });
     kept.current = [];
     const stop = new AbortController();
     let batch = [];
@@ -92,17 +99,17 @@ function useEvents(query, held) {
       if (hold.current) kept.current = [...kept.current, ...list].slice(-most);
       dispatch({ list, held: hold.current });
     }, 50);
-    followEvents(query, stop.signal, take, () => dispatch({ gap: true }), setTrouble);
+    followEvents(query, stop.signal, take, () => dispatch({ gap: true }), setLine);
     return () => {
       clearInterval(draw);
       stop.abort();
     };
   }, [JSON.stringify(query), round]);
-  return { ...state, ...trouble, again: () => setRound((n) => n + 1) };
+  return { ...state, ...line, again: () => setRound((n) => n + 1) };
 }
 
 // followEvents reads the stream until it is stopped, and connects again after a break.
-async function followEvents(query, stop, take, gap, setTrouble) {
+async function followEvents(query, stop, take, gap, setLine) {
   let after;
   for (let tries = 0; !stop.aborted; tries++) {
     const watch = watchdog(stop);
@@ -111,7 +118,7 @@ async function followEvents(query, stop, take, gap, setTrouble) {
       for await (const line of lines(inNamespace('/events'), request, watch.signal)) {
         watch.pet();
         if (line.problem) throw new Problem(line.problem.status, line.problem);
-        if (line.begun) setTrouble({ brokenAt: 0, problem: null });
+        if (line.begun) setLine({ state: 'live', brokenAt: 0, problem: null });
         else tries = 0;
         if (line.type === 'gap') gap();
         else if (line.type) {
@@ -122,13 +129,13 @@ async function followEvents(query, stop, take, gap, setTrouble) {
     } catch (err) {
       if (stop.aborted) return;
       const problem = err instanceof Problem ? err : new Problem(0);
-      setTrouble((old) => ({ brokenAt: old.brokenAt || Date.now(), problem }));
+      setLine((old) => ({ state: 'broken', brokenAt: old.brokenAt || Date.now(), problem }));
       if ([400, 401, 403, 404].includes(problem.status)) return;
       if (problem.status === 410) after = undefined;
     } finally {
       watch.end();
     }
-    if (!stop.aborted) setTrouble((old) => ({ ...old, brokenAt: old.brokenAt || Date.now() }));
+    if (!stop.aborted) setLine((old) => ({ ...old, state: 'broken', brokenAt: old.brokenAt || Date.now() }));
     await new Promise((done) => setTimeout(done, Math.min(500 * 2 ** tries, 5000)));
   }
 }

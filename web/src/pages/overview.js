@@ -9,6 +9,7 @@ import { canCluster, useSession } from '../session.js';
 import { href } from '../router.js';
 import { compact, duration, number, time } from '../format.js';
 import { quantile, rate, recent, stepsOf } from '../activity.js';
+import { remember } from '../trend.js';
 import { dueSpans } from '../wheelmath.js';
 import { t } from '../i18n.js';
 import { Bars } from '../parts/bars.js';
@@ -80,7 +81,7 @@ function Figures({ wheel, steps, activity, queues, doctor, shard }) {
     <${Figure} label=${t('figure.waiting') + part} value=${wheel ? compact(wheel.waiting) : '–'}
       to=${part ? undefined : href('tasks', { state: ['scheduled', 'retrying'] })}
       note=${wheel ? t('figure.waiting.note', { n: compact(wheel.due_within['1m']) }) : ''}>
-      <${Spark} steps=${steps} field="scheduled" stepMs=${stepMs} /><//>
+      <${WaitingTrend} wheel=${wheel} shard=${shard} /><//>
     <${Figure} label=${t('figure.fired') + part} value=${steps ? compact(recent(steps, 'fired', stepMs)) : '–'}
       unit=${t('per.second')}
       note=${steps ? t('figure.fired.note', { n: compact(recent(steps, 'failed', stepMs)) }) : ''}>
@@ -95,6 +96,13 @@ function Figures({ wheel, steps, activity, queues, doctor, shard }) {
       ${!part && html`<${Spark} steps=${steps} field="dead" stepMs=${stepMs} tone="trouble" />`}<//>
     <div class="figure health"><dt>${t('doctor.title')}</dt><dd><${Health} doctor=${doctor} /></dd></div>
   </dl>`;
+}
+
+// WaitingTrend draws the waiting tasks since the page was opened.
+function WaitingTrend({ wheel, shard }) {
+  const trend = wheel && remember(`waiting ${shard}`, wheel.waiting, Date.parse(wheel.now));
+  return html`<${Sparkline} values=${trend?.map((p) => p.value)}
+    label=${trend ? t('figure.waiting.trend', { at: time(trend[0].at, { millis: false }) }) : ''} />`;
 }
 
 function Spark({ steps, field, stepMs, tone }) {

@@ -2,7 +2,8 @@
 import { html } from '../html.js';
 import { change, get, inNamespace } from '../api.js';
 import { usePoll } from '../live.js';
-import { sums } from '../queues.js';
+import { useFlow } from '../flow.js';
+import { holdOf, isLate, sums } from '../queues.js';
 import { can } from '../session.js';
 import { go, href } from '../router.js';
 import { compact, duration, milliseconds, number } from '../format.js';
@@ -14,12 +15,16 @@ import { editQueue } from '../parts/queueform.js';
 import { ask } from '../parts/dialog.js';
 import { say } from '../parts/toast.js';
 import { Table } from '../parts/table.js';
-import { Button, Card, Command, Facts, Figure, Instant, awaited, Refused } from '../parts/ui.js';
+import {
+  awaited, Button, Card, Command, Facts, Figure, Id, Instant, Refused, Since,
+} from '../parts/ui.js';
+import { EventTag } from './events.js';
 import { retryText } from './task.js';
 
 export function Queue({ name }) {
   const path = `/queues/${encodeURIComponent(name)}`;
   const poll = usePoll((signal) => get(inNamespace(path), {}, { signal }), 2000, [path]);
+  const flow = useFlow(name);
   const queue = poll.problem?.status === 404 ? null : poll.data;
   return html`
     <header class="page"><div><p class="crumb"><a href=${href('queues')}>${t('nav.queues')}</a></p><h1 class="id">
@@ -30,9 +35,12 @@ export function Queue({ name }) {
     ${awaited(poll)}
     ${queue && html`<p class="sentence"><${QueueStatus} queue=${queue} /></p>
       <${Counts} name=${name} counts=${queue.counts} />
+      <${Flow} flow=${flow} queue=${queue} />
       ${queue.broken && html`<${Card} title=${t('queue.broken')}><${Broken} receivers=${queue.broken} /><//>`}
-      <div class="two"><${Card} title=${t('queue.policy')}><${Policy} queue=${queue} /><//>
-      <${Card} title=${t('due.spans')}><${Coming} sum=${sums([queue])} /><//></div>
+      <div class="two"><div class="stack">
+          <${Card} title=${t('due.spans')}><${Coming} sum=${sums([queue])} /><//>
+          <${Card} title=${t('queue.latest')}><${Latest} flow=${flow} /><//></div>
+        <${Card} title=${t('queue.policy')}><${Policy} queue=${queue} /><//></div>
       <${Card} title=${t('task.same')}><${Command} text=${curl('GET', path)} /><//>`}`;
 }
 
@@ -56,6 +64,33 @@ function Counts({ name, counts }) {
     ${states.map((s) => html`<${Figure} label=${t(`state.${s}`)} value=${compact(counts[s])}
     tone=${s === 'dead' && counts.dead ? 'trouble' : ''} to=${href('tasks', { queue: name, state: s })}
     note=${s === 'firing' && counts.leased ? t('queue.leased', { n: number(counts.leased) }) : ''} />`)}</dl>`;
+}
+
+// Flow shows the rates of the last minute, and what holds the tasks that are overdue.
+function Flow({ flow: { data, problem, refresh }, queue: q }) {
+  if (problem && !data) return html`<${Refused} problem=${problem} retry=${refresh} />`;
+  const span = data ? t('flow.span', { span: duration(data.spanMs) }) : '';
+  const figure = (value) => (data ? value : '–');
+  const hold = holdOf(q);
+  const reason = hold && t(`hold.${hold}`, { n: hold === 'inFlight' ? number(q.max_in_flight)
+    : number(q.max_per_second || 0, 3) });
+  return html`<dl class="figures small">
+    <${Figure} label=${t('flow.rate')} value=${figure(data && compact(data.fired))} unit=${t('per.second')} note=${span} />
+    <${Figure} label=${t('figure.late')} value=${data?.p99 == null ? '–' : duration(data.p99)}
+      note=${reason || span} />
+    <${Figure} label=${t('flow.failures')} value=${figure(data && compact(data.failures))}
+      tone=${data?.failures ? 'trouble' : ''} note=${span} />
+    <${Figure} label=${t('flow.oldest')} value=${q.counts.oldest_overdue
+    ? html`<${Since} at=${q.counts.oldest_overdue} />` : '–'} tone=${isLate(q) && !hold ? 'trouble' : ''}
+      note=${reason || ''} />
+  </dl>`;
+}
+
+function Latest({ flow: { data } }) {
+  if (!data?.latest.length) return html`<p class="muted">${t('queue.nothingLatest')}</p>`;
+  return html`<ol class="runs">${data.latest.map((e) => html`<li key=${e.id}>
+    <${Id} id=${e.task} to=${href(`tasks/${encodeURIComponent(e.task)}`)} /> <${EventTag} type=${e.type} />
+    <span class="muted"><${Instant} at=${e.at} />${e.answer && ` · ${e.answer}`}</span></li>`)}</ol>`;
 }
 
 // Broken lists the receivers that fail.

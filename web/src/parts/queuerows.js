@@ -1,15 +1,14 @@
 // Rows of queues, those with trouble first.
 import { useState } from 'preact/hooks';
 import { html } from '../html.js';
-import { now } from '../clock.js';
-import { city, compact, duration, instant, number, shortInstant } from '../format.js';
+import { compact, number, shortInstant } from '../format.js';
 import { href } from '../router.js';
 import { can } from '../session.js';
 import { t } from '../i18n.js';
 import { change, inNamespace } from '../api.js';
 import { byTrouble, isLate } from '../queues.js';
 import { Table } from './table.js';
-import { Button, Id, Tag, useBeat } from './ui.js';
+import { Button, Id, Since, Tag } from './ui.js';
 import { attempt, say } from './toast.js';
 
 export function QueueRows({ queues, most = queues.length, refresh }) {
@@ -40,17 +39,11 @@ export function QueueStatus({ queue: q }) {
       && html`<${Tag}>${q.window_opens_at ? t('queue.opens', { at: shortInstant(Date.parse(q.window_opens_at)) })
       : t('queue.neverOpens')}<//>`}
     ${q.broken && html`<${Tag} tone="trouble">${t('queue.failing', { n: number(q.broken.length) })}<//>`}
-    ${c?.oldest_overdue && html`<${Overdue} since=${c.oldest_overdue} tone=${isLate(q) ? 'trouble' : ''} />`}
+    ${c?.oldest_overdue && html`<${Tag} tone=${isLate(q) ? 'trouble' : ''}>
+      ${t('queue.oldest')} <${Since} at=${c.oldest_overdue} /><//>`}
     ${!q.paused && q.window_open !== false && !c?.oldest_overdue
       && html`<span class="muted">${q.target ? t('queue.delivers') : t('queue.pulled')}</span>`}
   </span>`;
-}
-
-function Overdue({ since, tone }) {
-  useBeat();
-  const ms = Date.parse(since);
-  return html`<${Tag} tone=${tone}><time dateTime=${since} title=${`${instant(ms)} ${city()}`}>
-    ${t('queue.oldest', { length: duration(Math.max(0, now() - ms)) })}</time><//>`;
 }
 
 // PauseButton pauses or resumes a queue. The second click of a double click changes nothing.

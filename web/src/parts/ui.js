@@ -28,6 +28,13 @@ export function Instant({ at, full = false }) {
   return html`<time dateTime=${iso} title=${exact}>${relative(ms)}<span class="hidden">, ${exact}</span></time>`;
 }
 
+// Since shows the time since an instant.
+export function Since({ at }) {
+  useBeat();
+  const ms = millis(at);
+  return html`<time dateTime=${at} title=${`${instant(ms)} ${city()}`}>${duration(Math.max(0, now() - ms))}</time>`;
+}
+
 const shapes = {
   scheduled: 'ring', waiting: 'ring', ready: 'half', firing: 'play', running: 'play', retrying: 'again',
   delivered: 'check', done: 'check', dead: 'cross', cancelled: 'dash', passed: 'dash', stopped: 'dash', failed: 'cross',

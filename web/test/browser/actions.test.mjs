@@ -364,6 +364,43 @@ test('events come as they happen', async () => {
   await page.locator('tbody').getByText('seen-later').first().waitFor();
 });
 
+test('events say that the page connects, until the stream begins', async () => {
+  let begin;
+  const gate = new Promise((done) => {
+    begin = done;
+  });
+  await page.route(/\/v1\/.*events\?/, (route) => gate.then(() => route.continue()));
+  await page.visit('events?queue=orders');
+  await page.getByText('connecting …').waitFor();
+  assert.equal(await page.getByText('live', { exact: true }).count(), 0);
+  assert.equal(await page.getByText('Nothing happens').count(), 0);
+  begin();
+  await page.getByText('live', { exact: true }).waitFor();
+});
+
+test('a queue has its rate, its lateness, its failures, and its latest tasks', async () => {
+  await cluster.api('PUT', '/v1/queues/flow', { target: { url: `${receiver.url}/bad` }, retry: { max_attempts: 1 } });
+  await schedule('flow', 3, { queue: 'flow', delay: '0s' });
+  await eventually('three dead letters', async () => (await cluster.api('GET', '/v1/queues/flow')).counts.dead === 3);
+  const figure = (name) => page.locator('.figure', { has: page.getByText(name, { exact: true }) }).locator('strong');
+  await page.visit('queues/flow');
+  await figure('Failed attempts').getByText('3', { exact: true }).waitFor();
+  await figure('Fired').getByText('0.1', { exact: true }).waitFor();
+  await figure('p99 lateness').getByText(/\d/).waitFor();
+  await page.getByText('dead', { exact: true }).last().waitFor();
+  await cluster.api('POST', '/v1/queues/flow/pause');
+  await cluster.api('PUT', '/v1/tasks/flow-late', { queue: 'flow', delay: '0s' });
+  await figure('Longest overdue').getByText(/\d/).waitFor();
+  await page.getByText('held by its pause').first().waitFor();
+});
+
+test('bars on a logarithmic scale say so, and the waiting tasks have their own trend', async () => {
+  await page.visit('');
+  await page.getByText('Logarithmic scale.').waitFor();
+  await page.locator('.bars .axis').getByText('10', { exact: true }).last().waitFor();
+  await page.getByRole('img', { name: /^Trend of the waiting tasks since/ }).waitFor();
+});
+
 test('the wheel follows the keys, and has a table', async () => {
   await page.visit('');
   const dial = page.locator('.wheel canvas[tabindex]');

@@ -19,6 +19,8 @@ test('the page shows that another node died, and that it came back', async () =>
   await page.locator('.node').nth(2).waitFor();
   const command = cluster.kill(2);
   await page.locator('.node.down').waitFor({ timeout: 30_000 });
+  const replicas = page.locator('.figure', { has: page.getByText('Replicas', { exact: true }) });
+  await replicas.getByText('2/3', { exact: true }).waitFor();
   await picture(page, 'node-killed');
   await eventually('all shards are led again',
     async () => (await cluster.api('GET', '/v1/cluster')).shards.every((s) => s.leader));

@@ -7,6 +7,10 @@ import { pairOf, readLabels, writeLabels } from '../../src/labels.js';
 import { bodyOf, formOf, repeatOf } from '../../src/scheduleform.js';
 
 const { quantile, recent, stepsOf } = await import('../../src/activity.js');
+const { flowOf } = await import('../../src/flow.js');
+const { holdOf } = await import('../../src/queues.js');
+const { axisOf } = await import('../../src/parts/bars.js');
+const { remember } = await import('../../src/trend.js');
 const { describeCron } = await import('../../src/rule.js');
 const { bytes, compact, milliseconds } = await import('../../src/format.js');
 
@@ -84,6 +88,44 @@ test('steps have no gaps, and quantiles are bounds', () => {
   assert.equal(quantile(steps, bounds, 0.99), 2);
   assert.equal(quantile(steps, bounds, 1), Infinity);
   assert.equal(quantile([], bounds, 0.5), null);
+});
+
+test('the flow of a queue comes from its events', () => {
+  const fired = (lateness) => ({ type: 'fired', lateness });
+  const events = [...Array.from({ length: 99 }, () => fired('2ms')), fired('1.5s'),
+    { type: 'fired' }, { type: 'failed', task: 'a' }, { type: 'delivered', task: 'b' }, { type: 'expired', task: 'c' }];
+  const flow = flowOf(events, 10_000);
+  assert.deepEqual([flow.fired, flow.failures, flow.dead, flow.p99], [10.1, 1, 1, 2]);
+  assert.deepEqual(flow.latest.map((e) => e.task), ['c', 'b', 'a']);
+  assert.equal(flowOf([], 60_000).p99, null);
+});
+
+test('overdue tasks have one that holds them, or Belfry is late', () => {
+  const counts = { ready: 5, firing: 2 };
+  const target = { url: 'http://127.0.0.1/' };
+  for (const [queue, hold] of [
+    [{ target, counts: { ready: 0, firing: 2 }, max_in_flight: 2 }, ''], [{ target, counts, paused: true }, 'pause'],
+    [{ target, counts, window_open: false }, 'window'], [{ counts }, 'consumer'],
+    [{ target, counts, broken: [{}] }, 'failing'], [{ target, counts, max_in_flight: 2 }, 'inFlight'],
+    [{ target, counts, max_in_flight: 3, max_per_second: 1 }, 'perSecond'], [{ target, counts, fifo: true }, 'group'],
+    [{ target, counts }, 'receiver'], [{ target, counts: { ready: 5, firing: 0 } }, ''],
+  ]) assert.equal(holdOf(queue), hold, JSON.stringify(queue));
+});
+
+test('axes name powers of ten, and end above the largest count', () => {
+  const log = axisOf(2500, true);
+  assert.deepEqual(log.ticks, [1, 10, 100, 1000, 10_000]);
+  assert.equal(log.scale(10_000), 1);
+  assert.equal(log.scale(0), 0);
+  assert.ok(log.scale(1) > 0 && log.scale(1) < log.scale(10));
+  assert.deepEqual(axisOf(10_000_000, true).ticks, [10, 1000, 100_000, 10_000_000]);
+  assert.deepEqual(axisOf(38, false).ticks, [0, 40]);
+  assert.equal(axisOf(38, false).scale(20), 0.5);
+});
+
+test('a trend has one value each five seconds', () => {
+  for (const at of [0, 1000, 5000, 9000, 10_000]) remember('n', at, at);
+  assert.deepEqual(remember('n', 7, 12_000).map((p) => p.value), [0, 5000, 10_000]);
 });
 
 test('expressions become words', () => {
