@@ -109,8 +109,8 @@ func TestFollowUp(t *testing.T) {
 	})
 }
 
-// TestTaskStates checks that leases, expires_after and retention follow the clock, and that a cancelled task is never
-// delivered.
+// TestTaskStates checks that leases, expires_after and a queue's keep_done follow the clock, that other finished tasks
+// can be read after any advance, and that a cancelled task is never delivered.
 func TestTaskStates(t *testing.T) {
 	t.Parallel()
 	belfrytest.Simulate(t, func(t *testing.T, b *belfrytest.Server) {
@@ -119,7 +119,11 @@ func TestTaskStates(t *testing.T) {
 		if _, err := c.PauseQueue(ctx, "paused"); err != nil {
 			t.Fatal(err)
 		}
+		if _, err := c.PutQueue(ctx, client.Queue{Name: "brief", KeepDone: time.Hour}); err != nil {
+			t.Fatal(err)
+		}
 		schedule(t, c, client.Task{ID: "leased", Queue: "pulled"}, client.Task{ID: "done", Target: target},
+			client.Task{ID: "forgotten", Delay: 30 * time.Minute, Queue: "brief", Target: target},
 			client.Task{ID: "late", Queue: "paused", Target: target, ExpiresAfter: time.Hour},
 			client.Task{ID: "never", Delay: time.Hour, Target: target})
 		if got := receiver.Next(t); got.TaskID != "done" || got.Attempt != 1 || len(got.WebhookID) < 10 {
@@ -144,18 +148,21 @@ func TestTaskStates(t *testing.T) {
 				t.Errorf("%s: %+v, %v", id, task, err)
 			}
 		}
-		if begun := b.Advance(2 * time.Hour); begun != 0 {
+		if begun := b.Advance(50 * 365 * day); begun != 1 {
 			t.Errorf("%d attempts began", begun)
 		}
-		for _, id := range []string{"done", "never"} {
-			if _, err := c.Get(ctx, id); !errors.Is(err, client.ErrNotFound) {
-				t.Errorf("the tombstone of %s: %v", id, err)
+		for id, want := range map[string]client.State{"done": client.StateDelivered, "never": client.StateCancelled} {
+			if task, err := c.Get(ctx, id); err != nil || task.State != want {
+				t.Errorf("%s after 50 years: %+v, %v", id, task, err)
 			}
+		}
+		if _, err := c.Get(ctx, "forgotten"); !errors.Is(err, client.ErrNotFound) {
+			t.Errorf("a finished task after its queue's keep_done: %v", err)
 		}
 		if task, err := c.Get(ctx, "late"); err != nil || task.State != client.StateDead || task.LastError != "expired" {
 			t.Errorf("%+v, %v", task, err)
 		}
-		if all := receiver.All(); len(all) != 1 {
+		if all := receiver.All(); len(all) != 2 {
 			t.Errorf("%d deliveries", len(all))
 		}
 	})

@@ -17,6 +17,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/placement"
 	"github.com/belfryhq/belfry/cluster/queuemetrics"
 	"github.com/belfryhq/belfry/delivery/broker"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/httpapi/origin"
 )
 
@@ -257,6 +258,8 @@ func (c *Config) clusterConfig() (cluster.Config, error) {
 	}
 	if c.Dev {
 		cfg.Timing, cfg.Replication = cluster.TimingAlone(), 1
+		// A finished task can still be read after an advance, however long that is.
+		cfg.Policy.KeepDone = task.MaxDelay
 	}
 	return cfg, nil
 }

@@ -34,11 +34,19 @@ func (n *Node) limitMemory(context.Context) error {
 	return nil
 }
 
-// shareMemory divides the limit, in bytes, among the parts of the cluster. A limit of 0 leaves them unbounded.
+// devTombstones is the number of bytes for the tombstones of a node in dev mode, which has no memory limit: about
+// 200,000 tasks.
+const devTombstones = 64 << 20
+
+// shareMemory divides the limit, in bytes, among the parts of the cluster. A limit of 0 leaves them unbounded, except
+// for the tombstones in dev mode.
 func shareMemory(cfg *cluster.Config, limit int64) {
 	cfg.MemoryLimit, cfg.TombstoneBytes = limit, limit/tombstonePart
-	if limit > 0 {
+	switch {
+	case limit > 0:
 		cfg.MaxPending = pendingBytes(limit, cfg.Shards)
+	case cfg.DevClock != nil:
+		cfg.TombstoneBytes = devTombstones
 	}
 }
 

@@ -259,13 +259,13 @@ func (n *Node) clusterConfig() (cluster.Config, error) {
 	if err := tuning.Apply(&cfg); err != nil {
 		return cfg, err
 	}
-	shareMemory(&cfg, n.memory)
-	cfg.MaxAttempts = n.budget.attempts
 	cfg.HTTPAddr, cfg.HTTPS, cfg.Reload = n.place.addr, n.place.https, n.again.Reader()
 	if n.certificates != nil {
 		cfg.HTTPKeysEnd = n.certificates.Ends
 	}
 	cfg.Clock, cfg.DevClock, cfg.DiskSpace, cfg.Deliver = n.clock, n.dev, n.space, n.receivers
+	shareMemory(&cfg, n.memory)
+	cfg.MaxAttempts = n.budget.attempts
 	cfg.Logger, cfg.Fatal, cfg.Tracer = n.log, n.fatal, n.tracer
 	cfg.Secrets, cfg.Audit, cfg.AuditFault = n.secrets, n.auditOfNode, n.auditFault
 	cfg.IssuerFault = n.callers.IssuerFault
