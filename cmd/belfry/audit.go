@@ -42,7 +42,6 @@ once it does.`,
 		Example: `  belfry audit --since 1h
   belfry audit --follow
   belfry audit --since 7d --json | jq 'select(.kind == "change")'`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	f.addFlags(cmd)

@@ -50,7 +50,6 @@ readable by their owner only.`,
   belfry backup --to /var/backups/ --keep 28 \
     --addr http://n1:8400,http://n2:8400
   AWS_ENDPOINT_URL=https://s3.example belfry backup --to s3://backups/belfry`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	f.caller.addFlags(cmd)

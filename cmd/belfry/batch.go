@@ -26,7 +26,6 @@ and 4 if the answer broke off: then operations without an answer may have been
 carried out, and those with a "key" can be sent again.`,
 		Example: `  belfry task batch tasks.ndjson
   echo '{"op": "schedule", "id": "a", "delay": "1h"}' | belfry task batch`,
-		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in, err := input(cmd, optional(args))
 			if err != nil {

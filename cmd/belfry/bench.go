@@ -52,7 +52,6 @@ must reach the URL at this machine, and may need serve --allow-webhook-cidr.`,
   belfry bench --rate 2000 --for 1m --clients 200
   belfry bench --rate 0 --tasks 50000 --json | jq .schedule.per_second
   belfry bench --webhook http://10.0.0.7:9000/`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	f.caller.addFlags(cmd)

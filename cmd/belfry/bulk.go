@@ -80,7 +80,6 @@ The cluster walks the tasks by itself, and goes on after every failure. Each
 matching task gets one call, and each outcome is counted once. Tasks that are
 created behind the walk are not seen.`,
 		Example: b.example,
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.parse(); err != nil {
 				return cli.WrongUsage(err)

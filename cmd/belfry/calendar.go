@@ -31,7 +31,6 @@ func newCalendarPut() *cobra.Command {
 		Example: `  belfry calendar put holidays-de holidays.ics
   echo '{"closed": ["--12-25"]}' | belfry calendar put company
   belfry calendar put office <<< '{"hours": [{"daily": ["09:00-17:00"]}]}'`,
-		Args: cobra.RangeArgs(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := readInput(cmd, strings.Join(args[1:], ""))
 			if err != nil {
@@ -118,7 +117,6 @@ func newCalendarCall(
 	cmd *cobra.Command, do func(*cobra.Command, *client.Client, string) (*client.Calendar, error),
 ) *cobra.Command {
 	var caller caller
-	cmd.Args = cobra.ExactArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		conn, err := caller.connect()
 		if err != nil {
@@ -140,7 +138,6 @@ func newCalendarList() *cobra.Command {
 		Use:     "list",
 		Short:   "List the calendars",
 		Example: `  belfry calendar list`,
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			conn, err := caller.connect()
 			if err != nil {

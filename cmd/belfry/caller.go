@@ -143,7 +143,6 @@ func newWhoAmI() *cobra.Command {
 		Short: "Show the identity that the cluster sees behind a call",
 		Example: `  belfry whoami
   belfry whoami --key-file shop.key --json | jq -r '.grants[].role'`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			conn, err := caller.OpenIn("")
 			if err != nil {

@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/belfryhq/belfry/cmd/belfry/internal/capacity"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 )
 
 // served answers every request with one answer and keeps the last request.
@@ -62,8 +63,8 @@ func executed(t *testing.T, args ...string) (string, *cobra.Command, error) {
 func belfry(t *testing.T, args ...string) (out string, code int) {
 	t.Helper()
 	out, cmd, err := executed(t, args...)
-	if err != nil {
-		out += err.Error()
+	if err != nil && !errors.Is(err, errSaid) {
+		out += cli.Explain(cmd, err)
 	}
 	return out, exitCode(cmd, err)
 }
@@ -353,9 +354,9 @@ func TestExitCodes(t *testing.T) {
 		code int
 		says string
 	}{
-		{"task get a --addr " + missing.url, exitNotFound, "404 Not found"},
+		{"task get a --addr " + missing.url, exitNotFound, "Not found"},
 		{"task cancel a --addr " + unknown.url, exitUnknown, "Internal error"},
-		{"task get", exitUsage, "accepts 1 arg(s), received 0; see belfry task get --help"},
+		{"task get", exitUsage, "ID is missing; see belfry task get --help"},
 		{"task get a --nonsense", exitUsage, "nonsense"},
 		{"nonsense", exitUsage, `unknown command "nonsense" for "belfry"; see belfry --help`},
 		{"task get a --config " + file, exitUsage, `unknown setting "adr"`},
@@ -370,7 +371,7 @@ func TestExitCodes(t *testing.T) {
 		{"queue", 0, "Usage"},
 		{"queue boil", exitUsage, "unknown command"},
 		{"queue get", exitUsage, "see belfry queue get --help"},
-		{"queue get q --addr " + missing.url, exitNotFound, "404"},
+		{"queue get q --addr " + missing.url, exitNotFound, `there is no queue "q"`},
 		{"queue set q --reset --keep-done soon", exitUsage, "--keep-done"},
 		{"queue set q --reset --header x:y", exitUsage, "--url"},
 		{"queue set q --reset --secret-file /does/not/exist", exitUsage, "/does/not/exist"},
@@ -378,7 +379,7 @@ func TestExitCodes(t *testing.T) {
 		{"lease take q --wait soon", exitUsage, "--wait"},
 		{"lease settle q", exitUsage, "--nack"},
 		{"lease settle q --nack r --delay soon", exitUsage, "--in"},
-		{"lease ack q", exitUsage, "at least 2"},
+		{"lease ack q", exitUsage, "RECEIPT is missing"},
 		{"dead drop q", exitUsage, "--all"},
 		{"dead list q --due-before soon", exitUsage, "soon"},
 		{"task schedule a --jitter soon", exitUsage, "--jitter"},

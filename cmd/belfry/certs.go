@@ -64,7 +64,6 @@ An existing folder is never overwritten. The file cluster.pem in the folder
 signs certificates: keep it secret, keep a copy of it, and copy it to no node.`,
 		Example: `  belfry certs init node-1=10.0.0.1 node-2=10.0.0.2 node-3=10.0.0.3
   belfry certs init --dir certs --valid-for 90d node-1=n1.example,10.0.0.1`,
-		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			nodes, err := parseNodes(args)
 			if err != nil {
@@ -103,7 +102,6 @@ func newCertsAdd() *cobra.Command {
 		Long: `Make a certificate and a private key for each further node, signed by the
 authority in the folder. The files of nodes that are there already stay.`,
 		Example: `  belfry certs add node-4=10.0.0.4`,
-		Args:    cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			nodes, err := parseNodes(args)
 			if err != nil {
@@ -230,7 +228,6 @@ A repeated step changes nothing, and a step out of order is refused.`,
   belfry certs rotate node-2
   belfry certs rotate --gossip install
   belfry certs rotate --ca install`,
-		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case gossip != "" && ca != "":
@@ -317,7 +314,6 @@ belfry_peer_key_info. The exit status is 1 if nodes refuse one of them.`,
 		Example: `  belfry certs show
   belfry certs show --dir /etc/belfry
   belfry certs show --json`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			entries, err := certs.Inspect(dir)
 			if err != nil {

@@ -64,7 +64,7 @@ func TestCertsRefuses(t *testing.T) {
 		{"init --dir " + dir + "2 a a", exitFailed, "node a is there twice"},
 		{"init --dir " + dir + "2 --valid-for 11y a", exitUsage, "--valid-for"},
 		{"init --dir " + dir + "2 --valid-for 4000d a", exitFailed, "an authority valid for"},
-		{"init", exitUsage, "requires at least 1 arg"},
+		{"init", exitUsage, "NAME is missing"},
 		{"add --dir " + dir + " a", exitFailed, "never overwritten"},
 		{"add --dir " + dir + "2 b", exitFailed, "no such file"},
 		{"rotate --dir " + dir + " b", exitFailed, "node b"},

@@ -34,7 +34,6 @@ nodes. A cluster of one grows to three by itself when two more nodes join,
 because 3 is the default.`,
 		Example: `  belfry cluster replication 5 --preview
   belfry cluster replication 5 --wait`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			n, err := strconv.Atoi(args[0])
 			if err != nil || n < 1 || n > 5 || n%2 == 0 {
@@ -54,7 +53,6 @@ func newClusterStatus() *cobra.Command {
 		Short: "Show the nodes, and each shard with its leader and replicas",
 		Example: `  belfry cluster status
   belfry cluster status --json | jq '[.shards[].tasks] | add'`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			conn, err := caller.connect()
 			if err != nil {

@@ -4,8 +4,6 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
-
-	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 )
 
 // completionScripts write the script by which a shell completes the commands.
@@ -32,7 +30,6 @@ a second at most, and no longer list than 50 names.
   powershell   belfry completion powershell | Out-String | Invoke-Expression`,
 		Example: `  belfry completion bash > /etc/bash_completion.d/belfry
   belfry completion fish > ~/.config/fish/completions/belfry.fish`,
-		Args:      cli.CheckArgs(cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs)),
 		ValidArgs: []cobra.Completion{"bash", "zsh", "fish", "powershell"},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return completionScripts[args[0]](cmd.Root(), cmd.OutOrStdout())

@@ -207,7 +207,7 @@ func TestCompletionScripts(t *testing.T) {
 			t.Errorf("%s: %d %.100s", shell, code, out)
 		}
 	}
-	if out, code := belfry(t, "completion", "csh"); code != exitUsage || !strings.Contains(out, `invalid argument "csh"`) {
+	if out, code := belfry(t, "completion", "csh"); code != exitUsage || !strings.Contains(out, `"csh" is none of bash`) {
 		t.Errorf("%d %s", code, out)
 	}
 }

@@ -93,7 +93,6 @@ func newContextList() *cobra.Command {
 		Use:     "list",
 		Short:   "List the contexts, without their keys",
 		Example: `  belfry context list`,
-		Args:    cobra.NoArgs,
 	}, func(cmd *cobra.Command, file *contexts.File, _ []string) error {
 		list := make([]shownContext, 0, len(file.Contexts))
 		for _, name := range file.Names() {
@@ -128,7 +127,6 @@ func newContextShow() *cobra.Command {
 		Short: "Show a context, or the current one, without its key",
 		Example: `  belfry context show
   belfry context show prod -o yaml`,
-		Args: cobra.MaximumNArgs(1),
 	}, func(cmd *cobra.Command, file *contexts.File, args []string) error {
 		name := cmp.Or(optional(args), file.Current)
 		if name == "" {
@@ -160,7 +158,6 @@ func newContextCurrent() *cobra.Command {
 		Use:     "current",
 		Short:   "Print the name of the current context",
 		Example: `  belfry context current`,
-		Args:    cobra.NoArgs,
 	}, func(cmd *cobra.Command, file *contexts.File, _ []string) error {
 		if file.Current == "" {
 			return errNoCurrent
@@ -173,17 +170,14 @@ func newContextCurrent() *cobra.Command {
 func newContextUse() *cobra.Command {
 	var none bool
 	cmd := contextCommand(&cobra.Command{
-		Use:   "use NAME",
+		Use:   "use [NAME]",
 		Short: "Make a context the current one, for calls that name no address",
 		Example: `  belfry context use prod
   belfry context use --none`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if none {
-				return cobra.NoArgs(cmd, args)
-			}
-			return cobra.ExactArgs(1)(cmd, args)
-		},
 	}, func(cmd *cobra.Command, file *contexts.File, args []string) error {
+		if none == (len(args) > 0) {
+			return cli.WrongUsage(errors.New("give either NAME or --none"))
+		}
 		file.Current = ""
 		if !none {
 			if _, err := file.Get(args[0]); err != nil {
@@ -214,7 +208,6 @@ func newContextRename() *cobra.Command {
 		Use:     "rename NAME NEW",
 		Short:   "Give a context another name",
 		Example: `  belfry context rename prod prod-eu`,
-		Args:    cobra.ExactArgs(2),
 	}, func(cmd *cobra.Command, file *contexts.File, args []string) error {
 		if err := file.Rename(args[0], args[1]); err != nil {
 			return cli.WrongUsage(err)
@@ -232,7 +225,6 @@ func newContextRemove() *cobra.Command {
 		Use:     "remove NAME",
 		Short:   "Remove a context, with the key that it has in the file",
 		Example: `  belfry context remove prod`,
-		Args:    cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, file *contexts.File, args []string) error {
 		if err := file.Remove(args[0]); err != nil {
 			return err

@@ -186,7 +186,7 @@ func TestContextVerbs(t *testing.T) {
 		{"context remove c", `there is no context "c"`, exitUsage},
 		{"task get x --context c", `there is no context "c"`, exitUsage},
 		{"context use --none", "there is no current context now", 0},
-		{"context use", "accepts 1 arg", exitUsage},
+		{"context use", "give either NAME or --none", exitUsage},
 		{"context set a --key-file k --key-stdin", "give one of --key-file and --key-stdin", exitUsage},
 		{"context set a --key-stdin", "has 2 words, and a key is one", exitUsage},
 	} {

@@ -38,7 +38,6 @@ The first context becomes the current one.`,
 		Example: `  belfry context set prod --addr https://n1:8400,https://n2:8400 \
     --ca ca.pem --key-stdin < prod.key
   belfry context set prod --namespace orders`,
-		Args: cobra.ExactArgs(1),
 	}, func(cmd *cobra.Command, file *contexts.File, args []string) error { return f.run(cmd, file, args[0]) })
 	flags := cmd.Flags()
 	flags.StringSliceVarP(&f.c.Addrs, "addr", "a", nil, "`nodes` of the cluster; the next is tried when one is down")

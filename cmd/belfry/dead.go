@@ -33,7 +33,6 @@ func newDeadList() *cobra.Command {
 		Example: `  belfry dead list
   belfry dead list reports
   belfry dead list reports --limit 0 --json | jq -r .last_error | sort | uniq -c`,
-		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			nothing := "no dead letter was found"
 			if len(args) == 1 {
@@ -107,7 +106,6 @@ func newDeadCall(cmd *cobra.Command, op client.BulkOp, done string,
 	var caller caller
 	var asking asking
 	f := new(listFlags)
-	cmd.Args = cobra.MinimumNArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		filter, err := f.filter()
 		if err != nil {
@@ -133,6 +131,8 @@ func newDeadCall(cmd *cobra.Command, op client.BulkOp, done string,
 			return fmt.Errorf("%w (dead letters %s before: %d)", err, done, n)
 		case err != nil:
 			return err
+		case n == 0:
+			cmd.PrintErrf("no dead letter was %s%s\n", done, absence(cmd.Context(), conn, args[0]))
 		}
 		return caller.show(cmd, map[string]int{"count": n}, func(t *output.Table) { t.Row("%d %s", n, done) })
 	}

@@ -34,7 +34,6 @@ critical findings, and 1 if no node answers.`,
 		Example: `  belfry doctor
   belfry doctor --addr http://n1:8400,http://n2:8400,http://n3:8400
   belfry doctor --json | jq -r .code`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd, &caller) },
 	}
 	caller.addFlags(cmd)

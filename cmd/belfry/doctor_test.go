@@ -32,7 +32,7 @@ func TestDoctorPrintsFindings(t *testing.T) {
 
 NOTE queue-paused
   Queue q is paused.
-warnings: failed`
+`
 	if code != exitWarnings || out != want || s.method != "GET" || s.uri != "/v1/doctor" {
 		t.Errorf("%d %s %s\n%s", code, s.method, s.uri, out)
 	}

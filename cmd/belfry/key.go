@@ -58,7 +58,6 @@ of its namespace.`,
   belfry key create worker --role consume,schedule --namespace orders \
     --queue 'mails*' --id 'order-*' --expires 90d > worker.key
   belfry key create oncall --role operate --namespace '*' > oncall.key`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r, err := f.request(args[0], caller.Namespace())
 			if err != nil {
@@ -193,7 +192,6 @@ func newKeyList() *cobra.Command {
 		Short: "List the API keys, with their grants and their last use",
 		Example: `  belfry key list
   belfry key list --json | jq -r 'select(.last_used_at == null) | .id'`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			conn, err := caller.OpenIn("")
 			if err != nil {
@@ -257,7 +255,6 @@ func newKeyShow() *cobra.Command {
 		Use:     "show ID",
 		Short:   "Show an API key, without its text",
 		Example: `  belfry key show x4kq2mzt7a`,
-		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			conn, err := caller.OpenIn("")
 			if err != nil {
@@ -299,7 +296,6 @@ The id, the name and the grants stay. The old text stays valid for --overlap.
 --overlap 0s ends it at once, for a text that has leaked.`,
 		Example: `  belfry key rotate x4kq2mzt7a > shop.key
   belfry key rotate x4kq2mzt7a --overlap 0s > shop.key`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			conn, err := caller.OpenIn("")
 			if err != nil {
@@ -341,7 +337,6 @@ of all namespaces, also without a quorum. Give every node the same file. Use the
 root key to make an admin key, and keep it for emergencies.`,
 		Example: `  belfry key new-root > root.key
   belfry key create me --role admin --namespace '*' --key-file root.key > me.key`,
-		Args:        cobra.NoArgs,
 		Annotations: map[string]string{cli.Offline: ""},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := cli.OpenForSecret(cmd.OutOrStdout()); err != nil {

@@ -20,7 +20,6 @@ func newKeyRevoke() *cobra.Command {
 		Example: `  belfry key revoke x4kq2mzt7a
   belfry key list --json | jq -r 'select(.name == "shop") | .id' |
     xargs -n 1 belfry key revoke --yes`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			conn, err := caller.OpenIn("")
 			if err != nil {

@@ -35,7 +35,6 @@ func newLeaseTake() *cobra.Command {
 		Short: "Lease due tasks, and show them with their receipts",
 		Example: `  belfry lease take reports --max 10 --wait 20s
   belfry lease take reports --max 1000 --ack --json | jq .payload`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			demand, err := f.demand()
 			if err != nil {
@@ -50,7 +49,7 @@ func newLeaseTake() *cobra.Command {
 				return err
 			}
 			if len(tasks) == 0 {
-				cmd.PrintErrf("no task is ready in queue %s\n", args[0])
+				cmd.PrintErrf("no task is ready in queue %s%s\n", args[0], absence(cmd.Context(), conn, args[0]))
 				return nil
 			}
 			err = output.ShowEach(cmd.OutOrStdout(), &caller.output, tasks, func(t *output.Table) { fillLeased(t, tasks) })

@@ -28,7 +28,6 @@ func newTaskList() *cobra.Command {
 		Short: "List tasks",
 		Example: `  belfry task list --state dead --queue reports
   belfry task list --due-before 1h --limit 0 --json | wc -l`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			filter, err := f.filter()
 			if err != nil {
@@ -106,7 +105,7 @@ func runList(
 		}
 	}
 	if shown.Len() == 0 {
-		cmd.PrintErrln(nothing)
+		cmd.PrintErrln(nothing + absence(cmd.Context(), conn, filter.Queue))
 	}
 	return shown.Flush()
 }

@@ -16,7 +16,6 @@ func newListen() *cobra.Command {
   belfry listen --addr :9000 --fail 2        # fail two attempts of each task
   belfry listen --fail 1 --hang              # never answer the first attempt
   belfry listen --secret-file queue.secret   # refuse unsigned requests`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg.Out = cmd.OutOrStdout()
 			return listen.Run(cmd.Context(), cfg)

@@ -108,7 +108,6 @@ starts it again, and prints a verdict. Exits with 0 only if no task was lost
 and none came early. Ctrl-C and a closed terminal stop the nodes.`,
 		Example: `  belfry demo
   belfry demo --tasks 50000 --stay`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg.Out = cmd.OutOrStdout()
 			cfg.Live = term.IsTerminal(int(os.Stdout.Fd()))
@@ -143,7 +142,6 @@ until then come due in their order, within milliseconds. Ctrl-C and SIGTERM stop
 the node.`,
 		Example: `  belfry dev
   belfry dev --http 127.0.0.1:0`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := untilHangup(cmd.Context())
 			defer stop()
@@ -207,7 +205,6 @@ func newAdvance() *cobra.Command {
 attempts that came due have begun.`,
 		Example: `  belfry advance 48h
   belfry advance 30m --addr 127.0.0.1:8400 --json | jq .begun`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var by time.Duration
 			if err := cli.NewSpan(&by, 0).Set(args[0]); err != nil {

@@ -86,7 +86,6 @@ belfry task list.`,
 	add := func(group string, commands ...*cobra.Command) {
 		for _, cmd := range commands {
 			cmd.GroupID = group
-			cmd.Args = cli.CheckArgs(cmd.Args)
 			root.AddCommand(cmd)
 		}
 	}
@@ -100,6 +99,7 @@ belfry task list.`,
 	add(cli.CheckGroup, newPlan(), newCerts(), newVerify(), newRestore(), newRecover())
 	root.AddCommand(newVersion(), newCompletion(), newMan())
 	addAliases(root)
+	cli.CheckArgs(root)
 	return root
 }
 
@@ -132,7 +132,6 @@ func newVersion() *cobra.Command {
 		Use:     "version",
 		Short:   "Print the version, the commit, the Go version and the platform",
 		Example: `  belfry version`,
-		Args:    cli.CheckArgs(cobra.NoArgs),
 		RunE:    func(cmd *cobra.Command, _ []string) error { return printVersion(cmd) },
 	}
 }

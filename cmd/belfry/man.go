@@ -41,7 +41,6 @@ SOURCE_DATE_EPOCH, or none without it, so that a build can be repeated. With
 --markdown it prints one page of Markdown instead.`,
 		Example: `  belfry man --to /usr/share/man/man1
   belfry man --markdown > docs/reference/command-line.md`,
-		Args:   cobra.NoArgs,
 		Hidden: true, // it is for packages and for the documentation
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			page := manual.PageOf(cmd.Root())

@@ -50,7 +50,6 @@ func newNamespacePut() *cobra.Command {
 given is no limit. A quota holds for the whole cluster.`,
 		Example: `  belfry namespace put orders
   belfry namespace put orders --max-pending 1000000 --schedules-per-second 500`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			quotas, err := f.read()
 			if err != nil {
@@ -163,7 +162,6 @@ func newNamespaceShow() *cobra.Command {
 		Short: "Show a namespace's quotas and their use",
 		Example: `  belfry namespace show orders
   belfry namespace show orders --json | jq .used.pending`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			conn, err := caller.OpenIn("")
 			if err != nil {
@@ -186,7 +184,6 @@ func newNamespaceList() *cobra.Command {
 		Use:     "list",
 		Short:   "List the namespaces",
 		Example: `  belfry namespace list`,
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			conn, err := caller.OpenIn("")
 			if err != nil {
@@ -238,7 +235,6 @@ On a terminal the command asks first, and shows how many tasks there are. In a
 script it needs --yes.`,
 		Example: `  belfry namespace delete orders
   belfry namespace delete orders --yes --wait`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			conn, err := caller.OpenIn("")
 			if err != nil {

@@ -33,7 +33,6 @@ func newNodeList() *cobra.Command {
 		Short: "List the nodes, with their replicas, disks and orders",
 		Example: `  belfry node list
   belfry node list --json | jq -r 'select(.order != "work") | .name'`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			conn, err := caller.connect()
 			if err != nil {
@@ -147,7 +146,6 @@ type operationCall struct {
 
 // onNode completes the command of an operation on a node.
 func (c *operationCall) onNode(cmd *cobra.Command) *cobra.Command {
-	cmd.Args = cobra.ExactArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		r := client.OperationRequest{Kind: c.kind, Node: args[0]}
 		if c.leaders {

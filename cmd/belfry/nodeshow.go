@@ -19,7 +19,6 @@ func newNodeShow() *cobra.Command {
 		Short: "Show a node, by its name or id",
 		Example: `  belfry node show n3
   belfry node show n3 --json | jq .disk_free`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			conn, err := caller.connect()
 			if err != nil {

@@ -36,7 +36,6 @@ need none, nor does a node that starts again. On loopback without certificates
 no node needs one.`,
 		Example: `  belfry node token create > join.token
   belfry node token create --valid-for 10m --addr http://n1:8400`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			conn, err := caller.connect()
 			if err != nil {
@@ -74,7 +73,6 @@ func newNodeTokenList() *cobra.Command {
 		Use:     "list",
 		Short:   "List the tokens and the nodes that used them",
 		Example: `  belfry node token list`,
-		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			conn, err := caller.connect()
 			if err != nil {
@@ -108,7 +106,6 @@ func newNodeTokenRemove() *cobra.Command {
 		Use:     "remove ID",
 		Short:   "Remove a token, so that it lets no node in",
 		Example: `  belfry node token remove kq3v7d2a`,
-		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			conn, err := caller.connect()
 			if err != nil {

@@ -34,7 +34,6 @@ func newOperationList() *cobra.Command {
 		Short: "List the operations under way, and the last that have ended",
 		Example: `  belfry operation list
   belfry operation list --json | jq -r 'select(.state == "running") | .waits[]'`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			conn, err := caller.connect()
 			if err != nil {
@@ -63,7 +62,6 @@ func newOperationShow() *cobra.Command {
 		Short: "Show an operation, its progress, and why it waits",
 		Example: `  belfry operation show op-3f6c2a9d01b4e785
   belfry operation show op-3f6c2a9d01b4e785 --wait`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			conn, err := caller.connect()
 			if err != nil {
@@ -91,7 +89,6 @@ func newOperationStop() *cobra.Command {
 		Use:     "stop ID",
 		Short:   "Stop an operation where it is; on a node, resume the node",
 		Example: `  belfry operation stop op-3f6c2a9d01b4e785`,
-		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			conn, err := caller.connect()
 			if err != nil {

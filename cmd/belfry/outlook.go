@@ -23,7 +23,6 @@ time. The wide form shows the rings of the wheels, too.`,
 		Example: `  belfry shards wheel
   belfry shards wheel 2 -o wide
   belfry shards wheel --json | jq '.due_within["1m"]'`,
-		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			shard, err := shardOf(args)
 			if err != nil {
@@ -105,7 +104,6 @@ steps of five seconds: of all shards, or of one. Steps without an event are left
 out.`,
 		Example: `  belfry shards activity --since 1m
   belfry shards activity --json | jq '[.steps[].fired] | add'`,
-		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			shard, err := shardOf(args)
 			if err != nil {

@@ -33,7 +33,6 @@ while one of them is lost. The costs of a task and of an entry were measured:
 1e9, sizes as 300, 2KiB or 64GiB.`,
 		Example: `  belfry plan --tasks 10M --rate 5k
   belfry plan --tasks 1e9 --rate 200k --payload 300 --node-memory 128GiB`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runPlan(cmd, &f) },
 	}
 	f.addFlags(cmd)

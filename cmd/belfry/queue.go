@@ -28,7 +28,6 @@ func group(parent *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	parent.Args = cli.KnownCommand
 	parent.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	for _, cmd := range commands {
-		cmd.Args = cli.CheckArgs(cmd.Args)
 		parent.AddCommand(cmd)
 	}
 	return parent
@@ -51,18 +50,17 @@ func newQueueDelete() *cobra.Command {
 		Short: "Delete a queue's policy; refused while the queue has tasks",
 		Example: `  belfry queue delete orders
   belfry queue delete orders --yes`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			conn, err := caller.connect()
 			if err != nil {
 				return err
 			}
 			err = askAbout(&asking, cmd, args[0], conn.Queue, queueQuestion)
-			if err != nil {
-				return err
+			if err == nil {
+				err = conn.DeleteQueue(cmd.Context(), args[0])
 			}
-			if err := conn.DeleteQueue(cmd.Context(), args[0]); err != nil {
-				return err
+			if err != nil {
+				return noQueue(cmd.Context(), conn, args[0], err)
 			}
 			return caller.show(cmd, map[string]string{"deleted": args[0]}, func(t *output.Table) {
 				t.Row("%s has no policy any more", args[0])
@@ -91,7 +89,6 @@ func newQueueList() *cobra.Command {
 		Short: "List the queues that have a policy or a task",
 		Example: `  belfry queue list
   belfry queue list --json | jq -r 'select(.paused) | .queue'`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			conn, err := caller.connect()
 			if err != nil {

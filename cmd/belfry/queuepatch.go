@@ -29,7 +29,6 @@ An empty value, or 0, sets a field back to its default, as in queue set.
 Headers are merged with those there are; one without a value is removed.`,
 		Example: `  belfry queue patch orders --max-in-flight 20 --keep-done 1d
   belfry queue patch orders --max-in-flight 0`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			patch, err := f.patch(cmd.Flags().Changed)
 			if err != nil {
@@ -66,20 +65,63 @@ func ofQueue(call func(*client.Client, context.Context, string) (*client.Queue, 
 ) func(*client.Client, context.Context, string) (*client.Queue, error) {
 	return func(conn *client.Client, ctx context.Context, name string) (*client.Queue, error) {
 		if _, err := conn.Queue(ctx, name); errors.Is(err, client.ErrNotFound) {
-			return nil, fmt.Errorf("%w; belfry queue set %s --paused makes a paused one", err, name)
+			return nil, fmt.Errorf("%w; belfry queue set %s --paused makes a paused one", noQueue(ctx, conn, name, err),
+				shellWord(name))
 		}
 		return call(conn, ctx, name)
 	}
+}
+
+// noQueueError is the error of a call about a queue that is not there.
+type noQueueError struct {
+	name, hint string
+	refusal    error
+}
+
+func (e *noQueueError) Error() string { return fmt.Sprintf("there is no queue %q%s", e.name, e.hint) }
+func (e *noQueueError) Unwrap() error { return e.refusal }
+
+// noQueue returns the error of a call about a queue. If the queue is not there, the error suggests the nearest names.
+func noQueue(ctx context.Context, conn *client.Client, name string, err error) error {
+	var named *noQueueError
+	if !errors.Is(err, client.ErrNotFound) || errors.As(err, &named) {
+		return err
+	}
+	return &noQueueError{name, cli.DidYouMean(name, queueNames(ctx, conn)), err}
+}
+
+// queueNames returns the names of the queues, or some of them if there are many or the caller may not see them.
+func queueNames(ctx context.Context, conn *client.Client) (names []string) {
+	const most = 1000
+	for q, err := range conn.Queues(ctx) {
+		if err != nil || len(names) == most {
+			break
+		}
+		names = append(names, q.Name)
+	}
+	return names
+}
+
+// absence returns the end of a message about an empty answer if the reason is that the queue is not there.
+func absence(ctx context.Context, conn *client.Client, name string) string {
+	var missing *noQueueError
+	if name == "" {
+		return ""
+	}
+	if _, err := conn.Queue(ctx, name); errors.As(noQueue(ctx, conn, name, err), &missing) {
+		return ": " + missing.Error()
+	}
+	return ""
 }
 
 // newQueueCall completes a command that takes the name of a queue and prints the queue.
 func newQueueCall(cmd *cobra.Command,
 	call func(*client.Client, context.Context, string) (*client.Queue, error)) *cobra.Command {
 	var caller caller
-	cmd.Args = cobra.ExactArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return caller.queueCall(cmd, func(conn *client.Client) (*client.Queue, error) {
-			return call(conn, cmd.Context(), args[0])
+			q, err := call(conn, cmd.Context(), args[0])
+			return q, noQueue(cmd.Context(), conn, args[0], err)
 		})
 	}
 	caller.addFlags(cmd)

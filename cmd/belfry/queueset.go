@@ -54,7 +54,6 @@ secret until --newest-secret-only removes the previous one.`,
 		Example: `  belfry queue set orders --url https://shop.example/hook --max-in-flight 20 \
     --generate-secret orders.secret
   belfry queue set orders --header 'X-Shop: 1' --attempt-timeout 30s`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return caller.queueCall(cmd, func(conn *client.Client) (*client.Queue, error) {
 				q, err := f.current(cmd, conn, args[0])

@@ -45,7 +45,6 @@ them would serve the lost cluster again.`,
 		Example: `  belfry recover --lost-quorum --data /var/lib/belfry --to /var/lib/belfry-new
   belfry recover --lost-quorum --data n1 --data n2 --to new \
     --confirm u5u5tod4nc7i2m53`,
-		Args: cli.CheckArgs(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	f.addFlags(cmd)

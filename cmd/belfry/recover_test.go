@@ -30,7 +30,7 @@ func TestRecoverRefuses(t *testing.T) {
 		"--data is needed":        {"--lost-quorum", "--to", "y"},
 		"--to is needed":          {"--lost-quorum", "--data", "x"},
 		"did you mean --data":     {"--lost-quorum", "--dat", "x"},
-		"unknown command":         {"--lost-quorum", "x"},
+		"takes no argument":       {"--lost-quorum", "x"},
 	} {
 		if out, code := belfry(t, append([]string{"recover"}, args...)...); code != exitUsage || !strings.Contains(out, says) {
 			t.Errorf("%v: %d\n%s", args, code, out)

@@ -43,7 +43,6 @@ If the old cluster still runs, both deliver.`,
   belfry restore s3://backups/belfry/now.backup --data /var/lib/belfry \
     --shards 12 --overdue hold
   belfry backup --to - | belfry restore - --data /var/lib/belfry`,
-		Args: cli.CheckArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cfg.Overdue = restore.Overdue(overdue)
 			if err := checkRestore(cfg); err != nil {

@@ -32,7 +32,6 @@ holds as long as the task can be read: for the queue's keep_done after its end.`
 		Example: `  belfry task schedule order-1042-close --if-absent --in 30m \
     --url https://shop.example/close --payload '{"order": 1042}'
   belfry task schedule --at "tomorrow 9:00" -q reports -l tenant=acme`,
-		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			t, err := task.task(optional(args), cmd.InOrStdin())
 			if err != nil {
@@ -144,7 +143,6 @@ each --cron.`,
 		Example: `  belfry schedule preview --cron "0 9 * * MON-FRI" --zone Europe/Berlin
   belfry schedule preview --cron "0 9 L * *" --except 2026-12-31 --next 5
   belfry schedule preview --every 15m --anchor 2026-11-21T10:05:00Z`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := f.parse(); err != nil {
 				return cli.WrongUsage(err)

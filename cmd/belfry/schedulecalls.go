@@ -21,7 +21,6 @@ func newScheduleShow() *cobra.Command {
 		Short: "Show a schedule, and its occurrences under way",
 		Example: `  belfry schedule show report
   belfry schedule show report --json | jq .next_at`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return caller.scheduleCall(cmd, func(conn *client.Client) (*client.Schedule, error) {
 				return conn.GetSchedule(cmd.Context(), args[0])
@@ -54,7 +53,6 @@ func newScheduleDelete() *cobra.Command {
 		Short: "Delete a schedule; its occurrences under way go on",
 		Example: `  belfry schedule delete report
   belfry schedule delete report --yes`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			conn, err := caller.connect()
 			if err != nil {
@@ -124,7 +122,6 @@ func newScheduleCall(cmd *cobra.Command,
 	call func(*client.Client, context.Context, string, ...client.Option) (*client.Schedule, error)) *cobra.Command {
 	var caller caller
 	var key string
-	cmd.Args = cobra.ExactArgs(1)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return caller.scheduleCall(cmd, func(conn *client.Client) (*client.Schedule, error) {
 			return call(conn, cmd.Context(), args[0], keyOption(key)...)
@@ -154,7 +151,6 @@ one runs, the schedule's --overlap decides: the new one may have to wait, and if
 it would not run, the call is refused.`,
 		Example: `  belfry schedule fire report
   belfry task get "$(belfry schedule fire report --json | jq -r .id)"`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			conn, err := caller.connect()
 			if err != nil {
@@ -218,7 +214,6 @@ func newScheduleList() *cobra.Command {
 		Short: "List schedules",
 		Example: `  belfry schedule list --queue reports
   belfry schedule list --limit 0 --json | jq -r 'select(.paused) | .id'`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := completeFilter(&filter, labels, limit); err != nil {
 				return cli.WrongUsage(err)

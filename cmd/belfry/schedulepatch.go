@@ -33,7 +33,6 @@ repeat.end, repeat.calendar, task.target, task.retry.max_attempts and so on. To
 change from --every to --cron, give --clear repeat.every, too.`,
 		Example: `  belfry schedule patch report --cron "30 9 * * MON-FRI" --note later
   belfry schedule patch report --paused=false --clear note`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			patch, err := f.patch(cmd.Flags(), cmd.InOrStdin())
 			if err != nil {

@@ -45,7 +45,6 @@ cancelled (cancel_previous).`,
 		Example: `  belfry schedule put report --cron "0 9 * * MON-FRI" --zone Europe/Berlin \
     --url https://shop.example/report --payload '{"kind": "daily"}'
   belfry schedule put poll --every 15m --jitter 1m -q polls --if-absent`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			schedule, err := f.schedule(args[0], cmd.InOrStdin())
 			if err != nil {

@@ -112,7 +112,6 @@ func newScheduleOccurrences() *cobra.Command {
 		Short: "Show the last and coming occurrences, and why some did not run",
 		Example: `  belfry schedule occurrences report --last 20 --next 3
   belfry schedule occurrences report --json | jq '.last[] | select(.why)'`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			conn, err := caller.connect()
 			if err != nil {

@@ -71,7 +71,6 @@ and "belfry key new-root" the root key.`,
   belfry serve --http :8400 --root-key-file root.key \
     --http-cert node.pem --http-key node.key
   BELFRY_SERVE_DATA=/var/lib/belfry BELFRY_SERVE_LOG_FORMAT=json belfry serve`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runServe(cmd.Context(), &f, cmd.ErrOrStderr()) },
 	}
 	f.addFlags(cmd.Flags())

@@ -155,7 +155,7 @@ func TestServeRefuses(t *testing.T) {
 		{"--peer-cert a --peer-key b --peer-ca c", exitSettings, "--peer-cert: peer-key, peer-ca and gossip-key-file go together"},
 		{"--peer-cert a --peer-key b --peer-ca c --gossip-key-file d", exitFailed, "open a: no such file"},
 		{"--bootstrap-expect 2", exitFailed, "1, 3 or 5"},
-		{"surplus", exitSettings, "unknown command"},
+		{"surplus", exitSettings, `takes no argument, and got "surplus"`},
 	}
 	for _, tt := range tests {
 		args := append([]string{"serve", "--data", filepath.Join(t.TempDir(), "d"), "--peer", "127.0.0.1:0",

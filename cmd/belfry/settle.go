@@ -24,7 +24,6 @@ func newLeaseSettle() *cobra.Command {
 		Short: "End or extend leases by their receipts",
 		Example: `  belfry lease settle reports --ack AbC --nack DeF --in 5m
   belfry lease settle reports --extend AbC --lease 10m`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			s, err := f.settlement(cmd.Flags().Changed("in"))
 			if err != nil {
@@ -53,7 +52,6 @@ func newLeaseAck() *cobra.Command {
 		Use:     "ack QUEUE RECEIPT...",
 		Short:   "Acknowledge leased tasks: lease settle --ack",
 		Example: `  belfry lease ack reports AbC DeF`,
-		Args:    cobra.MinimumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return caller.settle(cmd, args[0], client.Settlement{Ack: args[1:]})
 		},
@@ -128,7 +126,7 @@ func (c *caller) settle(cmd *cobra.Command, queue string, s client.Settlement) e
 		}
 		reason := ""
 		if r.Err != nil {
-			result.Problem, reason, err = problemOf(r.Err), r.Err.Error(), errSaid
+			result.Problem, reason, err = problemOf(r.Err), cli.Explain(cmd, r.Err), errSaid
 		}
 		results, reasons = append(results, result), append(reasons, reason)
 	}

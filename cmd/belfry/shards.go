@@ -32,7 +32,6 @@ func newShardsList() *cobra.Command {
 		Short: "List the shards with their slots, and the moves of slots under way",
 		Example: `  belfry shards list
   belfry shards list --json | jq -r '"\(.id) \(.tasks)"'`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			conn, err := caller.connect()
 			if err != nil {
@@ -105,7 +104,6 @@ func newShardsSplit() *cobra.Command {
 both serve. Shards are not merged again.`,
 		Example: `  belfry shards split 2 --preview
   belfry shards split 2 --yes --wait`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			shard, err := strconv.Atoi(args[0])
 			if err != nil || shard < 1 {
@@ -128,7 +126,6 @@ func newShardsMove() *cobra.Command {
 are numbers from 0 to 4095, or ranges of them.`,
 		Example: `  belfry shards move 0-511,1024 --to 4 --preview
   belfry shards move 0-511,1024 --to 4 --yes --wait`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if to < 1 {
 				return cli.WrongUsage(fmt.Errorf("--to %d: it is the number of a shard, from 1", to))
@@ -152,7 +149,6 @@ func newShardsBalance() *cobra.Command {
 once. Shards are not merged again.`,
 		Example: `  belfry shards balance --preview
   belfry shards balance --shards 12 --yes --wait`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if shards < 0 || cmd.Flags().Changed("shards") && shards == 0 {
 				return cli.WrongUsage(fmt.Errorf("--shards %d: a cluster has at least 1", shards))

@@ -33,7 +33,6 @@ another node when one fails, without a loss.
 The id of an event, which --json shows, is where --after goes on later.`,
 		Example: `  belfry tail --queue orders --type failed,dead
   belfry tail --since 1h --until-now --json | jq -c 'select(.type == "dead")'`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	f.addFlags(cmd)
@@ -111,7 +110,6 @@ func newTaskHistory() *cobra.Command {
 		Short: "Show the history of a task, even of a removed one",
 		Example: `  belfry task history order-1042-close
   belfry task history order-1042-close --json | jq '.events[].type'`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			conn, err := caller.connect()
 			if err != nil {

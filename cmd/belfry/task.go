@@ -30,7 +30,6 @@ func newTaskGet() *cobra.Command {
 		Short: "Show a task, even a finished one while its queue keeps it",
 		Example: `  belfry task get order-1042-close
   belfry task get order-1042-close --json | jq .state`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return caller.taskCall(cmd, func(conn *client.Client) (*client.Task, error) {
 				if stale {
@@ -53,7 +52,6 @@ func newTaskCancel() *cobra.Command {
 		Short: "Cancel a task; the answer says whether an attempt had begun",
 		Example: `  belfry task cancel order-1042-close
   belfry task cancel order-1042-close --json | jq -r .outcome`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			conn, err := caller.connect()
 			if err != nil {
@@ -94,7 +92,6 @@ func newTaskTouch() *cobra.Command {
 		Short: "Start a task's delay again from now",
 		Example: `  belfry task touch session-7 --in 15m
   belfry task touch session-7 --no-later-than 1h   # 1h after its creation`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			touch, err := parseTouch(&times, delay, latest)
 			if err != nil {
@@ -133,7 +130,6 @@ func newTaskFire() *cobra.Command {
 		Use:     "fire ID",
 		Short:   "Make a task due now; a task between two attempts is tried now",
 		Example: `  belfry task fire order-1042-close`,
-		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return caller.taskCall(cmd, func(conn *client.Client) (*client.Task, error) {
 				var task client.Task
@@ -168,7 +164,6 @@ removed, as in --label tenant=. --clear sets a field back to its default:
 target, target.timeout, retry, retry.max_attempts, labels, payload.`,
 		Example: `  belfry task patch order-1042-close --in 2h
   belfry task patch order-1042-close -p '{"reason": "late"}' --clear retry`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			patch, err := f.patch(cmd.Flags().Changed, cmd.InOrStdin())
 			if err != nil {

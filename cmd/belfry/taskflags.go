@@ -166,7 +166,7 @@ func (f *taskFlags) setPayload(t *client.Task, stdin io.Reader) error {
 	case json.Valid(data):
 		t.Payload = data
 	case f.contentType == "":
-		return errors.New("the payload is not JSON; other bytes need a --content-type")
+		return errors.New("the payload is not JSON; --content-type text/plain delivers it as it is")
 	default:
 		t.PayloadBytes = data
 	}

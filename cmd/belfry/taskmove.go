@@ -20,7 +20,6 @@ func newTaskMove() *cobra.Command {
 as they are.`,
 		Example: `  belfry task move order-1042-close --in 2h
   belfry task move order-1042-close --at "monday 9:00" --tz Europe/Berlin`,
-		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			patch, err := f.move()
 			if err != nil {

@@ -38,7 +38,6 @@ the rest needs the role read for all namespaces.`,
 		Example: `  belfry top --addr node-1:8400,node-2:8400,node-3:8400
   belfry top --once
   belfry top --json | jq .lateness.p99_ms`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if every < 100*time.Millisecond {
 				return cli.WrongUsage(errors.New("--every: at least 100ms"))

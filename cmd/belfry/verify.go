@@ -14,7 +14,6 @@ import (
 
 	"github.com/belfryhq/belfry/audit"
 	"github.com/belfryhq/belfry/cluster/verify"
-	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
@@ -39,7 +38,6 @@ whose log ends at the same index. The exit status is 1 if anything is wrong.`,
 		Example: `  belfry verify /var/lib/belfry
   belfry verify /var/lib/belfry --temp /mnt/large
   belfry verify /var/backups/belfry.backup`,
-		Args: cli.CheckArgs(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if info, err := os.Stat(args[0]); err != nil || !info.IsDir() {
 				return verifyBackup(cmd, args[0], &form)

@@ -27,8 +27,8 @@ func readWindow(text string) (*client.Window, error) {
 			place = &w.TimeZone
 		}
 		if *place != "" {
-			return nil, fmt.Errorf("--window %q has %q beside %q: give days, a time zone and a calendar once",
-				text, word, *place)
+			return nil, fmt.Errorf("--window %q has %q beside %q: give hours like 09:00-17:00, and days, a time "+
+				"zone and a calendar once", text, word, *place)
 		}
 		*place = word
 	}

@@ -23,9 +23,9 @@ func Explain(cmd *cobra.Command, err error) string {
 	var op *net.OpError
 	switch {
 	case errors.As(err, &refusal): // its text is a node's, or that of a server which is none
-		return output.Text(withRemedy(err))
+		return output.Text(plainRefusal(cmd, err, refusal) + remedy(err))
 	case !errors.As(err, &op) || op.Op != "dial":
-		return output.Lines(withRemedy(err))
+		return output.Lines(err.Error() + remedy(err))
 	}
 	addrs, flagErr := cmd.Flags().GetStringSlice("addr")
 	if flagErr != nil {
@@ -35,25 +35,26 @@ func Explain(cmd *cobra.Command, err error) string {
 		strings.Join(addrs, ", "), cause(op))
 }
 
-// withRemedy returns the message of an error of keys or TLS with a remedy, and of another one alone.
-func withRemedy(err error) string {
+// remedy returns the end of a message about keys or TLS, which says what to do. It is empty for other errors.
+func remedy(err error) string {
 	var refusal *client.Error
 	var certificate *tls.CertificateVerificationError
 	var authority x509.UnknownAuthorityError
-	remedy := ""
 	switch {
 	case errors.Is(err, client.ErrUnauthenticated):
-		remedy = "; show a key with --key-file, set " + KeyVariable + ", or name a context with --context"
+		return "; show a key with --key-file, set " + KeyVariable + ", or name a context with --context"
 	case errors.As(err, &authority):
-		remedy = "; name the file of the nodes' authority with --ca"
+		return "; name the file of the nodes' authority with --ca"
 	case errors.As(err, &certificate):
-		remedy = "; the certificate must have the name in --addr"
+		return "; the certificate must have the name in --addr"
+	case errors.As(err, &refusal) && strings.HasSuffix(refusal.Type, ":unknown-route"):
+		return "; is there a path in --addr, which is like http://127.0.0.1:8400, or a node of another version?"
 	case errors.Is(err, http.ErrSchemeMismatch):
-		remedy = "; the node speaks plain HTTP: name it as http:// in --addr"
+		return "; the node speaks plain HTTP: name it as http:// in --addr"
 	case errors.As(err, &refusal) && refusal.Status == http.StatusBadRequest && strings.Contains(refusal.Detail, toTLS):
-		remedy = "; the node speaks TLS: name it as https:// in --addr"
+		return "; the node speaks TLS: name it as https:// in --addr"
 	}
-	return err.Error() + remedy
+	return ""
 }
 
 // toTLS is the answer of net/http to plain HTTP at a port with TLS.

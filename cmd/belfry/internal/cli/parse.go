@@ -2,6 +2,8 @@ package cli
 
 import (
 	"fmt"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 
@@ -27,7 +29,7 @@ func (s Span) String() string {
 
 // Set reads the duration.
 func (s Span) Set(text string) error {
-	d, err := client.ParseDuration(text)
+	d, err := parseSpan(text)
 	if err == nil {
 		*s.d = d
 	}
@@ -37,12 +39,42 @@ func (s Span) Set(text string) error {
 // Type names the kind of value for the help.
 func (s Span) Type() string { return "duration" }
 
+// units are the units of durations as people spell them out.
+var units = regexp.MustCompile(`^(\d+) ?(s|m|h|d|w)(?:ec|in|our|r|ay|eek|econd|inute)?s?$`)
+
+// spelledOut returns a duration such as "10 minutes" or "2 weeks" in the form that flags take, or "" for another text.
+func spelledOut(text string) string {
+	m := units.FindStringSubmatch(strings.ToLower(strings.TrimSpace(text)))
+	if m == nil {
+		return ""
+	}
+	if n, err := strconv.Atoi(m[1]); err == nil && m[2] == "w" {
+		return fmt.Sprint(7*n, "d")
+	}
+	return m[1] + m[2]
+}
+
+// parseSpan reads a duration. Its error suggests the duration that was meant.
+func parseSpan(text string) (time.Duration, error) {
+	d, err := client.ParseDuration(text)
+	if err == nil {
+		return d, nil
+	}
+	if span := spelledOut(text); span != "" {
+		return 0, fmt.Errorf("%q is not a duration%s", text, didYouMean("", []string{span}))
+	}
+	if _, noUnit := strconv.ParseFloat(text, 64); noUnit == nil {
+		return 0, fmt.Errorf("%q has no unit%s", text, didYouMean(text, []string{"s", "m", "h"}))
+	}
+	return 0, err
+}
+
 // ParseInto reads the duration of a flag into d. An empty text leaves d.
 func ParseInto(d *time.Duration, flag, text string) error {
 	if text == "" {
 		return nil
 	}
-	parsed, err := client.ParseDuration(text)
+	parsed, err := parseSpan(text)
 	if err != nil {
 		return fmt.Errorf("--%s: %w", flag, err)
 	}
@@ -53,7 +85,7 @@ func ParseInto(d *time.Duration, flag, text string) error {
 // ParseEach reads the durations of a flag.
 func ParseEach(list *[]time.Duration, flag string, texts []string) error {
 	for _, text := range texts {
-		d, err := client.ParseDuration(text)
+		d, err := parseSpan(text)
 		if err != nil {
 			return fmt.Errorf("--%s: %w", flag, err)
 		}

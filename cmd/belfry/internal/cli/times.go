@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -65,13 +64,16 @@ func (t *Times) Due(at *time.Time, flag, text string) error {
 
 // location returns the zone of instants without one.
 func (t *Times) location() (*time.Location, error) {
-	name := cmp.Or(t.zone, t.rule)
+	name, flag := t.zone, "tz"
+	if name == "" {
+		name, flag = t.rule, "zone"
+	}
 	if name == "" {
 		return time.Local, nil
 	}
 	zone, err := time.LoadLocation(name)
 	if err != nil {
-		return nil, fmt.Errorf("the time zone %q is unknown; one is like Europe/Berlin", name)
+		return nil, fmt.Errorf("--%s: the time zone %q is unknown; one is like Europe/Berlin", flag, name)
 	}
 	return zone, nil
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,28 +19,111 @@ func WrongUsage(err error) error { return &UsageError{err} }
 func (e *UsageError) Error() string { return e.err.Error() }
 func (e *UsageError) Unwrap() error { return e.err }
 
-// CheckArgs makes the errors of a check of arguments UsageErrors that point at the help.
-func CheckArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		var usage *UsageError
-		err := check(cmd, args)
-		if err == nil || errors.As(err, &usage) {
-			return err
+// CheckArgs gives each command below root without a check of its arguments the one that its usage demands.
+func CheckArgs(root *cobra.Command) {
+	for _, cmd := range root.Commands() {
+		if cmd.Args == nil {
+			cmd.Args = checkArgs
 		}
-		return WrongUsage(fmt.Errorf("%w%s; see %s --help", err, quoting(cmd), cmd.CommandPath()))
+		CheckArgs(cmd)
 	}
 }
 
-// quoting reminds of the form of times, whose second words count as arguments.
-func quoting(cmd *cobra.Command) string {
-	given := func(name string) bool { return cmd.Flags().Lookup(name) != nil && cmd.Flags().Changed(name) }
-	switch {
-	case given("in"), given("delay"):
-		return "; --in takes one word, like --in 10m"
-	case given("at"):
-		return "; an instant of several words needs quotes, like --at \"tomorrow 9:00\""
+// checkArgs names the arguments that are missing, and those that are too many.
+func checkArgs(cmd *cobra.Command, args []string) error {
+	wanted := Args(cmd.Use)
+	names, least, most := make([]string, len(wanted)), 0, len(wanted)
+	for i, arg := range wanted {
+		names[i] = strings.ReplaceAll(arg.Name, "|", " or ")
+		if !arg.Optional {
+			least = i + 1
+		}
+		if arg.Repeated {
+			most = max(most, len(args))
+		}
 	}
-	return ""
+	var fault string
+	switch {
+	case len(args) < least:
+		fault = strings.Join(names[len(args):least], " and ") + verb(least-len(args), " is missing", " are missing")
+	case len(args) > most:
+		takes := "no argument"
+		if most > 0 {
+			takes = "one " + strings.Join(names, " and one ")
+		}
+		fault = fmt.Sprintf("%s takes %s, and got %s%s", cmd.CommandPath(), takes, quoted(args),
+			quoting(cmd, args, args[most:]))
+	case len(cmd.ValidArgs) > 0 && !slices.Contains(cmd.ValidArgs, args[0]):
+		fault = fmt.Sprintf("%q is none of %s", args[0], strings.Join(cmd.ValidArgs, ", "))
+	default:
+		return nil
+	}
+	return WrongUsage(fmt.Errorf("%s; see %s --help", fault, cmd.CommandPath()))
+}
+
+// quoted lists words in quotes.
+func quoted(words []string) string {
+	return strings.Trim(strings.ReplaceAll(fmt.Sprintf("%q", words), `" "`, `" and "`), "[]")
+}
+
+// quoting reminds of the quotes around a value of several words, whose later words count as arguments. It shows the
+// value with the surplus words if only one flag can be meant.
+func quoting(cmd *cobra.Command, args, surplus []string) string {
+	var texts []*pflag.Flag
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if strings.HasPrefix(f.Value.Type(), "string") && !IsConnection(f) {
+			texts = append(texts, f)
+		}
+	})
+	for _, f := range texts {
+		for _, arg := range args {
+			if span := spelledOut(f.Value.String() + " " + arg); span != "" {
+				return fmt.Sprintf("; did you mean --%s %s?", f.Name, span)
+			}
+		}
+	}
+	for i := range args[1:] {
+		if span := spelledOut(args[i] + " " + args[i+1]); span != "" {
+			return "; did you mean " + span + "?"
+		}
+	}
+	switch len(texts) {
+	case 0:
+		return ""
+	case 1:
+		value := strings.Trim(texts[0].Value.String(), "[]")
+		return fmt.Sprintf("; a value of several words needs quotes, as in --%s %q", texts[0].Name,
+			value+" "+strings.Join(surplus, " "))
+	}
+	return "; a value of several words needs quotes"
+}
+
+// Arg is an argument in the usage of a command.
+type Arg struct {
+	Name               string
+	Optional, Repeated bool
+}
+
+// Args returns the arguments in a usage, as in "drop QUEUE [ID...]".
+func Args(use string) (args []Arg) {
+	words := strings.Fields(use)[1:]
+	for i, word := range words {
+		if i > 0 && strings.HasPrefix(words[i-1], "--") || strings.HasPrefix(word, "--") {
+			continue // a flag, or its value
+		}
+		plain, repeated := strings.CutSuffix(strings.Trim(word, "[]"), "...")
+		plain, _, _ = strings.Cut(plain, "[")
+		args = append(args, Arg{Name: plain, Optional: word[0] == '[', Repeated: repeated})
+	}
+	return args
+}
+
+// verb returns the form of a verb that fits the number of subjects.
+func verb(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
 }
 
 // typos returns the number of wrong letters with which a word is still taken for another.
@@ -111,12 +195,23 @@ func FlagError(cmd *cobra.Command, err error) error {
 
 // flagsLike returns the flags of a command that a name may have meant.
 func flagsLike(cmd *cobra.Command, name string) []string {
-	flags := &cobra.Command{SuggestionsMinimumDistance: typos(name)}
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		flags.AddCommand(&cobra.Command{Use: f.Name, Run: func(*cobra.Command, []string) {}})
-	})
-	return flags.SuggestionsFor(name)
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	return near(name, names)
 }
+
+// near returns the names that are spelt like a word.
+func near(word string, names []string) []string {
+	list := &cobra.Command{SuggestionsMinimumDistance: typos(word)}
+	for _, name := range names {
+		list.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
+	}
+	return list.SuggestionsFor(word)
+}
+
+// DidYouMean returns a question, in brackets behind a space, that suggests the names spelt like a word. It is empty if
+// there are none.
+func DidYouMean(word string, names []string) string { return didYouMean("", near(word, names)) }
 
 // wanted describes the values that a flag takes, by the flag's type.
 var wanted = map[string]string{

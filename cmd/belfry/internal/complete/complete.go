@@ -159,7 +159,7 @@ func path(cmd *cobra.Command) string {
 
 // argumentsOf returns the completion of a command's arguments, by the placeholders of its usage line.
 func argumentsOf(cmd *cobra.Command) cobra.CompletionFunc {
-	placeholders := strings.Fields(cmd.Use)[1:]
+	placeholders := cli.Args(cmd.Use)
 	if !cli.IsCall(cmd) && len(placeholders) > 0 {
 		return nil // files, mostly
 	}
@@ -176,12 +176,12 @@ func argumentsOf(cmd *cobra.Command) cobra.CompletionFunc {
 }
 
 // nounAt returns the noun of an argument, or whether it is a file.
-func nounAt(cmd *cobra.Command, placeholders []string, at int) (noun string, file bool) {
+func nounAt(cmd *cobra.Command, placeholders []cli.Arg, at int) (noun string, file bool) {
 	last := len(placeholders) - 1
-	if last < 0 || at > last && !strings.Contains(placeholders[last], "...") {
+	if last < 0 || at > last && !placeholders[last].Repeated {
 		return "", false
 	}
-	placeholder := strings.Trim(placeholders[min(at, last)], "[].")
+	placeholder := placeholders[min(at, last)].Name
 	if noun := arguments[placeholder]; noun != "" {
 		return noun, false
 	}
