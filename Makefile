@@ -175,6 +175,11 @@ pictures: ## take the docs' screenshot of the dashboard anew, by the test of a b
 	BELFRY=$(CURDIR)/bin/belfry BELFRY_SCREENSHOTS=$(CURDIR)/docs/pictures node --test --test-reporter=spec web/test/browser/busy.test.mjs
 	pngquant --quality 80-98 --speed 1 --strip --force --output docs/pictures/dashboard.png docs/pictures/dashboard.png
 
+.PHONY: recording
+recording: ## record the demo into docs/pictures/demo.svg, on an idle machine
+	$(GO) build -o bin/belfry ./cmd/belfry
+	node docs/pictures/demo.mjs bin/belfry
+
 .PHONY: test-brokers
 test-brokers: ## publish to real brokers, killed meanwhile, and try the bench's peers (installs what is missing)
 	.ci/brokers

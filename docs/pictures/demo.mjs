@@ -1,0 +1,58 @@
+// Records the demo of a program into docs/pictures/demo.svg: node docs/pictures/demo.mjs bin/belfry. The picture prints
+// the lines three times as fast as the demo did, and then shows the verdict. It stands still for readers who prefer that.
+import { spawn } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+
+const [charWidth, lineHeight, bar, margin] = [7.25, 17, 30, 16]; // pixels
+const [speed, hold] = [3, 12]; // times faster; seconds that the verdict stays
+
+const began = Date.now();
+const demo = spawn(process.argv[2], ['demo'], { stdio: ['ignore', 'pipe', 'inherit'] });
+const lines = [{ at: 0, text: '$ belfry demo' }];
+for await (const line of createInterface({ input: demo.stdout })) {
+  lines.push({ at: (Date.now() - began) / 1000 / speed, text: line });
+}
+if (demo.exitCode ?? await new Promise((resolve) => { demo.once('exit', resolve); })) process.exit(1);
+const find = (pattern) => lines.findIndex(({ text }) => pattern.test(text));
+lines.splice(find(/^ *verdict /) + 1); // the nodes stop
+const verdict = lines.slice(find(/^ *scheduled +\d+ +each/));
+const rows = verdict.length; // of the screen
+
+const escape = (text) => text.replace(/[&<>]/g, (c) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;' })[c]);
+const colour = (text) => escape(text)
+  .replace(/^(\s*kill -9.*|\s*node-\d killed.*)$/, '<tspan class="bad">$1</tspan>')
+  .replace(/^(\s*verdict.*)$/, '<tspan class="good">$1</tspan>')
+  .replace(/○/, '<tspan class="bad">○</tspan>')
+  .replace(/([█░]+)/, '<tspan class="bar">$1</tspan>');
+
+const length = lines.at(-1).at + hold;
+const share = ({ at }) => `${(100 * at / length).toFixed(2)}%`;
+const scroll = (i) => `transform:translateY(${-lineHeight * Math.max(0, i + 1 - rows)}px)`;
+const scrolled = new Map(lines.map((line, i) => [share(line), scroll(i)])); // the last of lines that come together
+const width = Math.ceil(Math.max(...lines.map(({ text }) => text.length)) * charWidth + 2 * margin);
+const height = bar + rows * lineHeight + margin;
+
+writeFileSync(new URL('demo.svg', import.meta.url), `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" role="img" aria-labelledby="title desc">
+<title id="title">A recording of belfry demo</title>
+<desc id="desc">${escape(verdict.slice(0, 6).concat(verdict.at(-1)).map(({ text }) => text.trim().replace(/ +/g, ' ')).join('; '))}</desc>
+<style>
+  .window { fill: #1b1c20; stroke: #33353b } .dot { fill: #50555e }
+  text { fill: #d8d9dd; font: 12px ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace; white-space: pre }
+  .bad { fill: #ff8a7d } .good { fill: #7fd69b; font-weight: 600 } .bar { fill: #d9a860 }
+  .all { ${scroll(lines.length - 1)} }
+  @media (prefers-reduced-motion: no-preference) {
+    .all { animation: all ${length.toFixed(1)}s step-end infinite }
+    @keyframes all { ${[...scrolled].map(([at, by]) => `${at} { ${by} }`).join(' ')} }
+${lines.slice(1).map((line, i) => `    .l${i + 1} { animation: l${i + 1} ${length.toFixed(1)}s step-end infinite } `
+  + `@keyframes l${i + 1} { 0% { opacity: 0 } ${share(line)} { opacity: 1 } }`).join('\n')}
+  }
+</style>
+<rect class="window" x=".5" y=".5" width="${width - 1}" height="${height - 1}" rx="6"/>
+<circle class="dot" cx="16" cy="15" r="4"/><circle class="dot" cx="30" cy="15" r="4"/><circle class="dot" cx="44" cy="15" r="4"/>
+<clipPath id="screen"><rect y="${bar}" width="${width}" height="${rows * lineHeight}"/></clipPath>
+<g clip-path="url(#screen)"><g class="all">
+${lines.map(({ text }, i) => `<text class="l${i}" x="${margin}" y="${bar + i * lineHeight + 13}">${colour(text)}</text>`).join('\n')}
+</g></g>
+</svg>
+`);
