@@ -27,7 +27,7 @@
 // for their deliveries. Advance waits at most two seconds for a receiver that does not answer. The attempt there times
 // out when the clock passes its timeout.
 //
-// A finished task can be read after any advance, so that a test asserts its state with the client's Get. Only a KeepDone
+// A finished task can be read after any advance, so that a test asserts its state with Client.Get. Only a KeepDone
 // of its queue ends that, by the Server's clock.
 //
 // The signatures of webhooks, the limits max_in_flight and max_per_second, and API keys keep the machine's time.
