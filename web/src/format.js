@@ -67,6 +67,13 @@ export function duration(ms) {
   return rest > 0 && whole < 10 ? `${text} ${unitText(rest, smaller)}` : text;
 }
 
+// span writes a duration with its largest unit alone, rounded: 4 min.
+export function span(ms) {
+  const [unit, length] = durationUnits.find(([, l]) => ms >= l) || durationUnits.at(-1);
+  return cached(Intl.NumberFormat, { style: 'unit', unit, unitDisplay: 'narrow', maximumFractionDigits: 0 })
+    .format(ms / length);
+}
+
 const goUnits = { ns: 1e-6, us: 1e-3, µs: 1e-3, ms: 1, s: second, m: minute, h: hour, d: day };
 
 // milliseconds reads a duration of the API, such as 1h30m or 2.5ms.

@@ -31,8 +31,8 @@ export function sums(queues) {
 export const isLate = (q) => Boolean(q.counts?.oldest_overdue) && !q.paused
   && now() - Date.parse(q.counts.oldest_overdue) > 1000;
 
-// holdOf names what holds the overdue tasks of a queue: its pause, its window, its failing receivers, its consumers, one
-// of its limits, or its receiver. It is empty if Belfry itself is late.
+// holdOf names what holds the overdue tasks of a queue: its pause, its window, its failing receivers, its consumers,
+// one of its limits, or its receiver. It is empty if Belfry itself is late.
 export function holdOf(q) {
   const { ready, firing } = q.counts || {};
   if (!ready) return '';
@@ -44,6 +44,13 @@ export function holdOf(q) {
   if (q.max_per_second) return 'perSecond';
   if (q.fifo || q.group_in_flight) return 'group';
   return firing ? 'receiver' : '';
+}
+
+// late lists the queues with overdue tasks: first those that Belfry is late with, then by the oldest.
+export function late(queues) {
+  const rank = (q) => (holdOf(q) ? 1 : 0);
+  return queues.filter((q) => q.counts?.ready && q.counts.oldest_overdue).sort((a, b) => rank(a) - rank(b)
+    || Date.parse(a.counts.oldest_overdue) - Date.parse(b.counts.oldest_overdue));
 }
 
 // trouble weighs a queue: overdue tasks and dead letters first, then retries, then pauses.

@@ -31,18 +31,14 @@ function addRow(ring, row) {
 
 const sectorAt = (n) => ((n % slots) + slots) % slots;
 
-// position returns where an instant stands in a ring: from 0 at the top to 1 after a whole turn.
-export function position(instantMs, slotMs) {
-  const turn = instantMs / (slotMs * slots);
-  return turn - Math.floor(turn);
-}
-
-// spanOf returns the next time that a sector of a ring stands for.
-export function spanOf(ring, index, nowMs) {
+// ahead returns the slots of a ring in the order of time, from the present one on, with the span that each stands for.
+export function ahead(ring, nowMs) {
   const present = Math.floor(nowMs / ring.slotMs);
-  const ahead = sectorAt(index - present);
-  const from = (present + ahead) * ring.slotMs;
-  return { from, to: from + ring.slotMs };
+  return Array.from({ length: slots }, (_, k) => {
+    const { tasks, spans } = ring.sectors[sectorAt(present + k)];
+    const from = spans[0]?.from ?? (present + k) * ring.slotMs;
+    return { tasks, from, to: from + ring.slotMs };
+  });
 }
 
 // shade returns the brightness of a count, 0 to 1, on a logarithmic scale up to the largest one.
@@ -51,6 +47,7 @@ export function shade(tasks, most) {
   return 0.25 + 0.75 * (Math.log1p(tasks) / Math.log1p(Math.max(most, 1)));
 }
 
+// most returns the largest count of a slot.
 export const most = (list) => Math.max(1, ...list.flatMap((ring) => ring.sectors.map((s) => s.tasks)));
 
 // bounds are the ends of the spans in which due times are counted.

@@ -47,7 +47,7 @@ export function NewTask() {
   return html`
     <header class="page"><div><p class="crumb"><a href=${href('tasks')}>${t('nav.tasks')}</a></p><h1>${t('task.new')}
       </h1></div></header>
-    <form class="two" onSubmit=${submit}>
+    <form class="columns" onSubmit=${submit}>
       <${Card} title=${t('newtask.what')}>
         <div class="fields">
           ${text('id', 'newtask.id', { hint: t('newtask.idHint'), field: 'id' })}

@@ -40,7 +40,7 @@ export function Operation({ id }) {
       <${Bar} part=${o.percent} label=${nameOf(o)} />
       ${o.waits.map((reason) => html`<p class="warn">${reason}</p>`)}${o.detail && html`<p>${o.detail}</p>`}
         ${o.cause && html`<p>${o.cause}</p>`}
-      <div class="two">
+      <div class="columns">
         ${o.kind === 'bulk' && html`<${Card} title=${t('outcomes')}><${Outcomes} operation=${o} /><//>`}
         <${Card} title=${t('task.details')}><${Facts} of=${[
     ['id', html`<code>${o.id}</code>`],

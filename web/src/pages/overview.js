@@ -1,10 +1,10 @@
-// The overview: four figures, the wheel, the tasks due soon, the lateness of attempts, the queues, and the findings of doctor.
+// The overview answers four questions: is the cluster healthy, what is next, what is late, and what is coming.
 import { useMemo, useState } from 'preact/hooks';
 import { html } from '../html.js';
 import { get } from '../api.js';
 import { learn, now } from '../clock.js';
 import { usePoll } from '../live.js';
-import { allQueues, sums } from '../queues.js';
+import { allQueues, holdOf, late, sums } from '../queues.js';
 import { canCluster, useSession } from '../session.js';
 import { href } from '../router.js';
 import { compact, duration, number, time } from '../format.js';
@@ -16,9 +16,11 @@ import { Bars } from '../parts/bars.js';
 import { Chart } from '../parts/chart.js';
 import { Coming } from '../parts/coming.js';
 import { Heat } from '../parts/heat.js';
+import { Late } from '../parts/late.js';
 import { Wheel } from '../parts/wheel.js';
 import { Sparkline } from '../parts/sparkline.js';
-import { Findings, Health } from '../parts/findings.js';
+import { FirstRun } from '../parts/firstrun.js';
+import { HealthLine } from '../parts/findings.js';
 import { QueueRows } from '../parts/queuerows.js';
 import { awaited, Card, Empty, Figure, Loading, Refused } from '../parts/ui.js';
 
@@ -40,39 +42,39 @@ function Whole({ queues }) {
   const activity = usePoll((signal) => get('/v1/activity', { shard }, { signal }), 2500, [shard]);
   const doctor = usePoll((signal) => get('/v1/doctor', {}, { signal }), 10_000);
   const steps = useMemo(() => activity.data && stepsOf(activity.data, now()), [activity.data]);
+  const empty = queues.data?.length === 0 && wheel.data?.waiting === 0;
   return html`
+    <${HealthLine} doctor=${doctor} />
     ${[wheel, activity].map(({ data, problem, refresh }) => problem && !data
       && html`<${Refused} problem=${problem} retry=${refresh} />`)}
-    <${Figures} wheel=${wheel.data} steps=${steps} activity=${activity.data} queues=${queues.data} doctor=${doctor}
-      shard=${shard} />
-    <div class="overview">
+    ${empty && html`<${FirstRun} />`}
+    <${Figures} wheel=${wheel.data} steps=${steps} activity=${activity.data} queues=${queues.data} shard=${shard} />
+    <div class="columns thirds">
+      <${Card} title=${t('due.soon')}>${wheel.data ? html`<${Soon} wheel=${wheel.data} />` : awaited(wheel)}<//>
+      <${Card} title=${t('late.title')}>${queues.data ? html`<${Late} queues=${queues.data} />` : awaited(queues)}<//>
       <${Card} title=${t('wheel.title')} kind="turning" side=${html`<${ShardChoice} shard=${shard} set=${setShard} />`}>
-        ${wheel.data ? html`<${Wheel} wheel=${wheel.data} />` : awaited(wheel)}
-      <//>
-      <div class="stack">
-        <${Card} title=${t('due.soon')}>${wheel.data ? html`<${Soon} wheel=${wheel.data} />` : awaited(wheel)}<//>
-        <${Card} title=${t('due.spans')}>${wheel.data ? html`<${Spans} wheel=${wheel.data} />` : awaited(wheel)}<//>
-        <${Card} title=${t('doctor.title')} side=${html`<${Health} doctor=${doctor} />`}>
-          <${Findings} doctor=${doctor} /><//>
-      </div>
+        ${wheel.data ? html`<${Wheel} wheel=${wheel.data} />` : awaited(wheel)}<//>
     </div>
-    <div class="two">
+    ${!empty && html`<div class="columns">
+      <${Card} title=${t('due.spans')}>${wheel.data ? html`<${Spans} wheel=${wheel.data} />` : awaited(wheel)}<//>
       <${Card} title=${t('rates.title')}>
         ${steps ? html`<${Rates} steps=${steps} stepMs=${activity.data.step_ms} />` : awaited(activity)}<//>
-      <${Card} title=${t('heat.title')}>
+      <${Card} title=${t('heat.title')} kind="whole">
         ${steps ? html`<${Heat} grid=${steps} bounds=${activity.data.late_within_ms}
           stepMs=${activity.data.step_ms} />` : awaited(activity)}<//>
     </div>
-    <${QueueCard} queues=${queues} />`;
+    <${QueueCard} queues=${queues} />`}`;
 }
 
 // Figures names the scope of each figure where they differ: the wheel and the activity are of the chosen shard or of
 // all namespaces, and the dead letters of the namespace.
-function Figures({ wheel, steps, activity, queues, doctor, shard }) {
+function Figures({ wheel, steps, activity, queues, shard }) {
   const { namespace, namespaces } = useSession();
   const many = namespaces.length > 1;
   const part = shard ? ` · ${t('shard')} ${shard}` : many ? ` · ${t('figure.all')}` : '';
+  const own = many ? ` · ${namespace}` : '';
   const dead = queues ? sums(queues).dead : null;
+  const held = queues ? late(queues).filter(holdOf).reduce((sum, q) => sum + q.counts.ready, 0) : null;
   const p99 = steps ? quantile(steps.slice(-24), activity.late_within_ms, 0.99) : null;
   const stepMs = activity?.step_ms || 5000;
   const perStep = steps?.map((s) => quantile([s], activity.late_within_ms, 0.99) ?? 0).map((v) => (v === Infinity
@@ -90,11 +92,12 @@ function Figures({ wheel, steps, activity, queues, doctor, shard }) {
       value=${p99 === null ? '–' : p99 === Infinity ? `> ${duration(5000)}` : `≤ ${duration(p99)}`}
       tone=${p99 > 20 ? 'trouble' : ''} note=${t('figure.late.note')}>
       <${Sparkline} values=${perStep} label=${t('figure.late.trend')} /><//>
-    <${Figure} label=${t('figure.dead') + (many ? ` · ${namespace}` : '')} value=${dead === null ? '–' : compact(dead)}
+    <${Figure} label=${t('figure.held') + own} value=${held === null ? '–' : compact(held)}
+      note=${t('figure.held.note')} />
+    <${Figure} label=${t('figure.dead') + own} value=${dead === null ? '–' : compact(dead)}
       tone=${dead ? 'trouble' : ''} to=${href('dead')}
       note=${steps && !part ? t('figure.dead.note', { n: number(steps.reduce((sum, s) => sum + s.dead, 0)) }) : ''}>
       ${!part && html`<${Spark} steps=${steps} field="dead" stepMs=${stepMs} tone="trouble" />`}<//>
-    <div class="figure health"><dt>${t('doctor.title')}</dt><dd><${Health} doctor=${doctor} /></dd></div>
   </dl>`;
 }
 
@@ -155,10 +158,7 @@ function QueueCard({ queues }) {
   return html`<${Card} title=${t('queues.trouble')} side=${html`<a href=${href('queues')}>${t('all')}</a>`}>
     ${queues.problem && !queues.data ? html`<${Refused} problem=${queues.problem} retry=${queues.refresh} />`
     : !queues.data ? html`<${Loading} />`
-      : queues.data.length
-      ? html`<${QueueRows} queues=${queues.data} most=${12} refresh=${queues.refresh} />`
-        : html`<${Empty} title=${t('overview.empty')}
-          command="belfry task schedule hello --in 10s --url http://127.0.0.1:9000/">${t('overview.emptyText')}<//>`}
+      : html`<${QueueRows} queues=${queues.data} most=${12} refresh=${queues.refresh} />`}
   <//>`;
 }
 
@@ -171,8 +171,11 @@ function Part({ queues }) {
       tone=${sum?.[name] && tone} />`;
   return html`
     <dl class="figures">${figure('waiting')}${figure('ready')}${figure('firing')}${figure('dead', 'trouble')}</dl>
-    ${queues.data?.length > 0
-      && html`<${Card} title=${t('due.spans')}><${Coming} sum=${sum} /><//>`}
+    ${queues.data?.length === 0 && html`<${FirstRun} />`}
+    ${queues.data?.length > 0 && html`<div class="columns">
+      <${Card} title=${t('late.title')}><${Late} queues=${queues.data} /><//>
+      <${Card} title=${t('due.spans')}><${Coming} sum=${sum} /><//></div>
+    `}
     <${QueueCard} queues=${queues} />
     <${Card} title=${t('wheel.title')}>
       <${Empty} title=${t('role.missing')} command="belfry key create viewer --role read --namespace '*'">

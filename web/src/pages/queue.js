@@ -10,6 +10,7 @@ import { compact, duration, milliseconds, number } from '../format.js';
 import { curl } from '../curl.js';
 import { t } from '../i18n.js';
 import { Coming } from '../parts/coming.js';
+import { Hold } from '../parts/late.js';
 import { PauseButton, QueueStatus } from '../parts/queuerows.js';
 import { editQueue } from '../parts/queueform.js';
 import { ask } from '../parts/dialog.js';
@@ -37,7 +38,7 @@ export function Queue({ name }) {
       <${Counts} name=${name} counts=${queue.counts} />
       <${Flow} flow=${flow} queue=${queue} />
       ${queue.broken && html`<${Card} title=${t('queue.broken')}><${Broken} receivers=${queue.broken} /><//>`}
-      <div class="two"><div class="stack">
+      <div class="columns"><div class="stack">
           <${Card} title=${t('due.spans')}><${Coming} sum=${sums([queue])} /><//>
           <${Card} title=${t('queue.latest')}><${Latest} flow=${flow} /><//></div>
         <${Card} title=${t('queue.policy')}><${Policy} queue=${queue} /><//></div>
@@ -72,10 +73,10 @@ function Flow({ flow: { data, problem, refresh }, queue: q }) {
   const span = data ? t('flow.span', { span: duration(data.spanMs) }) : '';
   const figure = (value) => (data ? value : '–');
   const hold = holdOf(q);
-  const reason = hold && t(`hold.${hold}`, { n: hold === 'inFlight' ? number(q.max_in_flight)
-    : number(q.max_per_second || 0, 3) });
+  const reason = hold && html`<${Hold} queue=${q} />`;
   return html`<dl class="figures small">
-    <${Figure} label=${t('flow.rate')} value=${figure(data && compact(data.fired))} unit=${t('per.second')} note=${span} />
+    <${Figure} label=${t('flow.rate')} value=${figure(data && compact(data.fired))} unit=${t('per.second')}
+      note=${span} />
     <${Figure} label=${t('figure.late')} value=${data?.p99 == null ? '–' : duration(data.p99)}
       note=${reason || span} />
     <${Figure} label=${t('flow.failures')} value=${figure(data && compact(data.failures))}

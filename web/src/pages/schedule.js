@@ -46,7 +46,7 @@ export function Schedule({ id }) {
 
 // Runs shows the coming and the last occurrences, from an answer of GET …/occurrences.
 function Runs({ id, runs: { next, last }, schedule }) {
-  return html`<div class="two">
+  return html`<div class="columns">
     <${Card} title=${t('schedule.coming')}><${NextRuns} next=${next} schedule=${schedule} /><//>
     <${Card} title=${t('schedule.last')} side=${html`<${Dots} last=${last} />`}>
       ${last.length ? html`<${LastRuns} id=${id} last=${last} />`
@@ -132,7 +132,7 @@ function Backfill({ schedule: s, path, refresh, close }) {
 function Details({ schedule: s }) {
   const r = s.repeat;
   const task = s.task;
-  return html`<div class="two">
+  return html`<div class="columns">
     <${Card} title=${t('schedule.rule')}><${Facts} of=${[
     ['cron', r.cron && html`<code class="block">${r.cron.join('\n')}</code>`],
     [t('schedule.every'), r.every && html`<code>${r.every}</code>`],

@@ -66,7 +66,7 @@ function Editor({ id, present }) {
   return html`
     <header class="page"><div><p class="crumb"><a href=${href('schedules')}>${t('nav.schedules')}</a></p><h1>
       ${id ? t('schedule.edit', { id }) : t('schedule.new')}</h1></div></header>
-    <form class="two" onSubmit=${submit}>
+    <form class="columns" onSubmit=${submit}>
       <${Card} title=${t('schedule.rule')}><div class="fields">
         ${!id && text('id', 'id', 'schedule.idHint', { required: true, placeholder: 'report' })}
         <fieldset class="when"><legend>${t('schedule.kind')}</legend><div class="row">
@@ -127,8 +127,8 @@ function allZones() {
   return typeof Intl.supportedValuesOf === 'function' ? ['UTC', ...Intl.supportedValuesOf('timeZone')] : ['UTC'];
 }
 
-// usePreview asks for the rule's coming occurrences, a moment after the last key. Until they come, data has those of the
-// rule before; a rule that is refused has none.
+// usePreview asks for the rule's coming occurrences, a moment after the last key. Until they come, data has those of
+// the rule before; a rule that is refused has none.
 function usePreview(form) {
   const [state, setState] = useState({ data: null, problem: null });
   const repeat = JSON.stringify(repeatOf(form));

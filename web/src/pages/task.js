@@ -81,7 +81,7 @@ function Life({ story, task }) {
 
 function Details({ task }) {
   const retry = task.retry;
-  return html`<div class="two">
+  return html`<div class="columns">
     <${Card} title=${t('task.payload')}><${Payload} task=${task} /><//>
     <${Card} title=${t('task.details')}><${Facts} of=${[
     [t('queue'), html`<a href=${href(`queues/${encodeURIComponent(task.queue)}`)}>${task.queue}</a>`],

@@ -1,49 +1,65 @@
-// The timing wheel: rings are levels, sectors are slots, brightness is occupancy, the hands are the cluster's clock.
+// The timing wheel: rings are levels, slots are spans of time from the hand on, which is the present, and brightness is
+// occupancy.
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { html } from '../html.js';
-import { now } from '../clock.js';
-import { city, compact, duration, instant, number, relative, time } from '../format.js';
-import { rings, slots, spanOf, summary } from '../wheelmath.js';
+import { city, compact, duration, instant, number, relative, span, time } from '../format.js';
+import { go, href } from '../router.js';
+import { ahead, rings, slots, summary } from '../wheelmath.js';
 import { t } from '../i18n.js';
 import { fit, onColours } from './colour.js';
 import { Behind } from './behind.js';
-import { hit, layout, paintChosen, paintHands, paintRings, paintSwift } from './wheeldraw.js';
+import { hit, layout, paint } from './wheeldraw.js';
 
-const stillMotion = () => matchMedia('(prefers-reduced-motion: reduce)').matches;
+const narrow = matchMedia('(width < 760px)');
+const first = 1; // the finest level that is drawn: a ring of 64 milliseconds is too swift for the eye
 
-// Wheel shows an answer of GET /v1/wheel.
+// Wheel shows an answer of GET /v1/wheel. The wheel of a cluster without a waiting task is empty: its slots then hold
+// the ends of tasks that are over.
 export function Wheel({ wheel }) {
   const canvas = useRef(null);
   const list = useMemo(() => rings(wheel), [wheel]);
+  const nowMs = Date.parse(wheel.now);
+  const rows = useMemo(() => list.slice(first).map((ring) => ahead(ring, nowMs).map((slot) => (wheel.waiting ? slot
+    : { ...slot, tasks: 0 }))), [list]);
+  const labels = list.slice(first).map((ring) => span(ring.slotMs * slots));
   const [chosen, setChosen] = useState(null);
-  useDrawing(canvas, list, chosen);
-  const point = (event) => {
+  useDrawing(canvas, rows, labels, chosen);
+  const under = (event) => {
     const box = canvas.current.getBoundingClientRect();
-    setChosen(hit(layout(box.width, list.length), event.clientX - box.left, event.clientY - box.top));
+    return hit(layout(box.width, rows.length, narrow.matches), event.clientX - box.left, event.clientY - box.top);
   };
+  const point = (event) => setChosen(under(event));
+  const open = (place) => place && go(tasksOf(rows[place.ring][place.slot]));
   return html`<figure class="wheel">
     <div class="dial">
       <canvas ref=${canvas} role="img" tabindex="0" aria-label=${t('wheel.label', { tasks: number(wheel.waiting) })}
-        aria-describedby="wheel-spot"
+        aria-describedby="wheel-spot" class=${chosen ? 'open' : ''}
         onPointerMove=${point} onPointerDown=${point} onPointerLeave=${() => setChosen(null)}
-        onKeyDown=${(event) => keys(event, list, chosen, setChosen)} onBlur=${() => setChosen(null)}></canvas>
-      ${!stillMotion() && html`<${Hand} rings=${list.length} wheel=${wheel} />`}
-      <div class="hub" aria-hidden="true"><strong>${compact(wheel.waiting)}</strong><span>${t('wheel.waiting')}</span>
-        </div>
+        onClick=${(event) => open(under(event))}
+        onKeyDown=${(event) => keys(event, rows.length, chosen, setChosen, open)}
+        onBlur=${() => setChosen(null)}></canvas>
+      <div class="hub" aria-hidden="true"><strong>${compact(wheel.waiting)}</strong></div>
     </div>
     <figcaption id="wheel-spot" aria-live="polite">
-      ${chosen ? html`<${Spot} list=${list} chosen=${chosen} />` : html`<${Caption} wheel=${wheel} />`}</figcaption>
+      ${chosen ? html`<${Spot} slot=${rows[chosen.ring][chosen.slot]} />` : html`<${Caption} wheel=${wheel} />`}
+    </figcaption>
     <${Behind} label=${t('wheel.table')}><${Rows} list=${list} wheel=${wheel} /><//>
   </figure>`;
 }
 
-// useDrawing paints the wheel when its counts, the choice, the size or the colours change. The answer that comes each
-// second moves the slow hands with it.
-function useDrawing(canvas, list, chosen) {
+// tasksOf returns the address of the tasks that are due within a slot.
+function tasksOf({ from, to }) {
+  const iso = (ms) => new Date(ms).toISOString();
+  return href('tasks', { due_after: iso(from), due_before: iso(to) });
+}
+
+// useDrawing paints the wheel when its slots, the choice, the size or the colours change. The answer that comes each
+// second moves the slots past the hand.
+function useDrawing(canvas, rows, labels, chosen) {
   const state = useRef({});
-  Object.assign(state.current, { list, chosen });
+  Object.assign(state.current, { rows, labels, chosen });
   useEffect(() => {
-    const repaint = () => canvas.current && paint(canvas.current, state.current);
+    const repaint = () => canvas.current && draw(canvas.current, state.current);
     state.current.repaint = repaint;
     const sized = new ResizeObserver(repaint);
     sized.observe(canvas.current);
@@ -53,70 +69,30 @@ function useDrawing(canvas, list, chosen) {
       stop();
     };
   }, []);
-  useEffect(() => state.current.repaint(), [list, chosen]);
+  useEffect(() => state.current.repaint(), [rows, chosen]);
 }
 
-function paint(canvas, { list, chosen }) {
+function draw(canvas, { rows, labels, chosen }) {
   const { context, width } = fit(canvas);
-  if (width < 8) return;
-  const shape = layout(width, list.length);
-  context.clearRect(0, 0, width, width);
-  paintRings(context, shape, list);
-  paintHands(context, shape, list, now(), !stillMotion());
-  if (chosen) paintChosen(context, shape, chosen);
+  if (width >= 8) paint(context, layout(width, rows.length, narrow.matches), rows, labels, chosen);
 }
 
-const swift = slots * slots; // the milliseconds of a turn of the ring above the innermost
-
-// Hand is the hand that the eye can follow, with its trail: a picture that the browser turns beside the page's own work,
-// and not while the page is hidden. It goes from slot to slot, as the wheel does, and so is drawn 16 times a second
-// and not 60. It is put right when it is off the cluster's clock.
-function Hand({ rings: count, wheel }) {
-  const hand = useRef(null);
-  const turning = useRef(null);
-  useEffect(() => {
-    const repaint = () => hand.current && paintSwift(hand.current, count);
-    repaint();
-    const sized = new ResizeObserver(repaint);
-    sized.observe(hand.current.parentElement);
-    const stop = onColours(repaint);
-    const turn = hand.current.animate({ transform: ['rotate(0turn)', 'rotate(1turn)'] },
-      { duration: swift, iterations: Infinity, easing: `steps(${slots})` });
-    turning.current = turn;
-    return () => {
-      sized.disconnect();
-      stop();
-      turn.cancel();
-    };
-  }, [count]);
-  useEffect(() => {
-    const turn = turning.current;
-    const off = Math.abs((turn.currentTime % swift) - (now() % swift));
-    if (off > 80 && off < swift - 80) turn.currentTime = now() % swift;
-  }, [wheel]);
-  return html`<canvas class="hand" ref=${hand} aria-hidden="true"></canvas>`;
-}
-
-// keys moves the choice: left and right through the sectors, up and down through the rings.
-function keys(event, list, chosen, setChosen) {
+// keys moves the choice: left and right through the slots, up and down through the rings. Enter opens the slot.
+function keys(event, count, chosen, setChosen, open) {
   const moves = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [1, 0], ArrowDown: [-1, 0] };
   const move = moves[event.key];
-  if (event.key === 'Escape') return setChosen(null);
-  if (!move) return undefined;
+  if (event.key === 'Escape') setChosen(null);
+  if (event.key === 'Enter') open(chosen);
+  if (!move) return;
   event.preventDefault();
-  const at = chosen || { ring: 1, sector: 0 };
-  const ring = Math.min(list.length - 1, Math.max(0, at.ring + move[0]));
-  return setChosen({ ring, sector: (at.sector + move[1] + slots) % slots });
+  const at = chosen || { ring: 0, slot: -1 };
+  setChosen({ ring: Math.min(count - 1, Math.max(0, at.ring + move[0])), slot: (at.slot + move[1] + slots) % slots });
 }
 
-function Spot({ list, chosen }) {
-  const ring = list[chosen.ring];
-  const sector = ring.sectors[chosen.sector];
-  const span = sector.spans[0] || spanOf(ring, chosen.sector, now());
-  const exact = ring.slotMs < 1000 ? `${time(span.from)} – ${time(span.to)}`
-    : `${instant(span.from)} – ${instant(span.to)}`;
-  return html`<b>${t('wheel.tasks', { n: sector.tasks, n_text: number(sector.tasks) })}
-    </b> · ${relative(span.from)} · ${t('wheel.slot', { length: duration(ring.slotMs) })}<br />${exact} ${city()}`;
+function Spot({ slot: { tasks, from, to } }) {
+  const exact = to - from < 1000 ? `${time(from)} – ${time(to)}` : `${instant(from)} – ${instant(to)}`;
+  return html`<b>${t('wheel.tasks', { n: tasks, n_text: number(tasks) })}
+    </b> · ${relative(from)} · ${t('wheel.slot', { length: duration(to - from) })}<br />${exact} ${city()}`;
 }
 
 function Caption({ wheel }) {
@@ -129,10 +105,11 @@ function Caption({ wheel }) {
 function Rows({ list, wheel }) {
   return html`<thead><tr>${['ring', 'slotLength', 'tasks', 'slots', 'first',
     'fullest'].map((c) => html`<th scope="col">${t(`wheel.col.${c}`)}</th>`)}</tr></thead>
-    <tbody>${summary(list).map((r) => html`<tr><th scope="row">${r.level}</th><td>${duration(r.slotMs)}</td><td>
-      ${number(r.tasks)}</td><td>${r.used}/64</td>
+    <tbody>${summary(list).map((r) => html`<tr><th scope="row">${span(r.slotMs * slots)}</th><td>
+      ${duration(r.slotMs)}</td><td>${number(r.tasks)}</td><td>${r.used}/64</td>
       <td>${r.first ? relative(r.first.from) : '–'}</td><td>
-        ${r.fullest ? `${number(r.fullest.tasks)}, ${instant(r.fullest.from)}` : '–'}</td></tr>`)}
+        ${r.fullest ? html`<a href=${tasksOf(r.fullest)}>${number(r.fullest.tasks)}, ${instant(r.fullest.from)}</a>`
+    : '–'}</td></tr>`)}
       <tr><th scope="row">${t('wheel.beside')}</th><td></td><td>${number(wheel.beside)}</td><td></td><td></td><td>
         </td></tr></tbody>`;
 }

@@ -1,42 +1,61 @@
-// Draws the wheel on a canvas: the rings, their slots, and the hands that move slowly.
-import { position, shade, slots, most } from '../wheelmath.js';
-import { colour, faded, fit } from './colour.js';
+// Draws the wheel on a canvas: a ring for each level, or on a narrow screen a strip for each, with its slots and its
+// span. The hand is the present in all of them.
+import { shade, slots, most } from '../wheelmath.js';
+import { colour, faded } from './colour.js';
 
 const turn = Math.PI * 2;
 const top = -Math.PI / 2;
-const gap = 3; // between rings, in pixels
+const gap = 2; // between rings, in pixels
+const row = 18; // the height of a strip
+const margin = 44; // the room for the label of a strip
 
-// layout returns the radii of the rings for a square of a size.
-export function layout(size, count) {
-  const outer = size / 2 - 4;
-  const inner = outer * 0.2;
+// layout returns the places of the levels: radii of rings, or lines of strips.
+export function layout(width, count, flat) {
+  if (flat) return { flat, width, height: count * row, count };
+  const outer = width / 2 - 2;
+  const inner = outer * 0.24;
   const depth = (outer - inner) / count;
   const radii = Array.from({ length: count },
     (_, i) => ({ from: inner + i * depth + gap / 2, to: inner + (i + 1) * depth - gap / 2 }));
-  return { centre: size / 2, inner, outer, radii };
+  return { flat, width, height: width, count, centre: width / 2, inner, outer, radii };
 }
 
-// paintRings draws all sectors. Filled ones are brighter the more tasks they hold. Those of one brightness are filled
-// together, since each fill and each colour takes its time.
-export function paintRings(context, shape, list) {
-  const peak = most(list);
-  const alike = new Map(); // the sectors, by colour and brightness
-  list.forEach((ring, i) => ring.sectors.forEach(({ tasks }, k) => {
-    const look = tasks ? `accent ${shade(tasks, peak)}` : `muted ${k % 16 ? 0.08 : 0.16}`;
+// paint draws the slots of all levels, brighter the more they hold, their labels, and the hand. rows are the slots of
+// each level from the present on; chosen is the slot under the pointer or the keys.
+export function paint(context, shape, rows, labels, chosen) {
+  context.clearRect(0, 0, shape.width, shape.height);
+  const peak = most(rows.map((sectors) => ({ sectors })));
+  const alike = new Map(); // the slots, by their look: each fill and each colour takes its time
+  rows.forEach((row_, i) => row_.forEach(({ tasks }, k) => {
+    const look = tasks ? `accent ${shade(tasks, peak)}` : 'muted 0.1';
     if (!alike.has(look)) alike.set(look, []);
     alike.get(look).push([i, k]);
   }));
-  for (const [look, sectors] of alike) {
+  for (const [look, places] of alike) {
     const [name, alpha] = look.split(' ');
     context.fillStyle = faded(colour(name), alpha);
     context.beginPath();
-    for (const [i, k] of sectors) outline(context, shape, i, k);
+    for (const [i, k] of places) outline(context, shape, i, k);
     context.fill();
   }
+  if (chosen) {
+    context.strokeStyle = colour('text');
+    context.lineWidth = 2;
+    context.beginPath();
+    outline(context, shape, chosen.ring, chosen.slot);
+    context.stroke();
+  }
+  write(context, shape, labels);
+  hand(context, shape);
 }
 
-// outline adds a sector to the path.
+// outline adds a slot to the path.
 function outline(context, shape, i, k) {
+  if (shape.flat) {
+    const length = (shape.width - margin) / slots;
+    context.rect(margin + k * length + 0.5, i * row + 2, length - 1, row - 4);
+    return;
+  }
   const { from, to } = shape.radii[i];
   const { centre } = shape;
   const trim = Math.min(0.6 / to, 0.01);
@@ -47,74 +66,42 @@ function outline(context, shape, i, k) {
   context.closePath();
 }
 
-// paintHands draws where the present is in each ring. The ring of milliseconds turns too fast for the eye and is a glow.
-// With moving, the hand of the ring above it is not drawn, because it moves on top of the canvas.
-export function paintHands(context, shape, list, nowMs, moving) {
-  const hand = colour('text');
-  glow(context, shape, colour('accent'));
-  context.lineCap = 'round';
-  for (let i = moving ? 2 : 1; i < list.length; i++) {
-    const angle = top + position(nowMs, list[i].slotMs) * turn;
-    const { from, to } = shape.radii[i];
-    const [x, y] = [Math.cos(angle), Math.sin(angle)];
-    context.strokeStyle = hand;
-    context.lineWidth = 2;
-    context.beginPath();
-    context.moveTo(shape.centre + x * (from + 1), shape.centre + y * (from + 1));
-    context.lineTo(shape.centre + x * (to - 1), shape.centre + y * (to - 1));
-    context.stroke();
-  }
+// write labels each level with its span, at the end of the ring or before the strip.
+function write(context, shape, labels) {
+  context.font = '11px ui-sans-serif, system-ui, sans-serif';
+  context.textBaseline = 'middle';
+  context.textAlign = 'right';
+  labels.forEach((text, i) => {
+    const x = shape.flat ? margin - 8 : shape.centre - 5;
+    const y = shape.flat ? (i + 0.5) * row : shape.centre - (shape.radii[i].from + shape.radii[i].to) / 2;
+    if (!shape.flat) {
+      const { from, to } = shape.radii[i];
+      context.fillStyle = colour('surface');
+      context.fillRect(x - context.measureText(text).width - 4, shape.centre - to, shape.centre - x
+        + context.measureText(text).width + 4, to - from);
+    }
+    context.fillStyle = colour('muted');
+    context.fillText(text, x, y);
+  });
 }
 
-// paintSwift draws the hand of the ring above the innermost one, upright and with its trail, on a canvas of its own that
-// fits the ring. The canvas is turned as a whole.
-export function paintSwift(canvas, count) {
-  const whole = canvas.parentElement.clientWidth;
-  const { from, to } = layout(whole, count).radii[1];
-  canvas.style.width = `${to * 2}px`;
-  canvas.style.height = `${to * 2}px`;
-  const { context } = fit(canvas, to * 2);
-  context.clearRect(0, 0, to * 2, to * 2);
-  const [tone, steps, step] = [colour('accent'), 16, turn / 72];
-  for (let k = 0; k < steps; k++) {
-    context.fillStyle = faded(tone, 0.3 * (1 - k / steps));
-    context.beginPath();
-    context.arc(to, to, to, top - (k + 1) * step, top - k * step);
-    context.arc(to, to, from, top - k * step, top - (k + 1) * step, true);
-    context.fill();
-  }
+function hand(context, shape) {
   context.fillStyle = colour('text');
-  context.fillRect(to - 1.25, 1, 2.5, to - from - 2);
+  if (shape.flat) context.fillRect(margin - 2, 0, 2, shape.height);
+  else context.fillRect(shape.centre - 1, shape.centre - shape.outer, 2, shape.outer - shape.inner);
 }
 
-function glow(context, shape, tone) {
-  const { from, to } = shape.radii[0];
-  context.strokeStyle = faded(tone, 0.1);
-  context.lineWidth = to - from;
-  context.beginPath();
-  context.arc(shape.centre, shape.centre, (from + to) / 2, 0, turn);
-  context.stroke();
-}
-
-// paintChosen outlines the sector under the pointer or the keys.
-export function paintChosen(context, shape, { ring, sector }) {
-  const { from, to } = shape.radii[ring];
-  const [a, b] = [top + (sector / slots) * turn, top + ((sector + 1) / slots) * turn];
-  context.strokeStyle = colour('text');
-  context.lineWidth = 2;
-  context.beginPath();
-  context.arc(shape.centre, shape.centre, to, a, b);
-  context.arc(shape.centre, shape.centre, from, b, a, true);
-  context.closePath();
-  context.stroke();
-}
-
-// hit returns the ring and the sector at a point, or null.
+// hit returns the level and the slot at a point, or null.
 export function hit(shape, x, y) {
+  if (shape.flat) {
+    const slot = Math.floor(((x - margin) / (shape.width - margin)) * slots);
+    const ring = Math.floor(y / row);
+    return slot >= 0 && slot < slots && ring >= 0 && ring < shape.count ? { ring, slot } : null;
+  }
   const [dx, dy] = [x - shape.centre, y - shape.centre];
   const radius = Math.hypot(dx, dy);
   const ring = shape.radii.findIndex((r) => radius >= r.from - gap / 2 && radius <= r.to + gap / 2);
   if (ring < 0) return null;
   const part = (Math.atan2(dy, dx) - top) / turn;
-  return { ring, sector: Math.floor((part - Math.floor(part)) * slots) % slots };
+  return { ring, slot: Math.floor((part - Math.floor(part)) * slots) % slots };
 }

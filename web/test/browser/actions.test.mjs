@@ -31,7 +31,8 @@ afterEach(async () => {
 const button = (name, within = page) => within.getByRole('button', { name, exact: true });
 const dialog = () => page.getByRole('dialog');
 const toast = (text) => page.locator('.toasts').getByText(text).first().waitFor();
-const undo = (text) => page.locator('.toasts p', { hasText: text }).last().getByRole('button', { name: 'Undo' }).click();
+const undo = (text) => page.locator('.toasts p', { hasText: text }).last().getByRole('button', { name: 'Undo' })
+  .click();
 const state = (id) => cluster.api('GET', `/v1/tasks/${id}`);
 
 test('a task is created, moved and cancelled', async () => {
@@ -411,8 +412,41 @@ test('the wheel follows the keys, and has a table', async () => {
   await page.keyboard.press('Escape');
   await page.locator('.wheel summary').click();
   await page.locator('.wheel table').waitFor();
+  for (const span of ['4m', '5h', '2y']) await page.getByRole('rowheader', { name: span, exact: true }).waitFor();
   const waiting = Number((await cluster.api('GET', '/v1/wheel')).waiting);
   assert.ok(waiting > 50, `${waiting} tasks wait`);
+});
+
+test('a slot of the wheel opens the tasks that are due in it', async () => {
+  await page.visit('');
+  const dial = page.locator('.wheel canvas[tabindex]');
+  await dial.waitFor();
+  const box = await dial.boundingBox();
+  assert.ok(box.width <= 280, `the wheel is ${box.width} pixels wide`);
+  await dial.click({ position: { x: box.width / 2 + 8, y: 10 } }); // of years, next to the hand
+  await page.waitForURL(/tasks\?due_after=.*&due_before=/);
+  const query = new URL(page.url()).searchParams;
+  const length = Date.parse(query.get('due_before')) - Date.parse(query.get('due_after'));
+  assert.equal(length, 64 ** 6);
+  await page.visit('');
+  await page.setViewportSize({ width: 390, height: 844 });
+  await dial.waitFor();
+  const strip = await dial.boundingBox();
+  assert.ok(strip.height <= 120 && strip.width > 280, JSON.stringify(strip));
+});
+
+test('the overview says first whether the cluster is healthy, and what is late and why', async () => {
+  await cluster.api('PUT', '/v1/tasks/mail-late', { queue: 'mails', delay: '0s' });
+  await page.visit('');
+  const line = page.locator('.health-line');
+  await line.getByText(/^(healthy|warnings|critical)$/).waitFor();
+  await line.getByText(/^belfry /).waitFor();
+  const late = page.locator('.card', { has: page.getByRole('heading', { name: 'Overdue, and what holds it' }) });
+  await late.getByText('held by its pause').waitFor();
+  await page.locator('.figure', { hasText: 'Held back' }).locator('strong').getByText(/[1-9]/).waitFor();
+  const top = async (locator) => (await locator.boundingBox()).y;
+  assert.ok(await top(line) < await top(late) && await top(late) <= await top(page.locator('.turning')));
+  assert.equal(await page.locator('.findings').count(), 0);
 });
 
 test('a namespace is made and chosen, and a node change is planned', async () => {

@@ -1,5 +1,6 @@
 // Figures and lists with more behind them than one answer or one screen holds.
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
 import { eventually, startCluster, startReceiver } from './cluster.mjs';
 import { assertNoFaults, launch, openPage } from './browser.mjs';
@@ -42,6 +43,27 @@ async function eventsInMemory() {
   await session.detach();
   return counted.result.value;
 }
+
+// accented counts the pixels of the wheel that are in its accent, a brown.
+const accented = () => page.locator('.wheel canvas').evaluate((canvas) => {
+  const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+  let n = 0;
+  for (let i = 0; i < data.length; i += 4) n += data[i + 3] > 40 && data[i] - data[i + 2] > 40 ? 1 : 0;
+  return n;
+});
+
+test('an empty cluster shows the calls that fill the page, and an empty wheel', async () => {
+  await page.visit('');
+  await page.getByText('Nothing here yet.').waitFor();
+  await page.locator('.wheel canvas').waitFor();
+  assert.equal(await accented(), 0);
+  const commands = page.locator('.card', { hasText: 'Nothing here yet.' }).locator('.command code');
+  assert.equal(await commands.count(), 3);
+  assert.ok((await commands.first().boundingBox()).y < 400);
+  for (const text of await commands.allTextContents()) execFileSync('sh', ['-c', text], { stdio: 'ignore' });
+  await page.getByText('Nothing here yet.').waitFor({ state: 'detached' });
+  await eventually('the wheel has a task', async () => await accented() > 0);
+});
 
 test('held events are bounded, and those of an earlier filter do not come back', async () => {
   await page.visit('events?queue=flood');

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { dueSpans, position, rings, shade, spanOf, summary } from '../../src/wheelmath.js';
+import { ahead, dueSpans, rings, shade, summary } from '../../src/wheelmath.js';
 
 const now = Date.UTC(2026, 10, 21, 10, 0, 0, 500);
 const tasksAt = (index, n) => Array.from({ length: 64 }, (_, i) => (i === index ? n : 0));
@@ -32,17 +32,15 @@ test('two rows of a level add up', () => {
   assert.equal(list[1].sectors[60].spans.length, 2);
 });
 
-test('the hand turns once in 64 slots', () => {
-  assert.equal(position(0, 64), 0);
-  assert.equal(position(64 * 32, 64), 0.5);
-  assert.equal(position(64 * 64, 64), 0);
-});
-
-test('a sector stands for the next time that the hand comes to it', () => {
-  const ring = rings(wheelWith([]))[1];
+test('the slots of a ring follow each other from the present on', () => {
   const present = Math.floor(now / 64);
-  assert.equal(spanOf(ring, present % 64, now).from, present * 64);
-  assert.equal(spanOf(ring, (present + 63) % 64, now).from, (present + 63) * 64);
+  const ring = rings(wheelWith([{ level: 1, from: iso((present - (present % 64)) * 64), slot_ms: 64,
+    tasks: tasksAt((present + 3) % 64, 5) }]))[1];
+  const slots = ahead(ring, now);
+  assert.equal(slots.length, 64);
+  assert.deepEqual(slots[0], { tasks: 0, from: present * 64, to: (present + 1) * 64 });
+  assert.equal(slots[3].tasks, 5);
+  assert.equal(slots[63].from, (present + 63) * 64);
 });
 
 test('brightness grows with the logarithm', () => {
