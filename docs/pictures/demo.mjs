@@ -1,11 +1,12 @@
-// Records the demo of a program into docs/pictures/demo.svg: node docs/pictures/demo.mjs bin/belfry. The picture prints
-// the lines three times as fast as the demo did, and then shows the verdict. It stands still for readers who prefer that.
+// Records the demo of a program into docs/pictures/demo.svg: node docs/pictures/demo.mjs bin/belfry. The picture shows
+// the verdict, and then prints the lines three times as fast as the demo did, again and again. It stands still for
+// readers who prefer that.
 import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
 const [charWidth, lineHeight, bar, margin] = [7.25, 17, 30, 16]; // pixels
-const [speed, hold] = [3, 12]; // times faster; seconds that the verdict stays
+const [speed, first, hold] = [3, 5, 12]; // times faster; seconds that the verdict stays, before and after the lines
 
 const began = Date.now();
 const demo = spawn(process.argv[2], ['demo'], { stdio: ['ignore', 'pipe', 'inherit'] });
@@ -42,9 +43,9 @@ writeFileSync(new URL('demo.svg', import.meta.url), `<svg xmlns="http://www.w3.o
   .bad { fill: #ff8a7d } .good { fill: #7fd69b; font-weight: 600 } .bar { fill: #d9a860 }
   .all { ${scroll(lines.length - 1)} }
   @media (prefers-reduced-motion: no-preference) {
-    .all { animation: all ${length.toFixed(1)}s step-end infinite }
+    .all { animation: all ${length.toFixed(1)}s step-end ${first}s infinite }
     @keyframes all { ${[...scrolled].map(([at, by]) => `${at} { ${by} }`).join(' ')} }
-${lines.slice(1).map((line, i) => `    .l${i + 1} { animation: l${i + 1} ${length.toFixed(1)}s step-end infinite } `
+${lines.slice(1).map((line, i) => `    .l${i + 1} { animation: l${i + 1} ${length.toFixed(1)}s step-end ${first}s infinite } `
   + `@keyframes l${i + 1} { 0% { opacity: 0 } ${share(line)} { opacity: 1 } }`).join('\n')}
   }
 </style>
