@@ -28,6 +28,43 @@ export function parseSearch(text) {
   return query;
 }
 
+const fields = ['state', 'queue', 'label', 'prefix'];
+
+// typoOf returns the first word of the search box whose field or state is misspelt, with the word that was meant, or
+// null. A word in quotes is meant as it stands, since ids may have colons.
+export function typoOf(text) {
+  for (const part of text.match(words) || []) {
+    const [, name, value] = part.match(/^([a-z_]+):(.+)$/) || [];
+    if (!name || ['id', 'label', 'queue', 'prefix'].includes(name)) continue;
+    if (name === 'state') {
+      if (!states.includes(value)) return { part, instead: `state:${nearest(value, states, Infinity)}` };
+      continue;
+    }
+    const field = nearest(name, fields, 2);
+    if (field) return { part, instead: `${field}:${value}` };
+  }
+  return null;
+}
+
+// nearest returns the word of a list with the fewest edits from another one, or undefined if they are more than most.
+function nearest(word, list, most) {
+  const [best] = list.map((w) => [edits(word, w), w]).filter(([n]) => n <= most).sort((a, b) => a[0] - b[0]);
+  return best?.[1];
+}
+
+// edits counts the letters to insert, remove, replace or swap with their neighbours that make one word another.
+function edits(a, b) {
+  const d = [Array.from({ length: b.length + 1 }, (_, j) => j)];
+  for (let i = 1; i <= a.length; i++) {
+    d[i] = [i];
+    for (let j = 1; j <= b.length; j++) {
+      d[i][j] = Math.min(d[i - 1][j] + 1, d[i][j - 1] + 1, d[i - 1][j - 1] + (a[i - 1] === b[j - 1] ? 0 : 1));
+      if (a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) d[i][j] = Math.min(d[i][j], d[i - 2][j - 2] + 1);
+    }
+  }
+  return d[a.length][b.length];
+}
+
 // filtersOf reads the filters in an address.
 export function filtersOf(query) {
   const filters = {};

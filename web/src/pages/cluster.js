@@ -29,7 +29,7 @@ function Whole() {
   const doctor = usePoll((signal) => get('/v1/doctor', {}, { signal }), 8000);
   const c = poll.data;
   return html`
-    <header class="page"><h1>${t('nav.cluster')}</h1><div class="side"><${Health} doctor=${doctor} />
+    <header class="page"><h1>${t('nav.cluster')}</h1><div class="side">
       ${c && canCluster('operate')
         && html`<${Button} onClick=${() => balance(c)}>${t('balance.name')}…<//>
           <${Button} onClick=${() => changeReplication(c)}>${t('replication.name')}…<//>`}</div></header>
@@ -37,7 +37,8 @@ function Whole() {
     ${!settled(poll, doctor) ? html`<${Loading} />` : c && html`
       <${Figures} c=${c} />
       ${c.waits && html`<p class="warn"><${Icon} name="alert" />${c.waits}</p>`}
-      <${Card} title=${t('doctor.title')}><${Findings} doctor=${doctor} /><//>
+      <${Card} title=${t('doctor.title')} side=${html`<${Health} doctor=${doctor} />`}>
+        <${Findings} doctor=${doctor} /><//>
       <${Moving} c=${c} />
       <${Nodes} c=${c} refresh=${poll.refresh} />
       <${Card} title=${t('shards.title')} side=${html`<${Legend} />`}><${ShardGrid} cluster=${c} /><//>

@@ -9,31 +9,40 @@ import { bulkFilter, filtersOf } from '../search.js';
 import { t } from '../i18n.js';
 import { askBulk } from '../parts/bulk.js';
 import { Filters } from '../parts/filters.js';
-import { List, Table, useList } from '../parts/table.js';
-import { Button, Empty, Id, Instant } from '../parts/ui.js';
+import { Selected } from '../parts/selected.js';
+import { inOrder, List, Table, useList, useSelection } from '../parts/table.js';
+import { Button, Empty, Id, Instant, millis } from '../parts/ui.js';
 import { TaskActions } from '../parts/taskactions.js';
 import { Labels } from './tasks.js';
 
+const most = 200; // dead letters on a page
 const names = ['prefix', 'queue', 'label', 'due_after', 'due_before'];
 
 export function Dead({ query }) {
   const { state: _, ...filters } = filtersOf(query);
   const cursor = query.get('cursor') || '';
-  const list = useList('/tasks', 'tasks', { ...filters, state: 'dead', cursor, limit: 50 }, cursor ? 0 : 4000);
+  const list = useList('/tasks', 'tasks', { ...filters, state: 'dead', cursor, limit: most }, cursor ? 0 : 4000);
+  const selection = useSelection(list);
+  const ordered = inOrder(list, cursor, most, (x) => -millis(x.fire_at), 'list.byAge');
+  const none = list.data && !list.rows.length && !list.next;
   return html`
     <header class="page"><h1>${t('nav.dead')}</h1></header>
     <${ByQueue} />
     <${Filters} page="dead" filters=${filters} names=${names} />
-    ${can('operate') && list.rows.length > 0
-      && html`<div class="many"><span>${t(Object.keys(filters).length ? 'bulk.onMatching' : 'dead.onAll')}</span>
-      ${['replay', 'purge'].map((op) => html`<${Button} kind="small"
+    ${can('operate') && (selection.ids.size
+    ? html`<${Selected} selection=${selection} rows=${list.rows} ops=${['replay', 'purge']} refresh=${list.refresh} />`
+    : html`<div class="many"><span>${t(Object.keys(filters).length ? 'bulk.onMatching' : 'dead.onAll')}</span>
+      ${['replay', 'purge'].map((op) => html`<${Button} kind="small" disabled=${none}
         onClick=${() => askBulk(op, bulkFilter({ ...filters, state: ['dead'] }))}>${t(`bulk.${op}.name`)}…<//>`)}
-          </div>`}
+          </div>`)}
     <${List} list=${list} page="dead" query=${filters} cursor=${cursor}
       empty=${html`<${Empty} title=${t('dead.empty')} command="belfry tail --type failed,dead">${t('dead.emptyText')}
         <//>`}>
-      <${Table} caption=${t('nav.dead')} rows=${list.rows} rowKey=${(x) => x.id} columns=${[
-    { label: t('id'), kind: 'id', cell: (x) => html`<${Id} id=${x.id} to=${href(`tasks/${encodeURIComponent(x.id)}`)} />` },
+      <p class="muted">${ordered.note}</p>
+      <${Table} caption=${t('nav.dead')} rows=${ordered.rows} rowKey=${(x) => x.id}
+        selection=${can('operate') && selection} columns=${[
+    { label: t('id'), kind: 'id',
+      cell: (x) => html`<${Id} id=${x.id} to=${href(`tasks/${encodeURIComponent(x.id)}`)} />` },
     { label: t('error'), kind: 'error',
       cell: (x) => html`<code class="error-text" title=${x.last_error}>${x.last_error || '–'}</code>` },
     { label: t('attempts'), kind: 'n', cell: (x) => x.attempts },

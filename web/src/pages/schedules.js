@@ -6,14 +6,18 @@ import { filtersOf } from '../search.js';
 import { describe } from '../rule.js';
 import { t } from '../i18n.js';
 import { Filters } from '../parts/filters.js';
-import { List, Table, useList } from '../parts/table.js';
+import { inOrder, List, Table, useList } from '../parts/table.js';
 import { Icon } from '../parts/icon.js';
-import { Empty, Id, Instant, Tag } from '../parts/ui.js';
+import { Empty, Id, Instant, millis, Tag } from '../parts/ui.js';
+
+const most = 200; // schedules on a page
 
 export function Schedules({ query }) {
   const filters = filtersOf(query);
   const cursor = query.get('cursor') || '';
-  const list = useList('/schedules', 'schedules', { ...filters, cursor, limit: 50 }, cursor ? 0 : 5000);
+  const list = useList('/schedules', 'schedules', { ...filters, cursor, limit: most }, cursor ? 0 : 5000);
+  const next = (s) => (s.paused || !s.next_at ? Infinity : millis(s.next_at));
+  const ordered = inOrder(list, cursor, most, next, 'list.byNext');
   const create = can('schedule')
     && html`<a class="button primary" href=${href('new/schedule')}><${Icon} name="plus" />${t('schedule.new')}</a>`;
   const empty = html`<${Empty} title=${t('schedules.empty')}
@@ -23,7 +27,8 @@ export function Schedules({ query }) {
     <header class="page"><h1>${t('nav.schedules')}</h1><div class="side">${create}</div></header>
     <${Filters} page="schedules" filters=${filters} names=${['prefix', 'queue', 'label']} />
     <${List} list=${list} page="schedules" query=${filters} cursor=${cursor} empty=${empty}>
-      <${Table} caption=${t('nav.schedules')} rows=${list.rows} rowKey=${(s) => s.id} columns=${[
+      <p class="muted">${ordered.note}</p>
+      <${Table} caption=${t('nav.schedules')} rows=${ordered.rows} rowKey=${(s) => s.id} columns=${[
     { label: t('id'), kind: 'id',
       cell: (s) => html`<${Id} id=${s.id} to=${href(`schedules/${encodeURIComponent(s.id)}`)} />` },
     { label: t('schedule.rule'), kind: 'long',

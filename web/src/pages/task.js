@@ -10,7 +10,7 @@ import { t } from '../i18n.js';
 import { Timeline } from '../parts/timeline.js';
 import { Payload } from '../parts/payload.js';
 import { TaskActions } from '../parts/taskactions.js';
-import { Card, Command, Facts, Instant, Loading, millis, Refused, State, useBeat } from '../parts/ui.js';
+import { Card, Command, Cut, Facts, Instant, Loading, millis, Refused, State, useBeat } from '../parts/ui.js';
 import { Labels } from './tasks.js';
 
 const finished = ['delivered', 'dead', 'cancelled'];
@@ -68,8 +68,7 @@ function Life({ story, task }) {
   const next = task && !finished.includes(task.state) && task.state !== 'firing'
     ? millis(task.next_attempt_at || task.fire_at) : null;
   const body = story.data
-    ? html`<div class="scroll" tabindex="0" role="group" aria-label=${t('task.life')}>
-      <${Timeline} events=${story.data.events} next=${next} /></div>
+    ? html`<${Timeline} events=${story.data.events} next=${next} />
       ${!story.data.complete
         && html`<p class="muted">
           ${story.data.complete_since ? t('task.since', { at: instant(millis(story.data.complete_since)) })
@@ -101,7 +100,7 @@ function Details({ task }) {
     [t('task.group'), task.group],
     [t('task.priority'), task.priority],
     [t('task.outcome'), task.outcome && html`<code>${task.outcome}</code> – ${t(`outcome.${task.outcome}`)}`],
-    [t('task.webhook'), task.webhook_id && html`<code>${task.webhook_id}</code>`],
+    [t('task.webhook'), task.webhook_id && html`<code><${Cut} text=${task.webhook_id} /></code>`],
     [t('shard'), task.shard],
     [t('revision'), task.revision],
     [t('created'), html`<${Instant} at=${task.created_at} full />`],

@@ -8,7 +8,8 @@ import { bulkFilter, filtersOf } from '../search.js';
 import { t } from '../i18n.js';
 import { askBulk } from '../parts/bulk.js';
 import { Filters } from '../parts/filters.js';
-import { List, Table, useList } from '../parts/table.js';
+import { Selected } from '../parts/selected.js';
+import { List, Table, useList, useSelection } from '../parts/table.js';
 import { Icon } from '../parts/icon.js';
 import { Button, Empty, Id, Instant, millis, State, Tag } from '../parts/ui.js';
 
@@ -18,15 +19,16 @@ export function Tasks({ query }) {
   const filters = filtersOf(query);
   const cursor = query.get('cursor') || '';
   const list = useList('/tasks', 'tasks', { ...filters, cursor, limit: 50 }, cursor ? 0 : 4000);
+  const selection = useSelection(list);
   return html`
     <header class="page"><h1>${t('nav.tasks')}</h1>
       <div class="side">${can('schedule')
         && html`<a class="button primary" href=${href('new/task')}><${Icon} name="plus" />${t('task.new')}</a>`}</div>
           </header>
     <${Filters} page="tasks" filters=${filters} names=${names} />
-    <${Many} filters=${filters} />
+    <${Many} filters=${filters} list=${list} selection=${selection} />
     <${List} list=${list} page="tasks" query=${filters} cursor=${cursor} empty=${html`<${None} />`}>
-      <${TaskRows} tasks=${list.rows} />
+      <${TaskRows} tasks=${list.rows} selection=${selection} />
     <//>`;
 }
 
@@ -38,9 +40,11 @@ function None() {
 }
 
 // TaskRows shows tasks with the instant that comes next for each.
-export function TaskRows({ tasks }) {
-  return html`<${Table} caption=${t('nav.tasks')} rows=${tasks} rowKey=${(x) => x.id} columns=${[
-    { label: t('id'), kind: 'id', cell: (x) => html`<${Id} id=${x.id} to=${href(`tasks/${encodeURIComponent(x.id)}`)} />` },
+function TaskRows({ tasks, selection }) {
+  return html`<${Table} caption=${t('nav.tasks')} rows=${tasks} rowKey=${(x) => x.id}
+    selection=${can('schedule') && selection} columns=${[
+    { label: t('id'), kind: 'id',
+      cell: (x) => html`<${Id} id=${x.id} to=${href(`tasks/${encodeURIComponent(x.id)}`)} />` },
     { label: t('state'), cell: (x) => html`<${State} state=${x.state} />` },
     { label: t('due'), cell: (x) => html`<${Instant} at=${x.next_attempt_at || x.fire_at} />` },
     { label: t('instant'), kind: 'wide',
@@ -55,17 +59,24 @@ export function TaskRows({ tasks }) {
 export function Labels({ labels = {} }) {
   return html`<span class="tags">
     ${Object.entries(labels).map(([name, value]) => (isFilter(name)
-    ? html`<a class="tag" title=${`${name}=${value}`} href=${href('tasks', { label: `${name}=${value}` })}>${name}=${value}</a>`
+    ? html`<a class="tag" title=${`${name}=${value}`} href=${href('tasks', { label: `${name}=${value}` })}>
+      ${name}=${value}</a>`
     : html`<${Tag}>${name}=${value}<//>`))}</span>`;
 }
 
-// Many offers the bulk operations on the tasks that match.
-function Many({ filters }) {
+// Many offers the bulk operations on the tasks that match, or on the selected ones.
+function Many({ filters, list, selection }) {
+  if (selection.ids.size) {
+    return html`<${Selected} selection=${selection} rows=${list.rows} ops=${['cancel', 'move', 'fire']}
+      refresh=${list.refresh} />`;
+  }
   if (!can('operate')) return null;
+  const none = list.data && !list.rows.length && !list.next;
   const filter = bulkFilter(filters);
   const onlyDead = filters.state?.length === 1 && filters.state[0] === 'dead';
   const ops = onlyDead ? ['replay', 'purge'] : ['cancel', 'move', 'fire'];
   return html`<div class="many"><span>${t(Object.keys(filters).length ? 'bulk.onMatching' : 'bulk.onAll')}</span>
-    ${ops.map((op) => html`<${Button} kind="small" onClick=${() => askBulk(op, filter)}>${t(`bulk.${op}.name`)}…<//>`)}
+    ${ops.map((op) => html`<${Button} kind="small" disabled=${none}
+      onClick=${() => askBulk(op, filter)}>${t(`bulk.${op}.name`)}…<//>`)}
       </div>`;
 }

@@ -1,5 +1,5 @@
 // The frame around each page: name, namespace, search, settings, navigation, and the state of the connection.
-import { useEffect, useRef } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { html } from '../html.js';
 import { canCluster, canSomewhere, signOut, useSession } from '../session.js';
 import { go, href } from '../router.js';
@@ -8,7 +8,8 @@ import { useStore } from '../store.js';
 import { line } from '../live.js';
 import { city, duration } from '../format.js';
 import { t } from '../i18n.js';
-import { parseSearch } from '../search.js';
+import { parseSearch, typoOf } from '../search.js';
+import { Typo } from './filters.js';
 import { Icon } from './icon.js';
 import { showHelp } from './help.js';
 import { useBeat } from './ui.js';
@@ -28,6 +29,11 @@ export function Chrome({ path, children }) {
   useEffect(() => {
     nav.current.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
   }, [path]);
+  useEffect(() => {
+    const sized = new ResizeObserver(() => showMore(nav.current));
+    sized.observe(nav.current);
+    return () => sized.disconnect();
+  }, []);
   return html`
     <a class="skip" href="#main" onClick=${skip}>${t('skip')}</a>
     <header class="top">
@@ -36,12 +42,18 @@ export function Chrome({ path, children }) {
       <${Search} />
       <${Settings} />
     </header>
-    <nav class="pages" ref=${nav} aria-label=${t('nav.label')}>
+    <nav class="pages" ref=${nav} aria-label=${t('nav.label')} onScroll=${() => showMore(nav.current)}>
       <ul>${first.map((p) => html`<${Place} at=${path} of=${p} />`)}</ul>
       <ul>${second.filter(([, , allowed]) => allowed()).map((p) => html`<${Place} at=${path} of=${p} />`)}</ul>
     </nav>
     <${Stale} />
     ${children}`;
+}
+
+// showMore marks the sides at which the bar of pages goes on.
+function showMore({ classList, scrollLeft, scrollWidth, clientWidth }) {
+  classList.toggle('less', scrollLeft > 4);
+  classList.toggle('more', scrollLeft + clientWidth < scrollWidth - 4);
 }
 
 function skip(event) {
@@ -65,16 +77,25 @@ function NamespaceChoice() {
 
 function Search() {
   const box = useRef(null);
+  const [typo, setTypo] = useState(null);
   const search = (event) => {
     event.preventDefault();
+    const found = typoOf(box.current.value);
+    setTypo(found);
+    if (found) return;
     go(href('tasks', parseSearch(box.current.value)));
     box.current.value = '';
+    document.getElementById('main').focus({ preventScroll: true }); // so that keys are no text of the box
+  };
+  const slash = (event) => {
+    if (event.key === '/' && !box.current.value) event.preventDefault();
   };
   return html`<form class="search" role="search" onSubmit=${search}>
     <${Icon} name="search" />
     <input id="search" ref=${box} type="search" aria-label=${t('search.label')} placeholder=${t('search.hint')}
-      autocomplete="off" spellcheck=${false} />
+      autocomplete="off" spellcheck=${false} onKeyDown=${slash} />
     <kbd aria-hidden="true">/</kbd>
+    <${Typo} typo=${typo} box=${box} clear=${() => setTypo(null)} />
   </form>`;
 }
 

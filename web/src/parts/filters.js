@@ -1,11 +1,11 @@
 // Filters of a list: a box to type them, and a chip for each that is set. They live in the address.
-import { useRef } from 'preact/hooks';
+import { useRef, useState } from 'preact/hooks';
 import { html } from '../html.js';
 import { shortInstant } from '../format.js';
 import { go, href } from '../router.js';
 import { Problem } from '../api.js';
 import { isFilter, pairOf, readLabels, writeLabels } from '../labels.js';
-import { chipsOf, parseSearch, states, without } from '../search.js';
+import { chipsOf, parseSearch, states, typoOf, without } from '../search.js';
 import { t, word } from '../i18n.js';
 import { isoOf } from '../format.js';
 import { now } from '../clock.js';
@@ -17,8 +17,12 @@ import { Form, show } from './dialog.js';
 export function Filters({ page, filters, names }) {
   const box = useRef(null);
   const set = (next) => go(href(page, next));
+  const [typo, setTypo] = useState(null);
   const add = (event) => {
     event.preventDefault();
+    const found = typoOf(box.current.value);
+    setTypo(found);
+    if (found) return;
     const typed = parseSearch(box.current.value);
     const taken = Object.fromEntries(Object.entries(typed).filter(([name]) => names.includes(name)));
     set(merge(filters, taken));
@@ -32,11 +36,24 @@ export function Filters({ page, filters, names }) {
       <${Button} type="submit">${t('filter.add')}<//>
       <${Button} kind="quiet" onClick=${() => show(Choose, { names, filters, set })}>${t('filter.more')}<//>
     </form>
+    <${Typo} typo=${typo} box=${box} clear=${() => setTypo(null)} />
     ${chips.length > 0 && html`<ul class="chips" aria-label=${t('filter.set')}>
       ${chips.map((chip) => html`<li><${Chip} chip=${chip} remove=${() => set(without(filters, chip))} /></li>`)}
       <li><a href=${href(page)}>${t('filter.clear')}</a></li>
     </ul>`}
   </div>`;
+}
+
+// Typo names a misspelt word of a search box, and puts the one that was meant in its place.
+export function Typo({ typo, box, clear }) {
+  if (!typo) return null;
+  const mend = () => {
+    box.current.value = box.current.value.replace(typo.part, typo.instead);
+    clear();
+    box.current.focus();
+  };
+  return html`<p class="typo" role="alert">${t('search.typo', { part: typo.part })}
+    ${' '}<${Button} kind="small" onClick=${mend}>${typo.instead}<//></p>`;
 }
 
 function hintOf(names) {

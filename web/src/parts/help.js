@@ -7,6 +7,8 @@ import { Button } from './ui.js';
 const keys = [
   [['/'], 'key.search'], [['g', 'o'], 'nav.overview'], [['g', 't'], 'nav.tasks'], [['g', 's'], 'nav.schedules'],
   [['g', 'q'], 'nav.queues'], [['g', 'd'], 'nav.dead'], [['g', 'e'], 'nav.events'], [['g', 'c'], 'nav.cluster'],
+  [['g', 'p'], 'nav.operations'], [['g', 'k'], 'nav.keys'], [['g', 'n'], 'nav.namespaces'], [['g', 'a'], 'nav.audit'],
+  [['j', 'k'], 'key.rows'], [['x'], 'key.select'],
   [['?'], 'key.help'], [['Esc'], 'key.close'],
 ];
 

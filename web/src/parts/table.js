@@ -10,15 +10,22 @@ import { Button, Empty, Loading, Refused } from './ui.js';
 
 // Table shows rows. Each column has a label and a function that draws a row's cell; the first is the row's name. While
 // the pointer or the focus is in the table, each row keeps its place, so that a click hits the row that it aims at.
-export function Table({ caption, columns, rows, rowKey }) {
+// selection, from useSelection, gives each row a checkbox.
+export function Table({ caption, columns, rows, rowKey, selection }) {
   const shown = columns.filter(Boolean);
   const held = useHeldOrder(rows, rowKey);
   return html`<div class="table" ...${held.ways}><div class="table-frame"><table role="table">
     <caption class="hidden">${caption}</caption>
     <thead role="rowgroup"><tr role="row">
+      ${selection && html`<th role="columnheader" scope="col" class="pick"><input type="checkbox"
+        aria-label=${t('select.all')} checked=${selection.ids.size > 0}
+        onChange=${(e) => selection.set(e.target.checked ? held.rows.map(rowKey) : [])} /></th>`}
       ${shown.map((c) => html`<th role="columnheader" scope="col" class=${c.kind}>${c.label}</th>`)}</tr></thead>
     <tbody role="rowgroup">${held.rows.map((row) => html`<tr role="row" key=${rowKey(row)}
       class=${held.gone.has(rowKey(row)) ? 'gone' : undefined}>
+      ${selection && html`<td role="cell" class="pick"><input type="checkbox"
+        aria-label=${t('select.row', { id: rowKey(row) })} checked=${selection.ids.has(rowKey(row))}
+        onChange=${() => selection.toggle(rowKey(row))} /></td>`}
       ${shown.map((c, i) => (i === 0
     ? html`<th role="rowheader" scope="row" class=${c.kind}>${c.cell(row)}</th>`
     : html`<td role="cell" class=${c.kind} data-label=${c.label}>${c.cell(row)}</td>`))}
@@ -27,6 +34,15 @@ export function Table({ caption, columns, rows, rowKey }) {
   ${held.changed && html`<p class="changed" role="status"><span>${held.changed}</span>
     <${Button} kind="small" onClick=${held.sort}>${t('table.sort')}<//></p>`}
   </div>`;
+}
+
+// useSelection keeps the keys of the selected rows of a list. Another page of the list, or another filter, has none.
+export function useSelection(list) {
+  const [state, setState] = useState({ of: '', ids: new Set() });
+  const of = list.data?.answers;
+  const ids = state.of === of ? state.ids : new Set();
+  const set = (keys) => setState({ of, ids: new Set(keys) });
+  return { ids, set, toggle: (key) => set(ids.has(key) ? [...ids].filter((k) => k !== key) : [...ids, key]) };
 }
 
 // useHeldOrder returns the rows in their order of before while the pointer or the focus is in an element with the
@@ -81,6 +97,14 @@ async function collect(path, query, name, signal) {
 export function useList(path, name, query, every) {
   const poll = usePoll((signal) => collect(path, query, name, signal), every, [path, JSON.stringify(query)]);
   return { ...poll, rows: poll.data?.rows || [], next: poll.data?.next || null };
+}
+
+// inOrder returns the rows of a list by a value, with a note about their order. The API lists by place and not by time,
+// and so only a list that fits on one page is in order.
+export function inOrder(list, cursor, most, value, note) {
+  if (cursor || list.next) return { rows: list.rows, note: t('list.unordered', { n: most }) };
+  const compare = (a, b) => (value(a) === value(b) ? 0 : value(a) < value(b) ? -1 : 1);
+  return { rows: [...list.rows].sort(compare), note: t(note) };
 }
 
 // List shows a page of a list, or the purpose of an empty one, with the links to the other pages.

@@ -55,17 +55,20 @@ export function State({ state }) {
 
 const longest = 40; // characters of an id in a row
 
-// Id shows an id within one line. A longer one is cut in the middle; its whole is on hover, in the name of the link, and
-// copied.
+// Id shows an id within one line, as a link. The name of the link is the whole id.
 export function Id({ id, to }) {
   if (id.length <= longest) return html`<a href=${to}>${id}</a>`;
-  const tail = id.slice(-12);
-  return html`<a class="cut" href=${to} title=${id} aria-label=${id}><span>${id.slice(0, -12)}</span><span>${tail}</span>
-    </a>`;
+  return html`<a href=${to} title=${id} aria-label=${id}><${Cut} text=${id} /></a>`;
+}
+
+// Cut shows a text within one line: cut in the middle where it is too long, and whole on hover and in the clipboard.
+export function Cut({ text }) {
+  return html`<span class="cut" title=${text}><span>${text.slice(0, -12)}</span><span>${text.slice(-12)}</span></span>`;
 }
 
 export function Tag({ tone = '', children }) {
-  return html`<span class="tag ${tone}" title=${typeof children === 'string' ? children : undefined}>${children}</span>`;
+  const title = typeof children === 'string' ? children : undefined;
+  return html`<span class="tag ${tone}" title=${title}>${children}</span>`;
 }
 
 export function Button({ children, icon, kind = '', busy = false, ...rest }) {

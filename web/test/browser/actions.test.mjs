@@ -101,6 +101,82 @@ test('the search leads to tasks, with chips and an address', async () => {
   await page.waitForURL((url) => !url.search.includes('label'));
 });
 
+test('the search goes on after Enter, and names a misspelt field', async () => {
+  const search = page.getByRole('searchbox', { name: /^Search tasks/ });
+  for (const text of ['order-10', 'now-']) {
+    await page.keyboard.press('/');
+    await page.keyboard.press('/');
+    assert.equal(await search.inputValue(), '');
+    await page.keyboard.type(text);
+    await page.keyboard.press('Enter');
+    await page.waitForURL(`**/ui/tasks?prefix=${text}`);
+  }
+  await page.keyboard.press('/');
+  await page.keyboard.type('stae:dead');
+  await page.keyboard.press('Enter');
+  await page.getByRole('alert').getByText('Unknown: stae:dead').waitFor();
+  await inspect(page, 'a misspelt search');
+  await button('state:dead').click();
+  await page.keyboard.press('Enter');
+  await page.waitForURL('**/ui/tasks?state=dead');
+});
+
+test('rows are selected by keys, and cancelled', async () => {
+  await schedule('pick', 3, { delay: '1h' });
+  await page.visit('tasks?prefix=pick-');
+  await page.locator('tbody tr').nth(2).waitFor();
+  for (const key of ['j', 'x', 'j', 'j', 'k', 'x']) await page.keyboard.press(key);
+  await page.getByText('2 selected:').waitFor();
+  const chosen = await page.locator('tbody tr', { has: page.getByRole('checkbox', { checked: true }) }).locator('th')
+    .allTextContents();
+  assert.equal(chosen.length, 2);
+  await inspect(page, 'selected rows');
+  await button('Cancel…').click();
+  await button('Cancel 2 tasks', dialog()).click();
+  await toast('cancelled: 2');
+  for (const id of ['pick-0', 'pick-1', 'pick-2']) {
+    assert.equal((await state(id)).state, chosen.includes(id) ? 'cancelled' : 'scheduled', id);
+  }
+  await page.visit('tasks?prefix=nothing');
+  await page.getByText('Nothing matches').waitFor();
+  for (const name of ['Cancel…', 'Move…', 'Fire now…']) assert.ok(await button(name).isDisabled(), name);
+});
+
+test('selected tasks are moved, and selected dead letters dropped', async () => {
+  const tasks = await schedule('shift', 2, { delay: '1h' });
+  await page.visit('tasks?prefix=shift-');
+  await page.getByRole('checkbox', { name: 'Select all rows' }).check();
+  await button('Move…').click();
+  await dialog().getByLabel('By', { exact: true }).fill('30m');
+  await button('Move 2 tasks', dialog()).click();
+  await toast('moved: 2');
+  for (const { id, fire_at: before } of tasks) {
+    assert.equal(Date.parse((await state(id)).fire_at) - Date.parse(before), 30 * 60e3, id);
+  }
+  await cluster.api('PUT', '/v1/queues/lostbox', { target: { url: `${receiver.url}/bad` }, retry: { max_attempts: 1 } });
+  for (const [id, due] of [['box-old', '2020-01-01T00:00:00Z'], ['box-new', '2024-01-01T00:00:00Z']]) {
+    await cluster.api('PUT', `/v1/tasks/${id}`, { queue: 'lostbox', fire_at: due });
+  }
+  const dead = async () => (await cluster.api('GET', '/v1/queues/lostbox')).counts.dead;
+  await eventually('two dead letters', async () => await dead() === 2);
+  await page.visit('dead?queue=lostbox');
+  await page.getByText('The latest first.').waitFor();
+  assert.deepEqual(await page.locator('tbody th').allTextContents(), ['box-new', 'box-old']);
+  await page.getByRole('checkbox', { name: 'Select box-old' }).check();
+  await button('Drop…').click();
+  await button('Drop 1 dead letter', dialog()).click();
+  await toast('purged: 1');
+  assert.equal(await dead(), 1);
+});
+
+test('the bar of pages shows on a phone that it goes on', async () => {
+  await page.setViewportSize({ width: 390, height: 844 });
+  const bar = page.locator('nav.pages.more');
+  await bar.waitFor();
+  await bar.evaluate((e) => e.scrollTo(e.scrollWidth, 0));
+  await page.locator('nav.pages.less:not(.more)').waitFor();
+});
+
 test('many tasks are cancelled, and the operation is shown', async () => {
   await page.visit('tasks?prefix=order-11');
   await button('Cancel…').click();
@@ -442,7 +518,7 @@ test('the overview says first whether the cluster is healthy, and what is late a
   await line.getByText(/^(healthy|warnings|critical)$/).waitFor();
   await line.getByText(/^belfry /).waitFor();
   const late = page.locator('.card', { has: page.getByRole('heading', { name: 'Overdue, and what holds it' }) });
-  await late.getByText('held by its pause').waitFor();
+  await late.getByText('held by its pause').first().waitFor();
   await page.locator('.figure', { hasText: 'Held back' }).locator('strong').getByText(/[1-9]/).waitFor();
   const top = async (locator) => (await locator.boundingBox()).y;
   assert.ok(await top(line) < await top(late) && await top(late) <= await top(page.locator('.turning')));
@@ -510,7 +586,7 @@ test('keys count in the moment in which the page is drawn', async () => {
 
 test('the keyboard alone leads through the pages', async () => {
   for (const [letter, path] of [['t', 'tasks'], ['s', 'schedules'], ['q', 'queues'], ['d', 'dead'], ['e', 'events'],
-    ['c', 'cluster'], ['o', '']]) {
+    ['c', 'cluster'], ['p', 'operations'], ['k', 'keys'], ['n', 'namespaces'], ['a', 'audit'], ['o', '']]) {
     await page.keyboard.press('g');
     await page.keyboard.press(letter);
     await page.waitForURL(`**/ui/${path}`);

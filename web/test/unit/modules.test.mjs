@@ -1,7 +1,7 @@
 import './stub.mjs';
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { bulkFilter, chipsOf, filtersOf, parseSearch, without } from '../../src/search.js';
+import { bulkFilter, chipsOf, filtersOf, parseSearch, typoOf, without } from '../../src/search.js';
 import { Typed, write } from '../../src/json.js';
 import { pairOf, readLabels, writeLabels } from '../../src/labels.js';
 import { bodyOf, formOf, repeatOf } from '../../src/scheduleform.js';
@@ -20,6 +20,15 @@ test('the search box knows states, labels and ids', () => {
     { state: ['dead'], label: ['tenant=acme'], queue: ['mails'] });
   assert.deepEqual(parseSearch('state:dead state:ready id:a'), { state: ['dead', 'ready'], prefix: ['a'] });
   assert.deepEqual(parseSearch('  '), {});
+});
+
+test('the search box names the field or the state that was meant', () => {
+  for (const [text, part, instead] of [['stae:dead', 'stae:dead', 'state:dead'], ['a lable:x=y', 'lable:x=y', 'label:x=y'],
+    ['qeue:mails', 'qeue:mails', 'queue:mails'], ['state:daed', 'state:daed', 'state:dead'],
+    ['state:wating', 'state:wating', 'state:firing']]) assert.deepEqual(typoOf(text), { part, instead }, text);
+  for (const text of ['state:dead', 'queue:mails id:x', 'order:1042', '"stae:dead"', 'tenant=acme', '']) {
+    assert.equal(typoOf(text), null, text);
+  }
 });
 
 test('quotes in the search box keep spaces within a word', () => {
