@@ -73,6 +73,7 @@ type Config struct {
 	HistoryDays  int    // days for which it keeps them; 0: it keeps none
 	QueueMetrics int    // number of queues with metrics of their own
 	PIDFile      string // file that holds the process id while the node runs; empty: none
+	NotifySocket string // socket of the service manager, as in the variable NOTIFY_SOCKET of systemd; empty: none
 
 	// Audit is the file of the audit log. Empty: audit/audit.jsonl in the data folder; "-": that file, and standard output
 	// as well.

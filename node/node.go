@@ -27,6 +27,7 @@ import (
 	"github.com/belfryhq/belfry/internal/tracing"
 	"github.com/belfryhq/belfry/node/internal/callers"
 	"github.com/belfryhq/belfry/node/internal/gc"
+	"github.com/belfryhq/belfry/node/internal/notify"
 	"github.com/belfryhq/belfry/node/internal/port"
 	"github.com/belfryhq/belfry/node/internal/receivers"
 	"github.com/belfryhq/belfry/node/internal/tuning"
@@ -112,7 +113,7 @@ func (n *Node) start(ctx context.Context) error {
 	for _, start := range []func(context.Context) error{
 		n.startDevClock, n.boundGarbage, n.limitMemory, n.startMetrics, n.startTracing, n.followReload, n.openCallers,
 		n.listen, n.openCertificates, n.startProfiles, n.startDelivery, n.openSecrets, n.openCluster, n.startAudit,
-		n.writePID, n.startHTTP, n.startBackups,
+		n.writePID, n.startHTTP, n.startBackups, n.notifyManager,
 	} {
 		if err := start(ctx); err != nil || ctx.Err() != nil {
 			return err
@@ -280,6 +281,21 @@ func (n *Node) fatal(err error) {
 		n.cfg.Fatal(err)
 	}
 	os.Exit(1)
+}
+
+// notifyManager tells the service manager when the node is ready, and when it stops. A node without its manager serves.
+func (n *Node) notifyManager(context.Context) error {
+	if n.cfg.NotifySocket == "" {
+		return nil
+	}
+	manager, err := notify.Dial(n.cfg.NotifySocket)
+	if err != nil {
+		n.log.Warn("the service manager does not learn when this node is ready", "err", err)
+		return nil
+	}
+	n.background(func(ctx context.Context) { manager.Follow(ctx, n.cluster.Ready) })
+	n.onStop(manager.Stop)
+	return nil
 }
 
 func (n *Node) writePID(context.Context) error {

@@ -191,6 +191,7 @@ func runServe(ctx context.Context, f *serveFlags, logTo io.Writer) error {
 	if err != nil {
 		return cli.WrongUsage(err)
 	}
+	cfg.NotifySocket = os.Getenv("NOTIFY_SOCKET")
 	var stop func()
 	cfg.Reload, stop = reloadOnHangup(cfg.Logger)
 	defer stop()

@@ -46,6 +46,7 @@ else
   cat <<'TEXT'
 A running node goes on with the former build. Restart the nodes of a cluster one after the other:
   systemctl restart belfry
-Go on to the next node when /readyz answers 200 and "belfry doctor" reports nothing but versions-mixed.
+The command returns when the node is ready. Go on to the next node when "belfry doctor" reports nothing but
+versions-mixed.
 TEXT
 fi

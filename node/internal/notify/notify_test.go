@@ -1,0 +1,91 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"net"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// record is a connection to a manager that keeps what it is told.
+type record struct {
+	net.Conn
+	told []string
+	away bool
+}
+
+func (r *record) Write(p []byte) (int, error) {
+	if r.away {
+		return 0, errors.New("connection refused")
+	}
+	r.told = append(r.told, string(p))
+	return len(p), nil
+}
+
+func (r *record) take() (told []string) {
+	told, r.told = r.told, nil
+	return told
+}
+
+// TestFollow checks that the manager is told of the first readiness once, of each change of the state, and of a
+// readiness that it missed.
+func TestFollow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		r := &record{away: true}
+		var state error
+		var following sync.WaitGroup
+		following.Go(func() { (&Manager{r}).Follow(ctx, func() error { return state }) })
+		step := func(away bool, next error, want ...string) {
+			t.Helper()
+			synctest.Wait()
+			r.away, state = away, next
+			<-time.After(period)
+			synctest.Wait()
+			if got := r.take(); len(got) != len(want) || len(got) > 0 && got[0] != want[0] ||
+				len(got) > 1 && got[1] != want[1] {
+				t.Errorf("told %q, want %q", got, want)
+			}
+		}
+		waits := errors.New("two nodes\nare away")
+		step(true, waits)
+		step(false, waits, "STATUS=two nodes; are away")
+		step(false, waits)
+		step(true, nil)
+		step(false, nil, "STATUS=ready", "READY=1")
+		step(false, nil)
+		step(false, waits, "STATUS=two nodes; are away")
+		step(false, nil, "STATUS=ready")
+		cancel()
+		following.Wait()
+	})
+}
+
+// TestSocket checks the datagrams at a socket.
+func TestSocket(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	listener, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	m, err := Dial(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, 100)
+	n, err := listener.Read(b)
+	if err != nil || string(b[:n]) != "STOPPING=1\nSTATUS=stopping" {
+		t.Errorf("%q, %v", b[:n], err)
+	}
+	if _, err := Dial(filepath.Join(t.TempDir(), "none")); err == nil {
+		t.Error("a socket that is not there takes connections")
+	}
+}

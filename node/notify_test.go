@@ -1,0 +1,53 @@
+package node
+
+import (
+	"net"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// TestServiceManager checks that a node tells its service manager when it is ready, and before it stops.
+func TestServiceManager(t *testing.T) {
+	cfg := DevConfig(filepath.Join(t.TempDir(), "data")) // it is ready soon
+	cfg.NotifySocket = filepath.Join(t.TempDir(), "s")
+	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: cfg.NotifySocket, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = manager.Close() }()
+	told := func(until string) (all []string) {
+		t.Helper()
+		for !slices.Contains(all, until) {
+			b := make([]byte, 4<<10)
+			n, err := manager.Read(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, string(b[:n]))
+		}
+		return all
+	}
+	n, err := Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := told("READY=1"); all[len(all)-2] != "STATUS=ready" {
+		t.Errorf("before READY=1 came %q", all)
+	}
+	if err := n.cluster.Ready(); err != nil {
+		t.Error(err)
+	}
+	if err := n.Close(); err != nil {
+		t.Error(err)
+	}
+	told("STOPPING=1\nSTATUS=stopping")
+
+	cfg.DataDir, cfg.NotifySocket = filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "none")
+	if n, err = Start(t.Context(), cfg); err != nil {
+		t.Fatalf("a node without its manager: %v", err)
+	}
+	if err := n.Close(); err != nil {
+		t.Error(err)
+	}
+}
