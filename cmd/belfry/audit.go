@@ -14,6 +14,7 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/instant"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
@@ -138,7 +139,7 @@ func lineOf(r client.AuditRecord) string {
 	if r.Status == 0 {
 		status = "-"
 	}
-	parts := []string{r.Time.UTC().Format("2006-01-02T15:04:05.000Z"), r.Node, status, r.Method, r.Route}
+	parts := []string{instant.Stamp(r.Time), r.Node, status, r.Method, r.Route}
 	for _, name := range slices.Sorted(maps.Keys(r.Object)) {
 		parts = append(parts, name+"="+r.Object[name])
 	}
@@ -154,7 +155,7 @@ func lineOf(r client.AuditRecord) string {
 	}
 	parts = append(parts, outcomeOf(r)...)
 	if r.Count > 0 {
-		parts = append(parts, fmt.Sprintf("(%d times since %s)", r.Count, r.First.UTC().Format("15:04:05")))
+		parts = append(parts, fmt.Sprintf("(%d times since %s)", r.Count, r.First.Local().Format("15:04:05")))
 	}
 	return output.Text(strings.Join(parts, " "))
 }

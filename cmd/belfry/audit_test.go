@@ -93,7 +93,7 @@ func TestLinesOfRecords(t *testing.T) {
 			"n1 401 GET /v1/backup by an unknown caller from 2001:db8::/64 (3 times since 03:12:09)"},
 	} {
 		c.record.Time, c.record.Node, c.record.Method, c.record.Route = at, "n1", "GET", "/v1/backup"
-		if got := lineOf(c.record); got != "2026-11-21T03:12:09.000Z "+c.want {
+		if got := lineOf(c.record); got != "2026-11-21 03:12:09.000 UTC "+c.want {
 			t.Errorf("%s, want %s", got, c.want)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/confirm"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/instant"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
@@ -210,9 +211,9 @@ func (f *bulkFlags) question(cmd *cobra.Command, conn *client.Client) (confirm.Q
 	}
 	q := bulkQuestion(f.r.Op, f.r.Filter, matched, complete)
 	if f.by != "" {
-		q.Effect += " by " + f.r.By.String()
+		q.Effect += " by " + instant.Span(f.r.By)
 	} else if !f.r.To.IsZero() {
-		q.Effect += " to " + instant(f.r.To)
+		q.Effect += " to " + instant.Stamp(f.r.To)
 	}
 	return q, nil
 }
@@ -229,10 +230,10 @@ func bulkQuestion(op client.BulkOp, filter client.BulkFilter, matched int, compl
 		q.Effect, q.Kind, q.Name = q.Effect+" of queue "+filter.Queue, "queue", filter.Queue
 	}
 	if !filter.DueAfter.IsZero() {
-		q.Effect += " due from " + instant(filter.DueAfter)
+		q.Effect += " due from " + instant.Stamp(filter.DueAfter)
 	}
 	if !filter.DueBefore.IsZero() {
-		q.Effect += " due before " + instant(filter.DueBefore)
+		q.Effect += " due before " + instant.Stamp(filter.DueBefore)
 	}
 	return q
 }
@@ -273,7 +274,7 @@ func instantOr(at *time.Time) string {
 	if at == nil {
 		return ""
 	}
-	return instant(*at)
+	return instant.Stamp(*at)
 }
 
 // conditionsOf returns the conditions of a filter, as in queue=reports.
@@ -298,7 +299,7 @@ func conditionsOf(f *client.BulkFilter) (conditions []string) {
 	add("state", strings.Join(states, ","))
 	for name, at := range map[string]time.Time{"due_after": f.DueAfter, "due_before": f.DueBefore} {
 		if !at.IsZero() {
-			add(name, instant(at))
+			add(name, instant.Stamp(at))
 		}
 	}
 	slices.Sort(conditions)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/instant"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
@@ -21,6 +22,7 @@ type caller struct {
 func (c *caller) addFlags(cmd *cobra.Command) {
 	c.AddFlags(cmd.Flags())
 	c.output.Add(cmd)
+	c.output.UseClock(&c.Connection)
 }
 
 const keyUsage = "idempotency `key` (default: a random one)"
@@ -52,11 +54,11 @@ func fillTask(t *output.Table, task *client.Task) {
 	t.Field("outcome", string(task.Outcome))
 	t.Field("previous", string(task.Previous))
 	t.Field("queue", task.Queue)
-	t.Field("fire at", instant(task.FireAt))
-	t.Field("next attempt", instant(task.NextAttemptAt))
+	t.Time("fire at", task.FireAt)
+	t.Time("next attempt", task.NextAttemptAt)
 	t.Field("attempts", fmt.Sprint(task.Attempts))
 	t.Field("last error", task.LastError)
-	t.Field("leased until", instant(task.LeaseEndsAt))
+	t.Time("leased until", task.LeaseEndsAt)
 	if task.Target != nil {
 		t.Field("target", task.Target.URL)
 	}
@@ -86,7 +88,7 @@ func attempt(p client.Past) string {
 	if by == "" {
 		by = "consumer"
 	}
-	return fmt.Sprintf("%s (%s, %s, fence %d)", result, p.EndedAt.UTC().Format("2006-01-02T15:04:05.000Z"), by, p.Fence)
+	return fmt.Sprintf("%s (%s, %s, fence %d)", result, instant.Stamp(p.EndedAt), by, p.Fence)
 }
 
 // retry describes the rule that a task or a queue has for its attempts.
@@ -96,31 +98,24 @@ func retry(r *client.Retry) string {
 		parts = append(parts, fmt.Sprintf("at most %d attempts", r.MaxAttempts))
 	}
 	if r != nil && r.MinBackoff > 0 {
-		parts = append(parts, fmt.Sprintf("at least %v apart", r.MinBackoff))
+		parts = append(parts, "at least "+instant.Span(r.MinBackoff)+" apart")
 	}
 	if r != nil && r.MaxBackoff > 0 {
-		parts = append(parts, fmt.Sprintf("at most %v apart", r.MaxBackoff))
+		parts = append(parts, "at most "+instant.Span(r.MaxBackoff)+" apart")
 	}
 	if r != nil && len(r.Delays) > 0 {
-		parts = append(parts, fmt.Sprintf("after %v", r.Delays))
+		parts = append(parts, "after "+spans(r.Delays))
 	}
 	return strings.Join(parts, ", ")
 }
 
-// instant describes a time and its distance from now.
-func instant(at time.Time) string {
-	if at.IsZero() {
-		return ""
+// spans lists durations.
+func spans(list []time.Duration) string {
+	texts := make([]string, len(list))
+	for i, d := range list {
+		texts[i] = instant.Span(d)
 	}
-	distance := time.Until(at).Round(time.Second)
-	stamp := at.UTC().Format("2006-01-02T15:04:05.000Z")
-	switch {
-	case distance > 0:
-		return fmt.Sprintf("%s (in %v)", stamp, distance)
-	case distance < 0:
-		return fmt.Sprintf("%s (%v ago)", stamp, -distance)
-	}
-	return stamp + " (now)"
+	return strings.Join(texts, ", ")
 }
 
 const maxPayload = 200 // bytes of a payload in a table

@@ -66,7 +66,7 @@ func addDead(t *output.Table, task *client.Task) {
 	if task.Target != nil {
 		target = task.Target.URL
 	}
-	t.Cells(task.ID, task.Queue, instant(task.FireAt), task.Attempts, task.LastError, target, task.Group,
+	t.Cells(task.ID, task.Queue, t.Instant(task.FireAt), task.Attempts, task.LastError, target, task.Group,
 		labels(task.Labels), task.Shard, task.Revision)
 }
 

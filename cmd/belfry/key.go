@@ -12,6 +12,7 @@ import (
 	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/instant"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
@@ -182,7 +183,7 @@ func expiry(key *client.APIKey) string {
 	if key.ExpiresAt == nil {
 		return "never expires"
 	}
-	return "expires " + instant(*key.ExpiresAt)
+	return "expires " + instant.Stamp(*key.ExpiresAt)
 }
 
 func newKeyList() *cobra.Command {
@@ -246,7 +247,7 @@ func hour(at *time.Time) string {
 	if at == nil {
 		return ""
 	}
-	return at.UTC().Format("2006-01-02T15:04Z")
+	return at.Local().Format("2006-01-02 15:04 MST")
 }
 
 func newKeyShow() *cobra.Command {
@@ -277,7 +278,7 @@ func fillKey(t *output.Table, k *client.APIKey) {
 	for _, g := range k.Grants {
 		t.Field("may", grants([]client.Grant{g}))
 	}
-	t.Field("created", instant(k.CreatedAt))
+	t.Time("created", k.CreatedAt)
 	t.Field("expires", cmp.Or(hour(k.ExpiresAt), "never"))
 	t.Field("last used", cmp.Or(hour(k.LastUsedAt), "never"))
 	if k.Quotas != nil {
@@ -310,7 +311,7 @@ The id, the name and the grants stay. The old text stays valid for --overlap.
 			}
 			note := "The old text is valid no more. "
 			if overlap > 0 {
-				note = "The old text is valid until " + instant(time.Now().Add(overlap)) + ". "
+				note = "The old text is valid until " + instant.Stamp(time.Now().Add(overlap)) + ". "
 			}
 			if err := printKey(cmd, &caller, made, note); err != nil {
 				return fmt.Errorf("%w\nThe new text of key %s is lost. For another one: belfry key rotate %[2]s --overlap 0s", err,

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -78,7 +77,7 @@ func fillLeased(t *output.Table, tasks []client.Leased) {
 		Wide("FENCE", "WEBHOOK ID", "GROUP", "LABELS").Add()
 	for _, task := range tasks {
 		t.Cells(
-			task.ID, task.Attempt, task.LeaseEndsAt.UTC().Format(time.RFC3339), payload(&task.Task), task.Receipt, task.Fence,
+			task.ID, task.Attempt, t.Instant(task.LeaseEndsAt), payload(&task.Task), task.Receipt, task.Fence,
 			task.WebhookID, task.Group, labels(task.Labels))
 	}
 }

@@ -120,7 +120,7 @@ func addTask(t *output.Table, task *client.Task) {
 	if task.Target != nil {
 		target = task.Target.URL
 	}
-	t.Cells(task.ID, task.State, instant(task.FireAt), task.Queue, task.Attempts, target, instant(task.NextAttemptAt),
+	t.Cells(task.ID, task.State, t.Instant(task.FireAt), task.Queue, task.Attempts, target, t.Instant(task.NextAttemptAt),
 		task.Group, unlessZero(task.Priority), labels(task.Labels), task.Shard, task.Revision, task.LastError)
 }
 

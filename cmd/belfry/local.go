@@ -18,6 +18,7 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/instant"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 	"github.com/belfryhq/belfry/deploy/demo"
 	"github.com/belfryhq/belfry/deploy/local"
@@ -226,6 +227,6 @@ attempts that came due have begun.`,
 }
 
 func fillAdvanced(t *output.Table, a *client.Advanced) {
-	t.Field("now", a.Now.UTC().Format(time.RFC3339Nano))
+	t.Field("now", instant.Stamp(a.Now))
 	t.Field("begun", fmt.Sprint(a.Begun))
 }

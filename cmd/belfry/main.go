@@ -50,7 +50,8 @@ func newRoot() *cobra.Command {
 		Long: `A clustered timer service: it delivers tasks over HTTP when they are due.
 
 Nouns and verbs have short names, which their help shows: belfry t ls is
-belfry task list.`,
+belfry task list. Tables show times in the zone of this machine, or of the
+variable TZ; JSON and YAML have them in UTC.`,
 		Example: `  belfry demo
   belfry local
   belfry task schedule hello --in 10s --url http://127.0.0.1:9000/`,

@@ -25,6 +25,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(playsBelfry) != "" {
 		main()
 	}
+	time.Local = time.UTC // TestLocalTimes has another zone
 	none := filepath.Join(os.TempDir(), "belfry-no-such-contexts.yaml")
 	if err := errors.Join(os.Setenv(contexts.PathVariable, none), os.Setenv(playsBelfry, "1")); err != nil {
 		panic(err)

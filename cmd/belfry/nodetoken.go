@@ -8,6 +8,7 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/instant"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
@@ -59,7 +60,7 @@ func printToken(cmd *cobra.Command, caller *caller, token *client.NewJoinToken) 
 	if err != nil {
 		return err
 	}
-	note := fmt.Sprintf("token %s lets one new node in until %s", token.ID, instant(token.Expires))
+	note := fmt.Sprintf("token %s lets one new node in until %s", token.ID, instant.Stamp(token.Expires))
 	if !token.Required {
 		note += "; this cluster runs without certificates, so a new node needs none"
 	}
@@ -96,7 +97,7 @@ func fillTokens(t *output.Table, tokens []client.JoinToken) {
 		if token.UsedBy != "" {
 			by = fmt.Sprintf("%s (%s)", token.UsedName, token.UsedBy)
 		}
-		t.Cells(token.ID, instant(token.Expires), by, instant(token.Used))
+		t.Cells(token.ID, t.Instant(token.Expires), by, t.Instant(token.Used))
 	}
 }
 

@@ -116,17 +116,17 @@ func fillOperations(t *output.Table, ops []client.Operation) {
 	t.Columns("OPERATION", "WHAT", "STATE", "DONE", "BEGAN", "WAITS FOR").Wide("ENDED", "OUTCOMES", "BY ITSELF").Add()
 	for i := range ops {
 		op := &ops[i]
-		t.Cells(op.ID, what(op), op.State, done(op), op.BeganAt.UTC().Format(time.RFC3339),
-			cmp.Or(strings.Join(op.Waits, "; "), op.Detail, "-"), ended(op), outcomesOf(op), op.Cause)
+		t.Cells(op.ID, what(op), op.State, done(op), t.Instant(op.BeganAt),
+			cmp.Or(strings.Join(op.Waits, "; "), op.Detail, "-"), t.Instant(ended(op)), outcomesOf(op), op.Cause)
 	}
 }
 
-// ended returns the instant at which an operation ended, or "".
-func ended(op *client.Operation) string {
+// ended returns the instant at which an operation ended, or the zero time.
+func ended(op *client.Operation) time.Time {
 	if op.EndedAt == nil {
-		return ""
+		return time.Time{}
 	}
-	return op.EndedAt.UTC().Format(time.RFC3339)
+	return *op.EndedAt
 }
 
 func fillOperation(t *output.Table, op *client.Operation) {
@@ -141,10 +141,8 @@ func fillOperation(t *output.Table, op *client.Operation) {
 	if op.TasksCopied > 0 {
 		t.Field("tasks copied", strconv.FormatUint(op.TasksCopied, 10))
 	}
-	t.Field("began", instant(op.BeganAt))
-	if op.EndedAt != nil {
-		t.Field("ended", instant(*op.EndedAt))
-	}
+	t.Time("began", op.BeganAt)
+	t.Time("ended", ended(op))
 	t.Field("reason", op.Detail)
 	t.Field("by itself", op.Cause)
 	for _, reason := range op.Waits {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/instant"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
@@ -67,7 +68,7 @@ func fillWheel(t *output.Table, w *client.Wheel) {
 	for i, tasks := range w.Steps.Tasks {
 		if tasks > 0 {
 			from := w.Steps.From.Add(time.Duration(int64(i)*w.Steps.StepMs) * time.Millisecond)
-			t.Cells(from.UTC().Format(time.RFC3339), tasks)
+			t.Cells(t.Instant(from), tasks)
 		}
 	}
 	if !t.IsWide() {
@@ -80,7 +81,7 @@ func fillWheel(t *output.Table, w *client.Wheel) {
 		for _, tasks := range r.Tasks {
 			sum += tasks
 		}
-		t.Cells(r.Level, r.From.UTC().Format(time.RFC3339), time.Duration(r.SlotMs)*time.Millisecond, sum)
+		t.Cells(r.Level, t.Instant(r.From), time.Duration(r.SlotMs)*time.Millisecond, sum)
 	}
 }
 
@@ -137,7 +138,7 @@ out.`,
 func fillActivity(t *output.Table, a *client.Activity) {
 	t.Columns("AT", "SCHEDULED", "FIRED", "DELIVERED", "FAILED", "DEAD", "CANCELLED", "SKIPPED", "LATEST BEGIN").Add()
 	for _, s := range a.Steps {
-		t.Cells(s.At.UTC().Format(time.RFC3339), s.Scheduled, s.Fired, s.Delivered, s.Failed, s.Dead, s.Cancelled, s.Skipped,
+		t.Cells(instant.Stamp(s.At), s.Scheduled, s.Fired, s.Delivered, s.Failed, s.Dead, s.Cancelled, s.Skipped,
 			worstLateness(a.LateWithinMs, s.Late))
 	}
 	if missing := missingShards(a.Missing); missing != "" {

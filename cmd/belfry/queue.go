@@ -11,6 +11,7 @@ import (
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/confirm"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/instant"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
@@ -131,7 +132,7 @@ func addQueue(t *output.Table, q *client.Queue) {
 	if q.MaxPerSecond > 0 {
 		perSecond = rate(q.MaxPerSecond)
 	}
-	t.Cells(q.Name, receiver(q), c.Scheduled, c.Ready, c.Firing, c.Leased, c.Retrying, c.Dead, overdue(c), c.Delivered,
+	t.Cells(q.Name, receiver(q), c.Scheduled, c.Ready, c.Firing, c.Leased, c.Retrying, c.Dead, overdue(t, c), c.Delivered,
 		c.Cancelled, unlessZero(q.MaxInFlight), perSecond, retry(q.Retry), window(q.Window), groups(q))
 }
 
@@ -146,11 +147,11 @@ func receiver(q *client.Queue) string {
 	return to
 }
 
-func overdue(c *client.QueueCounts) string {
+func overdue(t *output.Table, c *client.QueueCounts) string {
 	if c.OldestOverdue == nil {
 		return ""
 	}
-	return instant(*c.OldestOverdue)
+	return t.Instant(*c.OldestOverdue)
 }
 
 // fillQueue adds the fields of a queue that are set.
@@ -167,8 +168,8 @@ func fillQueue(t *output.Table, q *client.Queue) {
 	field("max per second", q.MaxPerSecond)
 	field("batch max", q.BatchMax)
 	field("groups", groups(q))
-	field("keep done", q.KeepDone)
-	field("keep dead", q.KeepDead)
+	field("keep done", instant.Span(q.KeepDone))
+	field("keep dead", instant.Span(q.KeepDead))
 	field("window", window(q.Window))
 	field("signed with", strings.Join(q.Secrets, " "))
 	c := q.Counts
@@ -176,12 +177,12 @@ func fillQueue(t *output.Table, q *client.Queue) {
 		return
 	}
 	if q.Window != nil && !q.WindowOpen {
-		field("window opens", cmp.Or(instant(q.WindowOpensAt), "not within ten years"))
+		field("window opens", cmp.Or(t.Instant(q.WindowOpensAt), "not within ten years"))
 	}
 	field("scheduled", fmt.Sprintf("%d, of which due within 1m %d, 1h %d, 1d %d", c.Scheduled+c.Retrying, c.Due1m, c.Due1h,
 		c.Due1d))
 	field("ready", c.Ready)
-	field("oldest overdue", overdue(c))
+	field("oldest overdue", overdue(t, c))
 	field("firing", c.Firing)
 	field("leased", c.Leased)
 	field("retrying", c.Retrying)
@@ -190,6 +191,6 @@ func fillQueue(t *output.Table, q *client.Queue) {
 	field("cancelled", c.Cancelled)
 	for _, b := range q.Broken {
 		field("broken", fmt.Sprintf("%s since %s: %s; waiting %d", cmp.Or(b.Receiver+b.Path, "the queue's target"),
-			instant(b.Since), b.LastError, b.Waiting))
+			t.Instant(b.Since), b.LastError, b.Waiting))
 	}
 }

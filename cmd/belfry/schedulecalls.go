@@ -279,6 +279,6 @@ func addSchedule(t *output.Table, s *client.Schedule) {
 	if s.Task.Target != nil {
 		target = s.Task.Target.URL
 	}
-	t.Cells(s.ID, scheduleState(s), instant(s.NextAt), rule(&s.Repeat), s.Last, len(s.Running), len(s.Waiting),
+	t.Cells(s.ID, scheduleState(s), t.Instant(s.NextAt), rule(&s.Repeat), s.Last, len(s.Running), len(s.Waiting),
 		s.Task.Queue, s.Overlap, misfire(s), s.Repeat.Calendar, target, s.Shard, s.Revision, s.Note)
 }

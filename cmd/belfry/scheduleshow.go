@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/instant"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
@@ -21,7 +22,7 @@ func fillSchedule(t *output.Table, s *client.Schedule) {
 	t.Field("misfire", misfire(s))
 	t.Field("overlap", string(s.Overlap))
 	fillTemplate(t, &s.Task)
-	t.Field("next at", instant(s.NextAt))
+	t.Time("next at", s.NextAt)
 	t.Field("last", strconv.FormatUint(s.Last, 10))
 	t.Field("running", numbers(s.Running))
 	t.Field("waiting", numbers(s.Waiting))
@@ -47,7 +48,7 @@ func misfire(s *client.Schedule) string {
 	if s.MisfireWindow == 0 {
 		return string(s.Misfire)
 	}
-	return fmt.Sprintf("%s, not after %v", s.Misfire, s.MisfireWindow)
+	return fmt.Sprintf("%s, not after %s", s.Misfire, instant.Span(s.MisfireWindow))
 }
 
 // fillRule adds the parts of a rule, a line each.
@@ -57,15 +58,15 @@ func fillRule(t *output.Table, r *client.Repeat) {
 	}
 	t.Field("every", interval(r))
 	t.Field("time zone", r.TimeZone)
-	t.Field("start", instant(r.Start))
-	t.Field("end", instant(r.End))
+	t.Time("start", r.Start)
+	t.Time("end", r.End)
 	if r.Count > 0 {
 		t.Field("count", strconv.FormatInt(r.Count, 10))
 	}
 	t.Field("except", strings.Join(r.Except, ", "))
 	t.Field("calendar", r.Calendar)
 	if r.Jitter > 0 {
-		t.Field("jitter", r.Jitter.String())
+		t.Field("jitter", instant.Span(r.Jitter))
 	}
 }
 
@@ -75,15 +76,15 @@ func interval(r *client.Repeat) string {
 		return ""
 	}
 	if r.Anchor.IsZero() {
-		return r.Every.String()
+		return instant.Span(r.Every)
 	}
-	return fmt.Sprintf("%v, counted from %s", r.Every, r.Anchor.UTC().Format("2006-01-02T15:04:05.000Z"))
+	return fmt.Sprintf("%s, counted from %s", instant.Span(r.Every), instant.Stamp(r.Anchor))
 }
 
 // rule describes a rule in one cell.
 func rule(r *client.Repeat) string {
 	if r.Every > 0 {
-		return "every " + r.Every.String()
+		return "every " + instant.Span(r.Every)
 	}
 	return strings.Join(r.Cron, " and ") + " " + r.TimeZone
 }
@@ -96,7 +97,7 @@ func fillTemplate(t *output.Table, task *client.Task) {
 	}
 	t.Field("retry", retry(task.Retry))
 	if task.ExpiresAfter > 0 {
-		t.Field("expires after", task.ExpiresAfter.String())
+		t.Field("expires after", instant.Span(task.ExpiresAfter))
 	}
 	t.Field("labels", labels(task.Labels))
 	t.Field("payload", payload(task))
@@ -139,11 +140,11 @@ func fillOccurrences(t *output.Table, found *client.Occurrences) {
 	t.Columns("NUMBER", "STATE", "SCHEDULED", "ATTEMPTS", "NOTE").Add()
 	for i := range found.Last {
 		o := &found.Last[i]
-		t.Cells(numberOf(o), o.State, instant(o.Scheduled), attempts(o), pastNote(o))
+		t.Cells(numberOf(o), o.State, t.Instant(o.Scheduled), attempts(o), pastNote(o))
 	}
 	for i := range found.Next {
 		o := &found.Next[i]
-		t.Cells(o.Number, "coming", instant(o.Scheduled), "", comingNote(o))
+		t.Cells(o.Number, "coming", t.Instant(o.Scheduled), "", comingNote(o))
 	}
 }
 

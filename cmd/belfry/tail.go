@@ -9,6 +9,7 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/instant"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
@@ -84,11 +85,11 @@ func describeEvent(e *client.Event) string {
 	if e.Type == client.EventGap {
 		return "(events are missing here)"
 	}
-	at := e.At.UTC().Format("2006-01-02T15:04:05.000Z")
+	at := instant.Stamp(e.At)
 	parts := []string{at, fmt.Sprintf("%-9s", e.Type), e.Task, "queue=" + e.Queue}
 	switch e.Type {
 	case "scheduled", "moved", "skipped":
-		parts = append(parts, "due="+instant(e.Due))
+		parts = append(parts, "due="+instant.Stamp(e.Due))
 	}
 	if e.Attempt > 0 {
 		parts = append(parts, fmt.Sprintf("attempt=%d", e.Attempt))
@@ -142,7 +143,7 @@ func fillHistory(t *output.Table, h *client.History) {
 // incomplete says why a history may lack events.
 func incomplete(h *client.History) string {
 	if h.CompleteSince != nil {
-		return "events up to " + instant(*h.CompleteSince) + " may be gone"
+		return "events up to " + instant.Stamp(*h.CompleteSince) + " may be gone"
 	}
 	nodes := cmp.Or(strings.Join(h.Missing, ", "), "a node that had them")
 	return nodes + " did not answer, or was restored: events may be missing"

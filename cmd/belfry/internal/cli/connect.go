@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -37,6 +36,7 @@ type Connection struct {
 	certKey   string
 	context   string
 	key       client.Secret // of the context
+	clock     *clock        // nil: no call was made
 }
 
 // connectionFlag is the annotation of the flags of a connection, which a help shows in a section of their own.
@@ -126,12 +126,9 @@ func (c *Connection) OpenWith(namespace string, change func(*client.Config)) (*c
 			cfg.Key = client.NewSecret(text)
 		}
 	}
-	if cmp.Or(c.ca, c.cert, c.certKey) != "" {
-		security, err := client.LoadTLS(c.ca, c.cert, c.certKey)
-		if err != nil {
-			return nil, WrongUsage(err)
-		}
-		cfg.TLS = security
+	var err error
+	if cfg.HTTPClient, err = c.httpClient(); err != nil {
+		return nil, WrongUsage(err)
 	}
 	change(&cfg)
 	conn, err := client.New(cfg)

@@ -26,6 +26,9 @@ var argsOfFields = map[string][]string{
 // beforeRefusal is the method and the path of a call in front of its refusal.
 var beforeRefusal = regexp.MustCompile(`(GET|HEAD|PUT|POST|PATCH|DELETE) /.*: $`)
 
+// predicate is the beginning of a fault whose subject is the field.
+var predicate = regexp.MustCompile(`^(is|has|must|and) `)
+
 // plainRefusal returns the message of an error that a node's refusal has caused. A refusal of wrong values is told in
 // the words of the command line: with its flags and arguments, without the call.
 func plainRefusal(cmd *cobra.Command, err error, refusal *client.Error) string {
@@ -40,13 +43,11 @@ func plainRefusal(cmd *cobra.Command, err error, refusal *client.Error) string {
 	}
 	if refusal.Field != "" {
 		plain = strings.TrimLeft(strings.TrimPrefix(plain, refusal.Field), ": ")
-		first, _, _ := strings.Cut(plain, " ")
-		if first != "is" && first != "has" && first != "must" {
-			plain = ": " + plain
-		} else {
-			plain = " " + plain
+		separator := ": "
+		if predicate.MatchString(plain) {
+			separator = " "
 		}
-		plain = settingOf(cmd, refusal.Field) + plain
+		plain = settingOf(cmd, refusal.Field) + separator + plain
 	}
 	if refusal.Limit != "" {
 		plain += "; allowed: " + refusal.Limit

@@ -43,7 +43,7 @@ func (t *Times) At(at *time.Time, flag, text string) error {
 		*at = parsed
 		return nil
 	}
-	now := time.Now()
+	now := t.now()
 	parsed, err := instant.Parse(text, now, zone)
 	if err != nil {
 		return fmt.Errorf("--%s: %w", flag, err)
@@ -56,10 +56,20 @@ func (t *Times) At(at *time.Time, flag, text string) error {
 // Due is At for the instant at which tasks become due. It says on the standard error that one in the past means now.
 func (t *Times) Due(at *time.Time, flag, text string) error {
 	err := t.At(at, flag, text)
-	if err == nil && text != "" && at.Before(time.Now()) {
+	if err == nil && text != "" && at.Before(t.now()) {
 		t.cmd.PrintErrf("--%s is in the past: due at once\n", flag)
 	}
 	return err
+}
+
+// now returns the time by the clock of the node that the command will call.
+func (t *Times) now() time.Time {
+	if t.cmd != nil {
+		if conn, err := ConnectionOf(t.cmd.Flags()); err == nil {
+			return conn.askClock(t.cmd.Context())
+		}
+	}
+	return time.Now()
 }
 
 // location returns the zone of instants without one.
@@ -112,7 +122,7 @@ func (t *Times) fromNow(at *time.Time, flag, text string, sign time.Duration) er
 		return err
 	}
 	if *at = read; read.IsZero() {
-		*at = time.Now().Add(sign * span)
+		*at = t.now().Add(sign * span)
 	}
 	return nil
 }

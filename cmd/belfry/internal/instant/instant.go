@@ -229,21 +229,34 @@ func sameWall(at, wall time.Time) bool {
 	return at.Format(time.DateTime) == wall.Format(time.DateTime)
 }
 
+// Stamp returns a time to the millisecond by the clocks of the machine's zone: "2026-11-29 09:00:00.000 CET".
+func Stamp(at time.Time) string { return at.Local().Format("2006-01-02 15:04:05.000 MST") }
+
 // Describe returns an instant by the clock of a zone, with its distance from now: "2026-11-29 09:00:00 CET, in 18h4m".
 func Describe(at, now time.Time, zone *time.Location) string {
 	text := at.In(zone).Format("2006-01-02 15:04:05 MST")
 	switch distance := at.Sub(now).Round(time.Second); {
 	case distance > 0:
-		return text + ", in " + short(distance)
+		return text + ", in " + Span(distance)
 	case distance < 0:
-		return text + ", " + short(-distance) + " ago"
+		return text + ", " + Span(-distance) + " ago"
 	}
 	return text + ", now"
 }
 
-// short returns a duration of days, hours and minutes, and of seconds below an hour.
-func short(d time.Duration) string {
-	if d >= time.Hour {
+// Span returns a duration in days, hours and minutes, and in seconds below an hour. It rounds long ones: to hours from
+// two days on, and to days from 100 days on.
+func Span(d time.Duration) string {
+	switch day := 24 * time.Hour; {
+	case d < 0:
+		return "-" + Span(-d)
+	case d < time.Minute: // also those with milliseconds
+		return d.String()
+	case d >= 100*day:
+		d = d.Round(day)
+	case d >= 2*day:
+		d = d.Round(time.Hour)
+	case d >= time.Hour:
 		d = d.Round(time.Minute)
 	}
 	var text strings.Builder

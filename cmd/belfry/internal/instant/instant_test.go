@@ -151,12 +151,14 @@ func TestRelativeDaysAtClockChanges(t *testing.T) {
 func TestDescribe(t *testing.T) {
 	now := saturday(t)
 	for want, d := range map[string]time.Duration{
-		"2026-11-29 06:04:00 CET, in 18h4m": 18*time.Hour + 4*time.Minute,
-		"2026-11-28 12:00:30 CET, in 30s":   30 * time.Second,
-		"2026-11-28 12:01:30 CET, in 1m30s": 90 * time.Second,
-		"2026-12-01 13:00:00 CET, in 3d1h":  73 * time.Hour,
-		"2026-11-28 10:00:00 CET, 2h ago":   -2 * time.Hour,
-		"2026-11-28 12:00:00 CET, now":      0,
+		"2026-11-29 06:04:00 CET, in 18h4m":  18*time.Hour + 4*time.Minute,
+		"2026-11-28 12:00:30 CET, in 30s":    30 * time.Second,
+		"2026-11-28 12:01:30 CET, in 1m30s":  90 * time.Second,
+		"2026-12-01 13:00:00 CET, in 3d1h":   73 * time.Hour,
+		"2026-12-03 12:00:10 CET, in 5d":     5*24*time.Hour + 10*time.Second,
+		"2020-01-01 12:00:00 CET, 2523d ago": -2523 * 24 * time.Hour,
+		"2026-11-28 10:00:00 CET, 2h ago":    -2 * time.Hour,
+		"2026-11-28 12:00:00 CET, now":       0,
 	} {
 		if got := Describe(now.Add(d), now, now.Location()); got != want {
 			t.Errorf("%v: %q, want %q", d, got, want)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strconv"
+	"time"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -29,8 +30,15 @@ var forms = []form{table, wide, asJSON, asYAML}
 type Flags struct {
 	form      form // empty: table
 	noHeaders bool
-	begun     bool // a YAML document is printed
+	clock     Clock // nil: the machine's
+	begun     bool  // a YAML document is printed
 }
+
+// Clock tells the time from which distances count.
+type Clock interface{ Now() time.Time }
+
+// UseClock sets the clock of the tables.
+func (f *Flags) UseClock(c Clock) { f.clock = c }
 
 // Peer is the annotation of a flag that sets the same value as another flag, which it names.
 const Peer = "belfry-peer"
@@ -94,7 +102,11 @@ func (v *jsonValue) Set(text string) error {
 func (f *Flags) IsTable() bool { return f.form != asJSON && f.form != asYAML }
 
 // NewTable returns an empty table of the form that the flags ask for.
-func (f *Flags) NewTable() *Table { return newTable(f.form == wide, f.noHeaders) }
+func (f *Flags) NewTable() *Table {
+	t := newTable(f.form == wide, f.noHeaders)
+	t.clock = f.clock
+	return t
+}
 
 // Encoder prints values for programs.
 type Encoder struct {

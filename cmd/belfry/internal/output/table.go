@@ -6,8 +6,11 @@ import (
 	"reflect"
 	"strings"
 	"text/tabwriter"
+	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/belfryhq/belfry/cmd/belfry/internal/instant"
 )
 
 // Table collects rows, and aligns their cells. It grows in memory, so adding rows never fails.
@@ -16,6 +19,7 @@ type Table struct {
 	columns    *tabwriter.Writer
 	wide, bare bool // with wide columns; without headers
 	cells      int  // number of cells that Cells prints
+	clock      Clock
 }
 
 // NewTable returns an empty table with headers and without wide columns.
@@ -117,6 +121,27 @@ func (t *Table) line(text string) { _, _ = io.WriteString(t.columns, text+"\n") 
 func (t *Table) Field(name, value string) {
 	if value != "" {
 		t.Row("%s\t%s", name, value)
+	}
+}
+
+// Instant returns a time for a cell, by the clocks of the machine's zone and with its distance from now: "2026-11-29
+// 09:00:00 CET, in 18h4m". The zero time is empty.
+func (t *Table) Instant(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	now := time.Now()
+	if t.clock != nil {
+		now = t.clock.Now()
+	}
+	return instant.Describe(at, now, time.Local)
+}
+
+// Time adds a line with a name and a time to the millisecond, unless the time is zero.
+func (t *Table) Time(name string, at time.Time) {
+	if !at.IsZero() {
+		_, distance, _ := strings.Cut(t.Instant(at), ", ")
+		t.Field(name, instant.Stamp(at)+", "+distance)
 	}
 }
 
