@@ -39,7 +39,7 @@ cron-long: ## compare ten years of cron in 45 time zones with a second implement
 	BELFRY_TESTS=long $(GO) test -count=1 -v -timeout 20m ./repeat/cron
 
 .PHONY: demo
-demo: ## watch a cluster lose a node and nothing else
+demo: ## watch a cluster lose its leader without losing a task
 	$(GO) run ./cmd/belfry demo
 
 .PHONY: chaos

@@ -73,7 +73,7 @@
 //
 // # Finding the leaders
 //
-//   - Any node takes any call and passes it on; a call to the leader itself saves the hop. So the client reads from
+//   - Any node accepts any call and passes it on. A call to the leader itself saves the hop. So the client reads from
 //     /v1/map the slots of each shard, its leader, and the leader's address. It does so in the background, at the
 //     first use and when an answer shows a change: the answer to every batch names the version of the node's map in its
 //     header.

@@ -25,5 +25,5 @@
 // # Why not otherwise
 //
 // Not a proxy at every node for every byte, and not clients that must know the shards (they may: the slots are
-// published): any node takes any call, and the price is one hop inside the cluster.
+// published): any node accepts any call, and the price is one hop inside the cluster.
 package router

@@ -1,5 +1,5 @@
-// Belfry is a clustered, sharded, replicated timer service: it takes tasks over HTTP and delivers them when they are
-// due, also when machines die meanwhile.
+// Belfry is a clustered, sharded, replicated timer service: it takes tasks over HTTP and delivers them on time, even
+// when machines fail.
 //
 //	serve, local, demo, dev, listen    run a node, a cluster on this machine, a demonstration, a test node, a receiver
 //	task, schedule, queue, lease,      call a cluster; each noun has its verbs, such as `belfry task schedule`

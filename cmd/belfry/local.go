@@ -55,7 +55,7 @@ first admin is in DATA/admin.key.`,
 	flags.StringVar(&cfg.DataDir, "data", "./belfry-data", "`folder` of the cluster")
 	flags.IntVar(&cfg.HTTPPort, "http-port", 8400, "HTTP `port` of the first node; the others count up; 0: free ones")
 	flags.BoolVar(&cfg.Auth, "auth", false, "let calls need a key; the first one is in DATA/admin.key")
-	flags.BoolVar(&cfg.Restart, "restart", false, "start a node again that dies")
+	flags.BoolVar(&cfg.Restart, "restart", false, "restart a node that dies")
 	return cmd
 }
 
@@ -100,8 +100,8 @@ func newDemo() *cobra.Command {
 	var cfg demo.Config
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Watch a cluster lose a node and no task",
-		Long: `Watch a cluster lose a node and no task.
+		Short: "Watch a cluster lose its leader without losing a task",
+		Long: `Watch a cluster lose its leader without losing a task.
 
 Starts three nodes and a receiver, schedules thousands of tasks over the next
 seconds, kills the leader of the busiest shard with SIGKILL in the middle,

@@ -1,4 +1,4 @@
-// Package demo runs the demonstration of `belfry demo`: a cluster loses a node and no task.
+// Package demo runs the demonstration of `belfry demo`: a cluster loses its leader without losing a task.
 //
 //	1  start three real nodes
 //	2  schedule some thousands of tasks
