@@ -64,6 +64,7 @@ type ActivityStep struct {
 	Cancelled uint64    `json:"cancelled"`
 	Skipped   uint64    `json:"skipped"` // occurrences that did not run
 	Late      []uint64  `json:"late"`    // attempts by class of lateness; the last class has no upper bound
+	Held      []uint64  `json:"held"`    // attempts that a limit, a pause, a window, a receiver or a consumer held
 }
 
 // Wheel returns the counts of one shard's wheel, or the sums over all shards for shard 0.

@@ -30,7 +30,7 @@ func (m *Machine) grant(e store.Edit, l *store.Lane, due int64, policy *fsmpb.Po
 		namespace, id := e.ID()
 		m.grants = append(m.grants, task.Grant{
 			Namespace: namespace, ID: id, Fence: m.store.Number, Occurrence: e.Occurrence(), StartMs: start, Lane: l.Lane,
-			Tag: t.tag,
+			Tag: t.tag, Waited: t.ready,
 		})
 	}
 }

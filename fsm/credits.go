@@ -13,6 +13,7 @@ type taker struct {
 	leaseMs int64
 	tag     uint64
 	holder  uint32
+	ready   bool // takes from the lane's ready tasks, and not a task in the moment in which it comes due
 }
 
 // credits holds the grants that an advance may make.
@@ -57,7 +58,7 @@ func (c *credits) take(l *store.Lane) (taker, bool) {
 
 func (c *credits) takeLease(l *store.Lane) (taker, bool) {
 	for _, credit := range c.named[l.Lane] {
-		t := taker{credit.LeaseMs, credit.Tag, credit.Holder}
+		t := taker{credit.LeaseMs, credit.Tag, credit.Holder, false}
 		if t.mayTakeFrom(l) && credit.Grants > 0 {
 			credit.Grants--
 			return t, true

@@ -88,3 +88,17 @@ func TestGivenIsBounded(t *testing.T) {
 		t.Errorf("%d given, from %v", len(got), got[0])
 	}
 }
+
+// A grant reports whether its task had waited in its lane.
+func TestGrantsOfWaitingTasks(t *testing.T) {
+	m := New(1)
+	prompt := applyAll(t, m, 1000, toLease("a"), leaseAll(1000, 7)).Grants
+	late := applyAll(t, m, 1001, toLease("b"),
+		&fsmpb.Command{Op: &fsmpb.Command_Advance{Advance: &fsmpb.Advance{ToMs: 1001, Max: 1 << 20}}},
+		&fsmpb.Command{Op: &fsmpb.Command_Grant{Grant: &fsmpb.Grant{
+			Lane: &fsmpb.Lane{Queue: "work"}, Max: 1, LeaseMs: 60_000, Tag: 2, Holder: 7,
+		}}}).Grants
+	if len(prompt) != 1 || prompt[0].Waited || len(late) != 1 || !late[0].Waited {
+		t.Errorf("%+v, %+v", prompt, late)
+	}
+}

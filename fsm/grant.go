@@ -13,7 +13,7 @@ import (
 func (m *Machine) applyGrant(r request) *fsmpb.Result {
 	op := r.GetGrant()
 	m.bind(op.Policy)
-	l, t := m.store.Lane(laneOf(op.Lane)), taker{op.LeaseMs, op.Tag, op.Holder}
+	l, t := m.store.Lane(laneOf(op.Lane)), taker{op.LeaseMs, op.Tag, op.Holder, true}
 	if l != nil && t.mayTakeFrom(l) {
 		m.grantReady(l, op, t)
 	}

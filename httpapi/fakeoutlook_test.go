@@ -30,7 +30,7 @@ func (f *fakeBackend) Activity(_ context.Context, shard uint32, afterMs int64) (
 	defer f.mu.Unlock()
 	step := &fsmpb.ActivityStep{
 		AtMs: afterMs + 1, Scheduled: uint64(shard), Fired: 2, Delivered: 3, Failed: 4, Dead: 5, Cancelled: 6, Skipped: 7,
-		Late: slices.Repeat([]uint64{8}, len(task.LatenessBounds)+1),
+		Late: slices.Repeat([]uint64{8}, len(task.LatenessBounds)+1), Held: []uint64{9},
 	}
 	return &fsmpb.Activity{SinceMs: 1000, Steps: []*fsmpb.ActivityStep{step}}, []uint32{2}, f.readErr
 }

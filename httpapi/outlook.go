@@ -104,6 +104,7 @@ type ActivityStep struct {
 	Cancelled uint64   `json:"cancelled"`
 	Skipped   uint64   `json:"skipped"`
 	Late      []uint64 `json:"late"` // attempts, by class of lateness
+	Held      []uint64 `json:"held"` // attempts of tasks that had waited for room, by class of lateness
 }
 
 func (s *Server) activity(c echo.Context) error {
@@ -139,6 +140,7 @@ func activityView(a *fsmpb.Activity, missing []uint32) *ActivityView {
 		v.Steps = append(v.Steps, ActivityStep{
 			At: Instant(s.AtMs), Scheduled: s.Scheduled, Fired: s.Fired, Delivered: s.Delivered, Failed: s.Failed,
 			Dead: s.Dead, Cancelled: s.Cancelled, Skipped: s.Skipped, Late: append([]uint64{}, s.Late...),
+			Held: append([]uint64{}, s.Held...),
 		})
 	}
 	return v

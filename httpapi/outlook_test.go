@@ -26,7 +26,7 @@ func TestActivity(t *testing.T) {
 	got := newHarness(t).call("GET", "/v1/activity?shard=3&since=2026-11-21T09:59:00Z", "")
 	got.mustStatus(t, 200)
 	const want = `{"at":"2026-11-21T09:59:00.000Z","scheduled":3,"fired":2,"delivered":3,"failed":4,"dead":5,"cancelled":6,` +
-		`"skipped":7,"late":[8,8,8,8,8,8,8,8,8,8,8,8]}`
+		`"skipped":7,"late":[8,8,8,8,8,8,8,8,8,8,8,8],"held":[9]}`
 	if !strings.Contains(got.text, want) || !strings.Contains(got.text, `"missing_shards":[2]`) {
 		t.Errorf("%s, want %s", got.text, want)
 	}

@@ -121,6 +121,7 @@ func addActivities(parts []*fsmpb.Activity) *fsmpb.Activity {
 			to.Cancelled += s.Cancelled
 			to.Skipped += s.Skipped
 			to.Late = addTo(to.Late, s.Late)
+			to.Held = addTo(to.Held, s.Held)
 		}
 	}
 	slices.SortFunc(sum.Steps, func(a, b *fsmpb.ActivityStep) int { return cmp.Compare(a.AtMs, b.AtMs) })

@@ -35,7 +35,8 @@ func TestActivitiesAreSummed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sum, missing, err := newWorld().at("d").Activity(t.Context(), 0, 10_000)
 		want := &fsmpb.Activity{SinceMs: 4, Steps: []*fsmpb.ActivityStep{
-			{AtMs: 15_000, Fired: 2, Dead: 7, Late: []uint64{0, 2}}, {AtMs: 20_000, Fired: 1, Dead: 4, Late: []uint64{0, 1}},
+			{AtMs: 15_000, Fired: 2, Dead: 7, Late: []uint64{0, 2}, Held: []uint64{2}},
+			{AtMs: 20_000, Fired: 1, Dead: 4, Late: []uint64{0, 1}, Held: []uint64{1}},
 		}}
 		if err != nil || len(missing) > 0 || !proto.Equal(sum, want) {
 			t.Errorf("%v, %v, %v, want %v", sum, missing, err, want)

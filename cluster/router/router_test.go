@@ -163,7 +163,8 @@ func (n node) Activity(_ context.Context, shard uint32, afterMs int64) (*fsmpb.A
 	a := &fsmpb.Activity{SinceMs: int64(shard)}
 	for at := int64(5000); at <= 5000*int64(shard); at += 5000 {
 		if at > afterMs {
-			a.Steps = append(a.Steps, &fsmpb.ActivityStep{AtMs: at, Fired: 1, Dead: uint64(shard), Late: []uint64{0, 1}})
+			a.Steps = append(a.Steps, &fsmpb.ActivityStep{AtMs: at, Fired: 1, Dead: uint64(shard), Late: []uint64{0, 1},
+				Held: []uint64{1}})
 		}
 	}
 	return a, nil

@@ -5024,7 +5024,9 @@ type ActivityStep struct {
 	Cancelled uint64                 `protobuf:"varint,7,opt,name=cancelled,proto3" json:"cancelled,omitempty"`
 	Skipped   uint64                 `protobuf:"varint,8,opt,name=skipped,proto3" json:"skipped,omitempty"`
 	// Attempts that this leader began, by lateness: within 1, 2, 5, 10, 20, 50, 100, 200, 500 ms, 1 s, 5 s, and later.
-	Late          []uint64 `protobuf:"varint,9,rep,packed,name=late,proto3" json:"late,omitempty"`
+	Late []uint64 `protobuf:"varint,9,rep,packed,name=late,proto3" json:"late,omitempty"`
+	// The same of attempts whose tasks had waited in their lanes; late does not count them.
+	Held          []uint64 `protobuf:"varint,10,rep,packed,name=held,proto3" json:"held,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5118,6 +5120,13 @@ func (x *ActivityStep) GetSkipped() uint64 {
 func (x *ActivityStep) GetLate() []uint64 {
 	if x != nil {
 		return x.Late
+	}
+	return nil
+}
+
+func (x *ActivityStep) GetHeld() []uint64 {
+	if x != nil {
+		return x.Held
 	}
 	return nil
 }
@@ -7123,7 +7132,7 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x05tasks\x18\x04 \x03(\x04R\x05tasks\"X\n" +
 	"\bActivity\x121\n" +
 	"\x05steps\x18\x01 \x03(\v2\x1b.belfry.fsm.v1.ActivityStepR\x05steps\x12\x19\n" +
-	"\bsince_ms\x18\x02 \x01(\x03R\asinceMs\"\xed\x01\n" +
+	"\bsince_ms\x18\x02 \x01(\x03R\asinceMs\"\x81\x02\n" +
 	"\fActivityStep\x12\x13\n" +
 	"\x05at_ms\x18\x01 \x01(\x03R\x04atMs\x12\x1c\n" +
 	"\tscheduled\x18\x02 \x01(\x04R\tscheduled\x12\x14\n" +
@@ -7133,7 +7142,9 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x04dead\x18\x06 \x01(\x04R\x04dead\x12\x1c\n" +
 	"\tcancelled\x18\a \x01(\x04R\tcancelled\x12\x18\n" +
 	"\askipped\x18\b \x01(\x04R\askipped\x12\x12\n" +
-	"\x04late\x18\t \x03(\x04R\x04late\"\xa4\x01\n" +
+	"\x04late\x18\t \x03(\x04R\x04late\x12\x12\n" +
+	"\x04held\x18\n" +
+	" \x03(\x04R\x04held\"\xa4\x01\n" +
 	"\x04Past\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\rR\aattempt\x12\x14\n" +
 	"\x05fence\x18\x02 \x01(\x04R\x05fence\x12\"\n" +

@@ -53,6 +53,9 @@ type Grant struct {
 	StartMs           int64 // the attempt must not start before this instant on the leader's clock
 	Lane              Lane
 	Tag               uint64 // the tag of the LaneCredit or Grant that the grant answers; 0: a pushed task
+	// Waited reports whether the task was ready before, and waited in its lane: a limit, a pause, a window, the receiver
+	// or a missing consumer held it.
+	Waited bool
 	// Probe is set by the leader if the receiver's breaker is open. A failure then does not count as an attempt.
 	Probe bool
 	// Renewed is set by the leader for a grant that a Takeover made. The attempt may have started on another node, and is

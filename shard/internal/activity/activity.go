@@ -27,7 +27,8 @@ const (
 type step struct {
 	number int64 // Unix time divided by stepMs
 	events [task.EventSkipped + 1]uint64
-	late   [len(task.LatenessBounds) + 1]uint64
+	late   [len(task.LatenessBounds) + 1]uint64 // attempts that nothing held
+	held   [len(task.LatenessBounds) + 1]uint64 // attempts whose tasks had waited in their lanes
 }
 
 // Log counts events. The zero Log is ready for use.
@@ -37,13 +38,18 @@ type Log struct {
 	steps   [steps]step
 }
 
-// Began counts an attempt that began so long after its due time.
-func (l *Log) Began(at time.Time, late time.Duration) {
+// Began counts an attempt that began so long after its due time. waited reports whether its task had waited in its
+// lane: for a limit, a pause, a window, its receiver or a consumer.
+func (l *Log) Began(at time.Time, late time.Duration, waited bool) {
 	class, _ := slices.BinarySearch(task.LatenessBounds[:], late)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if s := l.at(at.UnixMilli()); s != nil {
-		s.late[class]++
+		if waited {
+			s.held[class]++
+		} else {
+			s.late[class]++
+		}
 	}
 }
 
@@ -104,6 +110,6 @@ func (s *step) message() *fsmpb.ActivityStep {
 		Delivered: s.events[task.EventDelivered], Failed: s.events[task.EventFailed],
 		Dead:      s.events[task.EventDead] + s.events[task.EventExpired],
 		Cancelled: s.events[task.EventCancelled], Skipped: s.events[task.EventSkipped],
-		Late: slices.Clone(s.late[:]),
+		Late: slices.Clone(s.late[:]), Held: slices.Clone(s.held[:]),
 	}
 }

@@ -20,12 +20,13 @@ func count(l *Log, atMs int64, types ...task.EventType) {
 func TestSteps(t *testing.T) {
 	l := &Log{}
 	count(l, begin, task.EventScheduled, task.EventScheduled, task.EventFired)
-	l.Began(time.UnixMilli(begin), -time.Millisecond)
-	l.Began(time.UnixMilli(begin+1000), time.Millisecond)
-	l.Began(time.UnixMilli(begin+4999), time.Millisecond+1)
+	l.Began(time.UnixMilli(begin), -time.Millisecond, false)
+	l.Began(time.UnixMilli(begin+1000), time.Millisecond, false)
+	l.Began(time.UnixMilli(begin+4999), time.Millisecond+1, false)
+	l.Began(time.UnixMilli(begin+4999), time.Second, true)
 	count(l, begin+4999, task.EventDelivered)
 	count(l, begin+5000, task.EventFailed, task.EventDead, task.EventExpired, task.EventCancelled, task.EventSkipped)
-	l.Began(time.UnixMilli(begin+5000), time.Hour)
+	l.Began(time.UnixMilli(begin+5000), time.Hour, false)
 
 	a := l.Since(begin+5000, 0)
 	if len(a.Steps) != 2 || a.SinceMs != begin {
@@ -33,7 +34,8 @@ func TestSteps(t *testing.T) {
 	}
 	first, second := a.Steps[0], a.Steps[1]
 	if first.AtMs != begin || first.Scheduled != 2 || first.Fired != 1 || first.Delivered != 1 || first.Failed != 0 ||
-		!slices.Equal(first.Late, []uint64{2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}) {
+		!slices.Equal(first.Late, []uint64{2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}) ||
+		!slices.Equal(first.Held, []uint64{0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0}) {
 		t.Errorf("first step: %v", first)
 	}
 	if second.AtMs != begin+5000 || second.Failed != 1 || second.Dead != 2 || second.Cancelled != 1 ||
