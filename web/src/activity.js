@@ -14,8 +14,8 @@ export function stepsOf(activity, nowMs) {
   return Array.from({ length: count }, (_, i) => {
     const at = last - (count - 1 - i) * step;
     const s = known.get(at);
-    const late = Array.from({ length: classes }, (_none, k) => s?.late[k] || 0);
-    return { at, late, ...Object.fromEntries(fields.map((f) => [f, s?.[f] || 0])) };
+    const byClass = (counts) => Array.from({ length: classes }, (_none, k) => counts?.[k] || 0);
+    return { at, late: byClass(s?.late), held: byClass(s?.held), ...Object.fromEntries(fields.map((f) => [f, s?.[f] || 0])) };
   });
 }
 
@@ -31,9 +31,10 @@ export function recent(steps, field, stepMs, count = 2) {
 }
 
 // quantile returns the upper bound in milliseconds of the class that has the q-th part of all attempts; Infinity for
-// the last class, null without attempts.
-export function quantile(steps, bounds, q) {
-  const sums = [...bounds, Infinity].map((_, i) => steps.reduce((sum, s) => sum + s.late[i], 0));
+// the last class, null without attempts. kind is late, or held for attempts whose tasks had waited for a limit, a pause,
+// a window, a receiver or a consumer.
+export function quantile(steps, bounds, q, kind = 'late') {
+  const sums = [...bounds, Infinity].map((_, i) => steps.reduce((sum, s) => sum + s[kind][i], 0));
   const all = sums.reduce((a, b) => a + b, 0);
   if (!all) return null;
   let seen = 0;

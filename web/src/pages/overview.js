@@ -76,6 +76,8 @@ function Figures({ wheel, steps, activity, queues, shard }) {
   const dead = queues ? sums(queues).dead : null;
   const held = queues ? late(queues).filter(holdOf).reduce((sum, q) => sum + q.counts.ready, 0) : null;
   const p99 = steps ? quantile(steps.slice(-24), activity.late_within_ms, 0.99) : null;
+  const heldP99 = steps ? quantile(steps.slice(-24), activity.late_within_ms, 0.99, 'held') : null;
+  const bound = (ms) => (ms === Infinity ? `> ${duration(5000)}` : `≤ ${duration(ms)}`);
   const stepMs = activity?.step_ms || 5000;
   const perStep = steps?.map((s) => quantile([s], activity.late_within_ms, 0.99) ?? 0).map((v) => (v === Infinity
     ? 10_000 : v));
@@ -89,11 +91,12 @@ function Figures({ wheel, steps, activity, queues, shard }) {
       note=${steps ? t('figure.fired.note', { n: compact(recent(steps, 'failed', stepMs)) }) : ''}>
       <${Spark} steps=${steps} field="fired" stepMs=${stepMs} tone="accent" /><//>
     <${Figure} label=${t('figure.late') + part}
-      value=${p99 === null ? '–' : p99 === Infinity ? `> ${duration(5000)}` : `≤ ${duration(p99)}`}
+      value=${p99 === null ? '–' : bound(p99)}
       tone=${p99 > 20 ? 'trouble' : ''} note=${t('figure.late.note')}>
       <${Sparkline} values=${perStep} label=${t('figure.late.trend')} /><//>
     <${Figure} label=${t('figure.held') + own} value=${held === null ? '–' : compact(held)}
-      note=${t('figure.held.note')} />
+      note=${t('figure.held.note')}>
+      <p class="note">${heldP99 === null ? '' : t('figure.held.late', { late: bound(heldP99) })}</p><//>
     <${Figure} label=${t('figure.dead') + own} value=${dead === null ? '–' : compact(dead)}
       tone=${dead ? 'trouble' : ''} to=${href('dead')}
       note=${steps && !part ? t('figure.dead.note', { n: number(steps.reduce((sum, s) => sum + s.dead, 0)) }) : ''}>

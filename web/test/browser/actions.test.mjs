@@ -471,6 +471,19 @@ test('a queue has its rate, its lateness, its failures, and its latest tasks', a
   await page.getByText('held by its pause').first().waitFor();
 });
 
+test('the lateness of attempts that a limit held stands apart', async () => {
+  await cluster.api('PUT', '/v1/queues/tight', { target: { url: `${receiver.url}/ok` }, max_per_second: 1 });
+  await schedule('tight', 9, { queue: 'tight', delay: '0s' });
+  await eventually('the last one is delivered', async () => (await cluster.api('GET', '/v1/queues/tight'))
+    .counts.delivered === 9);
+  const { steps, late_within_ms: bounds } = await cluster.api('GET', '/v1/activity?since=1m');
+  const beyond = bounds.indexOf(1000) + 1; // classes of more than a second
+  const sum = (kind) => steps.flatMap((s) => s[kind].slice(beyond)).reduce((a, b) => a + b, 0);
+  assert.ok(sum('held') >= 5, `${sum('held')} held attempts`);
+  await page.visit('');
+  await page.locator('.figure', { hasText: 'Held back' }).getByText(/^their p99: .* secs late$/).waitFor();
+});
+
 test('bars on a logarithmic scale say so, and the waiting tasks have their own trend', async () => {
   await page.visit('');
   await page.getByText('Logarithmic scale.').waitFor();

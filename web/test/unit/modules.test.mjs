@@ -87,7 +87,7 @@ test('steps have no gaps, and quantiles are bounds', () => {
   const now = 1_800_000_000_000;
   const bounds = [1, 2, 5];
   const step = { at: new Date(now - 10_000).toISOString(), scheduled: 1, fired: 10, delivered: 9, failed: 1, dead: 0,
-    cancelled: 0, skipped: 0, late: [90, 9, 0, 1] };
+    cancelled: 0, skipped: 0, late: [90, 9, 0, 1], held: [0, 0, 4, 0] };
   const steps = stepsOf({ step_ms: 5000, late_within_ms: bounds, steps: [step] }, now);
   assert.equal(steps.length, 180);
   assert.equal(steps.at(-2).fired, 10);
@@ -96,6 +96,7 @@ test('steps have no gaps, and quantiles are bounds', () => {
   assert.equal(quantile(steps, bounds, 0.5), 1);
   assert.equal(quantile(steps, bounds, 0.99), 2);
   assert.equal(quantile(steps, bounds, 1), Infinity);
+  assert.equal(quantile(steps, bounds, 0.5, 'held'), 5);
   assert.equal(quantile([], bounds, 0.5), null);
 });
 
