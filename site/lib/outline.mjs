@@ -22,7 +22,7 @@ const english = [
 ];
 
 const chinese = [
-  ['入门', ['zh/index', 'zh/first-five-minutes', 'zh/concepts']],
+  ['入门', ['zh/index', 'zh/first-five-minutes', 'zh/concepts', 'zh/install', 'zh/receiving']],
 ];
 
 // Names in the side bar that are shorter than the titles of their pages.
