@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"net/http"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -167,4 +169,35 @@ func openTerminal(t *testing.T) (user, terminal *os.File) {
 	}
 	t.Cleanup(func() { _ = terminal.Close() })
 	return user, terminal
+}
+
+// TestTablesFitTheTerminal checks that a table keeps to the width of a terminal, and that it is whole elsewhere.
+func TestTablesFitTheTerminal(t *testing.T) {
+	id := "order-1042-close-" + strings.Repeat("0123456789", 8)
+	s := serveOne(t, 200, `{"tasks":[`+strings.ReplaceAll(taskJSON, `"id":"a"`, `"id":"`+id+`"`)+`]}`)
+	if out, code := belfry(t, "task", "list", "--addr", s.url); code != 0 || !strings.Contains(out, id) {
+		t.Errorf("%d\n%s", code, out)
+	}
+	user, terminal := openTerminal(t)
+	if err := unix.IoctlSetWinsize(int(user.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}); err != nil {
+		t.Fatal(err)
+	}
+	root := newRoot()
+	root.SetArgs([]string{"task", "list", "--addr", s.url})
+	root.SetOut(terminal)
+	if err := root.ExecuteContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(user)
+	for range 2 {
+		if !lines.Scan() {
+			t.Fatal(lines.Err())
+		}
+		if n := utf8.RuneCountInString(lines.Text()); n > 80 || n < 70 {
+			t.Errorf("a line of %d: %s", n, lines.Text())
+		}
+	}
+	if !strings.HasPrefix(lines.Text(), "order-") || !strings.Contains(lines.Text(), "789  scheduled") {
+		t.Error(lines.Text())
+	}
 }

@@ -58,6 +58,7 @@ func newDeadList() *cobra.Command {
 
 func addDeadColumns(t *output.Table) {
 	t.Columns("ID", "QUEUE", "FIRE AT", "ATTEMPTS", "LAST ERROR").
+		Fit("FIRE AT", "ID", "LAST ERROR").
 		Wide("TARGET", "GROUP", "LABELS", "SHARD", "REVISION").Add()
 }
 

@@ -74,6 +74,7 @@ func (f *leaseFlags) demand() (client.Demand, error) {
 
 func fillLeased(t *output.Table, tasks []client.Leased) {
 	t.Columns("ID", "ATTEMPT", "LEASE ENDS", "PAYLOAD", "RECEIPT").
+		Fit("PAYLOAD", "LEASE ENDS").
 		Wide("FENCE", "WEBHOOK ID", "GROUP", "LABELS").Add()
 	for _, task := range tasks {
 		t.Cells(

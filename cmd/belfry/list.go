@@ -112,6 +112,7 @@ func runList(
 
 func addTaskColumns(t *output.Table) {
 	t.Columns("ID", "STATE", "FIRE AT", "QUEUE", "ATTEMPTS", "TARGET").
+		Fit("TARGET", "FIRE AT", "ID").
 		Wide("NEXT ATTEMPT", "GROUP", "PRIORITY", "LABELS", "SHARD", "REVISION", "LAST ERROR").Add()
 }
 

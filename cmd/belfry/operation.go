@@ -113,7 +113,8 @@ func fillOperations(t *output.Table, ops []client.Operation) {
 	if len(ops) == 0 {
 		return
 	}
-	t.Columns("OPERATION", "WHAT", "STATE", "DONE", "BEGAN", "WAITS FOR").Wide("ENDED", "OUTCOMES", "BY ITSELF").Add()
+	t.Columns("OPERATION", "WHAT", "STATE", "DONE", "BEGAN", "WAITS FOR").
+		Fit("BEGAN", "WHAT", "WAITS FOR").Wide("ENDED", "OUTCOMES", "BY ITSELF").Add()
 	for i := range ops {
 		op := &ops[i]
 		t.Cells(op.ID, what(op), op.State, done(op), t.Instant(op.BeganAt),

@@ -119,7 +119,8 @@ func listQueues(cmd *cobra.Command, conn *client.Client, form *output.Flags) err
 }
 
 func addQueueColumns(t *output.Table) {
-	t.Columns("QUEUE", "TO", "SCHEDULED", "READY", "FIRING", "LEASED", "RETRYING", "DEAD", "OLDEST OVERDUE").
+	t.Columns("QUEUE", "TO", "SCHEDULED", "READY", "FIRING", "LEASED", "RETRYING", "DEAD", "OVERDUE BY").
+		Fit("TO", "QUEUE").
 		Wide("DELIVERED", "CANCELLED", "MAX IN FLIGHT", "MAX PER SECOND", "RETRY", "WINDOW", "GROUPS").Add()
 }
 
@@ -132,8 +133,8 @@ func addQueue(t *output.Table, q *client.Queue) {
 	if q.MaxPerSecond > 0 {
 		perSecond = rate(q.MaxPerSecond)
 	}
-	t.Cells(q.Name, receiver(q), c.Scheduled, c.Ready, c.Firing, c.Leased, c.Retrying, c.Dead, overdue(t, c), c.Delivered,
-		c.Cancelled, unlessZero(q.MaxInFlight), perSecond, retry(q.Retry), window(q.Window), groups(q))
+	t.Cells(q.Name, receiver(q), c.Scheduled, c.Ready, c.Firing, c.Leased, c.Retrying, c.Dead, t.Since(c.OldestOverdue),
+		c.Delivered, c.Cancelled, unlessZero(q.MaxInFlight), perSecond, retry(q.Retry), window(q.Window), groups(q))
 }
 
 func receiver(q *client.Queue) string {
@@ -145,13 +146,6 @@ func receiver(q *client.Queue) string {
 		to += " (paused)"
 	}
 	return to
-}
-
-func overdue(t *output.Table, c *client.QueueCounts) string {
-	if c.OldestOverdue == nil {
-		return ""
-	}
-	return t.Instant(*c.OldestOverdue)
 }
 
 // fillQueue adds the fields of a queue that are set.
@@ -182,7 +176,7 @@ func fillQueue(t *output.Table, q *client.Queue) {
 	field("scheduled", fmt.Sprintf("%d, of which due within 1m %d, 1h %d, 1d %d", c.Scheduled+c.Retrying, c.Due1m, c.Due1h,
 		c.Due1d))
 	field("ready", c.Ready)
-	field("oldest overdue", overdue(t, c))
+	field("overdue by", t.Since(c.OldestOverdue))
 	field("firing", c.Firing)
 	field("leased", c.Leased)
 	field("retrying", c.Retrying)

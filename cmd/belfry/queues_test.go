@@ -15,7 +15,7 @@ const keptQueue = `{"queue":"q","target":{"url":"http://x/","headers":{"a":"b"}}
 func TestQueueGetAndList(t *testing.T) {
 	s := serveOne(t, 200, keptQueue)
 	out, code := belfry(t, "queue", "get", "q", "--addr", s.url)
-	for _, want := range []string{"http://x/ (paused)", "max in flight   7", "ready           9", "sha256:01234567"} {
+	for _, want := range []string{"http://x/ (paused)", "max in flight  7", "ready          9", "sha256:01234567"} {
 		if code != 0 || !strings.Contains(out, want) {
 			t.Errorf("%d: no %q in\n%s", code, want, out)
 		}
@@ -136,7 +136,8 @@ func TestQueuePatch(t *testing.T) {
 	} {
 		s := serveOne(t, 200, keptQueue)
 		out, code := belfry(t, append(append([]string{"queue"}, strings.Fields(args)...), "--addr", s.url)...)
-		if got := s.method + " " + s.uri + " " + s.body; code != 0 || got != want || !strings.Contains(out, "max in flight   7") {
+		got := s.method + " " + s.uri + " " + s.body
+		if code != 0 || got != want || !strings.Contains(out, "max in flight  7") {
 			t.Errorf("%s: %d, sent %s\nwant %s\n%s", args, code, got, want, out)
 		}
 	}

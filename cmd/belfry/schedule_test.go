@@ -215,10 +215,10 @@ func TestScheduleList(t *testing.T) {
 	s := serveSchedules(t, 200, `{"schedules":[`+scheduleJSON+`,{"id":"poll","repeat":{"every":"15m"},"paused":true},
 		{"id":"once","repeat":{"every":"1h"},"ended":true}],"next_cursor":""}`)
 	out, code := belfry(t, "schedule", "list", "-q", "reports", "--prefix", "r", "-l", "k=v", "-n", "5", "--addr", s.url)
-	want := `ID      STATE   NEXT  RULE                                            LAST  RUNNING  WAITING  QUEUE
-report  active        0 9 * * MON-FRI and 0 12 * * SAT Europe/Berlin  7     2        1        reports
-poll    paused        every 15m                                       0     0        0
-once    ended         every 1h                                        0     0        0
+	want := `ID      STATE   NEXT  RULE                                            RUNNING  WAITING  QUEUE
+report  active        0 9 * * MON-FRI and 0 12 * * SAT Europe/Berlin  2        1        reports
+poll    paused        every 15m                                       0        0
+once    ended         every 1h                                        0        0
 `
 	if code != 0 || out != want || s.uri != "/v1/schedules?label=k%3Av&limit=5&prefix=r&queue=reports" {
 		t.Errorf("%d %s\n%s", code, s.uri, out)

@@ -270,8 +270,9 @@ func listSchedules(
 }
 
 func addScheduleColumns(t *output.Table) {
-	t.Columns("ID", "STATE", "NEXT", "RULE", "LAST", "RUNNING", "WAITING", "QUEUE").
-		Wide("OVERLAP", "MISFIRE", "CALENDAR", "TARGET", "SHARD", "REVISION", "NOTE").Add()
+	t.Columns("ID", "STATE", "NEXT", "RULE", "RUNNING", "WAITING", "QUEUE").
+		Fit("NEXT", "RULE", "ID").
+		Wide("LAST", "OVERLAP", "MISFIRE", "CALENDAR", "TARGET", "SHARD", "REVISION", "NOTE").Add()
 }
 
 func addSchedule(t *output.Table, s *client.Schedule) {
@@ -279,6 +280,6 @@ func addSchedule(t *output.Table, s *client.Schedule) {
 	if s.Task.Target != nil {
 		target = s.Task.Target.URL
 	}
-	t.Cells(s.ID, scheduleState(s), t.Instant(s.NextAt), rule(&s.Repeat), s.Last, len(s.Running), len(s.Waiting),
-		s.Task.Queue, s.Overlap, misfire(s), s.Repeat.Calendar, target, s.Shard, s.Revision, s.Note)
+	t.Cells(s.ID, scheduleState(s), t.Instant(s.NextAt), rule(&s.Repeat), len(s.Running), len(s.Waiting),
+		s.Task.Queue, s.Last, s.Overlap, misfire(s), s.Repeat.Calendar, target, s.Shard, s.Revision, s.Note)
 }

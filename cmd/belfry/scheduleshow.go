@@ -137,7 +137,7 @@ func fillOccurrences(t *output.Table, found *client.Occurrences) {
 		t.Row("there is no occurrence")
 		return
 	}
-	t.Columns("NUMBER", "STATE", "SCHEDULED", "ATTEMPTS", "NOTE").Add()
+	t.Columns("NUMBER", "STATE", "SCHEDULED", "ATTEMPTS", "NOTE").Fit("SCHEDULED").Add()
 	for i := range found.Last {
 		o := &found.Last[i]
 		t.Cells(numberOf(o), o.State, t.Instant(o.Scheduled), attempts(o), pastNote(o))

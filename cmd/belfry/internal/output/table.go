@@ -3,45 +3,59 @@ package output
 import (
 	"fmt"
 	"io"
+	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
+	"golang.org/x/term"
+
 	"github.com/belfryhq/belfry/cmd/belfry/internal/instant"
 )
 
 // Table collects rows, and aligns their cells. It grows in memory, so adding rows never fails.
 type Table struct {
-	text       strings.Builder
-	columns    *tabwriter.Writer
-	wide, bare bool // with wide columns; without headers
-	cells      int  // number of cells that Cells prints
+	lines      []line
+	wide, bare bool     // with wide columns; without headers
+	cells      int      // number of cells that Cells prints
+	fitted     []fitted // of the rows of Cells
 	clock      Clock
+}
+
+// line is a line of a table, whose cells end at tabs. Those of rows stand below a header.
+type line struct {
+	text string
+	row  bool
 }
 
 // NewTable returns an empty table with headers and without wide columns.
 func NewTable() *Table { return newTable(false, false) }
 
-func newTable(wide, bare bool) *Table {
-	t := &Table{wide: wide, bare: bare}
-	t.columns = tabwriter.NewWriter(&t.text, 0, 0, 2, ' ', 0)
-	return t
-}
+func newTable(wide, bare bool) *Table { return &Table{wide: wide, bare: bare} }
 
 // IsWide reports whether the caller asked for more columns.
 func (t *Table) IsWide() bool { return t.wide }
 
 // Columns begins the rows of Cells with a header. The caller adds wide columns, the last ones, by Wide.
-func (t *Table) Columns(names ...string) Header { return Header{t, names, len(names)} }
+func (t *Table) Columns(names ...string) Header { return Header{t, names, len(names), nil} }
 
 // Header is the first row of a table, until Print or the first call of Cells.
 type Header struct {
 	table *Table
 	names []string
 	shown int
+	fits  []string
+}
+
+// Fit names the columns that a terminal shortens if the table is too wide for it, in their order. A wide table keeps
+// them.
+func (h Header) Fit(names ...string) Header {
+	h.fits = names
+	return h
 }
 
 // Wide adds the columns that only a wide table shows.
@@ -55,9 +69,15 @@ func (h Header) Wide(names ...string) Header {
 
 // Add adds the header to its table. Rows of Cells have its columns from now on.
 func (h Header) Add() {
-	h.table.cells = h.shown
-	if !h.table.bare {
-		h.table.line(strings.Join(h.names[:h.shown], "\t"))
+	t := h.table
+	t.cells, t.fitted = h.shown, nil
+	for _, name := range h.fits {
+		if i := slices.Index(h.names[:h.shown], name); i >= 0 && !t.wide {
+			t.fitted = append(t.fitted, fitted{i, max(utf8.RuneCountInString(name), leastCell)})
+		}
+	}
+	if !t.bare {
+		t.lines = append(t.lines, line{strings.Join(h.names[:h.shown], "\t"), true})
 	}
 }
 
@@ -68,7 +88,7 @@ func (t *Table) Cells(values ...any) {
 	for i := range texts {
 		texts[i] = Text(fmt.Sprint(values[i]))
 	}
-	t.line(strings.Join(texts, "\t"))
+	t.lines = append(t.lines, line{strings.Join(texts, "\t"), true})
 }
 
 // Printable replaces a character that a terminal would obey, or that would end a cell or a line. Callers choose some of
@@ -99,7 +119,7 @@ func (t *Table) Row(format string, args ...any) {
 	for i, arg := range args {
 		args[i] = printed(arg)
 	}
-	t.line(fmt.Sprintf(format, args...))
+	t.lines = append(t.lines, line{text: fmt.Sprintf(format, args...)})
 }
 
 func printed(arg any) any {
@@ -115,8 +135,6 @@ func printed(arg any) any {
 	return arg
 }
 
-func (t *Table) line(text string) { _, _ = io.WriteString(t.columns, text+"\n") }
-
 // Field adds a line with a name and a value, unless the value is empty.
 func (t *Table) Field(name, value string) {
 	if value != "" {
@@ -130,11 +148,22 @@ func (t *Table) Instant(at time.Time) string {
 	if at.IsZero() {
 		return ""
 	}
-	now := time.Now()
-	if t.clock != nil {
-		now = t.clock.Now()
+	return instant.Describe(at, t.now(), time.Local)
+}
+
+// Since returns the time that has passed since an instant, or "" for nil.
+func (t *Table) Since(at *time.Time) string {
+	if at == nil {
+		return ""
 	}
-	return instant.Describe(at, now, time.Local)
+	return instant.Span(max(t.now().Sub(*at).Round(time.Second), 0))
+}
+
+func (t *Table) now() time.Time {
+	if t.clock == nil {
+		return time.Now()
+	}
+	return t.clock.Now()
 }
 
 // Time adds a line with a name and a time to the millisecond, unless the time is zero.
@@ -145,16 +174,26 @@ func (t *Table) Time(name string, at time.Time) {
 	}
 }
 
-// Print writes the rows, without spaces at the ends of lines, and empties the table.
+// Print writes the rows, without spaces at the ends of lines, and empties the table. On a terminal it shortens rows
+// that are wider.
 func (t *Table) Print(out io.Writer) error {
-	if err := t.columns.Flush(); err != nil {
+	if f, ok := out.(*os.File); ok {
+		if width, _, err := term.GetSize(int(f.Fd())); err == nil {
+			t.fit(width)
+		}
+	}
+	var aligned, text strings.Builder
+	columns := tabwriter.NewWriter(&aligned, 0, 0, gap, ' ', 0)
+	for _, l := range t.lines {
+		_, _ = io.WriteString(columns, l.text+"\n") // into memory
+	}
+	if err := columns.Flush(); err != nil {
 		return err
 	}
-	var text strings.Builder
-	for line := range strings.Lines(t.text.String()) {
+	for line := range strings.Lines(aligned.String()) {
 		text.WriteString(strings.TrimRight(line, " \n") + "\n")
 	}
-	t.text.Reset()
+	t.lines = nil
 	_, err := io.WriteString(out, text.String())
 	return err
 }
