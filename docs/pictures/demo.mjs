@@ -33,27 +33,34 @@ const scroll = (i) => `transform:translateY(${-lineHeight * Math.max(0, i + 1 - 
 const scrolled = new Map(lines.map((line, i) => [share(line), scroll(i)])); // the last of lines that come together
 const width = Math.ceil(Math.max(...lines.map(({ text }) => text.length)) * charWidth + 2 * margin);
 const height = bar + rows * lineHeight + margin;
+const summary = [...verdict.slice(0, 6), verdict.at(-1)].map(({ text }) => text.trim().replace(/ +/g, ' ')).join('; ');
+const animation = (name) => `animation: ${name} ${length.toFixed(1)}s step-end ${first}s infinite`;
+const shown = (line, i) => `    .l${i} { ${animation(`l${i}`)} } `
+  + `@keyframes l${i} { 0% { opacity: 0 } ${share(line)} { opacity: 1 } }`;
+const drawn = ({ text }, i) =>
+  `<text class="l${i}" x="${margin}" y="${bar + i * lineHeight + 13}">${colour(text)}</text>`;
 
-writeFileSync(new URL('demo.svg', import.meta.url), `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" role="img" aria-labelledby="title desc">
+writeFileSync(new URL('demo.svg', import.meta.url), `\
+<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" role="img" aria-labelledby="title desc">
 <title id="title">A recording of belfry demo</title>
-<desc id="desc">${escape(verdict.slice(0, 6).concat(verdict.at(-1)).map(({ text }) => text.trim().replace(/ +/g, ' ')).join('; '))}</desc>
+<desc id="desc">${escape(summary)}</desc>
 <style>
   .window { fill: #1b1c20; stroke: #33353b } .dot { fill: #50555e }
-  text { fill: #d8d9dd; font: 12px ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace; white-space: pre }
+  text { fill: #d8d9dd; white-space: pre;
+    font: 12px ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace }
   .bad { fill: #ff8a7d } .good { fill: #7fd69b; font-weight: 600 } .bar { fill: #d9a860 }
   .all { ${scroll(lines.length - 1)} }
   @media (prefers-reduced-motion: no-preference) {
-    .all { animation: all ${length.toFixed(1)}s step-end ${first}s infinite }
+    .all { ${animation('all')} }
     @keyframes all { ${[...scrolled].map(([at, by]) => `${at} { ${by} }`).join(' ')} }
-${lines.slice(1).map((line, i) => `    .l${i + 1} { animation: l${i + 1} ${length.toFixed(1)}s step-end ${first}s infinite } `
-  + `@keyframes l${i + 1} { 0% { opacity: 0 } ${share(line)} { opacity: 1 } }`).join('\n')}
+${lines.map(shown).slice(1).join('\n')}
   }
 </style>
 <rect class="window" x=".5" y=".5" width="${width - 1}" height="${height - 1}" rx="6"/>
-<circle class="dot" cx="16" cy="15" r="4"/><circle class="dot" cx="30" cy="15" r="4"/><circle class="dot" cx="44" cy="15" r="4"/>
+${[16, 30, 44].map((x) => `<circle class="dot" cx="${x}" cy="15" r="4"/>`).join('')}
 <clipPath id="screen"><rect y="${bar}" width="${width}" height="${rows * lineHeight}"/></clipPath>
 <g clip-path="url(#screen)"><g class="all">
-${lines.map(({ text }, i) => `<text class="l${i}" x="${margin}" y="${bar + i * lineHeight + 13}">${colour(text)}</text>`).join('\n')}
+${lines.map(drawn).join('\n')}
 </g></g>
 </svg>
 `);
