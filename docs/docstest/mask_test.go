@@ -26,7 +26,7 @@ var alwaysMasked = []rule{
 	{regexp.MustCompile(`\bmsg_[0-9a-z]+`), "‹webhook-id›"},
 	{regexp.MustCompile(`\b[a-z2-7]{16}\b`), "‹node›"},
 	{regexp.MustCompile(`\b(fence|pid|revision|shard)(:?\s+)\d+`), "$1$2‹number›"},
-	{regexp.MustCompile(`[+-]?\b\d+(\.\d+)?\s?(ns|µs|ms|s|m|h)\b`), "‹duration›"},
+	{regexp.MustCompile(`[+-]?\b(\d+h)?(\d+m)?\d+(\.\d+)?\s?(ns|µs|ms|s|m|h)\b`), "‹duration›"},
 }
 
 // maskedFigures are additional rules for measurements, in blocks with the option shape.
@@ -184,6 +184,9 @@ func TestAnswersAreMasked(t *testing.T) {
 		{`{"revision": 4}`, `{"revision": null}`, false},
 		{`{"at": "2026-11-23T00:26:37.687Z"}`, `{"at": "2027-01-02T10:00:00.000Z"}`, true},
 		{`{"at": "2026-11-23T00:26:37.687Z"}`, `{"at": null}`, false},
+		{`{"late": "6h"}`, `{"late": "6h1ms"}`, true},
+		{`{"late": "3ms"}`, `{"late": "1h2m3.5s"}`, true},
+		{`{"late": "3ms"}`, `{"late": "3h of ms"}`, false},
 		{`{"l": [{"receipt": "AS2"}]}`, `{"l": [{"receipt": "xyz"}]}`, true},
 		{`{"l": [{"receipt": "AS2"}]}`, `{"l": []}`, false},
 	} {
