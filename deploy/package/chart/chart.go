@@ -28,6 +28,7 @@ import (
 type Release struct {
 	Name      string
 	Namespace string
+	Upgrade   bool // of a release that is installed
 }
 
 // Rendered holds the manifests of a release.
@@ -45,7 +46,10 @@ func Render(dir string, release Release, values map[string]any) (*Rendered, erro
 	if err != nil {
 		return nil, err
 	}
-	options := chartutil.ReleaseOptions{Name: release.Name, Namespace: release.Namespace, Revision: 1, IsInstall: true}
+	options := chartutil.ReleaseOptions{
+		Name: release.Name, Namespace: release.Namespace, Revision: 1,
+		IsInstall: !release.Upgrade, IsUpgrade: release.Upgrade,
+	}
 	all, err := chartutil.ToRenderValues(c, values, options, chartutil.DefaultCapabilities.Copy())
 	if err != nil {
 		return nil, err

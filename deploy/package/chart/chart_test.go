@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -27,6 +28,11 @@ var release = Release{Name: "belfry", Namespace: "timers"}
 
 // render returns the objects of the chart with values, which are YAML.
 func render(t *testing.T, values string) []runtime.Object {
+	t.Helper()
+	return renderAs(t, release, values)
+}
+
+func renderAs(t *testing.T, release Release, values string) []runtime.Object {
 	t.Helper()
 	r, err := Render(folder, release, parse(t, values))
 	if err != nil {
@@ -200,6 +206,142 @@ func TestPodIsConfined(t *testing.T) {
 	}
 }
 
+// TestPodsSeeTheirOwnKeys checks that a pod sees no other pod's certificate and key: of the secret with those of all
+// nodes it mounts the two shared files and, by its name, its own two. With cert-manager, no secret has its key.
+func TestPodsSeeTheirOwnKeys(t *testing.T) {
+	pod := only[*appsv1.StatefulSet](t, render(t, "")).Spec.Template.Spec
+	volumes := map[string]corev1.Volume{}
+	for _, v := range pod.Volumes {
+		volumes[v.Name] = v
+	}
+	var got []string
+	for _, mount := range pod.Containers[0].VolumeMounts {
+		secret := volumes[mount.Name].Secret
+		switch {
+		case secret == nil || secret.SecretName != "belfry-nodes":
+		case mount.SubPathExpr != "":
+			got = append(got, mount.MountPath+" from "+mount.SubPathExpr)
+		case len(secret.Items) == 0:
+			t.Errorf("%s has all keys of %s", mount.MountPath, secret.SecretName)
+		default:
+			for _, item := range secret.Items {
+				got = append(got, mount.MountPath+"/"+item.Path+" from "+item.Key)
+			}
+		}
+	}
+	want := []string{
+		"/etc/belfry/nodes/gossip.key from gossip.key", "/etc/belfry/nodes/ca.pem from ca.pem",
+		"/etc/belfry/own/node.pem from $(BELFRY_SERVE_NAME).pem", "/etc/belfry/own/node.key from $(BELFRY_SERVE_NAME).key",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+
+	objects := render(t, "certManager: {enabled: true, issuer: {name: nodes}}")
+	for _, v := range only[*appsv1.StatefulSet](t, objects).Spec.Template.Spec.Volumes {
+		switch {
+		case v.Name == "own" && (v.CSI == nil || v.CSI.Driver != "csi.cert-manager.io" || !*v.CSI.ReadOnly):
+			t.Errorf("%+v", v)
+		case v.Name == "own":
+			const names = "${POD_NAME}.node.belfry,${POD_NAME}.belfry-peers.timers.svc.cluster.local,belfry.timers.svc,localhost"
+			if got := v.CSI.VolumeAttributes["csi.cert-manager.io/dns-names"]; got != names {
+				t.Errorf("names: %s", got)
+			}
+		case v.Name == "nodes" && (len(v.Secret.Items) != 1 || v.Secret.Items[0].Key != "gossip.key"):
+			t.Errorf("%+v", v.Secret)
+		}
+	}
+	if ca := settings(t, objects)["peer-ca"]; ca != "/etc/belfry/own/ca.pem" {
+		t.Errorf("peer-ca: %v", ca)
+	}
+}
+
+// TestClusterFormsOnce checks that only the installation of a release lets nodes form a cluster, and that the next
+// revision restarts none of them for it.
+func TestClusterFormsOnce(t *testing.T) {
+	upgrade := release
+	upgrade.Upgrade = true
+	const annotation = "checksum/config"
+	const first = "belfry-0.belfry-peers.timers.svc.cluster.local:8500"
+	for values, joined := range map[string]int{"": 3, "{replicas: 1, cluster: {bootstrapExpect: 1}}": 1} {
+		installed, upgraded := render(t, values), renderAs(t, upgrade, values)
+		if settings(t, installed)["bootstrap-expect"] == nil {
+			t.Errorf("%s: the installation forms no cluster", values)
+		}
+		got := settings(t, upgraded)
+		// A node without an address to join forms a cluster alone.
+		if join, _ := got["join"].([]any); got["bootstrap-expect"] != nil || len(join) != joined || join[0] != first {
+			t.Errorf("%s: an upgrade: bootstrap-expect %v, join %v", values, got["bootstrap-expect"], got["join"])
+		}
+		was := only[*appsv1.StatefulSet](t, installed).Spec.Template.Annotations[annotation]
+		if now := only[*appsv1.StatefulSet](t, upgraded).Spec.Template.Annotations[annotation]; now != was {
+			t.Errorf("%s: the upgrade restarts the nodes", values)
+		}
+	}
+	again := settings(t, renderAs(t, upgrade, "cluster: {bootstrapOnUpgrade: true}"))
+	if again["bootstrap-expect"] != float64(3) {
+		t.Errorf("an upgrade before the cluster has formed: %v", again["bootstrap-expect"])
+	}
+}
+
+// TestIngress checks that callers reach the service under the host, and that the nodes allow the host.
+func TestIngress(t *testing.T) {
+	for values, port := range map[string]string{"": "https", ", http: {behindProxy: true}": "http"} {
+		objects := render(t, "{ingress: {enabled: true, host: timers.example, tlsSecret: public}"+values+"}")
+		spec := only[*networkingv1.Ingress](t, objects).Spec
+		backend := spec.Rules[0].HTTP.Paths[0].Backend.Service
+		if spec.Rules[0].Host != "timers.example" || backend.Name != "belfry" || backend.Port.Name != port ||
+			spec.TLS[0].SecretName != "public" {
+			t.Errorf("%+v", spec)
+		}
+		if hosts := settings(t, objects)["allow-host"].([]any); !slices.Contains(hosts, any("timers.example")) {
+			t.Errorf("allow-host: %v", hosts)
+		}
+	}
+}
+
+// TestEgress checks that the policy leaves the nodes the names, each other, and the given rules.
+func TestEgress(t *testing.T) {
+	const rules = "networkPolicy: {egress: {enabled: true, rules: [{ports: [{port: 443}]}]}}"
+	spec := only[*networkingv1.NetworkPolicy](t, render(t, rules)).Spec
+	if len(spec.PolicyTypes) != 2 || spec.PolicyTypes[1] != networkingv1.PolicyTypeEgress || len(spec.Egress) != 3 {
+		t.Fatalf("%+v", spec)
+	}
+	for i, want := range []int32{53, 8500, 443} {
+		if got := spec.Egress[i].Ports[0].Port.IntVal; got != want {
+			t.Errorf("rule %d is for port %d, want %d", i, got, want)
+		}
+	}
+	if to := spec.Egress[1].To; len(to) != 1 || !equalLabels(to[0].PodSelector, &spec.PodSelector) {
+		t.Errorf("to the peers: %+v", to)
+	}
+	if without := only[*networkingv1.NetworkPolicy](t, render(t, "")).Spec; len(without.PolicyTypes) != 1 {
+		t.Errorf("%+v", without.PolicyTypes)
+	}
+}
+
+// TestPrometheusRule checks that the rules are those of the repository, unchanged.
+func TestPrometheusRule(t *testing.T) {
+	r, err := Render(folder, release, parse(t, "prometheusRule: {enabled: true, labels: {team: a}}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rules, err := os.ReadFile("../../observe/prometheus/rules/belfry.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for document := range strings.SplitSeq(string(r.Manifests), "\n"+separator) {
+		if !strings.Contains(document, "kind: PrometheusRule") {
+			continue
+		}
+		if got, want := parse(t, document)["spec"], parse(t, string(rules)); !reflect.DeepEqual(got, any(want)) {
+			t.Errorf("%v, want %v", got, want)
+		}
+		return
+	}
+	t.Error("no PrometheusRule")
+}
+
 // TestKeysAreSecrets checks that keys come from secrets, in files that no other user may read.
 func TestKeysAreSecrets(t *testing.T) {
 	objects := render(t, "{secrets: {clusterKey: at-rest}, http: {tlsSecret: public}}")
@@ -217,8 +359,8 @@ func TestKeysAreSecrets(t *testing.T) {
 			t.Errorf("%s is optional: %v", v.Name, optional)
 		}
 	}
-	want := map[string]string{"nodes": "belfry-nodes", "root": "belfry-root-key", "join": "belfry-join-token",
-		"cluster": "at-rest", "http": "public"}
+	want := map[string]string{"nodes": "belfry-nodes", "own": "belfry-nodes", "root": "belfry-root-key",
+		"join": "belfry-join-token", "cluster": "at-rest", "http": "public"}
 	if len(got) != len(want) {
 		t.Errorf("%v, want %v", got, want)
 	}
@@ -365,7 +507,9 @@ func TestServiceMonitor(t *testing.T) {
 func TestRefusedValues(t *testing.T) {
 	for values, want := range map[string]string{
 		"{replicas: 1}": "bootstrapExpect",
-		"{replicas: 3, cluster: {bootstrapExpect: 1}}":       "set it to 0",
+		"{replicas: 3, cluster: {bootstrapExpect: 1}}":       "install one node first",
+		"certManager: {enabled: true}":                       "certManager.issuer.name",
+		"ingress: {enabled: true}":                           "ingress.host",
 		"{cluster: {bootstrapExpect: 2}}":                    "bootstrapExpect",
 		"{terminationGracePeriodSeconds: 10}":                "terminationGracePeriodSeconds",
 		"{secrets: {rootKey: ''}}":                           "credentials",

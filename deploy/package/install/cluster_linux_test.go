@@ -3,10 +3,12 @@ package install
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -125,7 +127,7 @@ func TestPods(t *testing.T) {
 	}
 	certs := newCerts(t, program)
 	certs.make(set, 0, int(*set.Spec.Replicas))
-	files := certs.secrets(set)
+	files := certs.secrets()
 	pod := func(i int) member {
 		name := fmt.Sprintf("%s-%d", set.Name, i)
 		m := member{
@@ -135,8 +137,8 @@ func TestPods(t *testing.T) {
 		}
 		put(t, filepath.Join(m.root, "usr/bin/belfry"), read(t, program), 0o755, owner{})
 		put(t, filepath.Join(m.root, "etc/belfry/config/belfry.yaml"), []byte(config.Data["belfry.yaml"]), 0o644, owner{})
-		for file, data := range files {
-			put(t, filepath.Join(m.root, "etc/belfry", file), data, 0o440, owner{0, nonroot.group})
+		for file, data := range mounted(set, name, files) {
+			put(t, filepath.Join(m.root, file), data, 0o440, owner{0, nonroot.group})
 		}
 		// The kubelet gives a volume to the group of the pod.
 		folder(t, filepath.Join(m.root, "var/lib/belfry"), 0o775, owner{0, nonroot.group})
@@ -146,13 +148,13 @@ func TestPods(t *testing.T) {
 	for i := range int(*set.Spec.Replicas) {
 		members = append(members, pod(i))
 	}
-	c := runCluster(t, members, files["nodes/ca.pem"], files["root/root.key"])
+	c := runCluster(t, members, files["belfry-nodes"]["ca.pem"], files["belfry-root-key"]["root.key"])
 	c.restartEach()
 
 	// A further pod has the same settings, and waits until its token is in the secret.
 	next := len(members)
 	certs.make(set, next, next+1)
-	files = certs.secrets(set)
+	files = certs.secrets()
 	c.add(pod(next))
 	c.start(next)
 	var token struct {
@@ -201,8 +203,8 @@ func (c *certs) make(set *appsv1.StatefulSet, from, to int) {
 	command(c.t, c.program, args...)
 }
 
-// secrets returns the files of the secrets, by their paths below /etc/belfry.
-func (c *certs) secrets(set *appsv1.StatefulSet) map[string][]byte {
+// secrets returns the entries of the secrets, by the names of the secrets.
+func (c *certs) secrets() map[string]map[string][]byte {
 	c.t.Helper()
 	manifests := command(c.t, "sh", "../../kubernetes/secrets.sh", filepath.Join(c.dir, "belfry-certs"),
 		filepath.Join(c.dir, "root.key"))
@@ -210,17 +212,38 @@ func (c *certs) secrets(set *appsv1.StatefulSet) map[string][]byte {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	folders := map[string]string{}
-	for _, v := range set.Spec.Template.Spec.Volumes {
-		if v.Secret != nil {
-			folders[v.Secret.SecretName] = v.Name
-		}
-	}
-	files := map[string][]byte{}
+	entries := map[string]map[string][]byte{}
 	for _, o := range objects {
 		secret := o.(*corev1.Secret)
-		for name, data := range secret.Data {
-			files[folders[secret.Name]+"/"+name] = data
+		entries[secret.Name] = secret.Data
+	}
+	return entries
+}
+
+// mounted returns the files of secrets that a pod sees, by their paths, as the kubelet mounts them.
+func mounted(set *appsv1.StatefulSet, pod string, secrets map[string]map[string][]byte) map[string][]byte {
+	volumes := map[string]*corev1.SecretVolumeSource{}
+	for _, v := range set.Spec.Template.Spec.Volumes {
+		volumes[v.Name] = v.Secret
+	}
+	files := map[string][]byte{}
+	for _, mount := range set.Spec.Template.Spec.Containers[0].VolumeMounts {
+		volume := volumes[mount.Name]
+		if volume == nil {
+			continue
+		}
+		entries := maps.Clone(secrets[volume.SecretName])
+		if len(volume.Items) > 0 {
+			maps.DeleteFunc(entries, func(key string, _ []byte) bool {
+				return !slices.ContainsFunc(volume.Items, func(i corev1.KeyToPath) bool { return i.Key == key })
+			})
+		}
+		if mount.SubPathExpr != "" {
+			files[mount.MountPath] = entries[strings.ReplaceAll(mount.SubPathExpr, "$(BELFRY_SERVE_NAME)", pod)]
+			continue
+		}
+		for key, data := range entries {
+			files[mount.MountPath+"/"+key] = data
 		}
 	}
 	return files
@@ -254,11 +277,13 @@ func TestCompose(t *testing.T) {
 	if err := yaml.Unmarshal(read(t, "../../docker/compose.yaml"), &compose); err != nil {
 		t.Fatal(err)
 	}
-	keys := filepath.Join(t.TempDir(), "keys")
-	folder(t, keys, 0o700, owner{})
+	keys, own := t.TempDir(), t.TempDir()
+	for i := range 3 {
+		folder(t, filepath.Join(own, fmt.Sprintf("node-%d", i+1)), 0o700, owner{})
+	}
 	for range 2 { // the second time changes nothing
 		script := exec.CommandContext(t.Context(), "sh", "../../docker/keys.sh", "cluster")
-		script.Env = append(os.Environ(), "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"), "KEYS="+keys)
+		script.Env = append(os.Environ(), "PATH="+filepath.Dir(program)+":"+os.Getenv("PATH"), "KEYS="+keys, "OWN="+own)
 		if out, err := script.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
@@ -267,7 +292,9 @@ func TestCompose(t *testing.T) {
 	for i := range 3 {
 		name := fmt.Sprintf("node-%d", i+1)
 		service := compose.Services[name]
-		if !service.ReadOnly || service.StopGrace != "60s" || len(service.CapDrop) != 1 || len(service.Volumes) != 2 {
+		volumes := []string{fmt.Sprintf("keys-%d:/keys:ro", i+1), name + ":/var/lib/belfry"}
+		if !service.ReadOnly || service.StopGrace != "60s" || len(service.CapDrop) != 1 ||
+			!slices.Equal(service.Volumes, volumes) {
 			t.Errorf("%s: %+v", name, service)
 		}
 		m := member{host: name, root: t.TempDir(), args: []string{"/usr/bin/belfry", "serve"}}
@@ -279,10 +306,10 @@ func TestCompose(t *testing.T) {
 		}
 		put(t, filepath.Join(m.root, "usr/bin/belfry"), read(t, program), 0o755, owner{})
 		folder(t, filepath.Join(m.root, "var/lib/belfry"), 0o700, nonroot)
-		copyTo(t, keys, filepath.Join(m.root, "keys"), nonroot)
+		copyTo(t, filepath.Join(own, name), filepath.Join(m.root, "keys"), nonroot)
 		members = append(members, m)
 	}
-	ca := read(t, filepath.Join(keys, "certs/nodes/node-1/ca.pem"))
+	ca := read(t, filepath.Join(own, "node-1/ca.pem"))
 	runCluster(t, members, ca, read(t, filepath.Join(keys, "root.key"))).restartEach()
 }
 
