@@ -111,12 +111,8 @@ chaos-root: ## the fault tests that need root: networks and disks that break
 	.ci/chaos-root
 
 .PHONY: upgrade
-upgrade: ## change the nodes between this build and older ones, for minutes, under load and faults
-	BELFRY_TESTS=real,long $(GO) test -count=1 -v -timeout 20m -run 'RollingUpgrade|NodesGoBack|KeysWait' ./chaos
-
-.PHONY: fixture
-fixture: ## write node/testdata/first.tar.gz anew, with the first build: only if its format must grow
-	$(GO) run ./deploy/cmd/fixture node/testdata/first.tar.gz
+upgrade: ## change the nodes between this build and the one with the next command version
+	.ci/run upgrade
 
 .PHONY: test-interop
 test-interop: ## check deliveries against libraries of another language

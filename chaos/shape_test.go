@@ -136,3 +136,16 @@ func TestNodeAndZoneAreLost(t *testing.T) {
 	cfg.Nodes, cfg.Zones = 5, 3
 	play("lost", cfg, plan, judge)
 }
+
+// struckBy returns how often a kind of fault struck.
+func struckBy(report *siege.Report, kind string) int {
+	struck := 0
+	for _, round := range report.Rounds {
+		for _, toll := range round.Tolls {
+			if toll.Kind == kind {
+				struck += toll.Count
+			}
+		}
+	}
+	return struck
+}

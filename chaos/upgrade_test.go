@@ -12,71 +12,11 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/faults"
-	"github.com/belfryhq/belfry/chaos/history"
-	"github.com/belfryhq/belfry/chaos/siege"
 	"github.com/belfryhq/belfry/client"
-	"github.com/belfryhq/belfry/deploy/build"
 	"github.com/belfryhq/belfry/deploy/local"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
 	"github.com/belfryhq/belfry/internal/gated"
 )
-
-// firstBuild returns the program of the first command version.
-func firstBuild(t *testing.T) string {
-	t.Helper()
-	return olderBuild(t, build.FirstVersion)
-}
-
-// olderBuild returns the program of a commit. It skips the test if git does not have it. All builds have the tag chaos,
-// so that nodes take snapshots often, and install those of the other build.
-func olderBuild(t *testing.T, commit string) string {
-	t.Helper()
-	binary, err := build.At(t.Context(), commit, t.TempDir(), "chaos")
-	if errors.Is(err, build.ErrNoHistory) {
-		t.Skipf("NOT TESTED: rolling upgrades: %v", err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return binary
-}
-
-// TestRollingUpgradeUnderLoad changes the build of all nodes to that of the first command version, one after the other,
-// and back, under load and while leaders are killed. All invariants hold. The long form makes no claim about time
-// either: a node that is killed and one that changes its build are down at once.
-func TestRollingUpgradeUnderLoad(t *testing.T) {
-	gated.Need(t, gated.Real)
-	t.Parallel() // with the test below; neither judges times
-	other := firstBuild(t)
-	cfg := siege.Config{Sample: 500, MaxDelay: 2 * time.Second}
-	times := 1
-	if gated.Has(gated.Long) {
-		cfg = siege.Config{Shards: 12, PerSecond: 300, MaxDelay: 10 * time.Second, Drain: 3 * time.Minute}
-		times = 6
-	}
-	plan := siege.Plan{Name: "rolling upgrades and back", Play: func(ctx context.Context, r *siege.Round) error {
-		for range times {
-			if err := siege.UpgradeUnderFire(ctx, r); err != nil {
-				return err
-			}
-		}
-		return nil
-	}}
-	cfg.Binary, cfg.Other, cfg.Dir, cfg.Limits, cfg.Seed = localtest.Build(t, "chaos"), other, folder(t, "upgrade"), mild(), seed(t)
-	cfg.Round, cfg.Plan, cfg.Keep = 1, &plan, true
-	cfg.Faults = []string{faults.RollingUpgrade, history.KillLeader}
-	report, err := siege.Run(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Log(report.Markdown())
-	if !report.OK() {
-		t.Fail()
-	}
-	if changes := struckBy(report, faults.RollingUpgrade); changes < 6*times {
-		t.Errorf("%d changes of a node's build, not %d: nothing was shown", changes, 6*times)
-	}
-}
 
 // upgraded is a local cluster whose nodes change their builds.
 type upgraded struct {
@@ -84,16 +24,17 @@ type upgraded struct {
 	cluster  *local.Cluster
 	old, now local.Build
 	tasks    int
-	key      client.Secret // of calls; empty: they need none
 }
 
-// TestNodesGoBackUntilTheVersionIsRaised forms a cluster with the first build. It upgrades two of the nodes, gives them
-// the first build again, and then upgrades all of them. Once the version is raised, the first build refuses the folder,
-// and the present one goes on with it. (The test above takes all nodes back, which they can while they hold the version.)
+// TestNodesGoBackUntilTheVersionIsRaised forms a cluster with this build, of command version 1. It upgrades two of the
+// nodes to the build with version 2, gives them this build again, and then upgrades all of them. Once the version is
+// raised, this build refuses the folder, and the newer one goes on with it.
 func TestNodesGoBackUntilTheVersionIsRaised(t *testing.T) {
 	gated.Need(t, gated.Real)
 	t.Parallel()
-	u := &upgraded{T: t, old: local.Build{Binary: firstBuild(t)}, now: local.Build{Binary: localtest.Build(t, "chaos")}}
+	u := &upgraded{
+		T: t, old: local.Build{Binary: localtest.Build(t)}, now: local.Build{Binary: localtest.Build(t, "next")},
+	}
 	cluster, err := local.Start(t.Context(), local.Config{
 		DataDir: t.TempDir(), Binary: u.old.Binary, ExtraArgs: []string{"--shards", "3"},
 	})
@@ -111,112 +52,11 @@ func TestNodesGoBackUntilTheVersionIsRaised(t *testing.T) {
 		}
 	}
 	u.change("node-3", u.now)
-	u.inForce(newest)
+	u.inForce(2)
 	u.refuses("node-2", "that this build cannot read")
 	u.change("node-2", u.now)
 	u.write()
-	u.inForce(newest)
-}
-
-// The command versions of the present build and of the last build without keys.
-const (
-	newest  = 6
-	keyless = 2
-)
-
-// TestKeysWaitForTheLastUpgrade forms a cluster with the last build without keys. No key and no namespace can be made
-// while one of its nodes runs that build, also after a node went back to it, and the refusals name that node. After the
-// last upgrade the first key puts keys in force at all nodes, through kills, and the older build refuses the folder.
-func TestKeysWaitForTheLastUpgrade(t *testing.T) {
-	gated.Need(t, gated.Real)
-	t.Parallel()
-	u := &upgraded{T: t, old: local.Build{Binary: olderBuild(t, build.OpenCalls)},
-		now: local.Build{Binary: localtest.Build(t, "chaos")}}
-	cluster, err := local.Start(t.Context(), local.Config{
-		DataDir: t.TempDir(), Binary: u.old.Binary, ExtraArgs: []string{"--shards", "3"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cluster.Stop()
-	u.cluster = cluster
-	u.write()
-	u.change("node-1", u.now)
-	u.change("node-2", u.now)
-	u.noKeyYet("node-3")
-	u.change("node-2", u.old)
-	u.write()
-	u.noKeyYet("node-2", "node-3")
-	u.change("node-2", u.now)
-	u.noKeyYet("node-3")
-	u.inForce(keyless)
-	u.change("node-3", u.now)
-	u.inForce(newest)
-	u.putKeysInForce()
-	u.write()
-	u.refuses("node-2", "that this build cannot read")
-	u.change("node-2", u.now)
-	for _, name := range []string{"node-1", "node-2", "node-3"} {
-		if err := errors.Join(cluster.Kill(name), cluster.StartNode(t.Context(), name)); err != nil {
-			t.Fatal(err)
-		}
-		u.mustAskForKeys(name)
-	}
-	u.write()
-}
-
-// noKeyYet checks that each node of the present build refuses to make a key or a namespace, and names the nodes with
-// the older one. Calls without a key go on meanwhile.
-func (u *upgraded) noKeyYet(behind ...string) {
-	u.Helper()
-	for _, name := range []string{"node-1", "node-2", "node-3"} {
-		if slices.Contains(behind, name) {
-			continue
-		}
-		_, keyErr := u.client(name).CreateKey(u.Context(), adminKey)
-		_, spaceErr := u.client(name).PutNamespace(u.Context(), "early", client.Quotas{})
-		for _, err := range []error{keyErr, spaceErr} {
-			var refusal *client.Error
-			if !errors.As(err, &refusal) || refusal.Status != 409 {
-				u.Errorf("%s, while %v run the older build: %v", name, behind, err)
-				continue
-			}
-			for _, other := range behind {
-				if !strings.Contains(err.Error(), other) {
-					u.Errorf("%s does not name %s: %v", name, other, err)
-				}
-			}
-		}
-	}
-}
-
-var adminKey = client.KeyRequest{
-	Name: "first", Grants: []client.Grant{{Role: client.RoleAdmin, Namespace: client.AllNamespaces}},
-}
-
-// putKeysInForce makes the first key, and checks that every node asks for keys from then on.
-func (u *upgraded) putKeysInForce() {
-	u.Helper()
-	made, err := u.client("node-1").CreateKey(u.Context(), adminKey)
-	if err != nil {
-		u.Fatal(err)
-	}
-	u.key = made.Key
-	for _, name := range []string{"node-1", "node-2", "node-3"} {
-		u.mustAskForKeys(name)
-	}
-}
-
-// mustAskForKeys checks that a node refuses a call without a key, and takes one with the key.
-func (u *upgraded) mustAskForKeys(name string) {
-	u.Helper()
-	without := &upgraded{T: u.T, cluster: u.cluster}
-	if _, err := without.client(name).Get(u.Context(), "task-0"); !errors.Is(err, client.ErrUnauthenticated) {
-		u.Errorf("%s answers a call without a key: %v", name, err)
-	}
-	if _, err := u.client(name).Get(u.Context(), "task-0"); err != nil {
-		u.Errorf("%s, with the key: %v", name, err)
-	}
+	u.inForce(2)
 }
 
 // change restarts a node with a build, and reads all tasks through it.
@@ -251,7 +91,7 @@ func (u *upgraded) client(names ...string) *client.Client {
 	for _, name := range names {
 		addrs = append(addrs, "http://"+u.node(name).HTTPAddr)
 	}
-	c, err := client.New(client.Config{Addrs: addrs, FixedAddrs: true, Key: u.key})
+	c, err := client.New(client.Config{Addrs: addrs, FixedAddrs: true})
 	if err != nil {
 		u.Fatal(err)
 	}
@@ -272,8 +112,7 @@ func (u *upgraded) write() {
 	}
 }
 
-// inForce waits until a node of the present build says that a command version is in force. Nodes of the first build say
-// nothing about it.
+// inForce waits until a node says that a command version is in force.
 func (u *upgraded) inForce(want uint32) {
 	u.Helper()
 	ctx, cancel := context.WithTimeout(u.Context(), 20*time.Second)
@@ -286,7 +125,7 @@ func (u *upgraded) inForce(want uint32) {
 			}
 		}
 		switch {
-		case seen == want || seen == 0 && want == 1:
+		case seen == want:
 			return
 		case seen > want:
 			u.Fatalf("command version %d is in force, and not %d", seen, want)
@@ -312,17 +151,4 @@ func (u *upgraded) refuses(name, reason string) {
 	if u.running(name) || logErr != nil || !strings.Contains(string(log), reason) {
 		u.Errorf("the older build runs on with newer logs (%v, %v); its log ends with\n%s", err, logErr, log[max(0, len(log)-3000):])
 	}
-}
-
-// struckBy returns how often a kind of fault struck.
-func struckBy(report *siege.Report, kind string) int {
-	struck := 0
-	for _, round := range report.Rounds {
-		for _, toll := range round.Tolls {
-			if toll.Kind == kind {
-				struck += toll.Count
-			}
-		}
-	}
-	return struck
 }

@@ -70,9 +70,6 @@ const countTasks = task.MaxListLimit
 // CountBulk counts the tasks that a bulk operation would match now. It counts until ctx ends; all is false if tasks may
 // be left then.
 func (n *Node) CountBulk(ctx context.Context, op *clusterpb.BulkOperation) (matched uint64, all bool, err error) {
-	if err := n.operations.BulkBehind(); err != nil {
-		return 0, false, err
-	}
 	query := bulk.Query(op)
 	query.Limit = countTasks
 	for {

@@ -18,7 +18,6 @@ import (
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
 	"github.com/belfryhq/belfry/cluster/tenants"
-	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/quota"
@@ -153,47 +152,6 @@ func TestKeysOutliveNodes(t *testing.T) {
 			c.Start(i)
 		}
 		c.WaitReady()
-	})
-}
-
-// TestKeysAwaitEveryNode checks that no key and no namespace is made while a node has an older build, that the error
-// names the node, and that both are made once it has the new build.
-func TestKeysAwaitEveryNode(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		hold := []bool{true, true, true}
-		c := clustertest.New(t, 3, func(i int, cfg *cluster.Config) {
-			if cfg.Shards = 1; hold[i] {
-				cfg.HoldVersion = control.AccessSince - 1
-			}
-		})
-		for i := range hold {
-			n := c.Node((i + 1) % 3)
-			var impossible *control.ImpossibleError
-			_, _, err := n.Tenants().NewKey(t.Context(), keySpec(access.AllNamespaces))
-			if !errors.As(err, &impossible) || !strings.Contains(err.Error(), "node n2") {
-				t.Errorf("a key with %d new builds: %v", i, err)
-			}
-			if _, _, err := n.Tenants().PutNamespace(t.Context(), "shop", quota.Limits{}); !errors.As(err, &impossible) {
-				t.Errorf("a namespace with %d new builds: %v", i, err)
-			}
-			if n.Tenants().KeysInForce() {
-				t.Error("keys are in force")
-			}
-			hold[i] = false
-			c.Stop(i)
-			c.Start(i)
-			c.WaitReady()
-		}
-		c.Until("the version rises", func() error {
-			if got := c.Node(0).View(t.Context()).CommandVersion; got != fsm.CommandVersion {
-				return fmt.Errorf("version %d", got)
-			}
-			return nil
-		})
-		if _, _, err := c.Node(1).Tenants().NewKey(t.Context(), keySpec(access.AllNamespaces)); err != nil {
-			t.Errorf("a key with new builds alone: %v", err)
-		}
 	})
 }
 

@@ -16,55 +16,29 @@ type command struct {
 	present bool
 	// series is set if the call is about a schedule. Other calls find no schedule, and such a call finds no task.
 	series bool
-	// since is the first command version with the kind; 0 stands for version 1.
+	// since is the first command version with the kind; 0 stands for FirstVersion.
 	since uint32
 }
 
 // VersionOf returns the lowest command version at which a command may be written.
 func VersionOf(c *fsmpb.Command) uint32 {
-	return max(commandOf(c.Op).since, sinceOfSpec(c), FirstVersion)
+	return max(commandOf(c.Op).since, sinceOfParts(c), FirstVersion)
 }
 
-// The first command versions with windows, with groups and priorities, and with isolated paths.
-const (
-	windowsSince   = 5
-	groupsSince    = 6
-	IsolationSince = 7
-)
+// IsolationSince is the first command version with isolated paths, the newest part of commands.
+const IsolationSince = CommandVersion
 
-// sinceOfSpec returns the first command version with all parts that a command gives a task; 0 stands for version 1.
-func sinceOfSpec(c *fsmpb.Command) uint32 {
+// sinceOfParts returns the first command version with all parts of a command; 0 stands for FirstVersion.
+func sinceOfParts(c *fsmpb.Command) uint32 {
 	switch op := c.Op.(type) {
-	case *fsmpb.Command_Schedule:
-		return sinceOf(op.Schedule.GetSpec())
-	case *fsmpb.Command_Touch:
-		return sinceOf(op.Touch.GetOrSchedule().GetSpec())
-	case *fsmpb.Command_SetSeries:
-		return sinceOf(op.SetSeries.GetSpec())
-	case *fsmpb.Command_Patch:
-		p := op.Patch
-		return sinceOf(&fsmpb.Spec{Window: p.GetWindow(), Group: p.GetGroup(), Priority: p.GetPriority()})
 	case *fsmpb.Command_Settle:
-		switch op.Settle.GetVerdict() {
-		case fsmpb.Verdict_VERDICT_HELD:
-			return windowsSince
-		case fsmpb.Verdict_VERDICT_PROBED:
+		if op.Settle.GetVerdict() == fsmpb.Verdict_VERDICT_PROBED {
 			return IsolationSince
 		}
 	case *fsmpb.Command_Grant:
 		if op.Grant.GetTurn() != 0 || op.Grant.GetLane().GetPath() != "" {
 			return IsolationSince
 		}
-	}
-	return 0
-}
-
-func sinceOf(spec *fsmpb.Spec) uint32 {
-	switch {
-	case spec.GetGroup() != "" || spec.GetPriority() != 0:
-		return groupsSince
-	case spec.GetWindow() != nil:
-		return windowsSince
 	}
 	return 0
 }
@@ -101,16 +75,13 @@ func commandOf(op any) command {
 	case *fsmpb.Command_Drop:
 		return command{apply: (*Machine).applyDrop, call: true, present: true}
 	case *fsmpb.Command_Erase:
-		return command{apply: (*Machine).applyErase, call: true, present: true, since: 3}
+		return command{apply: (*Machine).applyErase, call: true, present: true, since: CommandVersion}
 	}
 	return commandOfSeries(op)
 }
 
-// seriesSince is the first command version with schedules.
-const seriesSince = 4
-
 func commandOfSeries(op any) command {
-	call := command{call: true, present: true, series: true, since: seriesSince}
+	call := command{call: true, present: true, series: true}
 	switch op.(type) {
 	case *fsmpb.Command_SetSeries:
 		call.apply, call.present = (*Machine).applySetSeries, false
@@ -123,7 +94,7 @@ func commandOfSeries(op any) command {
 	case *fsmpb.Command_Backfill:
 		call.apply = (*Machine).applyBackfill
 	case *fsmpb.Command_ExtendSeries:
-		return command{apply: (*Machine).applyExtendSeries, since: seriesSince}
+		return command{apply: (*Machine).applyExtendSeries}
 	default:
 		return commandOfMove(op)
 	}

@@ -14,7 +14,7 @@ import (
 const CommandVersion = store.Version
 
 // FirstVersion is the command version of the first build. Every build reads it.
-const FirstVersion = store.FirstVersion
+const FirstVersion = 1
 
 // Machine is the state machine of one shard. One goroutine applies entries; any number of goroutines may read.
 type Machine struct {

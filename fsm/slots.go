@@ -24,21 +24,21 @@ const (
 func commandOfMove(op any) command {
 	switch op.(type) {
 	case *fsmpb.Command_ExpectSlots:
-		return command{apply: (*Machine).applyExpectSlots, since: 2}
+		return command{apply: (*Machine).applyExpectSlots}
 	case *fsmpb.Command_ImportTasks:
-		return command{apply: (*Machine).applyImportTasks, since: 2}
+		return command{apply: (*Machine).applyImportTasks}
 	case *fsmpb.Command_ReadySlots:
-		return command{apply: (*Machine).applyReadySlots, since: 2}
+		return command{apply: (*Machine).applyReadySlots}
 	case *fsmpb.Command_OpenSlots:
-		return command{apply: (*Machine).applyOpenSlots, since: 2}
+		return command{apply: (*Machine).applyOpenSlots}
 	case *fsmpb.Command_AbandonSlots:
-		return command{apply: (*Machine).applyAbandonSlots, since: 2}
+		return command{apply: (*Machine).applyAbandonSlots}
 	case *fsmpb.Command_SealSlots:
-		return command{apply: (*Machine).applySealSlots, since: 2}
+		return command{apply: (*Machine).applySealSlots}
 	case *fsmpb.Command_UnsealSlots:
-		return command{apply: (*Machine).applyUnsealSlots, since: 2}
+		return command{apply: (*Machine).applyUnsealSlots}
 	case *fsmpb.Command_DropSlots:
-		return command{apply: (*Machine).applyDropSlots, since: 2}
+		return command{apply: (*Machine).applyDropSlots}
 	}
 	return command{}
 }

@@ -44,8 +44,8 @@ func generatedID(namespace, key string, keyed bool) string {
 }
 
 // callHash returns a hash of a command's meaning. A delay is hashed as given, and not as its instant. Values that may
-// differ between a call and its repeat (the time of receipt, the trace) are not hashed. A length or a mark of its kind
-// precedes each part, so that no two calls have the same bytes.
+// differ between a call and its repeat (the time of receipt, the trace) are not hashed, and some parts only if they are
+// given. A length or a mark of its kind precedes each part, so that no two calls have the same bytes.
 //
 // Never change the hashed parts: keys outlive the process.
 func callHash(c *fsmpb.Command, jitterMs int64) uint64 {
@@ -70,7 +70,7 @@ func callHash(c *fsmpb.Command, jitterMs int64) uint64 {
 	default:
 		h.callOfSchedule(c)
 	}
-	if jitterMs > 0 { // calls without jitter hash as before there was jitter
+	if jitterMs > 0 {
 		h.text("jitter")
 		h.num(jitterMs)
 	}
@@ -200,13 +200,13 @@ func (h *hasher) spec(s *fsmpb.Spec) {
 		h.text(l.Name)
 		h.text(l.Value)
 	}
-	if delays := s.Retry.GetDelaysMs(); len(delays) > 0 { // calls without delays hash as before there were any
+	if delays := s.Retry.GetDelaysMs(); len(delays) > 0 {
 		h.delays(delays)
 	}
-	if s.Window != nil { // and calls without a window
+	if s.Window != nil {
 		h.window(s.Window)
 	}
-	if s.Group != "" || s.Priority != 0 { // and calls without a group or a priority
+	if s.Group != "" || s.Priority != 0 {
 		h.order(&s.Group, &s.Priority)
 	}
 }
@@ -256,7 +256,7 @@ func (h *hasher) rule(r *fsmpb.Repeat) {
 	h.num(r.Count)
 	h.texts(r.Except)
 	h.num(r.JitterMs)
-	if r.Calendar != "" { // calls without a calendar hash as before there were any
+	if r.Calendar != "" {
 		h.text("calendar")
 		h.text(r.Calendar)
 	}
@@ -302,10 +302,10 @@ func (h *hasher) patch(p *fsmpb.Patch) {
 	if p.ClearWindow {
 		h.text("no window")
 	}
-	if p.Window != nil { // calls without a window hash as before there were any
+	if p.Window != nil {
 		h.window(p.Window)
 	}
-	if p.Group != nil || p.Priority != nil { // and calls without a group or a priority
+	if p.Group != nil || p.Priority != nil {
 		h.order(p.Group, p.Priority)
 	}
 }

@@ -10,7 +10,8 @@ import (
 const pathGrace = 5 * time.Second
 
 // Paths checks that a failing path of a receiver holds up no other path of it (invariant 6b). While one path fails and
-// nothing else is broken, the first attempts at other paths that are owed after pathGrace come at most limits.Path late.
+// nothing else is broken, the first attempts at other paths come at most limits.Path late, if they are owed after
+// pathGrace.
 func Paths(x *Index, limits Limits) Finding {
 	f := Finding{Invariant: "6b", Promise: "a failing path holds up no other path of its receiver"}
 	late, failed := Spread{}, 0
@@ -42,7 +43,8 @@ func Paths(x *Index, limits Limits) Finding {
 		f.Observe(failed, "attempts at a path that failed alone")
 		f.Observe(late.Count, "first attempts at other paths meanwhile")
 	}
-	f.figures("%d times alone, %d attempts at the failing path; first attempts at the others: %v", len(faults), failed, late)
+	f.figures("%d times alone, %d attempts at the failing path; first attempts at the others: %v", len(faults), failed,
+		late)
 	return f
 }
 

@@ -29,7 +29,7 @@ func shapeKinds() []Kind {
 	kind := func(name string, weight int, strike func(context.Context, *striking) error) Kind {
 		return shapeKind(name, weight, (*stand.Stand).Shapes, strike)
 	}
-	return slices.Concat(slotKinds(), lostKinds(), []Kind{
+	return slices.Concat(slotKinds(kind), lostKinds(), []Kind{
 		kind(NodeJoins, 6, func(ctx context.Context, s *striking) error { return s.join(ctx) }),
 		kind(NodeDrains, 4, func(ctx context.Context, s *striking) error { return s.drain(ctx) }),
 		kind(NodeLeaves, 4, func(ctx context.Context, s *striking) error { return s.leave(ctx) }),

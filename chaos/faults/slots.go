@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/belfryhq/belfry/chaos/stand"
 	"github.com/belfryhq/belfry/client"
 )
 
@@ -18,26 +17,15 @@ const (
 	manyShards    = 12
 )
 
-// slotKinds returns the kinds of group "shape" that move slots. Shards are never merged, so a cluster gets at most
-// manyShards.
-func slotKinds() []Kind {
+// slotKinds returns the kinds of group "shape" that move slots, each made by kind. Shards are never merged, so a
+// cluster gets at most manyShards.
+func slotKinds(kind func(name string, weight int, strike func(context.Context, *striking) error) Kind) []Kind {
 	return []Kind{
-		shapeKind(ShardSplits, 3, splitsShards, func(ctx context.Context, s *striking) error { return s.split(ctx) }),
-		shapeKind(SlotsBalanced, 3, splitsShards, func(ctx context.Context, s *striking) error { return s.balance(ctx, 0) }),
-		shapeKind(MoreShards, 1, splitsShards, func(ctx context.Context, s *striking) error {
-			return s.balance(ctx, manyShards)
-		}),
-		shapeKind(SlotsMove, 3, splitsShards, func(ctx context.Context, s *striking) error { return s.shift(ctx) }),
+		kind(ShardSplits, 3, func(ctx context.Context, s *striking) error { return s.split(ctx) }),
+		kind(SlotsBalanced, 3, func(ctx context.Context, s *striking) error { return s.balance(ctx, 0) }),
+		kind(MoreShards, 1, func(ctx context.Context, s *striking) error { return s.balance(ctx, manyShards) }),
+		kind(SlotsMove, 3, func(ctx context.Context, s *striking) error { return s.shift(ctx) }),
 	}
-}
-
-// splitsShards returns an error if the stand's cluster cannot change its shape, or if it holds an older command
-// version, which has no moves of slots.
-func splitsShards(s *stand.Stand) error {
-	if err := s.HasOther(); err == nil {
-		return stand.ErrHeld
-	}
-	return s.Shapes()
 }
 
 // split moves half of the slots of a shard to a new one.

@@ -17,7 +17,7 @@ import (
 // lasts an hour.
 type Config struct {
 	Binary string   // path of the belfry program
-	Other  string   // path of an older build, for the faults of group "upgrade"; empty: none
+	Other  string   // path of a newer build, for the faults of group "upgrade"; empty: none
 	Dir    string   // folder for data, logs, records and the report
 	Args   []string // further arguments of every node
 	Env    []string // further variables of every node, as NAME=value

@@ -33,9 +33,9 @@
 //	round 1 of 8   silent gossip, forged gossip, leaders killed, a rolling restart, a leader's clock ahead,
 //	               a failed sync, a start of all nodes with overdue tasks
 //	round 2 of 8   forged gossip on another stand, if the siege's stand has a network
-//	round 3 of 8   a rolling upgrade to an older build and back, on another stand, while leaders are killed
+//	round 3 of 8   a rolling upgrade to a newer build and back, on another stand, while leaders are killed
 //
-// A stand with two builds holds the command version (see package control), which would keep other faults from it.
+// On a stand with two builds the newer one holds the command version (see package control), so that nodes can go back.
 // Gossip can be forged only if the nodes have no keys, which is on loopback.
 //
 // # Breaches beside the record

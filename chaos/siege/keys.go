@@ -36,7 +36,7 @@ func (r *Round) openLoads(ctx context.Context, prefix string) (err error) {
 			Nodes: r.targets(namespace), Spare: r.siege.stand.Spare, Target: r.siege.receiver.URL, Recorder: r.rec,
 			Seed: r.seed + uint64(i), Namespace: namespace, Prefix: prefix, PerSecond: cfg.PerSecond / len(all),
 			BulkPerSecond: cfg.Bulk / len(all), MaxDelay: cfg.MaxDelay, Plain: cfg.Plain, Kept: cfg.Kept,
-			BulkKept: cfg.bulkKept(), Groups: r.siege.groups,
+			BulkKept: cfg.bulkKept(), Groups: orderedGroups,
 		})
 		if err != nil {
 			return err

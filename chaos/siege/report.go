@@ -146,7 +146,7 @@ func (r *Report) skip(k faults.Kind, why error) {
 	r.Skipped = append(r.Skipped, Skipped{
 		Group: k.Group, Why: why.Error(), Faults: []string{k.Name},
 		Chosen: errors.Is(why, faults.ErrFewNodes) || errors.Is(why, stand.ErrNoSpare) || errors.Is(why, faults.ErrKeys) ||
-			errors.Is(why, stand.ErrOneBuild) || errors.Is(why, stand.ErrHeld) || errors.Is(why, stand.ErrPatient) ||
+			errors.Is(why, stand.ErrOneBuild) || errors.Is(why, stand.ErrPatient) ||
 			errors.Is(why, stand.ErrOneZone),
 	})
 }

@@ -19,7 +19,6 @@ type siege struct {
 	kinds    []faults.Kind // kinds that can strike on this stage
 	stand    *stand.Stand
 	keys     bool // the stand has keys in force
-	groups   int  // ordered groups of each namespace
 	receiver *workload.Receiver
 	deaths   *deaths
 	report   *Report

@@ -32,12 +32,12 @@ func (s *siege) open(ctx context.Context, kinds []faults.Kind) (err error) {
 		return missing[group] == nil
 	}
 	always := func() error { return nil }
-	other, held := s.otherBuild(kinds)
+	other := s.otherBuild(kinds)
 	s.stand, err = stand.Open(ctx, stand.Config{
 		Binary: s.cfg.Binary, Dir: filepath.Join(s.cfg.Dir, dataFolder), Nodes: s.cfg.Nodes,
 		Spare: s.cfg.Spare, Shards: s.cfg.Shards, Zones: s.cfg.Zones, ReplaceAfter: s.cfg.ReplaceAfter,
 		Args: s.cfg.Args, Env: append([]string{"BELFRY_SNAPSHOTS=" + s.cfg.Snapshots}, s.cfg.Env...), Seed: s.cfg.Seed,
-		Other: other, BuildArgs: held, Keys: s.cfg.Keys && other == "",
+		Other: other, Keys: s.cfg.Keys,
 		Network: want("network", s.cfg.NoNetwork, netlab.Supported),
 		Disks:   want("disk", s.cfg.NoDisks, lossyfs.Supported),
 		Clocks:  want("clock", s.cfg.NoClocks, always),
@@ -47,10 +47,7 @@ func (s *siege) open(ctx context.Context, kinds []faults.Kind) (err error) {
 	if err != nil {
 		return err
 	}
-	s.keys = s.cfg.Keys && other == ""
-	if other == "" { // otherwise the nodes hold a command version without groups
-		s.groups = orderedGroups
-	}
+	s.keys = s.cfg.Keys
 	s.deaths = watchDeaths(s.stand.Cluster)
 	unheard := history.NewRecorder(nil) // until the first round
 	if s.receiver, err = workload.Listen(ctx, unheard, s.stand.ReceiverHost()); err != nil {
@@ -67,15 +64,14 @@ func (c Config) Upgrades() bool {
 	return c.drills() || named && !c.all()
 }
 
-// otherBuild returns the other build of the stand, and the arguments of the nodes' own build beside it. The nodes hold
-// the command version, or no node could go back to the older build. So faults that need a newer version cannot strike
-// on the same stand: a siege with all faults has no other build, except in a drill on a stand of its own.
-func (s *siege) otherBuild(kinds []faults.Kind) (program string, args []string) {
+// otherBuild returns the other build of the stand, or "" if the nodes keep their own. A siege with all faults has it in
+// a drill alone, on a stand of its own.
+func (s *siege) otherBuild(kinds []faults.Kind) (program string) {
 	upgrades := slices.ContainsFunc(kinds, func(k faults.Kind) bool { return k.Name == faults.RollingUpgrade })
-	if s.cfg.Other == "" || !upgrades || s.cfg.all() {
-		return "", nil
+	if !upgrades || s.cfg.all() {
+		return ""
 	}
-	return s.cfg.Other, []string{"--hold-version", "1"}
+	return s.cfg.Other
 }
 
 // choose keeps the kinds that can strike on this stage and reports the others as skipped.

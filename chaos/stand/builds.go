@@ -7,10 +7,7 @@ import (
 
 // ErrOneBuild means that the stand has no other build of belfry.
 var ErrOneBuild = errors.New("the nodes have no other build of belfry: --faults upgrade, or --for 10m and all " +
-	"faults, gives them one from git's history")
-
-// ErrHeld means that the nodes hold an older command version, so that they can change to the other build and back.
-var ErrHeld = errors.New("nodes that hold no older command version: a siege without rolling upgrades has them")
+	"faults, gives them one")
 
 // HasOther returns ErrOneBuild if nodes cannot change to another build.
 func (s *Stand) HasOther() error {

@@ -31,10 +31,9 @@ type Config struct {
 	// needs a Binary with the tag chaos.
 	ReplaceAfter time.Duration
 
-	// Other is another build of belfry, which nodes can change to and back; empty: there is none. It knows the stand's
-	// arguments except BuildArgs, which the nodes have with Binary alone.
-	Other     string
-	BuildArgs []string
+	// Other is a newer build of belfry, which nodes can change to and back; empty: there is none. It holds the command
+	// version of Binary.
+	Other string
 
 	// Keys demands a key of each call. Cluster.KeyFile names an admin key that was made through the API. The last node has
 	// no root key on loopback: it demands keys only because the cluster has them in force.
@@ -100,6 +99,9 @@ type Stand struct {
 
 const viewTimeout = 5 * time.Second
 
+// heldVersion is the command version of Config.Binary, which the other build holds.
+const heldVersion = "1"
+
 // Open starts a cluster, and returns when all its nodes are ready.
 func Open(ctx context.Context, cfg Config) (s *Stand, err error) {
 	cfg, err = cfg.withDefaults()
@@ -107,9 +109,12 @@ func Open(ctx context.Context, cfg Config) (s *Stand, err error) {
 		return nil, err
 	}
 	if cfg.Network { // the nodes' networks are closed: nothing but the stand is in the proxy's place
-		cfg.BuildArgs = append(slices.Clone(cfg.BuildArgs), "--behind-proxy")
+		cfg.Args = append(slices.Clone(cfg.Args), "--behind-proxy")
 	}
-	s = &Stand{own: local.Build{Binary: cfg.Binary, Args: cfg.BuildArgs}, other: local.Build{Binary: cfg.Other}}
+	s = &Stand{own: local.Build{Binary: cfg.Binary}}
+	if cfg.Other != "" {
+		s.other = local.Build{Binary: cfg.Other, Args: []string{"--hold-version", heldVersion}}
+	}
 	defer func() {
 		if err != nil {
 			s, err = nil, errors.Join(err, s.Close())
@@ -149,7 +154,7 @@ func Open(ctx context.Context, cfg Config) (s *Stand, err error) {
 		withoutRootKey(&places[cfg.Nodes-1])
 	}
 	s.Cluster, err = local.Start(ctx, local.Config{
-		Binary: cfg.Binary, BuildArgs: cfg.BuildArgs, DataDir: cfg.Dir, Places: places, Auth: cfg.Network || cfg.Keys,
+		Binary: cfg.Binary, DataDir: cfg.Dir, Places: places, Auth: cfg.Network || cfg.Keys,
 		Nodes: cfg.Nodes + cfg.Spare, Founders: cfg.founders(),
 		ExtraArgs: slices.Concat([]string{"--shards", strconv.Itoa(cfg.Shards)}, cfg.Args),
 	})

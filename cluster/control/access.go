@@ -13,9 +13,6 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// AccessSince is the command version that brought keys and namespaces.
-const AccessSince = 3
-
 // Tasks gives access to the tasks of namespaces that are being deleted, to the nodes that may take more of them, and to
 // the tasks of bulk operations.
 type Tasks interface {

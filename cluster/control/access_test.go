@@ -2,7 +2,6 @@ package control
 
 import (
 	"errors"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,53 +74,6 @@ func TestKeysOutliveARestart(t *testing.T) {
 func isFieldError(err error) bool {
 	var field *task.FieldError
 	return errors.As(err, &field)
-}
-
-// TestKeysAwaitEveryBuild checks that no key is made while a node would not read the entry, and that the answer names
-// the node.
-func TestKeysAwaitEveryBuild(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g, _ := replica(t, t.TempDir(), "a", false, []string{"a"})
-		defer closeGroup(t, g)
-		until(t, g, "placed", placed)
-		for _, node := range []*clusterpb.Node{
-			{Id: "old", Name: "n2", CommandVersion: 2, Boot: 1}, {Id: "a", Name: "n1", CommandVersion: Version, Boot: 1},
-		} {
-			if err := g.Register(t.Context(), node); err != nil {
-				t.Fatal(err)
-			}
-		}
-		until(t, g, "raised to 2", func(s *clusterpb.ControlState) bool { return s.Version == 2 })
-		changed, err := g.ChangeAccess(t.Context(), newKey("k"))
-		if err != nil || !strings.Contains(changed.Impossible, "version 3") || !strings.Contains(changed.Impossible, "node n2 (old)") {
-			t.Errorf("with an older build: %v, %v", changed, err)
-		}
-		if g.State().KeysInForce || g.State().Version != 2 {
-			t.Errorf("the state: %v", g.State())
-		}
-		if err := g.Register(t.Context(), &clusterpb.Node{Id: "old", Name: "n2", CommandVersion: Version, Boot: 2}); err != nil {
-			t.Fatal(err)
-		}
-		if changed, err = g.ChangeAccess(t.Context(), newKey("k")); err != nil || changed.Key == nil {
-			t.Errorf("with new builds alone: %v, %v", changed, err)
-		}
-	})
-}
-
-// TestShapeNeedsNoKeys checks that a cluster of versions 2 and 3 goes on with what version 2 has brought.
-func TestShapeNeedsNoKeys(t *testing.T) {
-	s := formed(t)
-	s.Version, s.CommandVersion = 2, 2
-	for _, n := range s.Nodes {
-		n.CommandVersion = 2
-	}
-	if st, err := lookAt(s, nil).newer(); err != nil || st.halts {
-		t.Errorf("the reconciler waits: %v, %v", st, err)
-	}
-	s.Version, s.CommandVersion = 0, 1
-	if st, err := lookAt(s, nil).newer(); err != nil || !st.halts {
-		t.Errorf("the reconciler does not wait for version 2: %v, %v", st, err)
-	}
 }
 
 // TestDeletionsLeaveOtherOperations checks that neither an operation on nodes nor one on all shards stops the deletion

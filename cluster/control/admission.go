@@ -12,9 +12,6 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 )
 
-// admissionSince is the command version that brought admissions. Before it is in force, any node may register.
-const admissionSince = 2
-
 // ErrNotAdmitted is the error of a registration that needs a valid token and has none. The text of such an error is for
 // the operator of the new node.
 var ErrNotAdmitted = errors.New("the node is not let into the cluster")
@@ -50,7 +47,7 @@ func (g *Group) Admit(ctx context.Context, node *clusterpb.Node, token string) e
 // admission returns the terms under which a node may register, or nil if any node may. The members of the group are
 // registered nodes, and the nodes that formed the cluster.
 func (g *Group) admission(node, token string) *clusterpb.Admission {
-	if !g.cfg.Tokens || InForce(g.State()) < admissionSince {
+	if !g.cfg.Tokens {
 		return nil
 	}
 	terms := &clusterpb.Admission{AtMs: g.cfg.Clock().UnixMilli()}

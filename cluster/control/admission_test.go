@@ -214,23 +214,3 @@ func TestGroupAdmits(t *testing.T) {
 		}
 	})
 }
-
-// While a node of the cluster reads only the first command version, no token can be made, and none is needed.
-func TestNoTokensBeforeTheirVersion(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g := single(t, still{})
-		g.cfg.Tokens = true
-		old := &clusterpb.Node{Id: "a", CommandVersion: firstVersion, Boot: 2}
-		state := &clusterpb.ControlState{ClusterId: "c", CommandVersion: firstVersion, Nodes: []*clusterpb.Node{old}}
-		g.machine.mu.Lock()
-		g.machine.replace(state)
-		g.machine.mu.Unlock()
-		if terms := g.admission("b", ""); terms != nil {
-			t.Errorf("the terms are %v", terms)
-		}
-		var behind *BehindError
-		if _, err := g.AddToken(t.Context(), HashToken("x"), time.Hour); !errors.As(err, &behind) {
-			t.Errorf("added a token: %v", err)
-		}
-	})
-}

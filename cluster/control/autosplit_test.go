@@ -123,7 +123,6 @@ func TestShardsSplitThemselves(t *testing.T) {
 			return &clusterpb.SlotsProgress{Ready: true}, nil
 		}
 		g := single(t, shards)
-		until(t, g, "the version is raised", func(s *clusterpb.ControlState) bool { return s.Version == Version })
 		r := g.leading.Load()
 		shards.group = g
 		s := newSplitter(g)

@@ -12,9 +12,6 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// BulkSince is the command version that brought bulk operations.
-const BulkSince = bulk.Since
-
 // FindBulk returns a bulk operation of the state, or nil if there is none.
 func FindBulk(s *clusterpb.ControlState, id string) *clusterpb.BulkOperation { return bulk.Find(s, id) }
 

@@ -1,7 +1,6 @@
 package control
 
 import (
-	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -24,7 +23,6 @@ func stopBulk(id string) *clusterpb.BulkChange {
 func TestBulkOperationsBeginAndStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := single(t, still{})
-		until(t, g, "in force", func(s *clusterpb.ControlState) bool { return InForce(s) >= BulkSince })
 		leads := func() bool { return g.leading.Load() != nil }
 		until(t, g, "leading", func(*clusterpb.ControlState) bool { return leads() })
 		change := func(c *clusterpb.BulkChange) *clusterpb.BulkChanged {
@@ -54,15 +52,6 @@ func TestBulkOperationsBeginAndStop(t *testing.T) {
 			}
 		}
 	})
-}
-
-// TestBulkOperationsNeedTheirVersion checks that none begins while a node does not read it.
-func TestBulkOperationsNeedTheirVersion(t *testing.T) {
-	s := applied(t, formed(t), register("a", 2, Version))
-	var behind *BehindError
-	if err := MayWrite(s, BulkSince); !errors.As(err, &behind) {
-		t.Errorf("beside an older node: %v", err)
-	}
 }
 
 // TestDeletionOfANamespaceEndsItsBulkOperations applies the entries of a deletion.

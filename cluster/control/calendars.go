@@ -14,9 +14,6 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// calendarsSince is the command version that brought calendars.
-const calendarsSince = 4
-
 // MaxCalendars is the number of calendars in a cluster. A change of the number changes the meaning of logs, and so
 // needs another Version.
 const MaxCalendars = 1024

@@ -124,11 +124,13 @@
 //     and the snapshot of every node instead of misreading them. Before, each node may return to its older build,
 //     because logs and snapshots have no newer parts.
 //   - A lost node keeps the version from rising until it is waived (Waive).
-//   - Each entry has the version that brought its kind. So a cluster of versions 2 and 3 moves its replicas as ever,
-//     and only keys and namespaces wait.
+//   - Each entry has the version that brought its kind. So a cluster of two builds goes on with all that both read, and
+//     only the newer operations wait.
 //
-// Why not a number for each kind of log? A node registers one number, and the first build compares that one. So all
-// builds judge a registration alike. And an operator can understand one.
+// The build with the tag next reads one version more than the others. Tests upgrade a cluster to it.
+//
+// Why not a number for each kind of log? A node registers one number, so that all builds judge a registration alike.
+// And an operator can understand one.
 //
 // # Admission
 //
@@ -147,7 +149,6 @@
 //   - Applying reads no clock: the terms have the leader's time. The log decides which of two nodes with one token
 //     comes first.
 //   - A repeated registration needs no token, since the node is registered by then.
-//   - The terms need command version 2. Before it is in force any node may register, as older leaders let it.
 //
 // Why not a signed token, such as a JWT, that needs no state? A token that counts once needs state. Why not requests
 // for certificates, as kubeadm and Vault take them? The authority's key would lie on the nodes.

@@ -58,7 +58,7 @@ func (m *mender) look(ctx context.Context, now time.Time) {
 	faults := m.shards.Faults(ctx)
 	m.remember(faults, now)
 	state := m.group.State()
-	if mending(state) != nil || MayWrite(state, shapesSince) != nil {
+	if mending(state) != nil {
 		return
 	}
 	for _, f := range faults {

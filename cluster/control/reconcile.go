@@ -54,7 +54,7 @@ func (l look) next() (step, error) {
 	}
 	waits := ""
 	for _, rule := range []func() (step, error){
-		l.raise, l.place, l.receipts, l.join, l.newer, l.seals, l.replication, l.dismiss, l.end, l.shift, l.rest, l.vote,
+		l.raise, l.place, l.receipts, l.join, l.seals, l.replication, l.dismiss, l.end, l.shift, l.rest, l.vote,
 		l.retarget, l.balance,
 	} {
 		s, err := rule()
@@ -70,17 +70,6 @@ func (l look) next() (step, error) {
 func (l look) raise() (step, error) {
 	if version := raisable(l.state, l.group.Members); version > 0 {
 		return raise(version), nil
-	}
-	return step{}, nil
-}
-
-// newer stops before the rules whose entries an older build in the cluster would not read.
-func (l look) newer() (step, error) {
-	if err := MayWrite(l.state, shapesSince); err != nil {
-		return step{halts: true, waits: err.Error()}, nil
-	}
-	if l.state.Version < shapesSince {
-		return step{halts: true, waits: "a member of the control group has not registered yet"}, nil
 	}
 	return step{}, nil
 }

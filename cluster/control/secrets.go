@@ -11,17 +11,10 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// sealedSince is the command version that brought sealed policies. Before it is in force, secrets are stored in the
-// clear, and the leader seals them afterwards.
-const sealedSince = 3
-
 // seal returns a policy as it is to be stored. Without a cluster key here it refuses secrets in the clear if the
 // cluster seals them already.
 func (g *Group) seal(policy *fsmpb.QueuePolicy) (*fsmpb.QueuePolicy, error) {
 	state := g.State()
-	if InForce(state) < sealedSince {
-		return policy, nil
-	}
 	sealed, err := g.cfg.Secrets.Seal(policy, Queue(state, policy.Namespace, policy.Queue))
 	if err == nil && state.ClusterKey != "" && seal.HasPlain(sealed) {
 		err = fmt.Errorf("%w: secrets of this cluster are sealed, and the node that leads the control group has no "+
@@ -42,7 +35,7 @@ func applyUseClusterKey(s *clusterpb.ControlState, use *clusterpb.UseClusterKey)
 // secrets are in the clear or under another key. A policy whose key the leader lacks stays as it is.
 func (l look) seals() (step, error) {
 	key := l.keys.Key()
-	if key == "" || l.state.Version < sealedSince || MayWrite(l.state, sealedSince) != nil {
+	if key == "" {
 		return step{}, nil
 	}
 	if l.state.ClusterKey != key {

@@ -79,20 +79,17 @@ func opens(t *testing.T, s *clusterpb.ControlState, keys *seal.Keys, queue strin
 	}
 }
 
-// The leader seals policies that were stored in the clear, and seals them again after a rotation. Without the new
-// version in force, without keys or without the old key it changes nothing.
+// The leader seals policies that were stored in the clear, and seals them again after a rotation. Without keys
+// or without the old key it changes nothing.
 func TestLeaderSealsAgain(t *testing.T) {
-	s := &clusterpb.ControlState{ClusterId: "c", CommandVersion: sealedSince}
+	s := &clusterpb.ControlState{ClusterId: "c"}
 	s = mustApply(t, s, setQueue(secretPolicy("a")))
 	s = mustApply(t, s, setQueue(policy("b", 1)))
 	s = mustApply(t, s, setQueue(secretPolicy("c")))
 	first, second := clusterKeys(t, 1), clusterKeys(t, 2, 1)
-	for name, keys := range map[string]*seal.Keys{"no keys": nil, "not raised": first} {
-		if after := sealAll(t, s, keys); !proto.Equal(after, s) {
-			t.Errorf("%s: changed", name)
-		}
+	if after := sealAll(t, s, nil); !proto.Equal(after, s) {
+		t.Error("changed without keys")
 	}
-	s.Version = sealedSince
 	s = sealAll(t, s, first)
 	data, err := proto.Marshal(s)
 	if err != nil {
@@ -114,27 +111,13 @@ func TestLeaderSealsAgain(t *testing.T) {
 
 // Once a key seals, no signing secret in the clear gets into the state, whichever node proposes it.
 func TestPlainSecretsAreRefused(t *testing.T) {
-	s := &clusterpb.ControlState{ClusterId: "c", CommandVersion: sealedSince, Version: sealedSince}
+	s := &clusterpb.ControlState{ClusterId: "c"}
 	s = sealAll(t, s, clusterKeys(t, 1))
 	if _, _, err := apply(s, marshal(t, setQueue(secretPolicy("a")))); !errors.Is(err, ErrRefused) ||
 		strings.Contains(err.Error(), "canary") {
 		t.Errorf("%v", err)
 	}
 	mustApply(t, s, setQueue(policy("b", 1)))
-}
-
-// An older build cannot read a sealed policy, and would not sign: its entry needs the version that brought it.
-func TestSealedPoliciesNeedTheirVersion(t *testing.T) {
-	sealed, err := clusterKeys(t, 1).Seal(secretPolicy("a"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if v := versionOf(setQueue(sealed)); v != sealedSince {
-		t.Errorf("it needs version %d", v)
-	}
-	if v := versionOf(setQueue(secretPolicy("a"))); v != firstVersion {
-		t.Errorf("in the clear it needs version %d", v)
-	}
 }
 
 // TestSecretOfReceipts checks that a cluster draws its secret of receipts once.

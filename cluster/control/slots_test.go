@@ -187,7 +187,6 @@ func moving(t *testing.T, l *shardLeaders) *Group {
 		still
 		*shardLeaders
 	}{shardLeaders: l})
-	until(t, g, "the version is raised", func(s *clusterpb.ControlState) bool { return s.Version == Version })
 	l.group = g
 	if err := g.Split(t.Context(), 1, uint32(len(g.State().Shards))); err != nil {
 		t.Fatal(err)

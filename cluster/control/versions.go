@@ -9,7 +9,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/internal/bulk"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/raftgroup"
@@ -21,61 +20,26 @@ const Version = fsm.CommandVersion
 
 const firstVersion = fsm.FirstVersion
 
-// shapesSince is the command version that brought the entries by which the cluster takes its shape.
-const shapesSince = 2
-
-// The command versions that brought the windows of queues, and their groups.
-const (
-	windowsSince = 5
-	groupsSince  = 6
-)
-
-// versionOf returns the lowest command version at which an entry may be written.
+// versionOf returns the lowest command version at which an entry may be written. An operation without a case of its own
+// needs the newest.
 func versionOf(entry *clusterpb.ControlEntry) uint32 {
 	switch op := entry.Op.(type) {
 	case *clusterpb.ControlEntry_Raise:
 		return op.Raise.GetVersion()
-	case *clusterpb.ControlEntry_Register:
-		if op.Register.GetAdmission() != nil {
-			return admissionSince
-		}
-	case *clusterpb.ControlEntry_SetQueue:
-		switch policy := op.SetQueue.GetPolicy(); {
-		case task.LimitsGroups(policy) || policy.GetFair():
-			return groupsSince
-		case policy.GetWindow() != nil:
-			return windowsSince
-		case policy.GetSealed() != nil:
-			return sealedSince
-		}
-	}
-	return sinceOf(entry)
-}
-
-// sinceOf returns the command version that brought the operation of an entry. An operation without a case of its own
-// needs the newest.
-func sinceOf(entry *clusterpb.ControlEntry) uint32 {
-	switch entry.Op.(type) {
 	case *clusterpb.ControlEntry_Register, *clusterpb.ControlEntry_Init, *clusterpb.ControlEntry_Place,
-		*clusterpb.ControlEntry_SetQueue, *clusterpb.ControlEntry_DeleteQueue, *clusterpb.ControlEntry_SetReceiptKey:
-		return firstVersion
-	case *clusterpb.ControlEntry_Retarget, *clusterpb.ControlEntry_Assign, *clusterpb.ControlEntry_Mend,
+		*clusterpb.ControlEntry_Retarget, *clusterpb.ControlEntry_Assign, *clusterpb.ControlEntry_Mend,
 		*clusterpb.ControlEntry_Begin, *clusterpb.ControlEntry_End, *clusterpb.ControlEntry_SetReplication,
 		*clusterpb.ControlEntry_Split, *clusterpb.ControlEntry_MoveSlots, *clusterpb.ControlEntry_TurnMove,
 		*clusterpb.ControlEntry_EndMove, *clusterpb.ControlEntry_SetBackups,
-		*clusterpb.ControlEntry_AddJoinToken, *clusterpb.ControlEntry_RemoveJoinToken:
-		return shapesSince
-	case *clusterpb.ControlEntry_UseClusterKey:
-		return sealedSince
-	case *clusterpb.ControlEntry_AddKey, *clusterpb.ControlEntry_RemoveKey, *clusterpb.ControlEntry_RotateKey,
+		*clusterpb.ControlEntry_AddJoinToken, *clusterpb.ControlEntry_RemoveJoinToken,
+		*clusterpb.ControlEntry_SetQueue, *clusterpb.ControlEntry_DeleteQueue,
+		*clusterpb.ControlEntry_SetReceiptKey, *clusterpb.ControlEntry_UseClusterKey,
+		*clusterpb.ControlEntry_AddKey, *clusterpb.ControlEntry_RemoveKey, *clusterpb.ControlEntry_RotateKey,
 		*clusterpb.ControlEntry_UseKeys, *clusterpb.ControlEntry_EnforceKeys, *clusterpb.ControlEntry_SetNamespace,
-		*clusterpb.ControlEntry_DeleteNamespace, *clusterpb.ControlEntry_EndNamespace:
-		return AccessSince
-	case *clusterpb.ControlEntry_BeginBulk, *clusterpb.ControlEntry_PinBulk, *clusterpb.ControlEntry_CountBulk,
-		*clusterpb.ControlEntry_StopBulk:
-		return bulk.Since
-	case *clusterpb.ControlEntry_SetCalendar, *clusterpb.ControlEntry_DeleteCalendar:
-		return calendarsSince
+		*clusterpb.ControlEntry_DeleteNamespace, *clusterpb.ControlEntry_EndNamespace,
+		*clusterpb.ControlEntry_BeginBulk, *clusterpb.ControlEntry_PinBulk, *clusterpb.ControlEntry_CountBulk,
+		*clusterpb.ControlEntry_StopBulk, *clusterpb.ControlEntry_SetCalendar, *clusterpb.ControlEntry_DeleteCalendar:
+		return firstVersion
 	}
 	return Version
 }

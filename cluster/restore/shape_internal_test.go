@@ -21,7 +21,7 @@ func TestPartsOfTheControlState(t *testing.T) {
 		"cluster_key": kept, "bulks": left, "calendars": kept, "receipt_key": kept,
 	}
 	old := &clusterpb.ControlState{
-		ClusterId: "old", CommandVersion: 1, Version: 1, Nodes: []*clusterpb.Node{{Id: "a"}},
+		ClusterId: "old", CommandVersion: 2, Version: 2, Nodes: []*clusterpb.Node{{Id: "a"}},
 		Slots:  []*clusterpb.SlotRange{{End: 4096, Shard: 1}},
 		Shards: []*clusterpb.Shard{{Id: 1, Replicas: []string{"a"}, Preferred: "a"}},
 		Queues: []*fsmpb.QueuePolicy{{Queue: "q"}}, QueuesVersion: 3,

@@ -129,8 +129,8 @@ const Patience = time.Second
 const changePatience = 10 * time.Second
 
 // change carries out a change through the control group's leader, and waits until it is known. It may ask several
-// nodes, since a repeated change has no further effect. The error is a *control.ImpossibleError if the state or an
-// older build does not allow the change.
+// nodes, since a repeated change has no further effect. The error is a *control.ImpossibleError if the state does not
+// allow the change.
 func (t *Tenants) change(ctx context.Context, change *clusterpb.AccessChange) (*clusterpb.AccessChanged, error) {
 	if _, limited := ctx.Deadline(); !limited {
 		var cancel context.CancelFunc
@@ -153,9 +153,6 @@ func (t *Tenants) change(ctx context.Context, change *clusterpb.AccessChange) (*
 		case !leaders.Repeatable(err):
 			return nil, err
 		}
-		if behind := t.behind(); behind != nil { // the leader may have an older build, which does not know the call
-			return nil, behind
-		}
 		if err := search.Again(ctx, err); err != nil {
 			return nil, err
 		}
@@ -176,17 +173,6 @@ func (t *Tenants) exists(change *clusterpb.AccessChange) *bool {
 		return nil
 	}
 	return &exists
-}
-
-// behind returns a *control.ImpossibleError that names the nodes whose builds do not read keys, or nil if there are
-// none.
-func (t *Tenants) behind() error {
-	var behind *control.BehindError
-	err := control.MayWrite(t.cfg.Control.State(), control.AccessSince)
-	if errors.As(err, &behind) && len(behind.Nodes) > 0 {
-		return &control.ImpossibleError{Reason: behind.Error()}
-	}
-	return nil
 }
 
 // changeAt asks a node to commit the change. The node does so if it leads the control group.

@@ -204,39 +204,6 @@ func TestNamespaceLookups(t *testing.T) {
 	}
 }
 
-// older is a leader whose build does not know the call.
-type older struct{ calls.Node }
-
-func (older) ChangeAccess(context.Context, *clusterpb.AccessChange) (*clusterpb.AccessChanged, error) {
-	return nil, fmt.Errorf("%w: a call of a kind that this build does not know", task.ErrNotProposed)
-}
-
-// TestOlderLeadersAreNamed checks that a call does not wait for a leader that will never know it.
-func TestOlderLeadersAreNamed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		g, here := group(t), control.NewReplica("a", boot)
-		here.Set(g)
-		for state, changed := g.Watch(); state.ClusterId == ""; state, changed = g.Watch() {
-			<-changed
-		}
-		cfg := alone(Config{Dir: t.TempDir(), Control: here})
-		cfg.Self, cfg.Node = "b", func(string) calls.Node { return older{} }
-		n := New(cfg)
-		soon, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
-		if err := n.Enforce(soon); !errors.Is(err, task.ErrNotProposed) {
-			t.Errorf("before a node has registered: %v", err)
-		}
-		if err := g.Register(t.Context(), &clusterpb.Node{Id: "a", Name: "n1", CommandVersion: 2, Boot: boot}); err != nil {
-			t.Fatal(err)
-		}
-		var impossible *control.ImpossibleError
-		if err := n.Enforce(t.Context()); !errors.As(err, &impossible) || !strings.Contains(err.Error(), "node n1 (a)") {
-			t.Errorf("with an older leader: %v", err)
-		}
-	})
-}
-
 // ledger is a leader that records reports.
 type ledger struct {
 	calls.Node

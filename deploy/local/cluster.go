@@ -78,7 +78,7 @@ func (c *Cluster) newMember(i int, a addresses) *member {
 	cfg := c.cfg
 	name, place := "node-"+strconv.Itoa(i+1), cfg.place(i)
 	dir := filepath.Join(cfg.DataDir, name)
-	return &member{place: place, build: Build{Binary: cfg.Binary, Args: cfg.BuildArgs}, Node: Node{
+	return &member{place: place, build: Build{Binary: cfg.Binary}, Node: Node{
 		Name: name, HTTPAddr: cmp.Or(place.HTTPAddr, a.HTTP), PeerAddr: cmp.Or(place.PeerAddr, a.Peer),
 		Dir: dir, Data: cmp.Or(place.Data, dir), KeyFile: c.keyFile,
 	}}

@@ -17,7 +17,6 @@ type Config struct {
 	DataDir   string    // the cluster's folder; made if it is missing
 	HTTPPort  int       // of the first node, the others count up; 0: free ports, chosen once and kept
 	Binary    string    // path of belfry; empty: the running program
-	BuildArgs []string  // further arguments of each node's `belfry serve`, for Binary alone; see UseBuild
 	Restart   bool      // restart a node that died by itself
 	Auth      bool      // calls need a key, also at later starts on DataDir; the first one is in Cluster.KeyFile
 	ExtraArgs []string  // further arguments of each node's `belfry serve`

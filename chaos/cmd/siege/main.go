@@ -25,7 +25,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/belfryhq/belfry/chaos/siege"
-	"github.com/belfryhq/belfry/deploy/build"
 )
 
 // The findings that decide the exit status. The report has the details.
@@ -90,8 +89,9 @@ of case is not exercised. From --for 10m on, with all faults, two of eight round
 network of its own for the siege). In a drill one fault comes alone, so that every invariant is exercised for which this
 machine has the faults. Shorter sieges report the invariants that they did not exercise.
 
-In such a siege one more of eight rounds is a rolling upgrade, on nodes of its own that hold the command version: they
-change to the first build and back while leaders are killed. --faults upgrade,process makes it one of the random faults.
+In such a siege one more of eight rounds is a rolling upgrade, on nodes of its own: they change to a build with the next
+command version, which it holds, and back, while leaders are killed. --faults upgrade,process makes it one of the random
+faults.
 
 Exit status: 0 no invariant was broken; 1 an invariant was broken; 2 the siege could not be finished; 3 no invariant was
 broken, but a siege with drills did not exercise each invariant for which this machine has the faults.`,
@@ -126,8 +126,8 @@ broken, but a siege with drills did not exercise each invariant for which this m
 	f.DurationVar(&cfg.Strike, "strike", 40*time.Second, "how long faults strike in a round")
 	f.StringVar(&cfg.Dir, "dir", "", "folder for data, logs, records and the report (default: a new temporary one)")
 	f.StringVar(&cfg.Binary, "binary", "", "path of belfry (default: built here)")
-	f.StringVar(&cfg.Other, "other", "", "path of an older build with the tag chaos, for rolling upgrades (default: the "+
-		"first version, built from git's history if a rolling upgrade can strike)")
+	f.StringVar(&cfg.Other, "other", "", "path of a newer build with the tag chaos, for rolling upgrades (default: built "+
+		"here with the tag next if a rolling upgrade can strike)")
 	f.BoolVar(&cfg.NoNetwork, "no-network", false, "leave the nodes on loopback, without faults of the network")
 	f.BoolVar(&cfg.NoDisks, "no-disks", false, "leave the nodes' data on this machine's disk, without faults of disks")
 	f.BoolVar(&cfg.NoClocks, "no-clocks", false, "leave the nodes' clocks alone")
@@ -190,15 +190,12 @@ func run(cmd *cobra.Command, cfg siege.Config, race bool, page string) (err erro
 		return err
 	}
 	if cfg.Binary == "" {
-		if cfg.Binary, err = buildNow(ctx, cfg.Dir, race); err != nil {
+		if cfg.Binary, err = build(ctx, cfg.Dir, race, "chaos"); err != nil {
 			return err
 		}
 	}
 	if cfg.Other == "" && cfg.Upgrades() {
-		if cfg.Other, err = build.At(ctx, build.FirstVersion, cfg.Dir, "chaos"); errors.Is(err, build.ErrNoHistory) {
-			_, err = fmt.Fprintln(cmd.ErrOrStderr(), "NOT TESTED: rolling upgrades:", err)
-		}
-		if err != nil {
+		if cfg.Other, err = build(ctx, cfg.Dir, race, "chaos", "next"); err != nil {
 			return err
 		}
 	}
@@ -231,10 +228,10 @@ func found(report *siege.Report) error {
 
 const program = "github.com/belfryhq/belfry/cmd/belfry"
 
-// buildNow builds the nodes' program with the tag chaos: its clock can be set, and mistakes can be seeded.
-func buildNow(ctx context.Context, dir string, race bool) (string, error) {
-	binary := filepath.Join(dir, "belfry")
-	args := []string{"build", "-tags", "chaos", "-o", binary}
+// build builds the nodes' program with tags. With chaos its clock can be set, and mistakes can be seeded.
+func build(ctx context.Context, dir string, race bool, tags ...string) (string, error) {
+	binary := filepath.Join(dir, "belfry-"+strings.Join(tags, "-"))
+	args := []string{"build", "-tags", strings.Join(tags, ","), "-o", binary}
 	if race {
 		args = append(args, "-race")
 	}

@@ -26,7 +26,6 @@
 //   - Schedules are no tasks. Their occurrences are.
 //   - All operations together make Rate calls a second. They wait for one limiter, and so take turns.
 //   - The deletion of a namespace stops the operations in it, in the same entry of the log.
-//   - Bulk operations need command version 4 (Since).
 //
 // Why not one command for each shard, applied by the state machine? It would stop the shard for as long as the walk
 // takes. Why not count what the calls of a page changed without pinning it? After a crash, a repeated list would lack

@@ -11,9 +11,6 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
-// Since is the command version that brought bulk operations.
-const Since = 4
-
 // The numbers of operations in the record. An operation beyond MaxRunning is refused. The oldest ended operation
 // beyond MaxEnded is forgotten.
 const (

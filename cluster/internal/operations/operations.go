@@ -54,24 +54,10 @@ func (o *Operations) ChangeBulk(ctx context.Context, change *clusterpb.BulkChang
 		case !leaders.Repeatable(err) && !errors.Is(err, task.ErrUnknown):
 			return nil, err
 		}
-		if behind := o.BulkBehind(); behind != nil { // the leader may have an older build, which does not know the call
-			return nil, behind
-		}
 		if err := search.Again(ctx, err); err != nil {
 			return nil, err
 		}
 	}
-}
-
-// BulkBehind returns a *control.ImpossibleError that names the nodes whose builds know no bulk operations, or nil if
-// there are none.
-func (o *Operations) BulkBehind() error {
-	var behind *control.BehindError
-	err := control.MayWrite(o.cfg.Control.State(), control.BulkSince)
-	if errors.As(err, &behind) && len(behind.Nodes) > 0 {
-		return &control.ImpossibleError{Reason: behind.Error()}
-	}
-	return nil
 }
 
 func (o *Operations) changeBulkAt(

@@ -78,6 +78,7 @@
 // # Why not otherwise
 //
 // Not with a sync for each acknowledgement: the file is replaced at most five times a second. So evidence of the last
-// 200 ms before a loss of power may be missing on a node; see docs/reference/limits.md. Not in the groups' own logs: a node asks
-// before it opens any of them, when all others may be down or asking too. Not from gossip, which any sender may forge.
+// 200 ms before a loss of power may be missing on a node; see docs/reference/limits.md. Not in the groups' own logs: a
+// node asks before it opens any of them, when all others may be down or asking too. Not from gossip, which any sender
+// may forge.
 package witness

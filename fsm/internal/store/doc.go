@@ -61,10 +61,3 @@
 // between replicas: they stay out of the hash, and never leave this package. A snapshot carries the hash, and Restore
 // checks it.
 package store
-
-// Version is the newest version of commands and snapshots that this build writes and reads. A build that adds a kind
-// of command or of control entry has the next number. Builds of one release share a number.
-const Version = 7
-
-// FirstVersion is the version of the first build. Every build reads it.
-const FirstVersion = 1

@@ -21,15 +21,10 @@ type Rebuild struct {
 	sources int
 }
 
-// rebuiltSince is the first version that reads a rebuilt state: Store.Inherited, and progress records of scheduled
-// tasks.
-const rebuiltSince = 2
-
 // NewRebuild begins a store. The rules are those of the queues' policies. No task is due before positionMs unless it
 // waits already.
 func NewRebuild(shard uint32, rules []*fsmpb.QueueRule, positionMs int64) *Rebuild {
 	s := New(shard)
-	s.Version = rebuiltSince
 	for s.Origin == 0 {
 		s.Origin = rand.Uint64()
 	}

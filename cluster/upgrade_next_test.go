@@ -1,3 +1,5 @@
+//go:build next
+
 package cluster_test
 
 import (
