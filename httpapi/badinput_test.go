@@ -73,6 +73,7 @@ func TestBadTaskBodies(t *testing.T) {
 		{`{"delay":"1s","target":{"url":"http://x","headers":{"webhook-id":"1"}}}`, "target.headers.webhook-id", ""},
 		{`{"delay":"1s","target":{"url":"http://x","headers":{"Host":"1"}}}`, "target.headers.host", ""},
 		{`{"delay":"1s","target":{"url":"http://x","headers":{"a b":"1"}}}`, "target.headers.a b", ""},
+		{`{"delay":"1s","target":{"url":"http://x","headers":{"x-\u212a":"1"}}}`, "target.headers.x-\u212a", ""}, // Kelvin
 		{`{"delay":"1s","target":{"url":"http://x","headers":{"a":"1\r\nb: 2"}}}`, "target.headers.a", ""},
 		{`{"delay":"1s","target":{"url":"http://x","headers":{"A":"1","a":"1"}}}`, "target.headers.a", ""},
 		{`{"delay":"1s","target":{"url":"http://x","headers":{"a":["1"]}}}`, "target.headers.a", ""},
