@@ -3,6 +3,7 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -336,7 +337,10 @@ func (n *Node) queuesNow(ctx context.Context, state *clusterpb.ControlState) []d
 		for _, q := range queues {
 			d := describeQueue(namespace, q, now)
 			if !d.Paused && len(d.Broken) == 0 && (d.Late() && !d.Pulled || d.Fails()) {
-				d.Failure = n.failure(ctx, namespace, d.Name)
+				d.Failure = n.failure(ctx, namespace, d.Name, fsmpb.State_STATE_RETRYING, fsmpb.State_STATE_READY)
+			}
+			if d.Dies() {
+				d.Death = n.failure(ctx, namespace, d.Name, fsmpb.State_STATE_DEAD)
 			}
 			all = append(all, d)
 		}
@@ -344,11 +348,9 @@ func (n *Node) queuesNow(ctx context.Context, state *clusterpb.ControlState) []d
 	return all
 }
 
-// failure returns the last error of a task that waits for another attempt, or nothing if the search would take long.
-func (n *Node) failure(ctx context.Context, namespace, queue string) string {
-	q := &fsmpb.ListQuery{
-		Namespace: namespace, Queue: queue, States: []fsmpb.State{fsmpb.State_STATE_RETRYING, fsmpb.State_STATE_READY},
-	}
+// failure returns the last error of a task in one of the states, or nothing if the search would take long.
+func (n *Node) failure(ctx context.Context, namespace, queue string, states ...fsmpb.State) string {
+	q := &fsmpb.ListQuery{Namespace: namespace, Queue: queue, States: states}
 	for range failurePages {
 		page, err := n.router.List(ctx, q, true)
 		if err != nil {
@@ -370,10 +372,31 @@ func (n *Node) failure(ctx context.Context, namespace, queue string) string {
 // failurePages is the largest number of pages of a list in which failure looks for a task.
 const failurePages = 64
 
+// receiverOf returns the URL of a broken receiver, without a query, which may have secrets.
+func receiverOf(p *fsmpb.QueuePolicy, b *fsmpb.Broken) string {
+	if b.Receiver == "" {
+		url, _, _ := strings.Cut(p.GetTarget().GetUrl(), "?")
+		return url
+	}
+	return b.Receiver + b.Path
+}
+
+// limitOf describes the limits of a queue on its attempts and leases.
+func limitOf(p *fsmpb.QueuePolicy) string {
+	var limits []string
+	if p.GetMaxInFlight() > 0 {
+		limits = append(limits, fmt.Sprint(p.GetMaxInFlight(), " in flight"))
+	}
+	if p.GetMaxPerSecond() > 0 {
+		limits = append(limits, fmt.Sprint(p.GetMaxPerSecond(), " a second"))
+	}
+	return strings.Join(limits, " and ")
+}
+
 func describeQueue(namespace string, q task.Queue, now time.Time) doctor.Queue {
 	p, c := q.Policy, q.Counts
 	d := doctor.Queue{
-		Name: c.Queue, Paused: p.GetPaused(), Limited: c.AtLimit, Pulled: c.OldestPulled,
+		Name: c.Queue, Paused: p.GetPaused(), Limited: c.AtLimit, Limit: limitOf(p), Pulled: c.OldestPulled,
 		Grouped: p.GetGroupInFlight() > 0 || p.GetFifo(),
 		Ready:   c.Ready, Leased: c.Leased, Retrying: c.Retrying, Dead: c.Dead, Delivered: c.Delivered,
 		KeepDone: cmp.Or(time.Duration(p.GetKeepDoneMs())*time.Millisecond, task.DefaultKeepDone),
@@ -383,7 +406,7 @@ func describeQueue(namespace string, q task.Queue, now time.Time) doctor.Queue {
 	}
 	for _, b := range c.Broken {
 		d.Broken = append(d.Broken, doctor.Broken{
-			Name: b.Receiver + b.Path, For: max(now.Sub(time.UnixMilli(b.SinceMs)), 0), LastError: oneLine(b.LastError),
+			Name: receiverOf(p, b), For: max(now.Sub(time.UnixMilli(b.SinceMs)), 0), LastError: oneLine(b.LastError),
 			Waiting: b.Waiting,
 		})
 	}

@@ -203,10 +203,12 @@ func TestDoctorOfLateQueues(t *testing.T) {
 			}
 		}
 		want := []string{
-			"receiver-broken: Queue down: its target has failed for 2m (answered 500 Internal Server Error: out of order), " +
-				"and ",
-			"queue-at-limit: 96 tasks of queue full are due and wait, the oldest for 2m: the queue is at its limit.",
-			"queue-no-consumer: 100 tasks of queue pulled are due and wait, the oldest for 2m: no consumer has a lease.",
+			"receiver-broken: Queue down: http://127.0.0.1:1/ has failed for 2m (answered 500 Internal Server Error: out " +
+				"of order), and ",
+			"queue-at-limit: 96 tasks of queue full are due and wait, the oldest for 2m: the queue is at its limit (4 in " +
+				"flight).",
+			"queue-no-consumer: 100 tasks of queue pulled are due and wait, the oldest for 2m: no consumer has a lease. Start " +
+				"one, or name a receiver for the queue.",
 		}
 		if !slices.EqualFunc(got, want, strings.HasPrefix) {
 			t.Errorf("found\n%s", strings.Join(got, "\n"))

@@ -462,9 +462,9 @@ var situations = map[string]struct {
 		for i := range 4 {
 			q.Broken = append(q.Broken, Broken{fmt.Sprintf("http://shop%d:80/x", i), time.Minute, "503", uint64(i)})
 		}
-		q.Broken[0].Name = ""
+		q.Broken[0].Name = "https://shop.example/hook"
 	}, []string{
-		"warning receiver-broken: Queue mails: its target has failed for 1m (503), and 0 tasks wait for it; " +
+		"warning receiver-broken: Queue mails: https://shop.example/hook has failed for 1m (503), and 0 tasks wait for it; " +
 			"http://shop1:80/x has failed for 1m (503), and 1 task waits for it; http://shop2:80/x has failed for 1m (503), " +
 			"and 2 tasks wait for it; and 1 more receiver fails. A receiver that fails gets one attempt at a time, which " +
 			"does not use up a task's attempts, until one succeeds. " +
@@ -513,15 +513,17 @@ var situations = map[string]struct {
 		q.Overdue, q.Pulled, q.Ready, q.Retrying, q.Delivered = time.Hour, true, 1, 1, 0
 	}, []string{
 		"warning queue-no-consumer: 1 task of queue mails is due and waits, the oldest for 1h: no consumer has a " +
-			"lease. [belfry queue get mails]",
+			"lease. Start one, or name a receiver for the queue. [belfry queue get mails]",
 	}},
 	"no consumer": {func(s *Snapshot) { s.Queues[0].Overdue, s.Queues[0].Pulled = time.Hour, true }, []string{
 		"warning queue-no-consumer: 5 tasks of queue mails are due and wait, the oldest for 1h: no consumer has a " +
-			"lease. [belfry queue get mails]",
+			"lease. Start one, or name a receiver for the queue. [belfry queue get mails]",
 	}},
-	"a limit": {func(s *Snapshot) { s.Queues[0].Overdue, s.Queues[0].Limited = time.Hour, true }, []string{
+	"a limit": {func(s *Snapshot) {
+		s.Queues[0].Overdue, s.Queues[0].Limited, s.Queues[0].Limit = time.Hour, true, "4 in flight"
+	}, []string{
 		"warning queue-at-limit: 5 tasks of queue mails are due and wait, the oldest for 1h: the queue is at its " +
-			"limit. [belfry queue get mails]",
+			"limit (4 in flight). [belfry queue get mails]",
 	}},
 	"a pause in a namespace": {func(s *Snapshot) {
 		s.Queues[0].Paused, s.Queues[0].Delivered, s.Queues[0].Namespace = true, 0, "billing"
@@ -539,6 +541,22 @@ var situations = map[string]struct {
 	"more dead than delivered": {func(s *Snapshot) { s.Queues[0].Dead, s.Queues[0].Delivered = 100, 99 }, []string{
 		"warning dead-letters: Queue mails has 100 dead letters. They are kept until they are replayed or dropped. " +
 			"[belfry dead list mails | belfry dead replay mails]",
+	}},
+	"a receiver that refuses all": {func(s *Snapshot) {
+		q := &s.Queues[0]
+		q.Ready, q.Delivered, q.Retrying, q.Failure = 0, 0, 3, "404 Not Found"
+	}, []string{
+		"warning queue-failing: Queue mails has delivered nothing in the last 10m: its receiver fails (404 Not " +
+			"Found). 3 tasks wait for a success. Attempts are repeated with growing pauses, and tasks whose attempts are " +
+			"used up become dead letters. " +
+			"[belfry task list --state retrying,ready --queue mails | belfry queue pause mails]",
+	}},
+	"a receiver that has refused all": {func(s *Snapshot) {
+		q := &s.Queues[0]
+		q.Ready, q.Delivered, q.Retrying, q.Dead, q.Death = 0, 0, 0, 12, "404 Not Found"
+	}, []string{
+		"warning dead-letters: Queue mails has 12 dead letters (404 Not Found). They are kept until they are replayed " +
+			"or dropped. [belfry dead list mails | belfry dead replay mails]",
 	}},
 	"some dead": {func(s *Snapshot) { s.Queues[0].Dead = 100 }, nil},
 }

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -9,11 +8,11 @@ import (
 
 // The bounds from which on the state of a queue is reported.
 const (
-	manyRetrying = 10          // tasks between attempts while none was delivered
+	manyRetrying = 3           // tasks between attempts while none was delivered
 	leastKept    = time.Minute // of tombstones, so that their absence says something
 	longOverdue  = time.Minute // of the oldest ready task
 	manyDead     = 1000
-	someDead     = 100 // if fewer were delivered
+	someDead     = 10 // if fewer were delivered
 )
 
 // queues finds queues that do not deliver as they should.
@@ -33,9 +32,9 @@ func (e *examination) queues() {
 		case q.Late():
 			e.late(q)
 		}
-		if q.Dead >= manyDead || q.Dead >= someDead && q.Dead > q.Delivered {
-			e.add(Warning, DeadLetters, sentence("queue %s has %d dead letters. They are kept until they are replayed or "+
-				"dropped.", q.title(), q.Dead), q.command("belfry dead list"), q.command("belfry dead replay"))
+		if q.Dies() {
+			e.add(Warning, DeadLetters, sentence("queue %s has %d dead letters%s. They are kept until they are replayed or "+
+				"dropped.", q.title(), q.Dead, inBrackets(q.Death)), q.command("belfry dead list"), q.command("belfry dead replay"))
 		}
 	}
 }
@@ -50,6 +49,17 @@ func (q Queue) Fails() bool {
 		(q.Retrying >= manyRetrying || q.Late() && !q.Pulled && (q.Retrying > 0 || q.Failure != ""))
 }
 
+// Dies reports whether many tasks have become dead letters, or more than were delivered.
+func (q Queue) Dies() bool { return q.Dead >= manyDead || q.Dead >= someDead && q.Dead > q.Delivered }
+
+// inBrackets returns a text in brackets behind a space, or nothing for none.
+func inBrackets(text string) string {
+	if text == "" {
+		return ""
+	}
+	return " (" + text + ")"
+}
+
 // namedBroken is the largest number of broken receivers that a finding names.
 const namedBroken = 3
 
@@ -57,7 +67,7 @@ const namedBroken = 3
 func (e *examination) broken(q Queue) {
 	var named []string
 	for _, b := range q.Broken[:min(len(q.Broken), namedBroken)] {
-		named = append(named, fmt.Sprintf("%s has failed for %s (%s), and %d %s for it", cmp.Or(b.Name, "its target"),
+		named = append(named, fmt.Sprintf("%s has failed for %s (%s), and %d %s for it", b.Name,
 			span(b.For), b.LastError, b.Waiting, verb(int(b.Waiting), "task waits", "tasks wait")))
 	}
 	if n := len(q.Broken) - len(named); n > 0 {
@@ -69,14 +79,10 @@ func (e *examination) broken(q Queue) {
 }
 
 func (e *examination) fails(q Queue) {
-	answer := ""
-	if q.Failure != "" {
-		answer = fmt.Sprintf(" (%s)", q.Failure)
-	}
 	waiting := q.Retrying + q.Ready
 	e.add(Warning, QueueFailing, sentence("queue %s has delivered nothing in the last %s: its receiver fails%s. %d %s "+
 		"for a success. Attempts are repeated with growing pauses, and tasks whose attempts are used up become dead letters.",
-		q.title(), span(q.KeepDone), answer, waiting, verb(int(waiting), "task waits", "tasks wait")),
+		q.title(), span(q.KeepDone), inBrackets(q.Failure), waiting, verb(int(waiting), "task waits", "tasks wait")),
 		q.command("belfry task list --state retrying,ready --queue"), q.command("belfry queue pause"))
 }
 
@@ -84,9 +90,9 @@ func (e *examination) late(q Queue) {
 	code, cause := QueueBehind, "the receiver is slower than the schedule"
 	switch {
 	case q.Limited:
-		code, cause = QueueAtLimit, "the queue is at its limit"
+		code, cause = QueueAtLimit, "the queue is at its limit"+inBrackets(q.Limit)
 	case q.Pulled && q.Leased == 0:
-		code, cause = QueueNoConsumer, "no consumer has a lease"
+		code, cause = QueueNoConsumer, "no consumer has a lease. Start one, or name a receiver for the queue"
 	case q.Pulled:
 		cause = "consumers are slower than the schedule"
 	case q.Failure != "":

@@ -113,7 +113,7 @@ type SlotMove struct {
 
 // Broken is a receiver whose circuit breaker is open.
 type Broken struct {
-	Name      string // the destination with the path; empty: the queue's own target
+	Name      string // the destination with the path
 	For       time.Duration
 	LastError string
 	Waiting   uint64 // tasks
@@ -124,9 +124,10 @@ type Queue struct {
 	Namespace string // empty: the default one
 	Name      string
 	Paused    bool
-	Limited   bool // its own limits hold tasks back
-	Grouped   bool // its groups have limits
-	Pulled    bool // the oldest ready task waits for a consumer
+	Limited   bool   // its own limits hold tasks back
+	Limit     string // its own limits for people, as in "4 in flight"
+	Grouped   bool   // its groups have limits
+	Pulled    bool   // the oldest ready task waits for a consumer
 
 	Ready, Leased, Retrying, Dead uint64
 	Delivered                     uint64 // within KeepDone
@@ -134,6 +135,7 @@ type Queue struct {
 	Overdue                       time.Duration // of the oldest ready task
 	Broken                        []Broken
 	Failure                       string // last error of a waiting task; empty: none is known
+	Death                         string // last error of a dead letter; empty: none is known
 }
 
 // Backup is the outcome of the backups that were made through the cluster's nodes, as far as they remember.
