@@ -33,6 +33,7 @@ type session struct {
 	folder  string
 	env     []string
 	running map[string]*background
+	started []string          // names of the running blocks, in their order
 	printed string            // output of the last block of commands
 	refused []string          // statuses from 400 on in the last block
 	fields  map[string]string // last values of the answers' fields
@@ -65,7 +66,8 @@ func (s *session) playAll(p page) error {
 	if err := s.allShown(); err != nil {
 		all = append(all, fmt.Errorf("%s: %w", p.name, err))
 	}
-	for name, b := range s.running {
+	for _, name := range slices.Backward(s.started) {
+		b := s.running[name]
 		if err := b.stop(); err != nil {
 			all = append(all, fmt.Errorf("%s: %s: %w\n%s", p.name, name, err, child.LogTail(b.log)))
 		}
@@ -276,6 +278,7 @@ func (s *session) leaveRunning(name, commands string) error {
 		return err
 	}
 	s.running[name] = &background{process, log}
+	s.started = append(s.started, name)
 	return nil
 }
 
