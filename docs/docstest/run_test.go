@@ -50,17 +50,24 @@ func skipWhereNotPossible(t *testing.T, pages []page) {
 }
 
 func runPage(t *testing.T, place *place, p page) {
+	runs := false
 	for _, b := range p.blocks {
-		if k, _ := parseKind(b.info); k.untested != "" {
+		k, _ := parseKind(b.info)
+		if k.untested != "" {
 			t.Logf("only checked: %s:%d: %s", p.name, b.line, k.untested)
 		}
+		runs = runs || k.untested == "" && k.language != "text"
+	}
+	if runs {
+		place.renew(t)
 	}
 	if err := newSession(t, place).playAll(p); err != nil {
 		t.Error(err)
 	}
 }
 
-// place is where pages run: a folder of programs, and a copy of the repository that is made anew for each page.
+// place is where pages run: a folder of programs, and a copy of the repository that is made anew for each page that runs
+// commands.
 type place struct {
 	files    []string // files of the repository
 	folder   string   // folder of the copy

@@ -46,7 +46,6 @@ type background struct {
 }
 
 func newSession(t *testing.T, place *place) *session {
-	place.renew(t)
 	return &session{t: t, folder: place.folder, env: place.environment(t),
 		running: map[string]*background{}, fields: map[string]string{}}
 }
