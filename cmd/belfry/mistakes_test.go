@@ -6,9 +6,50 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/belfryhq/belfry/client"
 )
 
 var update = flag.Bool("update", false, "write testdata/mistakes.txt anew")
+
+// TestWarningsOfLonelyTasks checks that a task without a receiver is stored with a warning if its queue has none and no
+// consumer, and that other tasks have no warning.
+func TestWarningsOfLonelyTasks(t *testing.T) {
+	addr, conn, _ := inNamespace(t)
+	t.Setenv("BELFRY_ADDR", addr)
+	for _, q := range []client.Queue{
+		{Name: "orders", Target: &client.Target{URL: "http://127.0.0.1:1/"}, Paused: true}, {Name: "pulled"},
+	} {
+		if _, err := conn.PutQueue(t.Context(), q); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const waits = "note: no --url is given, and queue "
+	for args, want := range map[string]string{
+		"task schedule a --in 1h":                          waits + "default has no receiver and no consumer with a lease:",
+		"task schedule a -q ordres --in 1h":                "consumer with a lease (did you mean orders?): the task waits",
+		"schedule put a --every 1h -q pulled":              waits + "pulled has no receiver",
+		"task schedule a -q orders --in 1h":                "",
+		"task schedule a --in 1h --url http://127.0.0.1:1": "",
+	} {
+		out, code := belfry(t, strings.Fields(args)...)
+		if code != 0 || want == "" && strings.Contains(out, "note:") || !strings.Contains(out, want) {
+			t.Errorf("%s: %d, want %q:\n%s", args, code, want, out)
+		}
+	}
+	if _, err := conn.Schedule(t.Context(), client.Task{ID: "b", Queue: "pulled"}); err != nil {
+		t.Fatal(err)
+	}
+	leased, err := conn.Lease(t.Context(), "pulled", client.Demand{Max: 1, Wait: time.Minute})
+	if err != nil || len(leased) != 1 {
+		t.Fatal(leased, err)
+	}
+	out, code := belfry(t, "task", "schedule", "a", "-q", "pulled", "--in", "1h")
+	if code != 0 || strings.Contains(out, "note:") {
+		t.Errorf("beside a consumer: %d\n%s", code, out)
+	}
+}
 
 // TestMistakes checks that a mistake of a user is answered in the user's words: the flag or the argument with its value,
 // the values that it takes, and the nearest right word. testdata/mistakes.txt has the command lines with their answers.

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -45,6 +46,9 @@ holds as long as the task can be read: for the queue's keep_done after its end.`
 					cmd.PrintErrf("task %s is there already (%s): nothing was changed\n", there.ID, there.State)
 					return there, nil
 				}
+				if err == nil {
+					warnWithoutReceiver(cmd, conn, &kept)
+				}
 				return &kept, err
 			})
 		},
@@ -65,6 +69,25 @@ func existing(err error) *client.Task {
 		return refusal.Task
 	}
 	return nil
+}
+
+// warnWithoutReceiver says on the standard error that a stored task has no receiver and its queue has no consumer, as
+// when --url was forgotten or the name of the queue is mistyped. A caller who may not read queues gets no warning.
+func warnWithoutReceiver(cmd *cobra.Command, conn *client.Client, task *client.Task) {
+	if task.Target != nil {
+		return
+	}
+	name := cmp.Or(task.Queue, "default")
+	q, err := conn.Queue(cmd.Context(), name)
+	if errors.Is(err, client.ErrNotFound) { // a schedule without an occurrence is no task
+		q, err = &client.Queue{Name: name}, nil
+	}
+	if err != nil || q.Target != nil || q.Counts != nil && q.Counts.Leased > 0 {
+		return
+	}
+	others := slices.DeleteFunc(queueNames(cmd.Context(), conn), func(other string) bool { return other == name })
+	cmd.PrintErrf("note: no --url is given, and queue %s has no receiver and no consumer with a lease%s: the task "+
+		"waits for a consumer, such as belfry lease take %[1]s\n", shellWord(name), cli.DidYouMean(name, others))
 }
 
 func scheduleOptions(key string, absent bool) []client.Option {

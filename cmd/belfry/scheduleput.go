@@ -62,6 +62,7 @@ cancelled (cancel_previous).`,
 			if err != nil {
 				return err
 			}
+			warnWithoutReceiver(cmd, conn, &kept.Task)
 			return caller.showStored(cmd, conn, kept)
 		},
 	}
