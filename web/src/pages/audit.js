@@ -76,7 +76,8 @@ function Log({ query }) {
       && html`<p class="warn">${t('audit.missing', { nodes: end.missing.map((m) => nameOf(m.node)).join(', ') })}</p>`}
     ${poll.data && !rows.length
       && html`<${Empty} title=${t('audit.empty')} command="belfry audit --since 1h">${t('audit.emptyText')}<//>`}
-    ${rows.length > 0 && html`<${Rows} rows=${rows} />`}
+    ${rows.length > 0 && html`<${Rows} key=${JSON.stringify([since, after, kind, text])}
+      rows=${rows} />`}
     ${end?.more && html`<nav class="pager" aria-label=${t('list.pages')}>
       <a class="button" href=${href('audit', { since, kind, after: end.next_cursor })}>${t('audit.later')}</a></nav>`}`;
 }

@@ -30,7 +30,7 @@ export function Chrome({ path, children }) {
     nav.current.querySelector('[aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
   }, [path]);
   useEffect(() => {
-    const sized = new ResizeObserver(() => showMore(nav.current));
+    const sized = new ResizeObserver(([entry]) => showMore(entry.target));
     sized.observe(nav.current);
     return () => sized.disconnect();
   }, []);
@@ -42,7 +42,7 @@ export function Chrome({ path, children }) {
       <${Search} />
       <${Settings} />
     </header>
-    <nav class="pages" ref=${nav} aria-label=${t('nav.label')} onScroll=${() => showMore(nav.current)}>
+    <nav class="pages" ref=${nav} aria-label=${t('nav.label')} onScroll=${(event) => showMore(event.currentTarget)}>
       <ul>${first.map((p) => html`<${Place} at=${path} of=${p} />`)}</ul>
       <ul>${second.filter(([, , allowed]) => allowed()).map((p) => html`<${Place} at=${path} of=${p} />`)}</ul>
     </nav>

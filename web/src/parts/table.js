@@ -45,13 +45,15 @@ export function useSelection(list) {
   return { ids, set, toggle: (key) => set(ids.has(key) ? [...ids].filter((k) => k !== key) : [...ids, key]) };
 }
 
-// useHeldOrder returns the rows in their order of before while the pointer or the focus is in an element with the
-// attributes in ways. Rows that have gone stay then, and new ones wait; changed says how many, and sort shows them.
+// useHeldOrder returns the rows in their order of before while the pointer or the focus of the keyboard is in an element
+// with the attributes in ways. Rows that have gone stay then, and new ones wait; changed says how many, and sort shows
+// them.
 function useHeldOrder(rows, keyOf) {
-  const { current: held } = useRef({ pointer: false, focus: false, rows: [] });
+  const { current: held } = useRef({ pointer: false, rows: [] });
+  const frame = useRef(null);
   const [, draw] = useState(0);
   const fresh = new Map(rows.map((row) => [keyOf(row), row]));
-  const frozen = held.pointer || held.focus;
+  const frozen = held.pointer || Boolean(frame.current?.querySelector(':focus-visible'));
   held.rows = frozen ? held.rows.map((row) => fresh.get(keyOf(row)) || row) : rows;
   const keys = held.rows.map(keyOf);
   const known = new Set(keys);
@@ -65,14 +67,12 @@ function useHeldOrder(rows, keyOf) {
     changed: Object.entries(counts).filter(([, n]) => n > 0).map(([name, n]) => t(`table.${name}`, { n })).join(' · '),
     sort: () => {
       held.rows = rows;
-      held.focus = false;
       draw((n) => n + 1);
     },
     ways: {
+      ref: frame,
       onPointerEnter: () => { held.pointer = true; },
       onPointerLeave: () => { held.pointer = false; },
-      onFocusIn: () => { held.focus = true; },
-      onFocusOut: (event) => { held.focus = event.currentTarget.contains(event.relatedTarget); },
     },
   };
 }

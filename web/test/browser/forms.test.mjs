@@ -68,7 +68,7 @@ test('a schedule that was changed meanwhile is not overwritten, and the typed te
   const answered = page.waitForResponse((response) => response.request().method() === 'PATCH');
   await button('Save').click();
   assert.equal((await answered).status(), 412);
-  await page.getByRole('alert').getByText('It exists already, or was changed meanwhile').waitFor();
+  await page.getByRole('alert').getByText('It exists already, or has changed since').waitFor();
   assert.equal(await page.getByLabel('Note').inputValue(), 'mine');
   assert.equal((await cluster.api('GET', '/v1/schedules/shared')).note, 'theirs');
 });
