@@ -97,7 +97,7 @@ variable TZ; JSON and YAML have them in UTC.`,
 	add(cli.CallGroup, newOperation(), newKey())
 	add(cli.CallGroup, cli.WithoutNamespace(newNamespace(), newWhoAmI(), newAdvance())...)
 	add(cli.CallGroup, newContext())
-	add(cli.CheckGroup, newPlan(), newCerts(), newVerify(), newRestore(), newRecover())
+	add(cli.CheckGroup, newPlan(), newCerts(), newVerify(), newRestore(), newRecover(), newHealthcheck())
 	root.AddCommand(newVersion(), newCompletion(), newMan())
 	addAliases(root)
 	cli.CheckArgs(root)
