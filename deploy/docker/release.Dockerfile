@@ -21,5 +21,7 @@ USER 65532:65532
 # 8400: the API. 8500: other nodes, over TCP and UDP.
 EXPOSE 8400/tcp 8500/tcp 8500/udp
 STOPSIGNAL SIGTERM
+# As patient as the probes of the chart: a node that reads many tasks is not dead.
+HEALTHCHECK --interval=10s --timeout=6s --start-period=1h --retries=18 CMD ["/usr/bin/belfry", "healthcheck"]
 ENTRYPOINT ["/usr/bin/belfry"]
 CMD ["serve"]

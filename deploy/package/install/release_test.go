@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -76,12 +77,110 @@ func TestImagesOfReleases(t *testing.T) {
 	if len(here) < 10 || !reflect.DeepEqual(here, release) {
 		t.Errorf("%q\n%q", here, release)
 	}
+	all := digest.ReplaceAllString(strings.Join(here, "\n")+"\n", "")
 	for _, want := range []string{
 		"FROM gcr.io/distroless/static-debian12:nonroot AS node", "USER 65532:65532", "STOPSIGNAL SIGTERM",
+		"HEALTHCHECK --interval=10s --timeout=6s --start-period=1h --retries=18 CMD [\"/usr/bin/belfry\", \"healthcheck\"]",
 	} {
-		if !strings.Contains(strings.Join(here, "\n")+"\n", want+"\n") {
+		if !strings.Contains(all, want+"\n") {
 			t.Errorf("no %q", want)
 		}
+	}
+}
+
+// digest is the digest that pins an image.
+var digest = regexp.MustCompile("@sha256:[0-9a-f]{64}")
+
+// TestPinnedImages pins the images of a copy of the folder, with a registry that gives all images one digest.
+func TestPinnedImages(t *testing.T) {
+	copied, bin := t.TempDir(), t.TempDir()
+	files := []string{"Dockerfile", "release.Dockerfile", "compose.yaml"}
+	read := func(dir, file string) string {
+		t.Helper()
+		data, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	write := func(path, text string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	images := filepath.Join(repository, "deploy/docker")
+	for _, file := range files {
+		write(filepath.Join(copied, file), digest.ReplaceAllString(read(images, file), ""))
+	}
+	pin := func(args ...string) (string, error) {
+		script := exec.CommandContext(t.Context(), filepath.Join(images, "pin.sh"), args...)
+		script.Env = append(os.Environ(), "FOLDER="+copied, "PATH="+bin+":"+os.Getenv("PATH"))
+		out, err := script.CombinedOutput()
+		return string(out), err
+	}
+	out, err := pin("check")
+	for _, image := range []string{"golang:", "busybox:", "static-debian12:nonroot", "prom/prometheus:", "grafana/grafana:"} {
+		if err == nil || !strings.Contains(out, image) {
+			t.Errorf("%s is not missed: %v, %s", image, err, out)
+		}
+	}
+	for _, sum := range []string{strings.Repeat("a", 64), strings.Repeat("b", 64)} { // the second run brings new digests
+		write(filepath.Join(bin, "docker"), "#!/bin/sh\necho sha256:"+sum+"\n")
+		if out, err := pin(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		if out, err := pin("check"); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+		for _, file := range files {
+			pinned := read(copied, file)
+			if strings.Count(pinned, "@sha256:"+sum) == 0 ||
+				digest.ReplaceAllString(pinned, "") != digest.ReplaceAllString(read(images, file), "") {
+				t.Errorf("%s:\n%s", file, pinned)
+			}
+		}
+	}
+}
+
+// TestModulesOfReleases checks that module belfrytest requires the version of the chart, which a release has, too.
+func TestModulesOfReleases(t *testing.T) {
+	var chart struct {
+		Version string `json:"appVersion"`
+	}
+	load(t, "deploy/helm/belfry/Chart.yaml", &chart)
+	module, err := os.ReadFile(filepath.Join(repository, "belfrytest/go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "\nrequire github.com/belfryhq/belfry v" + chart.Version + "\n"; !strings.Contains(string(module), want) {
+		t.Errorf("belfrytest/go.mod does not have %q", want)
+	}
+}
+
+// TestSignature checks that goreleaser signs the checksums, and that the page on installations names the signature.
+func TestSignature(t *testing.T) {
+	var release struct {
+		Signs []struct {
+			Of        string `json:"artifacts"` //nolint:misspell // goreleaser's word
+			Signature string `json:"signature"`
+		} `json:"signs"`
+		Checksum struct {
+			Name string `json:"name_template"`
+		} `json:"checksum"`
+	}
+	load(t, ".goreleaser.yaml", &release)
+	page, err := os.ReadFile(filepath.Join(repository, "docs/install.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(release.Signs) != 1 || release.Signs[0].Of != "checksum" {
+		t.Fatalf("%+v", release.Signs)
+	}
+	_, suffix, _ := strings.Cut(release.Signs[0].Signature, "}") // after the name of what is signed
+	name := release.Checksum.Name + suffix
+	if !strings.Contains(string(page), "--bundle "+name+" ") {
+		t.Errorf("docs/install.md does not verify %s", name)
 	}
 }
 
