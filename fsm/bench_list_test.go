@@ -88,6 +88,43 @@ func BenchmarkDueRanges(b *testing.B) {
 	}
 }
 
+// BenchmarkDueOrder lists pages of 100 tasks in due order, of 10,000 tasks and of benchmarkTasks: the next ones, those
+// from the middle of their two days on, and those of a millisecond in which all are due.
+func BenchmarkDueOrder(b *testing.B) {
+	for _, n := range []int{10_000, benchmarkTasks(b)} {
+		m := New(0)
+		for _, data := range benchEntries(n, benchSchedule) {
+			benchApply(b, m, data)
+		}
+		storm := New(0)
+		for _, data := range benchEntries(n, func(i int) *fsmpb.Command {
+			c := benchSchedule(i)
+			c.GetSchedule().FireAtMs = benchStart + benchSpan
+			return c
+		}) {
+			benchApply(b, storm, data)
+		}
+		for _, c := range []struct {
+			name  string
+			m     *Machine
+			query *fsmpb.ListQuery
+		}{
+			{"next", m, &fsmpb.ListQuery{}},
+			{"middle", m, &fsmpb.ListQuery{AfterDueMs: benchStart + benchSpan/2}},
+			{"storm", storm, &fsmpb.ListQuery{AfterDueMs: benchStart + benchSpan, Slot: task.Slots / 2}},
+		} {
+			b.Run(fmt.Sprint("tasks=", n, "/", c.name), func(b *testing.B) {
+				c.query.Order, c.query.Limit = fsmpb.ListOrder_LIST_ORDER_DUE, 100
+				for b.Loop() {
+					if page := c.m.List(c.query, task.Slots); len(page.Tasks) != 100 {
+						b.Fatalf("a page of %d tasks", len(page.Tasks))
+					}
+				}
+			})
+		}
+	}
+}
+
 // benchList reports the time of a whole list, of at most 100 pages, and of its longest page. It changes the query.
 func benchList(b *testing.B, m *Machine, q *fsmpb.ListQuery, name string) {
 	q.Limit = 100

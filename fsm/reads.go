@@ -102,19 +102,19 @@ func (m *Machine) Remembers(c *fsmpb.Command) bool {
 	return m.store.Find(c.Namespace, c.Id).Recall(c.Key) != nil
 }
 
-// List returns a page of the tasks in the slots from q.Slot up to, but not including, end: see store.Store.List.
+// List returns a page of tasks in the slots before end: see store.Store.List.
 func (m *Machine) List(q *fsmpb.ListQuery, end uint32) *fsmpb.ListPage {
 	page, _ := m.ListOpen(q, end)
 	return page
 }
 
-// ListOpen returns a page as List does, and the state of the first slot from q.Slot up to end that is not open, or the
-// zero state if there is none.
+// ListOpen returns a page as List does, and the state of the first listed slot that is not open, or the zero state if
+// there is none.
 func (m *Machine) ListOpen(q *fsmpb.ListQuery, end uint32) (*fsmpb.ListPage, SlotState) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	page := m.store.List(q, end)
-	for p := range m.store.Slots.In([]SlotRange{{First: q.Slot, End: end}}) {
+	for p := range m.store.Slots.In(store.ListedSlots(q, end)) {
 		if p.Phase != open {
 			return page, p.State
 		}

@@ -16,8 +16,24 @@ func checkInvariants(t testing.TB, w *Wheel) {
 	if total += checkRun(t, w); total != w.count {
 		t.Fatalf("%d nodes found, Len is %d", total, w.count)
 	}
+	checkBound(t, w)
 	if w.slots.cursor <= w.position && w.position != after(w.position) {
 		t.Fatalf("cursor %d is not after position %d", w.slots.cursor, w.position)
+	}
+}
+
+// checkBound compares the bound of the wheel with the bounds of its slots and the first items beside them.
+func checkBound(t testing.TB, w *Wheel) {
+	t.Helper()
+	bound, ok := w.Bound()
+	least, found := w.top()
+	for i := range w.slots.slot {
+		if c := &w.slots.slot[i]; c.count > 0 && (!found || c.min < least.due) {
+			least.due, found = c.min, true
+		}
+	}
+	if ok != found || ok && bound != least.due {
+		t.Fatalf("the bound is %d %t, want %d %t", bound, ok, least.due, found)
 	}
 }
 

@@ -119,6 +119,20 @@ func (w *Wheel) Next() (due int64, ok bool) {
 	return due, ok
 }
 
+// Bound returns an instant at or before the due of every node, in Unix milliseconds; ok is false if there is no node.
+// Bound is a quick estimate of Next that changes nothing. A node that was rescheduled to a later time may hold it back.
+func (w *Wheel) Bound() (due int64, ok bool) {
+	top, ok := w.top()
+	front := w.slots.front()
+	if front == outside {
+		return top.due, ok
+	}
+	if bound := w.slots.slot[front].min; !ok || bound < top.due {
+		return bound, true
+	}
+	return top.due, true
+}
+
 func (w *Wheel) earliest() (due int64, ok bool) {
 	for {
 		top, ok := w.top()

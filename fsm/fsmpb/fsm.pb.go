@@ -617,6 +617,53 @@ func (Code) EnumDescriptor() ([]byte, []int) {
 	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{9}
 }
 
+// ListOrder is the order of a list.
+type ListOrder int32
+
+const (
+	ListOrder_LIST_ORDER_ID  ListOrder = 0 // slot by slot, by id within a slot
+	ListOrder_LIST_ORDER_DUE ListOrder = 1 // by the next instant, by slot and id among equal ones
+)
+
+// Enum value maps for ListOrder.
+var (
+	ListOrder_name = map[int32]string{
+		0: "LIST_ORDER_ID",
+		1: "LIST_ORDER_DUE",
+	}
+	ListOrder_value = map[string]int32{
+		"LIST_ORDER_ID":  0,
+		"LIST_ORDER_DUE": 1,
+	}
+)
+
+func (x ListOrder) Enum() *ListOrder {
+	p := new(ListOrder)
+	*p = x
+	return p
+}
+
+func (x ListOrder) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ListOrder) Descriptor() protoreflect.EnumDescriptor {
+	return file_fsm_fsmpb_fsm_proto_enumTypes[10].Descriptor()
+}
+
+func (ListOrder) Type() protoreflect.EnumType {
+	return &file_fsm_fsmpb_fsm_proto_enumTypes[10]
+}
+
+func (x ListOrder) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ListOrder.Descriptor instead.
+func (ListOrder) EnumDescriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{10}
+}
+
 // Entry is the data of one Raft log entry of a shard. It has all commands that waited while the previous entry
 // committed.
 type Entry struct {
@@ -6555,7 +6602,7 @@ func (x *Task) GetSeries() *Series {
 	return nil
 }
 
-// ListQuery selects tasks of one shard, slot by slot, sorted by id within a slot.
+// ListQuery selects tasks of one shard.
 type ListQuery struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Namespace      string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
@@ -6570,6 +6617,9 @@ type ListQuery struct {
 	AfterId        string                 `protobuf:"bytes,10,opt,name=after_id,json=afterId,proto3" json:"after_id,omitempty"`             // and after this id there
 	End            uint32                 `protobuf:"varint,11,opt,name=end,proto3" json:"end,omitempty"`                                   // the page ends before this slot; 0: with the last one
 	DueAfterMs     int64                  `protobuf:"varint,12,opt,name=due_after_ms,json=dueAfterMs,proto3" json:"due_after_ms,omitempty"` // fire_at is this instant or later; 0: any fire_at
+	Order          ListOrder              `protobuf:"varint,13,opt,name=order,proto3,enum=belfry.fsm.v1.ListOrder" json:"order,omitempty"`
+	AfterDueMs     int64                  `protobuf:"varint,14,opt,name=after_due_ms,json=afterDueMs,proto3" json:"after_due_ms,omitempty"` // in due order, the page begins at this instant, in slot and after after_id there
+	Slots          []*SlotRange           `protobuf:"bytes,15,rep,name=slots,proto3" json:"slots,omitempty"`                                // in due order, instead of end: only tasks in these slots; empty: in all
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -6688,13 +6738,36 @@ func (x *ListQuery) GetDueAfterMs() int64 {
 	return 0
 }
 
+func (x *ListQuery) GetOrder() ListOrder {
+	if x != nil {
+		return x.Order
+	}
+	return ListOrder_LIST_ORDER_ID
+}
+
+func (x *ListQuery) GetAfterDueMs() int64 {
+	if x != nil {
+		return x.AfterDueMs
+	}
+	return 0
+}
+
+func (x *ListQuery) GetSlots() []*SlotRange {
+	if x != nil {
+		return x.Slots
+	}
+	return nil
+}
+
 // ListPage is one page of a ListQuery's tasks.
 type ListPage struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Tasks         []*Task                `protobuf:"bytes,1,rep,name=tasks,proto3" json:"tasks,omitempty"`
-	More          bool                   `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"` // there may be further tasks, which a query with this slot and after_id finds
+	More          bool                   `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"` // there may be further tasks, which a query with the cursor of the next fields finds
 	Slot          uint32                 `protobuf:"varint,3,opt,name=slot,proto3" json:"slot,omitempty"`
 	AfterId       string                 `protobuf:"bytes,4,opt,name=after_id,json=afterId,proto3" json:"after_id,omitempty"`
+	AfterDueMs    int64                  `protobuf:"varint,5,opt,name=after_due_ms,json=afterDueMs,proto3" json:"after_due_ms,omitempty"`
+	DueMs         []int64                `protobuf:"varint,6,rep,packed,name=due_ms,json=dueMs,proto3" json:"due_ms,omitempty"` // in due order, the instants of the tasks
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -6755,6 +6828,20 @@ func (x *ListPage) GetAfterId() string {
 		return x.AfterId
 	}
 	return ""
+}
+
+func (x *ListPage) GetAfterDueMs() int64 {
+	if x != nil {
+		return x.AfterDueMs
+	}
+	return 0
+}
+
+func (x *ListPage) GetDueMs() []int64 {
+	if x != nil {
+		return x.DueMs
+	}
+	return nil
 }
 
 var File_fsm_fsmpb_fsm_proto protoreflect.FileDescriptor
@@ -7281,7 +7368,7 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\flease_end_ms\x18\x11 \x01(\x03R\n" +
 	"leaseEndMs\x12\x16\n" +
 	"\x06leased\x18\x12 \x01(\bR\x06leased\x12-\n" +
-	"\x06series\x18\x13 \x01(\v2\x15.belfry.fsm.v1.SeriesR\x06series\"\xf9\x02\n" +
+	"\x06series\x18\x13 \x01(\v2\x15.belfry.fsm.v1.SeriesR\x06series\"\xfb\x03\n" +
 	"\tListQuery\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12,\n" +
 	"\x06states\x18\x02 \x03(\x0e2\x14.belfry.fsm.v1.StateR\x06states\x12\x14\n" +
@@ -7296,12 +7383,19 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	" \x01(\tR\aafterId\x12\x10\n" +
 	"\x03end\x18\v \x01(\rR\x03end\x12 \n" +
 	"\fdue_after_ms\x18\f \x01(\x03R\n" +
-	"dueAfterMs\"x\n" +
+	"dueAfterMs\x12.\n" +
+	"\x05order\x18\r \x01(\x0e2\x18.belfry.fsm.v1.ListOrderR\x05order\x12 \n" +
+	"\fafter_due_ms\x18\x0e \x01(\x03R\n" +
+	"afterDueMs\x12.\n" +
+	"\x05slots\x18\x0f \x03(\v2\x18.belfry.fsm.v1.SlotRangeR\x05slots\"\xb1\x01\n" +
 	"\bListPage\x12)\n" +
 	"\x05tasks\x18\x01 \x03(\v2\x13.belfry.fsm.v1.TaskR\x05tasks\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\bR\x04more\x12\x12\n" +
 	"\x04slot\x18\x03 \x01(\rR\x04slot\x12\x19\n" +
-	"\bafter_id\x18\x04 \x01(\tR\aafterId*<\n" +
+	"\bafter_id\x18\x04 \x01(\tR\aafterId\x12 \n" +
+	"\fafter_due_ms\x18\x05 \x01(\x03R\n" +
+	"afterDueMs\x12\x15\n" +
+	"\x06due_ms\x18\x06 \x03(\x03R\x05dueMs*<\n" +
 	"\x06Answer\x12\x10\n" +
 	"\fANSWER_BRIEF\x10\x00\x12\x0f\n" +
 	"\vANSWER_TASK\x10\x01\x12\x0f\n" +
@@ -7374,7 +7468,10 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\rCODE_REPLACED\x10\v\x12\x0f\n" +
 	"\vCODE_MOVING\x10\f\x12\x0e\n" +
 	"\n" +
-	"CODE_MOVED\x10\rB&Z$github.com/belfryhq/belfry/fsm/fsmpbb\x06proto3"
+	"CODE_MOVED\x10\r*2\n" +
+	"\tListOrder\x12\x11\n" +
+	"\rLIST_ORDER_ID\x10\x00\x12\x12\n" +
+	"\x0eLIST_ORDER_DUE\x10\x01B&Z$github.com/belfryhq/belfry/fsm/fsmpbb\x06proto3"
 
 var (
 	file_fsm_fsmpb_fsm_proto_rawDescOnce sync.Once
@@ -7388,7 +7485,7 @@ func file_fsm_fsmpb_fsm_proto_rawDescGZIP() []byte {
 	return file_fsm_fsmpb_fsm_proto_rawDescData
 }
 
-var file_fsm_fsmpb_fsm_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
+var file_fsm_fsmpb_fsm_proto_enumTypes = make([]protoimpl.EnumInfo, 11)
 var file_fsm_fsmpb_fsm_proto_msgTypes = make([]protoimpl.MessageInfo, 73)
 var file_fsm_fsmpb_fsm_proto_goTypes = []any{
 	(Answer)(0),             // 0: belfry.fsm.v1.Answer
@@ -7401,184 +7498,187 @@ var file_fsm_fsmpb_fsm_proto_goTypes = []any{
 	(Passed)(0),             // 7: belfry.fsm.v1.Passed
 	(CancelOutcome)(0),      // 8: belfry.fsm.v1.CancelOutcome
 	(Code)(0),               // 9: belfry.fsm.v1.Code
-	(*Entry)(nil),           // 10: belfry.fsm.v1.Entry
-	(*Command)(nil),         // 11: belfry.fsm.v1.Command
-	(*Key)(nil),             // 12: belfry.fsm.v1.Key
-	(*Condition)(nil),       // 13: belfry.fsm.v1.Condition
-	(*Spec)(nil),            // 14: belfry.fsm.v1.Spec
-	(*Target)(nil),          // 15: belfry.fsm.v1.Target
-	(*Header)(nil),          // 16: belfry.fsm.v1.Header
-	(*Window)(nil),          // 17: belfry.fsm.v1.Window
-	(*Retry)(nil),           // 18: belfry.fsm.v1.Retry
-	(*Label)(nil),           // 19: belfry.fsm.v1.Label
-	(*Schedule)(nil),        // 20: belfry.fsm.v1.Schedule
-	(*Cancel)(nil),          // 21: belfry.fsm.v1.Cancel
-	(*Patch)(nil),           // 22: belfry.fsm.v1.Patch
-	(*Payload)(nil),         // 23: belfry.fsm.v1.Payload
-	(*TargetPatch)(nil),     // 24: belfry.fsm.v1.TargetPatch
-	(*HeaderPatch)(nil),     // 25: belfry.fsm.v1.HeaderPatch
-	(*RetryPatch)(nil),      // 26: belfry.fsm.v1.RetryPatch
-	(*RetryDelays)(nil),     // 27: belfry.fsm.v1.RetryDelays
-	(*LabelPatch)(nil),      // 28: belfry.fsm.v1.LabelPatch
-	(*Touch)(nil),           // 29: belfry.fsm.v1.Touch
-	(*FireNow)(nil),         // 30: belfry.fsm.v1.FireNow
-	(*Policy)(nil),          // 31: belfry.fsm.v1.Policy
-	(*Lane)(nil),            // 32: belfry.fsm.v1.Lane
-	(*LaneCredit)(nil),      // 33: belfry.fsm.v1.LaneCredit
-	(*Advance)(nil),         // 34: belfry.fsm.v1.Advance
-	(*Grant)(nil),           // 35: belfry.fsm.v1.Grant
-	(*Isolate)(nil),         // 36: belfry.fsm.v1.Isolate
-	(*Settle)(nil),          // 37: belfry.fsm.v1.Settle
-	(*Extend)(nil),          // 38: belfry.fsm.v1.Extend
-	(*QueueRule)(nil),       // 39: belfry.fsm.v1.QueueRule
-	(*SetRules)(nil),        // 40: belfry.fsm.v1.SetRules
-	(*Replay)(nil),          // 41: belfry.fsm.v1.Replay
-	(*Drop)(nil),            // 42: belfry.fsm.v1.Drop
-	(*Erase)(nil),           // 43: belfry.fsm.v1.Erase
-	(*SlotRange)(nil),       // 44: belfry.fsm.v1.SlotRange
-	(*TaskName)(nil),        // 45: belfry.fsm.v1.TaskName
-	(*Inherited)(nil),       // 46: belfry.fsm.v1.Inherited
-	(*ExpectSlots)(nil),     // 47: belfry.fsm.v1.ExpectSlots
-	(*ImportTasks)(nil),     // 48: belfry.fsm.v1.ImportTasks
-	(*ReadySlots)(nil),      // 49: belfry.fsm.v1.ReadySlots
-	(*OpenSlots)(nil),       // 50: belfry.fsm.v1.OpenSlots
-	(*AbandonSlots)(nil),    // 51: belfry.fsm.v1.AbandonSlots
-	(*SealSlots)(nil),       // 52: belfry.fsm.v1.SealSlots
-	(*UnsealSlots)(nil),     // 53: belfry.fsm.v1.UnsealSlots
-	(*DropSlots)(nil),       // 54: belfry.fsm.v1.DropSlots
-	(*QueuePolicy)(nil),     // 55: belfry.fsm.v1.QueuePolicy
-	(*GroupWeight)(nil),     // 56: belfry.fsm.v1.GroupWeight
-	(*Sealed)(nil),          // 57: belfry.fsm.v1.Sealed
-	(*PolicySecrets)(nil),   // 58: belfry.fsm.v1.PolicySecrets
-	(*QueueCounts)(nil),     // 59: belfry.fsm.v1.QueueCounts
-	(*Broken)(nil),          // 60: belfry.fsm.v1.Broken
-	(*Outlook)(nil),         // 61: belfry.fsm.v1.Outlook
-	(*WheelRow)(nil),        // 62: belfry.fsm.v1.WheelRow
-	(*Activity)(nil),        // 63: belfry.fsm.v1.Activity
-	(*ActivityStep)(nil),    // 64: belfry.fsm.v1.ActivityStep
-	(*Past)(nil),            // 65: belfry.fsm.v1.Past
-	(*Takeover)(nil),        // 66: belfry.fsm.v1.Takeover
-	(*Series)(nil),          // 67: belfry.fsm.v1.Series
-	(*Repeat)(nil),          // 68: belfry.fsm.v1.Repeat
-	(*Calendar)(nil),        // 69: belfry.fsm.v1.Calendar
-	(*CalendarHours)(nil),   // 70: belfry.fsm.v1.CalendarHours
-	(*Instant)(nil),         // 71: belfry.fsm.v1.Instant
-	(*Occurrence)(nil),      // 72: belfry.fsm.v1.Occurrence
-	(*SetSeries)(nil),       // 73: belfry.fsm.v1.SetSeries
-	(*PauseSeries)(nil),     // 74: belfry.fsm.v1.PauseSeries
-	(*StartOccurrence)(nil), // 75: belfry.fsm.v1.StartOccurrence
-	(*SkipOccurrence)(nil),  // 76: belfry.fsm.v1.SkipOccurrence
-	(*Backfill)(nil),        // 77: belfry.fsm.v1.Backfill
-	(*ExtendSeries)(nil),    // 78: belfry.fsm.v1.ExtendSeries
-	(*Result)(nil),          // 79: belfry.fsm.v1.Result
-	(*Task)(nil),            // 80: belfry.fsm.v1.Task
-	(*ListQuery)(nil),       // 81: belfry.fsm.v1.ListQuery
-	(*ListPage)(nil),        // 82: belfry.fsm.v1.ListPage
+	(ListOrder)(0),          // 10: belfry.fsm.v1.ListOrder
+	(*Entry)(nil),           // 11: belfry.fsm.v1.Entry
+	(*Command)(nil),         // 12: belfry.fsm.v1.Command
+	(*Key)(nil),             // 13: belfry.fsm.v1.Key
+	(*Condition)(nil),       // 14: belfry.fsm.v1.Condition
+	(*Spec)(nil),            // 15: belfry.fsm.v1.Spec
+	(*Target)(nil),          // 16: belfry.fsm.v1.Target
+	(*Header)(nil),          // 17: belfry.fsm.v1.Header
+	(*Window)(nil),          // 18: belfry.fsm.v1.Window
+	(*Retry)(nil),           // 19: belfry.fsm.v1.Retry
+	(*Label)(nil),           // 20: belfry.fsm.v1.Label
+	(*Schedule)(nil),        // 21: belfry.fsm.v1.Schedule
+	(*Cancel)(nil),          // 22: belfry.fsm.v1.Cancel
+	(*Patch)(nil),           // 23: belfry.fsm.v1.Patch
+	(*Payload)(nil),         // 24: belfry.fsm.v1.Payload
+	(*TargetPatch)(nil),     // 25: belfry.fsm.v1.TargetPatch
+	(*HeaderPatch)(nil),     // 26: belfry.fsm.v1.HeaderPatch
+	(*RetryPatch)(nil),      // 27: belfry.fsm.v1.RetryPatch
+	(*RetryDelays)(nil),     // 28: belfry.fsm.v1.RetryDelays
+	(*LabelPatch)(nil),      // 29: belfry.fsm.v1.LabelPatch
+	(*Touch)(nil),           // 30: belfry.fsm.v1.Touch
+	(*FireNow)(nil),         // 31: belfry.fsm.v1.FireNow
+	(*Policy)(nil),          // 32: belfry.fsm.v1.Policy
+	(*Lane)(nil),            // 33: belfry.fsm.v1.Lane
+	(*LaneCredit)(nil),      // 34: belfry.fsm.v1.LaneCredit
+	(*Advance)(nil),         // 35: belfry.fsm.v1.Advance
+	(*Grant)(nil),           // 36: belfry.fsm.v1.Grant
+	(*Isolate)(nil),         // 37: belfry.fsm.v1.Isolate
+	(*Settle)(nil),          // 38: belfry.fsm.v1.Settle
+	(*Extend)(nil),          // 39: belfry.fsm.v1.Extend
+	(*QueueRule)(nil),       // 40: belfry.fsm.v1.QueueRule
+	(*SetRules)(nil),        // 41: belfry.fsm.v1.SetRules
+	(*Replay)(nil),          // 42: belfry.fsm.v1.Replay
+	(*Drop)(nil),            // 43: belfry.fsm.v1.Drop
+	(*Erase)(nil),           // 44: belfry.fsm.v1.Erase
+	(*SlotRange)(nil),       // 45: belfry.fsm.v1.SlotRange
+	(*TaskName)(nil),        // 46: belfry.fsm.v1.TaskName
+	(*Inherited)(nil),       // 47: belfry.fsm.v1.Inherited
+	(*ExpectSlots)(nil),     // 48: belfry.fsm.v1.ExpectSlots
+	(*ImportTasks)(nil),     // 49: belfry.fsm.v1.ImportTasks
+	(*ReadySlots)(nil),      // 50: belfry.fsm.v1.ReadySlots
+	(*OpenSlots)(nil),       // 51: belfry.fsm.v1.OpenSlots
+	(*AbandonSlots)(nil),    // 52: belfry.fsm.v1.AbandonSlots
+	(*SealSlots)(nil),       // 53: belfry.fsm.v1.SealSlots
+	(*UnsealSlots)(nil),     // 54: belfry.fsm.v1.UnsealSlots
+	(*DropSlots)(nil),       // 55: belfry.fsm.v1.DropSlots
+	(*QueuePolicy)(nil),     // 56: belfry.fsm.v1.QueuePolicy
+	(*GroupWeight)(nil),     // 57: belfry.fsm.v1.GroupWeight
+	(*Sealed)(nil),          // 58: belfry.fsm.v1.Sealed
+	(*PolicySecrets)(nil),   // 59: belfry.fsm.v1.PolicySecrets
+	(*QueueCounts)(nil),     // 60: belfry.fsm.v1.QueueCounts
+	(*Broken)(nil),          // 61: belfry.fsm.v1.Broken
+	(*Outlook)(nil),         // 62: belfry.fsm.v1.Outlook
+	(*WheelRow)(nil),        // 63: belfry.fsm.v1.WheelRow
+	(*Activity)(nil),        // 64: belfry.fsm.v1.Activity
+	(*ActivityStep)(nil),    // 65: belfry.fsm.v1.ActivityStep
+	(*Past)(nil),            // 66: belfry.fsm.v1.Past
+	(*Takeover)(nil),        // 67: belfry.fsm.v1.Takeover
+	(*Series)(nil),          // 68: belfry.fsm.v1.Series
+	(*Repeat)(nil),          // 69: belfry.fsm.v1.Repeat
+	(*Calendar)(nil),        // 70: belfry.fsm.v1.Calendar
+	(*CalendarHours)(nil),   // 71: belfry.fsm.v1.CalendarHours
+	(*Instant)(nil),         // 72: belfry.fsm.v1.Instant
+	(*Occurrence)(nil),      // 73: belfry.fsm.v1.Occurrence
+	(*SetSeries)(nil),       // 74: belfry.fsm.v1.SetSeries
+	(*PauseSeries)(nil),     // 75: belfry.fsm.v1.PauseSeries
+	(*StartOccurrence)(nil), // 76: belfry.fsm.v1.StartOccurrence
+	(*SkipOccurrence)(nil),  // 77: belfry.fsm.v1.SkipOccurrence
+	(*Backfill)(nil),        // 78: belfry.fsm.v1.Backfill
+	(*ExtendSeries)(nil),    // 79: belfry.fsm.v1.ExtendSeries
+	(*Result)(nil),          // 80: belfry.fsm.v1.Result
+	(*Task)(nil),            // 81: belfry.fsm.v1.Task
+	(*ListQuery)(nil),       // 82: belfry.fsm.v1.ListQuery
+	(*ListPage)(nil),        // 83: belfry.fsm.v1.ListPage
 }
 var file_fsm_fsmpb_fsm_proto_depIdxs = []int32{
-	11, // 0: belfry.fsm.v1.Entry.commands:type_name -> belfry.fsm.v1.Command
-	12, // 1: belfry.fsm.v1.Command.key:type_name -> belfry.fsm.v1.Key
-	13, // 2: belfry.fsm.v1.Command.condition:type_name -> belfry.fsm.v1.Condition
-	0,  // 3: belfry.fsm.v1.Command.answer:type_name -> belfry.fsm.v1.Answer
-	20, // 4: belfry.fsm.v1.Command.schedule:type_name -> belfry.fsm.v1.Schedule
-	21, // 5: belfry.fsm.v1.Command.cancel:type_name -> belfry.fsm.v1.Cancel
-	22, // 6: belfry.fsm.v1.Command.patch:type_name -> belfry.fsm.v1.Patch
-	29, // 7: belfry.fsm.v1.Command.touch:type_name -> belfry.fsm.v1.Touch
-	30, // 8: belfry.fsm.v1.Command.fire_now:type_name -> belfry.fsm.v1.FireNow
-	34, // 9: belfry.fsm.v1.Command.advance:type_name -> belfry.fsm.v1.Advance
-	35, // 10: belfry.fsm.v1.Command.grant:type_name -> belfry.fsm.v1.Grant
-	37, // 11: belfry.fsm.v1.Command.settle:type_name -> belfry.fsm.v1.Settle
-	66, // 12: belfry.fsm.v1.Command.takeover:type_name -> belfry.fsm.v1.Takeover
-	38, // 13: belfry.fsm.v1.Command.extend:type_name -> belfry.fsm.v1.Extend
-	40, // 14: belfry.fsm.v1.Command.set_rules:type_name -> belfry.fsm.v1.SetRules
-	36, // 15: belfry.fsm.v1.Command.isolate:type_name -> belfry.fsm.v1.Isolate
-	41, // 16: belfry.fsm.v1.Command.replay:type_name -> belfry.fsm.v1.Replay
-	42, // 17: belfry.fsm.v1.Command.drop:type_name -> belfry.fsm.v1.Drop
-	47, // 18: belfry.fsm.v1.Command.expect_slots:type_name -> belfry.fsm.v1.ExpectSlots
-	48, // 19: belfry.fsm.v1.Command.import_tasks:type_name -> belfry.fsm.v1.ImportTasks
-	49, // 20: belfry.fsm.v1.Command.ready_slots:type_name -> belfry.fsm.v1.ReadySlots
-	50, // 21: belfry.fsm.v1.Command.open_slots:type_name -> belfry.fsm.v1.OpenSlots
-	51, // 22: belfry.fsm.v1.Command.abandon_slots:type_name -> belfry.fsm.v1.AbandonSlots
-	52, // 23: belfry.fsm.v1.Command.seal_slots:type_name -> belfry.fsm.v1.SealSlots
-	53, // 24: belfry.fsm.v1.Command.unseal_slots:type_name -> belfry.fsm.v1.UnsealSlots
-	54, // 25: belfry.fsm.v1.Command.drop_slots:type_name -> belfry.fsm.v1.DropSlots
-	43, // 26: belfry.fsm.v1.Command.erase:type_name -> belfry.fsm.v1.Erase
-	73, // 27: belfry.fsm.v1.Command.set_series:type_name -> belfry.fsm.v1.SetSeries
-	74, // 28: belfry.fsm.v1.Command.pause_series:type_name -> belfry.fsm.v1.PauseSeries
-	75, // 29: belfry.fsm.v1.Command.start_occurrence:type_name -> belfry.fsm.v1.StartOccurrence
-	76, // 30: belfry.fsm.v1.Command.skip_occurrence:type_name -> belfry.fsm.v1.SkipOccurrence
-	77, // 31: belfry.fsm.v1.Command.backfill:type_name -> belfry.fsm.v1.Backfill
-	78, // 32: belfry.fsm.v1.Command.extend_series:type_name -> belfry.fsm.v1.ExtendSeries
-	15, // 33: belfry.fsm.v1.Spec.target:type_name -> belfry.fsm.v1.Target
-	18, // 34: belfry.fsm.v1.Spec.retry:type_name -> belfry.fsm.v1.Retry
-	19, // 35: belfry.fsm.v1.Spec.labels:type_name -> belfry.fsm.v1.Label
-	17, // 36: belfry.fsm.v1.Spec.window:type_name -> belfry.fsm.v1.Window
-	16, // 37: belfry.fsm.v1.Target.headers:type_name -> belfry.fsm.v1.Header
-	14, // 38: belfry.fsm.v1.Schedule.spec:type_name -> belfry.fsm.v1.Spec
-	23, // 39: belfry.fsm.v1.Patch.payload:type_name -> belfry.fsm.v1.Payload
-	24, // 40: belfry.fsm.v1.Patch.target:type_name -> belfry.fsm.v1.TargetPatch
-	26, // 41: belfry.fsm.v1.Patch.retry:type_name -> belfry.fsm.v1.RetryPatch
-	28, // 42: belfry.fsm.v1.Patch.labels:type_name -> belfry.fsm.v1.LabelPatch
-	17, // 43: belfry.fsm.v1.Patch.window:type_name -> belfry.fsm.v1.Window
-	25, // 44: belfry.fsm.v1.TargetPatch.headers:type_name -> belfry.fsm.v1.HeaderPatch
-	27, // 45: belfry.fsm.v1.RetryPatch.delays:type_name -> belfry.fsm.v1.RetryDelays
-	20, // 46: belfry.fsm.v1.Touch.or_schedule:type_name -> belfry.fsm.v1.Schedule
-	32, // 47: belfry.fsm.v1.LaneCredit.lane:type_name -> belfry.fsm.v1.Lane
-	31, // 48: belfry.fsm.v1.Advance.policy:type_name -> belfry.fsm.v1.Policy
-	33, // 49: belfry.fsm.v1.Advance.credits:type_name -> belfry.fsm.v1.LaneCredit
-	32, // 50: belfry.fsm.v1.Grant.lane:type_name -> belfry.fsm.v1.Lane
-	31, // 51: belfry.fsm.v1.Grant.policy:type_name -> belfry.fsm.v1.Policy
-	32, // 52: belfry.fsm.v1.Isolate.lane:type_name -> belfry.fsm.v1.Lane
-	1,  // 53: belfry.fsm.v1.Settle.verdict:type_name -> belfry.fsm.v1.Verdict
-	39, // 54: belfry.fsm.v1.SetRules.rules:type_name -> belfry.fsm.v1.QueueRule
-	44, // 55: belfry.fsm.v1.ExpectSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	45, // 56: belfry.fsm.v1.ImportTasks.gone:type_name -> belfry.fsm.v1.TaskName
-	46, // 57: belfry.fsm.v1.ReadySlots.inherited:type_name -> belfry.fsm.v1.Inherited
-	44, // 58: belfry.fsm.v1.AbandonSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	44, // 59: belfry.fsm.v1.SealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	44, // 60: belfry.fsm.v1.UnsealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	15, // 61: belfry.fsm.v1.QueuePolicy.target:type_name -> belfry.fsm.v1.Target
-	18, // 62: belfry.fsm.v1.QueuePolicy.retry:type_name -> belfry.fsm.v1.Retry
-	57, // 63: belfry.fsm.v1.QueuePolicy.sealed:type_name -> belfry.fsm.v1.Sealed
-	17, // 64: belfry.fsm.v1.QueuePolicy.window:type_name -> belfry.fsm.v1.Window
-	56, // 65: belfry.fsm.v1.QueuePolicy.group_weights:type_name -> belfry.fsm.v1.GroupWeight
-	16, // 66: belfry.fsm.v1.PolicySecrets.headers:type_name -> belfry.fsm.v1.Header
-	60, // 67: belfry.fsm.v1.QueueCounts.broken:type_name -> belfry.fsm.v1.Broken
-	62, // 68: belfry.fsm.v1.Outlook.rows:type_name -> belfry.fsm.v1.WheelRow
-	64, // 69: belfry.fsm.v1.Activity.steps:type_name -> belfry.fsm.v1.ActivityStep
-	31, // 70: belfry.fsm.v1.Takeover.policy:type_name -> belfry.fsm.v1.Policy
-	68, // 71: belfry.fsm.v1.Series.repeat:type_name -> belfry.fsm.v1.Repeat
-	4,  // 72: belfry.fsm.v1.Series.misfire:type_name -> belfry.fsm.v1.Misfire
-	5,  // 73: belfry.fsm.v1.Series.overlap:type_name -> belfry.fsm.v1.Overlap
-	71, // 74: belfry.fsm.v1.Series.next:type_name -> belfry.fsm.v1.Instant
-	72, // 75: belfry.fsm.v1.Series.live:type_name -> belfry.fsm.v1.Occurrence
-	72, // 76: belfry.fsm.v1.Series.queued:type_name -> belfry.fsm.v1.Occurrence
-	72, // 77: belfry.fsm.v1.Series.past:type_name -> belfry.fsm.v1.Occurrence
-	70, // 78: belfry.fsm.v1.Calendar.hours:type_name -> belfry.fsm.v1.CalendarHours
-	6,  // 79: belfry.fsm.v1.Occurrence.origin:type_name -> belfry.fsm.v1.Origin
-	7,  // 80: belfry.fsm.v1.Occurrence.passed:type_name -> belfry.fsm.v1.Passed
-	3,  // 81: belfry.fsm.v1.Occurrence.state:type_name -> belfry.fsm.v1.State
-	14, // 82: belfry.fsm.v1.SetSeries.spec:type_name -> belfry.fsm.v1.Spec
-	67, // 83: belfry.fsm.v1.SetSeries.series:type_name -> belfry.fsm.v1.Series
-	72, // 84: belfry.fsm.v1.ExtendSeries.passed:type_name -> belfry.fsm.v1.Occurrence
-	71, // 85: belfry.fsm.v1.ExtendSeries.next:type_name -> belfry.fsm.v1.Instant
-	9,  // 86: belfry.fsm.v1.Result.code:type_name -> belfry.fsm.v1.Code
-	3,  // 87: belfry.fsm.v1.Result.previous:type_name -> belfry.fsm.v1.State
-	8,  // 88: belfry.fsm.v1.Result.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	80, // 89: belfry.fsm.v1.Result.task:type_name -> belfry.fsm.v1.Task
-	14, // 90: belfry.fsm.v1.Task.spec:type_name -> belfry.fsm.v1.Spec
-	3,  // 91: belfry.fsm.v1.Task.state:type_name -> belfry.fsm.v1.State
-	8,  // 92: belfry.fsm.v1.Task.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	65, // 93: belfry.fsm.v1.Task.history:type_name -> belfry.fsm.v1.Past
-	67, // 94: belfry.fsm.v1.Task.series:type_name -> belfry.fsm.v1.Series
-	3,  // 95: belfry.fsm.v1.ListQuery.states:type_name -> belfry.fsm.v1.State
-	19, // 96: belfry.fsm.v1.ListQuery.labels:type_name -> belfry.fsm.v1.Label
-	80, // 97: belfry.fsm.v1.ListPage.tasks:type_name -> belfry.fsm.v1.Task
-	98, // [98:98] is the sub-list for method output_type
-	98, // [98:98] is the sub-list for method input_type
-	98, // [98:98] is the sub-list for extension type_name
-	98, // [98:98] is the sub-list for extension extendee
-	0,  // [0:98] is the sub-list for field type_name
+	12,  // 0: belfry.fsm.v1.Entry.commands:type_name -> belfry.fsm.v1.Command
+	13,  // 1: belfry.fsm.v1.Command.key:type_name -> belfry.fsm.v1.Key
+	14,  // 2: belfry.fsm.v1.Command.condition:type_name -> belfry.fsm.v1.Condition
+	0,   // 3: belfry.fsm.v1.Command.answer:type_name -> belfry.fsm.v1.Answer
+	21,  // 4: belfry.fsm.v1.Command.schedule:type_name -> belfry.fsm.v1.Schedule
+	22,  // 5: belfry.fsm.v1.Command.cancel:type_name -> belfry.fsm.v1.Cancel
+	23,  // 6: belfry.fsm.v1.Command.patch:type_name -> belfry.fsm.v1.Patch
+	30,  // 7: belfry.fsm.v1.Command.touch:type_name -> belfry.fsm.v1.Touch
+	31,  // 8: belfry.fsm.v1.Command.fire_now:type_name -> belfry.fsm.v1.FireNow
+	35,  // 9: belfry.fsm.v1.Command.advance:type_name -> belfry.fsm.v1.Advance
+	36,  // 10: belfry.fsm.v1.Command.grant:type_name -> belfry.fsm.v1.Grant
+	38,  // 11: belfry.fsm.v1.Command.settle:type_name -> belfry.fsm.v1.Settle
+	67,  // 12: belfry.fsm.v1.Command.takeover:type_name -> belfry.fsm.v1.Takeover
+	39,  // 13: belfry.fsm.v1.Command.extend:type_name -> belfry.fsm.v1.Extend
+	41,  // 14: belfry.fsm.v1.Command.set_rules:type_name -> belfry.fsm.v1.SetRules
+	37,  // 15: belfry.fsm.v1.Command.isolate:type_name -> belfry.fsm.v1.Isolate
+	42,  // 16: belfry.fsm.v1.Command.replay:type_name -> belfry.fsm.v1.Replay
+	43,  // 17: belfry.fsm.v1.Command.drop:type_name -> belfry.fsm.v1.Drop
+	48,  // 18: belfry.fsm.v1.Command.expect_slots:type_name -> belfry.fsm.v1.ExpectSlots
+	49,  // 19: belfry.fsm.v1.Command.import_tasks:type_name -> belfry.fsm.v1.ImportTasks
+	50,  // 20: belfry.fsm.v1.Command.ready_slots:type_name -> belfry.fsm.v1.ReadySlots
+	51,  // 21: belfry.fsm.v1.Command.open_slots:type_name -> belfry.fsm.v1.OpenSlots
+	52,  // 22: belfry.fsm.v1.Command.abandon_slots:type_name -> belfry.fsm.v1.AbandonSlots
+	53,  // 23: belfry.fsm.v1.Command.seal_slots:type_name -> belfry.fsm.v1.SealSlots
+	54,  // 24: belfry.fsm.v1.Command.unseal_slots:type_name -> belfry.fsm.v1.UnsealSlots
+	55,  // 25: belfry.fsm.v1.Command.drop_slots:type_name -> belfry.fsm.v1.DropSlots
+	44,  // 26: belfry.fsm.v1.Command.erase:type_name -> belfry.fsm.v1.Erase
+	74,  // 27: belfry.fsm.v1.Command.set_series:type_name -> belfry.fsm.v1.SetSeries
+	75,  // 28: belfry.fsm.v1.Command.pause_series:type_name -> belfry.fsm.v1.PauseSeries
+	76,  // 29: belfry.fsm.v1.Command.start_occurrence:type_name -> belfry.fsm.v1.StartOccurrence
+	77,  // 30: belfry.fsm.v1.Command.skip_occurrence:type_name -> belfry.fsm.v1.SkipOccurrence
+	78,  // 31: belfry.fsm.v1.Command.backfill:type_name -> belfry.fsm.v1.Backfill
+	79,  // 32: belfry.fsm.v1.Command.extend_series:type_name -> belfry.fsm.v1.ExtendSeries
+	16,  // 33: belfry.fsm.v1.Spec.target:type_name -> belfry.fsm.v1.Target
+	19,  // 34: belfry.fsm.v1.Spec.retry:type_name -> belfry.fsm.v1.Retry
+	20,  // 35: belfry.fsm.v1.Spec.labels:type_name -> belfry.fsm.v1.Label
+	18,  // 36: belfry.fsm.v1.Spec.window:type_name -> belfry.fsm.v1.Window
+	17,  // 37: belfry.fsm.v1.Target.headers:type_name -> belfry.fsm.v1.Header
+	15,  // 38: belfry.fsm.v1.Schedule.spec:type_name -> belfry.fsm.v1.Spec
+	24,  // 39: belfry.fsm.v1.Patch.payload:type_name -> belfry.fsm.v1.Payload
+	25,  // 40: belfry.fsm.v1.Patch.target:type_name -> belfry.fsm.v1.TargetPatch
+	27,  // 41: belfry.fsm.v1.Patch.retry:type_name -> belfry.fsm.v1.RetryPatch
+	29,  // 42: belfry.fsm.v1.Patch.labels:type_name -> belfry.fsm.v1.LabelPatch
+	18,  // 43: belfry.fsm.v1.Patch.window:type_name -> belfry.fsm.v1.Window
+	26,  // 44: belfry.fsm.v1.TargetPatch.headers:type_name -> belfry.fsm.v1.HeaderPatch
+	28,  // 45: belfry.fsm.v1.RetryPatch.delays:type_name -> belfry.fsm.v1.RetryDelays
+	21,  // 46: belfry.fsm.v1.Touch.or_schedule:type_name -> belfry.fsm.v1.Schedule
+	33,  // 47: belfry.fsm.v1.LaneCredit.lane:type_name -> belfry.fsm.v1.Lane
+	32,  // 48: belfry.fsm.v1.Advance.policy:type_name -> belfry.fsm.v1.Policy
+	34,  // 49: belfry.fsm.v1.Advance.credits:type_name -> belfry.fsm.v1.LaneCredit
+	33,  // 50: belfry.fsm.v1.Grant.lane:type_name -> belfry.fsm.v1.Lane
+	32,  // 51: belfry.fsm.v1.Grant.policy:type_name -> belfry.fsm.v1.Policy
+	33,  // 52: belfry.fsm.v1.Isolate.lane:type_name -> belfry.fsm.v1.Lane
+	1,   // 53: belfry.fsm.v1.Settle.verdict:type_name -> belfry.fsm.v1.Verdict
+	40,  // 54: belfry.fsm.v1.SetRules.rules:type_name -> belfry.fsm.v1.QueueRule
+	45,  // 55: belfry.fsm.v1.ExpectSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	46,  // 56: belfry.fsm.v1.ImportTasks.gone:type_name -> belfry.fsm.v1.TaskName
+	47,  // 57: belfry.fsm.v1.ReadySlots.inherited:type_name -> belfry.fsm.v1.Inherited
+	45,  // 58: belfry.fsm.v1.AbandonSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	45,  // 59: belfry.fsm.v1.SealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	45,  // 60: belfry.fsm.v1.UnsealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	16,  // 61: belfry.fsm.v1.QueuePolicy.target:type_name -> belfry.fsm.v1.Target
+	19,  // 62: belfry.fsm.v1.QueuePolicy.retry:type_name -> belfry.fsm.v1.Retry
+	58,  // 63: belfry.fsm.v1.QueuePolicy.sealed:type_name -> belfry.fsm.v1.Sealed
+	18,  // 64: belfry.fsm.v1.QueuePolicy.window:type_name -> belfry.fsm.v1.Window
+	57,  // 65: belfry.fsm.v1.QueuePolicy.group_weights:type_name -> belfry.fsm.v1.GroupWeight
+	17,  // 66: belfry.fsm.v1.PolicySecrets.headers:type_name -> belfry.fsm.v1.Header
+	61,  // 67: belfry.fsm.v1.QueueCounts.broken:type_name -> belfry.fsm.v1.Broken
+	63,  // 68: belfry.fsm.v1.Outlook.rows:type_name -> belfry.fsm.v1.WheelRow
+	65,  // 69: belfry.fsm.v1.Activity.steps:type_name -> belfry.fsm.v1.ActivityStep
+	32,  // 70: belfry.fsm.v1.Takeover.policy:type_name -> belfry.fsm.v1.Policy
+	69,  // 71: belfry.fsm.v1.Series.repeat:type_name -> belfry.fsm.v1.Repeat
+	4,   // 72: belfry.fsm.v1.Series.misfire:type_name -> belfry.fsm.v1.Misfire
+	5,   // 73: belfry.fsm.v1.Series.overlap:type_name -> belfry.fsm.v1.Overlap
+	72,  // 74: belfry.fsm.v1.Series.next:type_name -> belfry.fsm.v1.Instant
+	73,  // 75: belfry.fsm.v1.Series.live:type_name -> belfry.fsm.v1.Occurrence
+	73,  // 76: belfry.fsm.v1.Series.queued:type_name -> belfry.fsm.v1.Occurrence
+	73,  // 77: belfry.fsm.v1.Series.past:type_name -> belfry.fsm.v1.Occurrence
+	71,  // 78: belfry.fsm.v1.Calendar.hours:type_name -> belfry.fsm.v1.CalendarHours
+	6,   // 79: belfry.fsm.v1.Occurrence.origin:type_name -> belfry.fsm.v1.Origin
+	7,   // 80: belfry.fsm.v1.Occurrence.passed:type_name -> belfry.fsm.v1.Passed
+	3,   // 81: belfry.fsm.v1.Occurrence.state:type_name -> belfry.fsm.v1.State
+	15,  // 82: belfry.fsm.v1.SetSeries.spec:type_name -> belfry.fsm.v1.Spec
+	68,  // 83: belfry.fsm.v1.SetSeries.series:type_name -> belfry.fsm.v1.Series
+	73,  // 84: belfry.fsm.v1.ExtendSeries.passed:type_name -> belfry.fsm.v1.Occurrence
+	72,  // 85: belfry.fsm.v1.ExtendSeries.next:type_name -> belfry.fsm.v1.Instant
+	9,   // 86: belfry.fsm.v1.Result.code:type_name -> belfry.fsm.v1.Code
+	3,   // 87: belfry.fsm.v1.Result.previous:type_name -> belfry.fsm.v1.State
+	8,   // 88: belfry.fsm.v1.Result.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	81,  // 89: belfry.fsm.v1.Result.task:type_name -> belfry.fsm.v1.Task
+	15,  // 90: belfry.fsm.v1.Task.spec:type_name -> belfry.fsm.v1.Spec
+	3,   // 91: belfry.fsm.v1.Task.state:type_name -> belfry.fsm.v1.State
+	8,   // 92: belfry.fsm.v1.Task.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	66,  // 93: belfry.fsm.v1.Task.history:type_name -> belfry.fsm.v1.Past
+	68,  // 94: belfry.fsm.v1.Task.series:type_name -> belfry.fsm.v1.Series
+	3,   // 95: belfry.fsm.v1.ListQuery.states:type_name -> belfry.fsm.v1.State
+	20,  // 96: belfry.fsm.v1.ListQuery.labels:type_name -> belfry.fsm.v1.Label
+	10,  // 97: belfry.fsm.v1.ListQuery.order:type_name -> belfry.fsm.v1.ListOrder
+	45,  // 98: belfry.fsm.v1.ListQuery.slots:type_name -> belfry.fsm.v1.SlotRange
+	81,  // 99: belfry.fsm.v1.ListPage.tasks:type_name -> belfry.fsm.v1.Task
+	100, // [100:100] is the sub-list for method output_type
+	100, // [100:100] is the sub-list for method input_type
+	100, // [100:100] is the sub-list for extension type_name
+	100, // [100:100] is the sub-list for extension extendee
+	0,   // [0:100] is the sub-list for field type_name
 }
 
 func init() { file_fsm_fsmpb_fsm_proto_init() }
@@ -7632,7 +7732,7 @@ func file_fsm_fsmpb_fsm_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fsm_fsmpb_fsm_proto_rawDesc), len(file_fsm_fsmpb_fsm_proto_rawDesc)),
-			NumEnums:      10,
+			NumEnums:      11,
 			NumMessages:   73,
 			NumExtensions: 0,
 			NumServices:   0,

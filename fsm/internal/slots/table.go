@@ -27,6 +27,11 @@ func (r Range) And(o Range) Range {
 	return Range{First: max(r.First, o.First), End: max(max(r.First, o.First), min(r.End, o.End))}
 }
 
+// Have reports whether one of the ranges has a slot.
+func Have(ranges []Range, slot uint32) bool {
+	return slices.ContainsFunc(ranges, func(r Range) bool { return r.First <= slot && slot < r.End })
+}
+
 func (r Range) isEmpty() bool { return r.First >= r.End }
 
 // RangesOf returns the ranges of a message. They must be sorted, disjoint and not empty.

@@ -141,7 +141,7 @@ type auditor struct {
 	manners      map[uint32]int
 	spaces       map[string]*namespace
 	labels       map[labelKey][]handle
-	due          int               // places in the index of due times
+	due          int               // places in the index of due times, by a full walk
 	retrying     map[task.Lane]int // tasks of groups and isolated paths
 }
 
@@ -240,7 +240,7 @@ func (a *auditor) walkTask(slot uint32, h handle) {
 			a.breach("%q waits for its next attempt, and is not in the lane of its group %s", id, group)
 		}
 	}
-	a.walkDue(id, a.s.duePlaceOf(h))
+	a.walkDue(id, slot, h)
 	for _, k := range a.s.appendLabelKeys(nil, namespace, a.s.extraOf(&c).Labels) {
 		a.labels[k] = append(a.labels[k], h)
 	}

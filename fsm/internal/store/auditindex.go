@@ -48,16 +48,21 @@ func (a *auditor) checkLabel(k labelKey, tasks []handle) {
 }
 
 // walkDue looks for a task in the index of due times.
-func (a *auditor) walkDue(id string, at duePlace) {
-	a.due++
-	if !a.s.dues.places.Has(at) {
-		a.breach("%q is not in the index of due times at %x", id, at)
+func (a *auditor) walkDue(id string, slot uint32, h handle) {
+	for _, k := range a.s.dueKeysOf(h) {
+		if k == 0 {
+			continue
+		}
+		a.due++
+		if !a.s.dues.places.Has(k.place(slot, h)) {
+			a.breach("%q is not in the index of due times at %x", id, k)
+		}
 	}
 }
 
 // checkDueIndex compares the size of the index of due times with the tasks that a full walk found.
 func (a *auditor) checkDueIndex() {
 	if n := a.s.dues.places.Len(); n != a.due {
-		a.breach("the index of due times has %d places, and there are %d tasks", n, a.due)
+		a.breach("the index of due times has %d places, and the tasks have %d", n, a.due)
 	}
 }

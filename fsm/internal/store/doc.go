@@ -25,8 +25,8 @@
 //
 // Further memory and sharing:
 //
-//   - The index of ids takes 8 bytes a task, that of due times 12, and that of labels 5 to 12 for each label of a task:
-//     see dueIndex and labelIndex.
+//   - The index of ids takes 8 bytes a task, that of due times 18, or 36 for a task that is retried or dead, and that
+//     of labels 5 to 12 for each label of a task: see dueIndex and labelIndex.
 //   - No part of a task holds a pointer, so the garbage collector has nothing to scan: see package slab.
 //   - Many tasks share targets and other equal parts (retries, labels, content type, expiry). The tables of shared
 //     values are bounded, because a different target for each task would fill them.

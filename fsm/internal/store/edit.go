@@ -9,17 +9,20 @@ type Edit struct{ Task }
 // afterwards puts the changed task back unless edit has dropped it.
 func (s *Store) Change(t Task, edit func(Edit)) {
 	var before outline
-	due := s.duePlaceOf(t.h)
+	dues, slot := s.dueKeysOf(t.h), s.slotOf(t.record())
 	if s.observer != nil {
 		before = s.outlineOf(t.h)
 	}
 	s.lift(t.h)
 	edit(Edit{t})
 	if s.tasks.Read(t.h).state == 0 {
-		s.dues.move(due, 0)
+		s.dues.remove(dues, slot, t.h)
 		return
 	}
-	s.dues.move(due, s.duePlaceOf(t.h))
+	if now := s.dueKeysOf(t.h); now != dues {
+		s.dues.remove(dues, slot, t.h)
+		s.dues.add(now, slot, t.h)
+	}
 	s.land(t.h)
 	if s.observer != nil {
 		s.tellChange(t.h, before)

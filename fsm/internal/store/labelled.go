@@ -31,13 +31,38 @@ func (s *Store) labelled(q *fsmpb.ListQuery) (tasks candidates, n int) {
 	if len(q.Labels) == 0 {
 		return s.index, s.tasks.Len()
 	}
-	rarest, fewest := labelKey(0), -1
+	k, n := s.rarestLabel(q)
+	return s.labels.tasks(k), n
+}
+
+// rarestLabel returns the rarest label of a query, which must name one, and the number of its tasks.
+func (s *Store) rarestLabel(q *fsmpb.ListQuery) (rarest labelKey, fewest int) {
+	fewest = -1
 	for _, k := range s.appendLabelKeys(nil, q.Namespace, q.Labels) {
 		if n := s.labels.len(k); fewest < 0 || n < fewest {
 			rarest, fewest = k, n
 		}
 	}
-	return s.labels.tasks(rarest), fewest
+	return rarest, fewest
+}
+
+// fewLabelled returns the tasks with the rarest label of a query, in no order. ok is false if there are many, or if the
+// query names no label.
+func (s *Store) fewLabelled(q *fsmpb.ListQuery) (tasks []handle, ok bool) {
+	if len(q.Labels) == 0 {
+		return nil, false
+	}
+	k, n := s.rarestLabel(q)
+	switch p := s.labels.postings[k]; {
+	case n > manyTasks:
+		return nil, false
+	case p == nil:
+		return s.labels.few(k), true
+	case p.bySlot == nil:
+		return p.tasks, true
+	default:
+		return slices.Concat(p.bySlot[:]...), true
+	}
 }
 
 // tasks returns the tasks of a label by slot. The result is valid until the index changes.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/internal/slots"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
@@ -15,10 +16,29 @@ const (
 	listBytes = 1 << 20 // of payloads
 )
 
-// List returns a page of the tasks in the slots from q.Slot up to, but not including, end: slot by slot, by id within
-// a slot. It looks at the tasks with the query's rarest label, or at all tasks if the query names no label, and skips
-// slots without a task in the wanted states. A page may be short or empty although more tasks follow.
+// ListedSlots returns the slots of the tasks that a page may have: those from q.Slot up to, but not including, end, and
+// in due order those that the query names.
+func ListedSlots(q *fsmpb.ListQuery, end uint32) []slots.Range {
+	if q.Order != fsmpb.ListOrder_LIST_ORDER_DUE {
+		return []slots.Range{{First: q.Slot, End: end}}
+	}
+	if len(q.Slots) == 0 {
+		return []slots.Range{{End: end}}
+	}
+	var named []slots.Range
+	for _, r := range q.Slots {
+		named = append(named, slots.Range{First: r.GetFirst(), End: min(r.GetEnd(), end)})
+	}
+	return named
+}
+
+// List returns a page of the tasks in ListedSlots: slot by slot, by id within a slot, unless the query wants due order.
+// It looks at the tasks with the query's rarest label, or at all tasks if the query names no label, and skips slots
+// without a task in the wanted states. A page may be short or empty although more tasks follow.
 func (s *Store) List(q *fsmpb.ListQuery, end uint32) *fsmpb.ListPage {
+	if q.Order == fsmpb.ListOrder_LIST_ORDER_DUE {
+		return s.listDue(q, ListedSlots(q, end))
+	}
 	page := &fsmpb.ListPage{}
 	tasks, after := s.candidates(q), q.AfterId
 	looked, copied := 0, 0

@@ -175,7 +175,8 @@ func (to *restoring) task(t *fsmpb.SnapshotTask) (handle, error) {
 	if len(keys) > 0 {
 		c.takeFirst(&keys[0], task.FireAtMs)
 	}
-	h := to.s.add(to.s.PlaceOf(task.Namespace, task.Id), task.Namespace, task.Id, c)
+	at := to.s.PlaceOf(task.Namespace, task.Id)
+	h := to.s.add(at, task.Namespace, task.Id, c)
 	if task.State != fsmpb.State_STATE_SCHEDULED || t.WheelSeq != task.Revision || t.WheelDueMs != task.FireAtMs {
 		to.progress(h, task, t.Isolated)
 	}
@@ -187,7 +188,7 @@ func (to *restoring) task(t *fsmpb.SnapshotTask) (handle, error) {
 		Edit{Task{to.s, h}}.StopWaiting() // keeps the instant and the number
 		to.s.tasks.Write(h).parked = true
 	}
-	to.s.dues.move(0, to.s.duePlaceOf(h))
+	to.s.dues.add(to.s.dueKeysOf(h), at.slot, h)
 	if len(keys) > 0 {
 		e := Edit{Task{to.s, h}}
 		e.putKeys(keys)

@@ -19,7 +19,7 @@ func (s *Store) AddSeries(at Place, namespace, id string, content Content) Task 
 	h := s.add(at, namespace, id, s.newCold(namespace, &content))
 	s.tasks.Write(h).state = uint8(fsmpb.State_STATE_REPEATING)
 	s.progressOf(h).revision = s.Number
-	s.dues.move(0, s.duePlaceOf(h))
+	s.dues.add(s.dueKeysOf(h), at.slot, h)
 	s.land(h)
 	s.noteSeries(h, content.Series)
 	return Task{s, h}

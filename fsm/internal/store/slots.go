@@ -77,8 +77,7 @@ func (s *Store) listedInLanes(ranges []slots.Range) []handle {
 			continue
 		}
 		for h := range l.listed(s.links()) {
-			slot := s.slotOf(s.tasks.Read(h))
-			if slices.ContainsFunc(ranges, func(r slots.Range) bool { return r.First <= slot && slot < r.End }) {
+			if slots.Have(ranges, s.slotOf(s.tasks.Read(h))) {
 				listed = append(listed, h)
 			}
 		}

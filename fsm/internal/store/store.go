@@ -156,7 +156,7 @@ func (s *Store) Add(at Place, namespace, id string, key *fsmpb.Key, content Cont
 	c.first = firstKeyOf(key)
 	h := s.add(at, namespace, id, c)
 	s.waitUntil(h, fireAtMs)
-	s.dues.move(0, s.duePlaceOf(h))
+	s.dues.add(s.dueKeysOf(h), at.slot, h)
 	s.land(h)
 	if c.first.kept {
 		Edit{Task{s, h}}.addKeys()

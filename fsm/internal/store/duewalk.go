@@ -1,0 +1,234 @@
+package store
+
+import (
+	"cmp"
+	"iter"
+	"math"
+	"slices"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/internal/slots"
+)
+
+// listDue returns a page of a list in due order. It walks the index of due times from the cursor on, or sorts the tasks
+// of the query's rarest label if they are not many.
+//
+// Why no cursor with a number of the shard, as the wheel orders equal instants? The slot and the id stay when a task
+// moves to another shard, and all shards can be merged by them.
+func (s *Store) listDue(q *fsmpb.ListQuery, within []slots.Range) *fsmpb.ListPage {
+	page := &fsmpb.ListPage{}
+	if !s.holdsAny(q.States) {
+		return page
+	}
+	walk, looked, copied := s.dueWalk(q), 0, 0
+	for cell := walk.next(); len(cell) > 0; cell = walk.next() {
+		at, after := cell[0].key().position(), ""
+		if at == duePosition(q) {
+			after = q.AfterId
+		}
+		if looked >= listWork {
+			page.More, page.Slot, page.AfterDueMs = true, at.slot(), at.dueMs()
+			return page
+		}
+		looked += len(cell)
+		if !s.holdsOwn(at.slot()) || !slots.Have(within, at.slot()) {
+			continue
+		}
+		full := s.listSlot(at.slot(), cell, after, q, page, &copied)
+		for len(page.DueMs) < len(page.Tasks) {
+			page.DueMs = append(page.DueMs, at.dueMs())
+		}
+		if full {
+			page.AfterDueMs = at.dueMs()
+			return page
+		}
+	}
+	return page
+}
+
+// duePosition returns the position of the query's cursor.
+func duePosition(q *fsmpb.ListQuery) dueKey { return newDueKey(0, q.AfterDueMs) | dueKey(q.Slot) }
+
+// holdsAny reports whether the store holds a task in one of the states. No states means any state.
+func (s *Store) holdsAny(states []fsmpb.State) bool {
+	return len(states) == 0 || slices.ContainsFunc(states, func(state fsmpb.State) bool {
+		return state >= 0 && int(state) < len(s.counts) && s.counts[state] > 0
+	})
+}
+
+// dueCell has the places of one instant and one slot.
+type dueCell []duePlace
+
+// SlotLen returns the number of tasks of the cell, whose slot it must be.
+func (c dueCell) SlotLen(uint32) int { return len(c) }
+
+// Each yields the tasks of the cell, whose slot it must be.
+func (c dueCell) Each(uint32) iter.Seq[handle] {
+	return func(yield func(handle) bool) {
+		for _, p := range c {
+			if !yield(p.task) {
+				return
+			}
+		}
+	}
+}
+
+// noPosition is behind all positions.
+const noPosition = dueKey(math.MaxUint64)
+
+// dueWalk merges runs of places by their positions.
+type dueWalk struct {
+	runs []dueRun
+	cell dueCell
+}
+
+// dueRun reads the places of one class in steps, for a B-tree can only be walked by a callback.
+type dueRun struct {
+	x        dueIndex
+	from     duePlace
+	end      dueKey // 0: no further places are read
+	ahead    []duePlace
+	stepSize int
+}
+
+// The first and the largest number of places that a run reads in one step.
+const (
+	firstStep = 32
+	lastStep  = 1024
+)
+
+// dueWalk returns a walk from the query's cursor on.
+func (s *Store) dueWalk(q *fsmpb.ListQuery) *dueWalk {
+	classes := dueClassesOf(q.States)
+	from, w := duePosition(q), &dueWalk{}
+	if few, ok := s.fewLabelled(q); ok {
+		var run dueRun
+		for _, h := range few {
+			slot := s.slotOf(s.tasks.Read(h))
+			for _, k := range s.dueKeysOf(h) {
+				if k != 0 && slices.Contains(classes, k.class()) && k.position()|dueKey(slot) >= from {
+					run.ahead = append(run.ahead, k.place(slot, h))
+				}
+			}
+		}
+		slices.SortFunc(run.ahead, func(a, b duePlace) int { return cmp.Compare(a.key().position(), b.key().position()) })
+		w.runs = []dueRun{run}
+		return w
+	}
+	for _, class := range classes {
+		first := max(from, s.firstDue(class, q))
+		run := dueRun{x: s.dues, from: first.in(class).place(0, 0), end: newDueKey(class+1, 0), stepSize: firstStep}
+		if end := clampDue(q.DueBeforeMs); end > 0 && end < maxDueMs && (class == dueNext || class == dueEnded) {
+			run.end = newDueKey(class, end)
+		}
+		w.runs = append(w.runs, run)
+	}
+	return w
+}
+
+// dueClassesOf returns the classes that have the tasks in these states by their next instants. Without states, those
+// are all tasks that have not ended.
+func dueClassesOf(states []fsmpb.State) []dueClass {
+	if len(states) == 0 {
+		return []dueClass{dueNext, dueMoved}
+	}
+	var classes []dueClass
+	for _, state := range states {
+		switch state {
+		case fsmpb.State_STATE_SCHEDULED:
+			classes = append(classes, dueNext, dueMoved)
+		case fsmpb.State_STATE_RETRYING:
+			classes = append(classes, dueMoved)
+		case fsmpb.State_STATE_DELIVERED, fsmpb.State_STATE_CANCELLED:
+			classes = append(classes, dueEnded)
+		case fsmpb.State_STATE_DEAD:
+			classes = append(classes, dueDead)
+		case fsmpb.State_STATE_REPEATING:
+			classes = append(classes, dueRuns)
+		default:
+			classes = append(classes, dueNext)
+		}
+	}
+	slices.Sort(classes)
+	return slices.Compact(classes)
+}
+
+// firstDue returns a position before which a class has no task that the query can find.
+func (s *Store) firstDue(class dueClass, q *fsmpb.ListQuery) dueKey {
+	switch class {
+	case dueNext:
+		return newDueKey(0, max(q.DueAfterMs, s.firstWaiting(q.States)))
+	case dueEnded:
+		return newDueKey(0, q.DueAfterMs)
+	}
+	return 0
+}
+
+// firstWaiting returns an instant before which no task in one of the states is due, if such tasks all wait in the
+// wheel. It saves a walk over the ready tasks, of which a paused queue may have millions. Tasks that came due in a slot
+// that is not open are not in the wheel.
+func (s *Store) firstWaiting(states []fsmpb.State) int64 {
+	for _, state := range states {
+		if state != fsmpb.State_STATE_SCHEDULED && state != fsmpb.State_STATE_RETRYING {
+			return 0
+		}
+	}
+	if len(states) == 0 || !s.Slots.AllOpen() {
+		return 0
+	}
+	bound, ok := s.wheel.Bound()
+	if !ok {
+		return math.MaxInt64
+	}
+	return bound
+}
+
+// next returns the cell at the next position, or none at the end. It is valid until the next call.
+func (w *dueWalk) next() dueCell {
+	at := noPosition
+	for i := range w.runs {
+		if p, ok := w.runs[i].peek(); ok {
+			at = min(at, p.key().position())
+		}
+	}
+	w.cell = w.cell[:0]
+	for i := range w.runs {
+		for p, ok := w.runs[i].peek(); ok && p.key().position() == at; p, ok = w.runs[i].peek() {
+			w.cell = append(w.cell, p)
+			w.runs[i].ahead = w.runs[i].ahead[1:]
+		}
+	}
+	return w.cell
+}
+
+// peek returns the first place of a run that has not been taken.
+func (r *dueRun) peek() (p duePlace, ok bool) {
+	if len(r.ahead) == 0 && r.end != 0 {
+		r.read()
+	}
+	if len(r.ahead) == 0 {
+		return duePlace{}, false
+	}
+	return r.ahead[0], true
+}
+
+// read reads the next step of places.
+func (r *dueRun) read() {
+	r.ahead = make([]duePlace, 0, r.stepSize)
+	more := false
+	r.x.places.AscendGreaterOrEqual(r.from, func(p duePlace) bool {
+		if p.key() >= r.end {
+			return false
+		}
+		if more = len(r.ahead) == r.stepSize; more {
+			r.from = p
+			return false
+		}
+		r.ahead = append(r.ahead, p)
+		return true
+	})
+	if !more {
+		r.end = 0
+	}
+	r.stepSize = min(2*r.stepSize, lastStep)
+}
