@@ -46,8 +46,8 @@ func (r *Router) Get(ctx context.Context, namespace, id string, stale bool) (*fs
 	}
 }
 
-// List returns one page, from the query's slot on, over all shards. Each shard's part is linearizable by itself, or
-// stale. ListPage.More reports that there may be more tasks, from its slot and id on, also if the page is short or
+// List returns one page, from the query's cursor on, over all shards. Each shard's part is linearizable by itself, or
+// stale. ListPage.More reports that there may be more tasks behind the page's cursor, also if the page is short or
 // empty.
 func (r *Router) List(ctx context.Context, q *fsmpb.ListQuery, stale bool) (*fsmpb.ListPage, error) {
 	ctx, cancel := r.patient(ctx)
@@ -56,7 +56,6 @@ func (r *Router) List(ctx context.Context, q *fsmpb.ListQuery, stale bool) (*fsm
 	if l == nil {
 		return nil, errNoMap
 	}
-	page := &fsmpb.ListPage{More: true, Slot: q.Slot, AfterId: q.AfterId}
 	limit := int(q.Limit)
 	if limit == 0 {
 		limit = task.DefaultListLimit
@@ -64,6 +63,10 @@ func (r *Router) List(ctx context.Context, q *fsmpb.ListQuery, stale bool) (*fsm
 	if q.IncludePayload {
 		limit = min(limit, payloadTasksPage)
 	}
+	if q.Order == fsmpb.ListOrder_LIST_ORDER_DUE {
+		return r.listDue(ctx, q, limit, stale)
+	}
+	page := &fsmpb.ListPage{More: true, Slot: q.Slot, AfterId: q.AfterId}
 	way := chase{}
 	for range shardsAPage {
 		if page.Slot >= task.Slots {

@@ -1,16 +1,19 @@
 package router
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"pgregory.net/rapid"
 
 	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
@@ -29,6 +32,8 @@ type world struct {
 	fail   func(node string, cmd *fsmpb.Command) error
 	moved  func(shard, slot uint32) error // refuses calls on slots that are not open; nil: all are
 	tasks  []*fsmpb.Task                  // sorted by slot and id
+	lists  int                            // pages in due order that were asked of shards
+	lazy   bool                           // such pages look at few tasks
 }
 
 // node answers for one node's shards.
@@ -96,6 +101,9 @@ func (n node) List(_ context.Context, shard uint32, q *fsmpb.ListQuery, stale bo
 			return nil, err
 		}
 	}
+	if q.Order == fsmpb.ListOrder_LIST_ORDER_DUE {
+		return n.listDue(shard, q)
+	}
 	page := &fsmpb.ListPage{}
 	for _, found := range n.w.tasks {
 		slot := task.Slot("", found.Id)
@@ -108,6 +116,36 @@ func (n node) List(_ context.Context, shard uint32, q *fsmpb.ListQuery, stale bo
 		}
 		page.Tasks = append(page.Tasks, found)
 		page.Slot, page.AfterId = slot, found.Id
+	}
+	return page, nil
+}
+
+// listDue lists the tasks of the query's slots, which are sorted by slot and id and not by instants. It looks at few
+// tasks at once if the world is lazy.
+func (n node) listDue(shard uint32, q *fsmpb.ListQuery) (*fsmpb.ListPage, error) {
+	n.w.lists++
+	page := &fsmpb.ListPage{}
+	sorted := slices.Clone(n.w.tasks)
+	slices.SortStableFunc(sorted, func(a, b *fsmpb.Task) int { return cmp.Compare(a.FireAtMs, b.FireAtMs) })
+	looked := 0
+	for _, found := range sorted {
+		slot := task.Slot("", found.Id)
+		behind := cmp.Or(cmp.Compare(found.FireAtMs, q.AfterDueMs), cmp.Compare(slot, q.Slot), cmp.Compare(found.Id, q.AfterId)) > 0
+		if !behind || !slices.ContainsFunc(q.Slots, func(r *fsmpb.SlotRange) bool { return r.First <= slot && slot < r.End }) {
+			continue
+		}
+		if n.w.moved != nil {
+			if err := n.w.moved(shard, slot); err != nil {
+				return nil, err
+			}
+		}
+		if looked++; len(page.Tasks) == int(q.Limit) || n.w.lazy && looked == 4 {
+			page.More = true
+			break
+		}
+		if page.AfterDueMs, page.Slot, page.AfterId = found.FireAtMs, slot, found.Id; found.LastError != "hidden" {
+			page.Tasks, page.DueMs = append(page.Tasks, found), append(page.DueMs, found.FireAtMs)
+		}
 	}
 	return page, nil
 }
@@ -499,6 +537,62 @@ func TestListWalksAllShards(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Pages in due order merge the shards, also if a shard answers short pages or hides most tasks behind a filter, and ask
+// shards no more often than a page may cost.
+func TestListInDueOrderMergesShards(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		w := newWorld()
+		w.lazy = rapid.Bool().Draw(rt, "lazy")
+		spread := rapid.SampledFrom([]int64{1, 10, 1000}).Draw(rt, "spread")
+		for i := range rapid.IntRange(0, 200).Draw(rt, "tasks") {
+			made := &fsmpb.Task{Id: fmt.Sprint("task", i), FireAtMs: rapid.Int64Range(1, spread).Draw(rt, "at")}
+			if rapid.IntRange(0, 3).Draw(rt, "filter") == 0 {
+				made.LastError = "hidden"
+			}
+			w.tasks = append(w.tasks, made)
+		}
+		slices.SortFunc(w.tasks, func(a, b *fsmpb.Task) int {
+			return cmp.Or(cmp.Compare(task.Slot("", a.Id), task.Slot("", b.Id)), cmp.Compare(a.Id, b.Id))
+		})
+		want := slices.DeleteFunc(slices.Clone(w.tasks), func(t *fsmpb.Task) bool { return t.LastError == "hidden" })
+		slices.SortStableFunc(want, func(a, b *fsmpb.Task) int { return cmp.Compare(a.FireAtMs, b.FireAtMs) })
+		r, seen := w.at("d"), []*fsmpb.Task(nil)
+		q := &fsmpb.ListQuery{Order: fsmpb.ListOrder_LIST_ORDER_DUE, Limit: rapid.Uint32Range(1, 300).Draw(rt, "limit")}
+		for more := true; more; {
+			w.lists = 0
+			page, err := r.List(t.Context(), q, false)
+			if err != nil || len(page.Tasks) > int(q.Limit) || w.lists > shardCount+asksAgain {
+				rt.Fatalf("%d of %d tasks, %d asks: %v", len(page.GetTasks()), q.Limit, w.lists, err)
+			}
+			if more = page.More; more && q.AfterDueMs == page.AfterDueMs && q.Slot == page.Slot && q.AfterId == page.AfterId {
+				rt.Fatalf("the page behind %v goes on where it began", q)
+			}
+			seen = append(seen, page.Tasks...)
+			q.AfterDueMs, q.Slot, q.AfterId = page.AfterDueMs, page.Slot, page.AfterId
+		}
+		if !slices.Equal(seen, want) {
+			rt.Errorf("seen %v, want %v", seen, want)
+		}
+	})
+}
+
+// A node whose build does not know the order is not taken at its word.
+func TestListInDueOrderNeedsEveryNode(t *testing.T) {
+	r := newWorld().at("d")
+	r.cfg.Remote = func(id string) calls.Shards { return idOnly{node{newWorld(), id}} }
+	_, err := r.List(t.Context(), &fsmpb.ListQuery{Order: fsmpb.ListOrder_LIST_ORDER_DUE}, false)
+	if !errors.Is(err, task.ErrNotProposed) || !strings.Contains(err.Error(), "upgrade") {
+		t.Error(err)
+	}
+}
+
+// idOnly answers as a build without orders.
+type idOnly struct{ node }
+
+func (idOnly) List(context.Context, uint32, *fsmpb.ListQuery, bool) (*fsmpb.ListPage, error) {
+	return &fsmpb.ListPage{Tasks: []*fsmpb.Task{{Id: "a"}}}, nil
 }
 
 func TestBeforeThereIsAMap(t *testing.T) {

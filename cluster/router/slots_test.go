@@ -74,7 +74,7 @@ func TestMovingCallWaits(t *testing.T) {
 		if reply := r.Do(t.Context(), cmds(id(1, 1)))[0]; reply.Err != nil || time.Since(began) > 0 {
 			t.Errorf("another slot: %v after %v", reply, time.Since(began))
 		}
-		got := make(chan error, 2)
+		got := make(chan error, 3)
 		go func() {
 			_, err := r.Get(t.Context(), "", id(2, 1), false)
 			got <- err
@@ -83,6 +83,13 @@ func TestMovingCallWaits(t *testing.T) {
 			page, err := r.List(t.Context(), &fsmpb.ListQuery{Slot: task.Slots / 4, Limit: 1}, false)
 			if err == nil && len(page.Tasks) != 1 {
 				err = errors.New("the page lacks the task")
+			}
+			got <- err
+		}()
+		go func() {
+			page, err := r.List(t.Context(), &fsmpb.ListQuery{Order: fsmpb.ListOrder_LIST_ORDER_DUE, Limit: 1}, false)
+			if err == nil && len(page.Tasks) != 1 {
+				err = errors.New("the page in due order lacks the task")
 			}
 			got <- err
 		}()
@@ -95,7 +102,7 @@ func TestMovingCallWaits(t *testing.T) {
 		if took := time.Since(began); took < 60*time.Millisecond || took > 80*time.Millisecond {
 			t.Errorf("took %v", took)
 		}
-		if err := errors.Join(<-got, <-got); err != nil {
+		if err := errors.Join(<-got, <-got, <-got); err != nil {
 			t.Errorf("reads: %v", err)
 		}
 		if w.log = w.log[1:]; !slices.Equal(w.log, []string{id(2, 1), id(2, 1), id(2, 2)}) {
