@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -267,6 +268,14 @@ func (f *fakeBackend) Get(_ context.Context, namespace, id string, stale bool) (
 	return proto.CloneOf(t), nil
 }
 
+// dueIn returns the instant by which a query sorts a task: 0 unless it is in due order.
+func dueIn(q *fsmpb.ListQuery, t *fsmpb.Task) int64 {
+	if q.Order == fsmpb.ListOrder_LIST_ORDER_ID {
+		return 0
+	}
+	return cmp.Or(t.NextAttemptAtMs, t.FireAtMs)
+}
+
 func (f *fakeBackend) List(ctx context.Context, q *fsmpb.ListQuery) (*fsmpb.ListPage, error) {
 	if f.list != nil {
 		if page, err := f.list(ctx, q); page != nil || err != nil {
@@ -283,7 +292,11 @@ func (f *fakeBackend) List(ctx context.Context, q *fsmpb.ListQuery) (*fsmpb.List
 	for t := range f.within(q.Namespace) {
 		id := t.Id
 		slot := task.Slot("", id)
-		after := slot > q.Slot || slot == q.Slot && id > q.AfterId
+		after := cmp.Or(cmp.Compare(dueIn(q, t), q.AfterDueMs), cmp.Compare(slot, q.Slot), cmp.Compare(id, q.AfterId)) > 0
+		ended := t.State >= fsmpb.State_STATE_DELIVERED && t.State <= fsmpb.State_STATE_CANCELLED
+		if q.Order == fsmpb.ListOrder_LIST_ORDER_DUE && len(q.States) == 0 && ended {
+			continue
+		}
 		asked := (q.Queue == "" || q.Queue == orElse(t.Spec.GetQueue(), task.DefaultQueue)) &&
 			(len(q.States) == 0 && t.Series == nil || slices.Contains(q.States, t.State))
 		if after && asked && strings.HasPrefix(id, q.Prefix) {
@@ -291,14 +304,15 @@ func (f *fakeBackend) List(ctx context.Context, q *fsmpb.ListQuery) (*fsmpb.List
 		}
 	}
 	sort.Slice(found, func(i, j int) bool {
-		a, b := task.Slot("", found[i].Id), task.Slot("", found[j].Id)
-		return a < b || a == b && found[i].Id < found[j].Id
+		a, b := found[i], found[j]
+		return cmp.Or(cmp.Compare(dueIn(q, a), dueIn(q, b)), cmp.Compare(task.Slot("", a.Id), task.Slot("", b.Id)),
+			cmp.Compare(a.Id, b.Id)) < 0
 	})
 	page := &fsmpb.ListPage{Tasks: found}
 	if len(found) > int(q.Limit) {
 		page.Tasks = found[:q.Limit]
-		last := page.Tasks[q.Limit-1].Id
-		page.More, page.Slot, page.AfterId = true, task.Slot("", last), last
+		last := page.Tasks[q.Limit-1]
+		page.More, page.AfterDueMs, page.Slot, page.AfterId = true, dueIn(q, last), task.Slot("", last.Id), last.Id
 	}
 	return page, nil
 }

@@ -170,14 +170,15 @@ func FuzzBatchLine(f *testing.F) {
 
 func FuzzCursor(f *testing.F) {
 	const l = listing(1)
-	whole := l.cursor(7, "a")
+	whole := l.cursor(listPlace{slot: 7, id: "a"})
 	f.Add(whole)
+	f.Add(l.cursor(listPlace{dueMs: 1, slot: 7}))
 	// The base64 decoder skips line breaks, even in strict mode, so that decode once accepted a cursor with a line break.
 	f.Add(whole[:8] + "\r" + whole[8:])
 	f.Add("?")
 	f.Fuzz(func(t *testing.T, text string) {
-		if slot, after, ok := l.decode(text); ok && l.cursor(slot, after) != text {
-			t.Fatalf("%q is another way to write %q", text, l.cursor(slot, after))
+		if at, ok := l.decode(text); ok && l.cursor(at) != text {
+			t.Fatalf("%q is another way to write %q", text, l.cursor(at))
 		}
 	})
 }

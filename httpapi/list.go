@@ -93,7 +93,7 @@ func (s *Server) writePage(
 	}
 	b = append(b, `],"next_cursor":`...)
 	if page.More && page.Slot < task.Slots { // a page that ends with the last slot is the last page
-		b = append(append(append(b, '"'), listingOf(l.kind, q).cursor(page.Slot, page.AfterId)...), '"')
+		b = append(append(append(b, '"'), listingOf(l.kind, q).cursor(placeBehind(page))...), '"')
 	} else {
 		b = append(b, "null"...)
 	}
@@ -117,7 +117,7 @@ func parseList(what, namespace string, query url.Values, now time.Time) (*fsmpb.
 		name string
 		read func(q *fsmpb.ListQuery, value string) error
 	}{
-		{"queue", listQueue}, {"prefix", listPrefix}, {"limit", listLimit}, {"include", listInclude},
+		{"queue", listQueue}, {"prefix", listPrefix}, {"limit", listLimit}, {"include", listInclude}, {"order", listOrder},
 		{"due_after", func(q *fsmpb.ListQuery, v string) error { return listDue("due_after", &q.DueAfterMs, v, now) }},
 		{"due_before", func(q *fsmpb.ListQuery, v string) error { return listDue("due_before", &q.DueBeforeMs, v, now) }},
 	} {
@@ -177,6 +177,20 @@ func listInclude(q *fsmpb.ListQuery, value string) error {
 	return nil
 }
 
+// listOrders has the values of the parameter order.
+var listOrders = map[string]fsmpb.ListOrder{
+	"id": fsmpb.ListOrder_LIST_ORDER_ID, "due": fsmpb.ListOrder_LIST_ORDER_DUE,
+}
+
+func listOrder(q *fsmpb.ListQuery, value string) error {
+	order, ok := listOrders[value]
+	if !ok {
+		return fieldProblem("order", fmt.Sprintf("is %q and can only be id or due", contract.Clip(value)), "")
+	}
+	q.Order = order
+	return nil
+}
+
 // listDue reads a bound of due times.
 func listDue(name string, bound *int64, value string, now time.Time) error {
 	// An unescaped plus in a query is a space, and an instant has no spaces.
@@ -189,11 +203,11 @@ func listCursor(what string, q *fsmpb.ListQuery, query url.Values) error {
 	if !query.Has("cursor") {
 		return nil
 	}
-	slot, after, ok := listingOf(what, q).decode(query.Get("cursor"))
+	at, ok := listingOf(what, q).decode(query.Get("cursor"))
 	if !ok {
 		return fieldProblem("cursor", "is not one that a list of the same parameters answered", "")
 	}
-	q.Slot, q.AfterId = slot, after
+	q.AfterDueMs, q.Slot, q.AfterId = at.dueMs, at.slot, at.id
 	return nil
 }
 
@@ -262,6 +276,9 @@ func listingOf(what string, q *fsmpb.ListQuery) listing {
 	h.text(q.Prefix)
 	h.num(q.DueAfterMs)
 	h.num(q.DueBeforeMs)
+	if q.Order != fsmpb.ListOrder_LIST_ORDER_ID { // else the hash is that of an older build, which knows no order
+		h.text(q.Order.String())
+	}
 	h.num(int64(len(q.States)))
 	for _, state := range slices.Sorted(slices.Values(q.States)) {
 		h.num(int64(state))
@@ -278,16 +295,34 @@ func listingOf(what string, q *fsmpb.ListQuery) listing {
 	return listing(h.digest.Sum64())
 }
 
-// A cursor is base64url of eight bytes of a checksum over the listing and the rest, the slot (two bytes), and the last
-// id.
+// listPlace is a place in a list, behind which a page begins. dueMs is 0 in a list by id.
+type listPlace struct {
+	dueMs int64
+	slot  uint32
+	id    string
+}
+
+func placeBehind(page *fsmpb.ListPage) listPlace {
+	return listPlace{page.AfterDueMs, page.Slot, page.AfterId}
+}
+
+// A cursor is base64url of eight bytes of a checksum over the listing and the rest, the slot (two bytes) with a mark if
+// an instant follows, the instant (eight bytes, unless it is 0), and the last id.
 const (
-	cursorSum  = 8
-	cursorHead = cursorSum + 2
+	cursorSum    = 8
+	cursorHead   = cursorSum + 2
+	cursorHasDue = 1 << 15
 )
 
-func (l listing) cursor(slot uint32, after string) string {
-	raw := binary.BigEndian.AppendUint16(make([]byte, cursorSum, cursorHead+len(after)), uint16(slot))
-	raw = append(raw, after...)
+func (l listing) cursor(at listPlace) string {
+	raw := make([]byte, cursorSum, cursorHead+8+len(at.id))
+	if at.dueMs == 0 {
+		raw = binary.BigEndian.AppendUint16(raw, uint16(at.slot))
+	} else {
+		raw = binary.BigEndian.AppendUint16(raw, uint16(at.slot|cursorHasDue))
+		raw = binary.BigEndian.AppendUint64(raw, uint64(at.dueMs))
+	}
+	raw = append(raw, at.id...)
 	binary.BigEndian.PutUint64(raw, l.sum(raw[cursorSum:]))
 	return base64.RawURLEncoding.EncodeToString(raw)
 }
@@ -301,17 +336,21 @@ func (l listing) sum(rest []byte) uint64 {
 }
 
 // decode reads a cursor. ok is false if the cursor is not this listing's.
-func (l listing) decode(text string) (slot uint32, after string, ok bool) {
+func (l listing) decode(text string) (at listPlace, ok bool) {
 	raw, err := base64.RawURLEncoding.Strict().DecodeString(text)
 	if err != nil || len(raw) < cursorHead || binary.BigEndian.Uint64(raw) != l.sum(raw[cursorSum:]) {
-		return 0, "", false
+		return listPlace{}, false
 	}
-	slot, after = uint32(binary.BigEndian.Uint16(raw[cursorSum:])), string(raw[cursorHead:])
-	if slot >= task.Slots || after != "" && !isRecordID(after) ||
-		l.cursor(slot, after) != text { // the decoder skips line breaks
-		return 0, "", false
+	at.slot, raw = uint32(binary.BigEndian.Uint16(raw[cursorSum:])), raw[cursorHead:]
+	if at.slot&cursorHasDue != 0 && len(raw) >= 8 {
+		at.slot, at.dueMs, raw = at.slot&^cursorHasDue, int64(binary.BigEndian.Uint64(raw)), raw[8:]
 	}
-	return slot, after, true
+	at.id = string(raw)
+	if at.slot >= task.Slots || at.dueMs < 0 || at.id != "" && !isRecordID(at.id) ||
+		l.cursor(at) != text { // the decoder skips line breaks
+		return listPlace{}, false
+	}
+	return at, true
 }
 
 // isRecordID reports whether a task or a schedule may be kept under an id.

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"fmt"
+	"math"
 	"net/http/httptest"
 	"net/url"
 	"slices"
@@ -49,6 +50,44 @@ func TestListPagesShowEveryTaskOnce(t *testing.T) {
 	}
 }
 
+// Pages in due order continue behind the instant of the page before, and have no ended task unless that is asked for.
+func TestListInDueOrder(t *testing.T) {
+	h := newHarness(t)
+	for id, delay := range map[string]string{"c": "3h", "a": "1h", "d": "4h", "b": "2h", "e": "1h"} {
+		h.call("PUT", "/v1/tasks/"+id, `{"delay":"`+delay+`"}`).mustStatus(t, 201)
+	}
+	h.call("DELETE", "/v1/tasks/e", "").mustStatus(t, 200)
+	list := func(query string) (ids []string) {
+		for cursor := ""; ; {
+			page := h.call("GET", "/v1/tasks?order=due&limit=2"+query+cursor, "").mustStatus(t, 200)
+			for _, listed := range page["tasks"].([]any) {
+				ids = append(ids, listed.(map[string]any)["id"].(string))
+			}
+			next, ok := page["next_cursor"].(string)
+			if !ok {
+				return ids
+			}
+			cursor = "&cursor=" + next
+		}
+	}
+	if got := list(""); !slices.Equal(got, []string{"a", "b", "c", "d"}) {
+		t.Errorf("tasks %v", got)
+	}
+	if got := list("&state=cancelled"); !slices.Equal(got, []string{"e"}) {
+		t.Errorf("cancelled tasks %v", got)
+	}
+	h.call("GET", "/v1/schedules?order=due", "").mustStatus(t, 200)
+	for _, q := range h.fake.queries {
+		if q.Order != fsmpb.ListOrder_LIST_ORDER_DUE {
+			t.Errorf("query %v", q)
+		}
+	}
+	h.call("GET", "/v1/schedules?order=next", "").mustProblem(t, 400, "order")
+	h.call("GET", "/v1/schedules?due_after=1h", "").mustProblem(t, 400, "due_after")
+	h.call("GET", "/v1/queues?order=due", "").mustProblem(t, 400, "order")
+	h.call("POST", "/v1/queues/q/dead/replay?order=due", "").mustProblem(t, 400, "order")
+}
+
 func TestNoCursorBehindTheLastSlot(t *testing.T) {
 	w := httptest.NewRecorder()
 	newHarness(t).server.writePage(w, &fsmpb.ListPage{More: true, Slot: task.Slots}, new(fsmpb.ListQuery), listedTasks, turns.New(1, nil).Turn(""))
@@ -78,6 +117,7 @@ func TestListQuery(t *testing.T) {
 		"label=x": "label", "label=:x": "label", "label=%3Dx": "label", "due_before=soon": "due_before", "due_after=soon": "due_after", "limit=0": "limit", "limit=1001": "limit",
 		"limit=-1":        "limit",
 		"limit=1&limit=2": "limit", "limit=ten": "limit", "cursor=": "cursor", "cursor=abc": "cursor", "cursor=!!": "cursor",
+		"order=": "order", "order=fire_at": "order", "order=DUE": "order", "order=due&order=due": "order",
 		"include=all": "include", "sort=id": "sort", "include=payload&include=payload": "include",
 		strings.Repeat("&label=a:b", 17)[1:]: "label",
 	} {
@@ -87,24 +127,26 @@ func TestListQuery(t *testing.T) {
 
 func TestCursor(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		slot := rapid.Uint32Range(0, task.Slots-1).Draw(t, "slot")
-		id := rapid.StringMatching(`([A-Za-z0-9][A-Za-z0-9._:~-]{0,199})?`).Draw(t, "id")
+		at := listPlace{
+			dueMs: rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(0, math.MaxInt64)).Draw(t, "due"),
+			slot:  rapid.Uint32Range(0, task.Slots-1).Draw(t, "slot"),
+			id:    rapid.StringMatching(`([A-Za-z0-9][A-Za-z0-9._:~-]{0,199})?`).Draw(t, "id"),
+		}
 		l := listing(rapid.Uint64().Draw(t, "listing"))
-		text := l.cursor(slot, id)
+		text := l.cursor(at)
 		if url.QueryEscape(text) != text {
 			t.Fatalf("%q must be escaped in a query", text)
 		}
-		gotSlot, gotID, ok := l.decode(text)
-		if !ok || gotSlot != slot || gotID != id {
-			t.Fatalf("%d %q became %d %q %v", slot, id, gotSlot, gotID, ok)
+		if got, ok := l.decode(text); !ok || got != at {
+			t.Fatalf("%v became %v %v", at, got, ok)
 		}
-		if _, _, ok := (l ^ 1).decode(text); ok {
+		if _, ok := (l ^ 1).decode(text); ok {
 			t.Fatalf("%q passes in another listing", text)
 		}
 		i := rapid.IntRange(0, len(text)-1).Draw(t, "i")
 		c := rapid.SampledFrom([]byte("Aaz09-_!")).Draw(t, "c")
 		if bent := text[:i] + string(c) + text[i+1:]; bent != text {
-			if _, _, ok := l.decode(bent); ok {
+			if _, ok := l.decode(bent); ok {
 				t.Fatalf("%q passes for %q", bent, text)
 			}
 		}
@@ -129,8 +171,10 @@ func TestCursorBelongsToItsListing(t *testing.T) {
 		return "&cursor=" + cursor
 	}
 	tasks, queues := next("/v1/tasks?limit=1"), next("/v1/queues?limit=1")
-	filtered := "&cursor=" + listingOf(listsTasks, mustParseList(t, filters)).cursor(1, "a")
+	due := next("/v1/tasks?limit=1&order=due")
+	filtered := "&cursor=" + listingOf(listsTasks, mustParseList(t, filters)).cursor(listPlace{slot: 1, id: "a"})
 	for _, query := range []string{
+		"/v1/tasks?limit=1&order=id" + tasks, "/v1/tasks?order=due&limit=2" + due,
 		"/v1/tasks?limit=1" + tasks, "/v1/tasks?limit=7&include=payload" + tasks, "/v1/queues?limit=1" + queues,
 		"/v1/tasks?" + filters + filtered,
 		"/v1/tasks?state=ready,scheduled&label=b=2&label=a:1&prefix=a&queue=q&due_before=2027-01-01T01:00:00%2B01:00" + filtered,
@@ -141,7 +185,7 @@ func TestCursorBelongsToItsListing(t *testing.T) {
 	for _, query := range []string{
 		"/v1/tasks?" + queues, "/v1/queues?" + tasks, "/v1/tasks?prefix=a" + tasks, "/v1/tasks?queue=q-a" + tasks,
 		"/v1/tasks?state=scheduled" + tasks, "/v1/tasks?label=a:1" + tasks, "/v1/tasks?due_before=2027-01-01T00:00:00Z" + tasks,
-		"/v1/tasks?due_after=2027-01-01T00:00:00Z" + tasks,
+		"/v1/tasks?due_after=2027-01-01T00:00:00Z" + tasks, "/v1/tasks?order=due" + tasks, "/v1/tasks?order=id" + due,
 		"/v1/queues?prefix=q" + queues, "/v1/tasks?" + filtered, "/v1/tasks?state=ready&" + filters[len("state=scheduled&state=ready&"):] + filtered,
 		"/v1/tasks?" + strings.Replace(filters, "a:1", "a:2", 1) + filtered,
 	} {

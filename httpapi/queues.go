@@ -178,7 +178,7 @@ func (s *Server) writeQueues(c echo.Context, queues []task.Queue, q *fsmpb.ListQ
 	next := "null"
 	if limit := int(q.Limit); len(queues) > limit {
 		queues = queues[:limit]
-		next = `"` + listingOf(listsQueues, q).cursor(0, queueName(queues[limit-1])) + `"`
+		next = `"` + listingOf(listsQueues, q).cursor(listPlace{id: queueName(queues[limit-1])}) + `"`
 	}
 	buffer := s.buffers.get()
 	defer s.buffers.put(buffer)

@@ -111,7 +111,7 @@ func (s *Server) taskEndpoints() []endpoint {
 	return []endpoint{
 		{"POST", "/v1/tasks", inNamespace(schedule), with(s.post, s.single, s.scheduling, unconditional, params())},
 		{"GET", "/v1/tasks", inNamespace(read), with(s.list, s.single, s.watched, s.hurried,
-			params("state", "queue", "prefix", "label", "due_after", "due_before", "limit", "cursor", "include"))},
+			params("state", "queue", "prefix", "label", "due_after", "due_before", "order", "limit", "cursor", "include"))},
 		{"PUT", "/v1/tasks/:id", inNamespace(schedule), with(s.put, s.single, s.scheduling, params(), namedNew("id"))},
 		{"GET", "/v1/tasks/:id", inNamespace(read), with(s.get, s.single, params("consistency"), consistency, id)},
 		{"PATCH", "/v1/tasks/:id", inNamespace(schedule), with(s.patch, s.single, params(), id)},
@@ -130,7 +130,7 @@ func (s *Server) scheduleEndpoints() []endpoint {
 	id, read, schedule := namedNew("id"), inNamespace(access.Read), inNamespace(access.Schedule)
 	return []endpoint{
 		{"GET", "/v1/schedules", read, with(s.listSchedules, s.single, s.watched, s.hurried,
-			params("queue", "prefix", "label", "limit", "cursor", "include"))},
+			params("queue", "prefix", "label", "order", "limit", "cursor", "include"))},
 		{"PUT", "/v1/schedules/:id", schedule, with(s.putSchedule, s.single, s.scheduling, params(), id)},
 		{"GET", "/v1/schedules/:id", read, with(s.getSchedule, s.single, params("consistency"), consistency, id)},
 		{"PATCH", "/v1/schedules/:id", schedule, with(s.patchSchedule, s.single, s.scheduling, params(), id)},
