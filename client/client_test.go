@@ -528,7 +528,9 @@ func TestListWalksPages(t *testing.T) {
 		answer(200, `{"tasks":[{"id":"a"},{"id":"b"}],"next_cursor":"one"}`),
 		answer(200, `{"tasks":[],"next_cursor":"two"}`),
 		answer(200, `{"tasks":[{"id":"c"}],"next_cursor":null}`))
-	filter := Filter{States: []State{StateScheduled, StateDead}, Labels: map[string]string{"k": "v"}, PageSize: 2}
+	filter := Filter{
+		States: []State{StateScheduled, StateDead}, Labels: map[string]string{"k": "v"}, Order: ByDue, PageSize: 2,
+	}
 	var ids []string
 	for task, err := range c.List(t.Context(), filter) {
 		if err != nil {
@@ -539,7 +541,7 @@ func TestListWalksPages(t *testing.T) {
 	if !slices.Equal(ids, []string{"a", "b", "c"}) {
 		t.Errorf("listed %v", ids)
 	}
-	want := "/v1/tasks?cursor=two&label=k%3Av&limit=2&state=scheduled&state=dead"
+	want := "/v1/tasks?cursor=two&label=k%3Av&limit=2&order=due&state=scheduled&state=dead"
 	if got := s.requests()[2].uri; got != want {
 		t.Errorf("asked %s, want %s", got, want)
 	}

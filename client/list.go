@@ -12,6 +12,17 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
+// Order is the order of a list.
+type Order string
+
+// The orders of lists.
+const (
+	ByID Order = "id" // in an order of the service; the default
+	// ByDue is by the next instant: that of the next attempt or occurrence, or else the due time. Without Filter.States,
+	// the list has the tasks that have not ended. Dead letters are sorted by the instants at which they died.
+	ByDue Order = "due"
+)
+
 // Filter selects tasks. Its zero value selects all.
 type Filter struct {
 	States    []State
@@ -20,6 +31,7 @@ type Filter struct {
 	Labels    map[string]string
 	DueAfter  time.Time // tasks due at this instant or later; zero: any
 	DueBefore time.Time // tasks due before this instant; zero: any
+	Order     Order     // empty: ByID
 	Payload   bool      // read the payloads too
 	PageSize  int       // tasks in one request, 1000 at most; 0: the service's default
 }
@@ -43,6 +55,9 @@ func (f Filter) query() url.Values {
 			q.Set(name, bound.UTC().Format(time.RFC3339Nano))
 		}
 	}
+	if f.Order != "" {
+		q.Set("order", string(f.Order))
+	}
 	if f.Payload {
 		q.Set("include", "payload")
 	}
@@ -53,7 +68,7 @@ func (f Filter) query() url.Values {
 }
 
 // List returns all tasks that the filter selects, and reads them page by page. A task that exists during the whole walk
-// comes exactly once. An error ends the sequence.
+// comes exactly once, in the order ByDue unless it moves to another instant meanwhile. An error ends the sequence.
 func (c *Client) List(ctx context.Context, filter Filter) iter.Seq2[*Task, error] {
 	return func(yield func(*Task, error) bool) {
 		for page, err := range c.Pages(ctx, filter) {

@@ -137,6 +137,7 @@ type ScheduleFilter struct {
 	Prefix   string            // of the id
 	Queue    string            // of the task
 	Labels   map[string]string // of the task
+	Order    Order             // empty: ByID; ByDue is by the next occurrence, and schedules without one come last
 	Payload  bool              // read the payloads too
 	PageSize int               // schedules in one request, 1000 at most; 0: the service's default
 }
@@ -146,8 +147,8 @@ type ScheduleFilter struct {
 func (c *Client) Schedules(ctx context.Context, filter ScheduleFilter) iter.Seq2[*Schedule, error] {
 	return func(yield func(*Schedule, error) bool) {
 		query := Filter{
-			Prefix: filter.Prefix, Queue: filter.Queue, Labels: filter.Labels, Payload: filter.Payload,
-			PageSize: filter.PageSize,
+			Prefix: filter.Prefix, Queue: filter.Queue, Labels: filter.Labels, Order: filter.Order,
+			Payload: filter.Payload, PageSize: filter.PageSize,
 		}.query()
 		for {
 			var page schedulePage

@@ -322,6 +322,10 @@ func TestList(t *testing.T) {
 	if s.uri != "/v1/tasks?label=k%3Av&limit=7&state=dead&state=ready" {
 		t.Errorf("asked %s", s.uri)
 	}
+	out, code = belfry(t, "task", "list", "--addr", s.url, "--order", "due", "--due-before", "2027-01-01T00:00:00Z")
+	if code != 0 || s.uri != "/v1/tasks?due_before=2027-01-01T00%3A00%3A00Z&limit=100&order=due" {
+		t.Errorf("%d asked %s\n%s", code, s.uri, out)
+	}
 	if out, _ := belfry(t, "task", "list", "--addr", s.url, "--json"); strings.Count(out, "\n") != 1 {
 		t.Errorf("not a line a task:\n%s", out)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -26,10 +27,11 @@ whose receiver refused them, or that expired.`,
 
 func newDeadList() *cobra.Command {
 	var caller caller
-	f := listFlags{states: []string{string(client.StateDead)}}
+	f := listFlags{states: []string{string(client.StateDead)}, order: client.ByDue}
 	cmd := &cobra.Command{
 		Use:   "list [QUEUE]",
 		Short: "List the dead letters of a queue, or of all queues",
+		Long:  "List the dead letters of a queue, or of all queues, the oldest death first.",
 		Example: `  belfry dead list
   belfry dead list reports
   belfry dead list reports --limit 0 --json | jq -r .last_error | sort | uniq -c`,
@@ -57,8 +59,8 @@ func newDeadList() *cobra.Command {
 }
 
 func addDeadColumns(t *output.Table) {
-	t.Columns("ID", "QUEUE", "FIRE AT", "ATTEMPTS", "LAST ERROR").
-		Fit("FIRE AT", "ID", "LAST ERROR").
+	t.Columns("ID", "QUEUE", "FIRE AT", "LAST ATTEMPT", "ATTEMPTS", "LAST ERROR").
+		Fit("FIRE AT", "LAST ATTEMPT", "ID", "LAST ERROR").
 		Wide("TARGET", "GROUP", "LABELS", "SHARD", "REVISION").Add()
 }
 
@@ -67,8 +69,12 @@ func addDead(t *output.Table, task *client.Task) {
 	if task.Target != nil {
 		target = task.Target.URL
 	}
-	t.Cells(task.ID, task.Queue, t.Instant(task.FireAt), task.Attempts, task.LastError, target, task.Group,
-		labels(task.Labels), task.Shard, task.Revision)
+	var ended time.Time
+	if n := len(task.History); n > 0 {
+		ended = task.History[n-1].EndedAt
+	}
+	t.Cells(task.ID, task.Queue, t.Instant(task.FireAt), t.Instant(ended), task.Attempts, task.LastError, target,
+		task.Group, labels(task.Labels), task.Shard, task.Revision)
 }
 
 func newDeadReplay() *cobra.Command {

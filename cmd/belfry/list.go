@@ -16,6 +16,7 @@ type listFlags struct {
 	states, labels      []string
 	queue, prefix       string
 	dueAfter, dueBefore string
+	order               client.Order
 	limit               int
 	payload             bool
 }
@@ -26,7 +27,10 @@ func newTaskList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List tasks",
-		Example: `  belfry task list --state dead --queue reports
+		Long: `List tasks. With --order due, those that are late come first, and then those
+that fire next. Tasks that have ended are left out unless --state asks for them.`,
+		Example: `  belfry task list --order due --limit 10
+  belfry task list --state dead --queue reports
   belfry task list --due-before 1h --limit 0 --json | wc -l`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			filter, err := f.filter()
@@ -45,8 +49,10 @@ func newTaskList() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringSliceVarP(&f.states, "state", "s", nil, "only tasks in these `states`")
 	flags.StringVarP(&f.queue, "queue", "q", "", "only tasks of this `queue`")
+	flags.StringVar((*string)(&f.order), "order", "", "`order` of the list: id, or due for the next instant (default: id)")
 	flags.BoolVar(&f.payload, "payload", false, "with payloads (in --json)")
 	f.addFilterFlags(cmd, 100, "list at most this many tasks; 0: all")
+	cli.CompleteWords(cmd, "order", string(client.ByID), string(client.ByDue))
 	cli.CompleteWords(cmd, "state", string(client.StateScheduled), string(client.StateReady), string(client.StateFiring),
 		string(client.StateRetrying), string(client.StateDelivered), string(client.StateCancelled), string(client.StateDead))
 	return cmd
@@ -69,7 +75,7 @@ func (f *listFlags) addFilterFlags(cmd *cobra.Command, limit int, limitUsage str
 const maxPage = 1000
 
 func (f *listFlags) filter() (client.Filter, error) {
-	filter := client.Filter{Queue: f.queue, Prefix: f.prefix, Payload: f.payload, PageSize: maxPage}
+	filter := client.Filter{Queue: f.queue, Prefix: f.prefix, Order: f.order, Payload: f.payload, PageSize: maxPage}
 	if f.limit < 0 {
 		return filter, errors.New("--limit is negative")
 	}

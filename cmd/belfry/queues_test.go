@@ -171,9 +171,11 @@ func TestDead(t *testing.T) {
 			t.Errorf("%s: %d %s %s\n%s", args, code, s.method, s.uri, out)
 		}
 	}
-	s = serveOne(t, 200, `{"tasks":[`+taskJSON+`],"next_cursor":null}`)
-	if out, code := belfry(t, "dead", "list", "q", "--addr", s.url); code != 0 || !strings.Contains(out, "ID  QUEUE") ||
-		s.uri != "/v1/tasks?limit=100&queue=q&state=dead" {
+	s = serveOne(t, 200, `{"tasks":[{"id":"a","fire_at":"2000-01-01T00:00:00Z","attempts":2,"last_error":"answered 500",
+		"history":[{"ended_at":"2000-01-01T00:00:01Z"},{"ended_at":"2000-01-01T00:00:09Z"}]}],"next_cursor":null}`)
+	out, code = belfry(t, "dead", "list", "q", "--addr", s.url)
+	if code != 0 || !strings.Contains(out, "ID  QUEUE") || !strings.Contains(out, "00:00:09") ||
+		!strings.Contains(out, "answered 500") || s.uri != "/v1/tasks?limit=100&order=due&queue=q&state=dead" {
 		t.Errorf("%d %s\n%s", code, s.uri, out)
 	}
 }

@@ -220,7 +220,7 @@ report  active        0 9 * * MON-FRI and 0 12 * * SAT Europe/Berlin  2        1
 poll    paused        every 15m                                       0        0
 once    ended         every 1h                                        0        0
 `
-	if code != 0 || out != want || s.uri != "/v1/schedules?label=k%3Av&limit=5&prefix=r&queue=reports" {
+	if code != 0 || out != want || s.uri != "/v1/schedules?label=k%3Av&limit=5&order=due&prefix=r&queue=reports" {
 		t.Errorf("%d %s\n%s", code, s.uri, out)
 	}
 	if out, code = belfry(t, "schedule", "list", "-n", "2", "--json", "--addr", s.url); strings.Count(out, "\n") != 2 {

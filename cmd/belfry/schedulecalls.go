@@ -206,12 +206,12 @@ func parseRange(times *cli.Times, from, to string) (first, last time.Time, err e
 
 func newScheduleList() *cobra.Command {
 	var caller caller
-	var filter client.ScheduleFilter
+	filter := client.ScheduleFilter{Order: client.ByDue}
 	var labels []string
 	var limit int
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List schedules",
+		Short: "List schedules, by their next run",
 		Example: `  belfry schedule list --queue reports
   belfry schedule list --limit 0 --json | jq -r 'select(.paused) | .id'`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
