@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -21,8 +22,26 @@ var verbAliases = map[string][]string{
 	"schedule": {"add", "create"}, "put": {"create"}, "create": {"add"}, "rename": {"mv"}, "history": {"log"},
 }
 
+// foreignWords are the words of other products for a command, which an unknown command suggests.
+var foreignWords = map[string][]string{
+	"serve": {"server", "start", "run", "up"}, "doctor": {"health", "healthcheck", "diagnose", "check"},
+	"tail": {"logs", "watch", "follow"}, "schedule": {"cron", "recurring"}, "advance": {"timewarp"},
+	"task schedule": {"submit", "publish", "send", "delay"}, "task cancel": {"delete", "remove", "rm", "kill"},
+	"task patch": {"update", "edit", "change"}, "task move": {"reschedule", "postpone", "snooze"},
+	"task fire": {"trigger", "run-now"}, "task touch": {"debounce", "extend", "bump"},
+	"queue set": {"create", "add", "new", "configure"}, "queue pause": {"stop", "hold", "disable"},
+	"queue resume": {"unpause", "continue", "enable"}, "lease take": {"receive", "pull", "poll", "claim"},
+	"lease ack": {"done", "complete"}, "dead replay": {"retry", "redrive", "requeue"}, "dead drop": {"purge", "clear"},
+	"schedule put": {"set"}, "operation stop": {"abort"},
+}
+
 // addAliases adds the other names of all commands below root. A name of a command is no alias beside it.
 func addAliases(root *cobra.Command) {
+	for path, words := range foreignWords {
+		if cmd, _, err := root.Find(strings.Fields(path)); err == nil {
+			cmd.SuggestFor = words
+		}
+	}
 	for _, noun := range root.Commands() {
 		if noun.HasSubCommands() {
 			noun.Aliases = nounAliases[noun.Name()]

@@ -186,11 +186,29 @@ func FlagError(cmd *cobra.Command, err error) error {
 	switch {
 	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
 		name := unknown.GetSpecifiedName()
-		err = fmt.Errorf("unknown flag --%s%s", name, didYouMean("--", flagsLike(cmd, name)))
+		hint := argLike(cmd, name)
+		if hint == "" {
+			hint = didYouMean("--", flagsLike(cmd, name))
+		}
+		err = fmt.Errorf("unknown flag --%s%s", name, hint)
+	case errors.As(err, &unknown):
+		if f := cmd.Flags().Lookup(strings.TrimLeft(unknown.GetSpecifiedShortnames(), "-")); f != nil {
+			err = fmt.Errorf("%w%s", err, didYouMean("--", []string{f.Name}))
+		}
 	case errors.As(err, &invalid):
 		err = plainValue("--"+invalid.GetFlag().Name, err)
 	}
 	return WrongUsage(fmt.Errorf("%w; see %s --help", err, cmd.CommandPath()))
+}
+
+// argLike says that an argument, which needs no flag, has the name of an unknown flag. It is empty if none has.
+func argLike(cmd *cobra.Command, name string) string {
+	for _, arg := range Args(cmd.Use) {
+		if strings.EqualFold(arg.Name, name) {
+			return fmt.Sprintf(" (%s stands without a flag: %s %s)", arg.Name, cmd.CommandPath(), arg.Name)
+		}
+	}
+	return ""
 }
 
 // flagsLike returns the flags of a command that a name may have meant.
