@@ -58,7 +58,8 @@ function useFocusOnPage(path, main) {
   useEffect(() => {
     const heading = main.current?.querySelector('h1')?.textContent;
     document.title = heading && path ? `${heading} · Belfry` : 'Belfry';
-    if (!first.current) main.current?.focus({ preventScroll: true });
+    const searching = document.activeElement?.id === 'search'; // already, before the page was drawn
+    if (!first.current && !searching) main.current?.focus({ preventScroll: true });
     first.current = false;
   }, [path]);
 }

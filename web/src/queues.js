@@ -27,10 +27,6 @@ export function sums(queues) {
   return sum;
 }
 
-// isLate reports whether a queue that is not paused has tasks that are overdue by more than a second.
-export const isLate = (q) => Boolean(q.counts?.oldest_overdue) && !q.paused
-  && now() - Date.parse(q.counts.oldest_overdue) > 1000;
-
 // holdOf names what holds the overdue tasks of a queue: its pause, its window, its failing receivers, its consumers,
 // one of its limits, or its receiver. It is empty if Belfry itself is late.
 export function holdOf(q) {
@@ -45,6 +41,12 @@ export function holdOf(q) {
   if (q.fifo || q.group_in_flight) return 'group';
   return firing ? 'receiver' : '';
 }
+
+const wanted = ['pause', 'window', 'inFlight', 'perSecond', 'group']; // holds that somebody asked for
+
+// isLate reports whether a queue has tasks that are overdue by more than a second, by no hold that somebody asked for.
+export const isLate = (q) => Boolean(q.counts?.oldest_overdue) && !wanted.includes(holdOf(q))
+  && now() - Date.parse(q.counts.oldest_overdue) > 1000;
 
 // late lists the queues with overdue tasks: first those that Belfry is late with, then by the oldest.
 export function late(queues) {

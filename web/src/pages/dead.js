@@ -10,20 +10,18 @@ import { t } from '../i18n.js';
 import { askBulk } from '../parts/bulk.js';
 import { Filters } from '../parts/filters.js';
 import { Selected } from '../parts/selected.js';
-import { inOrder, List, Table, useList, useSelection } from '../parts/table.js';
-import { Button, Empty, Id, Instant, millis } from '../parts/ui.js';
+import { List, Table, useList, useSelection } from '../parts/table.js';
+import { Button, Empty, Id, Instant } from '../parts/ui.js';
 import { TaskActions } from '../parts/taskactions.js';
 import { Labels } from './tasks.js';
 
-const most = 200; // dead letters on a page
 const names = ['prefix', 'queue', 'label', 'due_after', 'due_before'];
 
 export function Dead({ query }) {
   const { state: _, ...filters } = filtersOf(query);
   const cursor = query.get('cursor') || '';
-  const list = useList('/tasks', 'tasks', { ...filters, state: 'dead', cursor, limit: most }, cursor ? 0 : 4000);
+  const list = useList('/tasks', 'tasks', { ...filters, state: 'dead', order: 'due', cursor, limit: 50 }, cursor ? 0 : 4000);
   const selection = useSelection(list);
-  const ordered = inOrder(list, cursor, most, (x) => -millis(x.fire_at), 'list.byAge');
   const none = list.data && !list.rows.length && !list.next;
   return html`
     <header class="page"><h1>${t('nav.dead')}</h1></header>
@@ -38,8 +36,8 @@ export function Dead({ query }) {
     <${List} list=${list} page="dead" query=${filters} cursor=${cursor}
       empty=${html`<${Empty} title=${t('dead.empty')} command="belfry tail --type failed,dead">${t('dead.emptyText')}
         <//>`}>
-      <p class="muted">${ordered.note}</p>
-      <${Table} caption=${t('nav.dead')} rows=${ordered.rows} rowKey=${(x) => x.id}
+      <p class="muted">${t('dead.order')}</p>
+      <${Table} caption=${t('nav.dead')} rows=${list.rows} rowKey=${(x) => x.id}
         selection=${can('operate') && selection} columns=${[
     { label: t('id'), kind: 'id',
       cell: (x) => html`<${Id} id=${x.id} to=${href(`tasks/${encodeURIComponent(x.id)}`)} />` },

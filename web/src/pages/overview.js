@@ -17,6 +17,7 @@ import { Chart } from '../parts/chart.js';
 import { Coming } from '../parts/coming.js';
 import { Heat } from '../parts/heat.js';
 import { Late } from '../parts/late.js';
+import { NextTasks } from '../parts/nexttasks.js';
 import { Wheel } from '../parts/wheel.js';
 import { Sparkline } from '../parts/sparkline.js';
 import { FirstRun } from '../parts/firstrun.js';
@@ -50,16 +51,18 @@ function Whole({ queues }) {
     ${empty && html`<${FirstRun} />`}
     <${Figures} wheel=${wheel.data} steps=${steps} activity=${activity.data} queues=${queues.data} shard=${shard} />
     <div class="columns thirds">
-      <${Card} title=${t('due.soon')}>${wheel.data ? html`<${Soon} wheel=${wheel.data} />` : awaited(wheel)}<//>
+      <${Card} title=${t('next.title')} side=${html`<a href=${href('tasks')}>${t('all')}</a>`}>
+        <${NextTasks} most=${10} /><//>
       <${Card} title=${t('late.title')}>${queues.data ? html`<${Late} queues=${queues.data} />` : awaited(queues)}<//>
       <${Card} title=${t('wheel.title')} kind="turning" side=${html`<${ShardChoice} shard=${shard} set=${setShard} />`}>
         ${wheel.data ? html`<${Wheel} wheel=${wheel.data} />` : awaited(wheel)}<//>
     </div>
     ${!empty && html`<div class="columns">
+      <${Card} title=${t('due.soon')}>${wheel.data ? html`<${Soon} wheel=${wheel.data} />` : awaited(wheel)}<//>
       <${Card} title=${t('due.spans')}>${wheel.data ? html`<${Spans} wheel=${wheel.data} />` : awaited(wheel)}<//>
       <${Card} title=${t('rates.title')}>
         ${steps ? html`<${Rates} steps=${steps} stepMs=${activity.data.step_ms} />` : awaited(activity)}<//>
-      <${Card} title=${t('heat.title')} kind="whole">
+      <${Card} title=${t('heat.title')}>
         ${steps ? html`<${Heat} grid=${steps} bounds=${activity.data.late_within_ms}
           stepMs=${activity.data.step_ms} />` : awaited(activity)}<//>
     </div>
@@ -175,7 +178,8 @@ function Part({ queues }) {
   return html`
     <dl class="figures">${figure('waiting')}${figure('ready')}${figure('firing')}${figure('dead', 'trouble')}</dl>
     ${queues.data?.length === 0 && html`<${FirstRun} />`}
-    ${queues.data?.length > 0 && html`<div class="columns">
+    ${queues.data?.length > 0 && html`<div class="columns thirds">
+      <${Card} title=${t('next.title')}><${NextTasks} most=${10} /><//>
       <${Card} title=${t('late.title')}><${Late} queues=${queues.data} /><//>
       <${Card} title=${t('due.spans')}><${Coming} sum=${sum} /><//></div>
     `}

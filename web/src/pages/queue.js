@@ -10,6 +10,7 @@ import { compact, duration, milliseconds, number } from '../format.js';
 import { curl } from '../curl.js';
 import { t } from '../i18n.js';
 import { Coming } from '../parts/coming.js';
+import { NextTasks } from '../parts/nexttasks.js';
 import { Hold } from '../parts/late.js';
 import { PauseButton, QueueStatus } from '../parts/queuerows.js';
 import { editQueue } from '../parts/queueform.js';
@@ -38,10 +39,11 @@ export function Queue({ name }) {
       <${Counts} name=${name} counts=${queue.counts} />
       <${Flow} flow=${flow} queue=${queue} />
       ${queue.broken && html`<${Card} title=${t('queue.broken')}><${Broken} receivers=${queue.broken} /><//>`}
-      <div class="columns"><div class="stack">
-          <${Card} title=${t('due.spans')}><${Coming} sum=${sums([queue])} /><//>
-          <${Card} title=${t('queue.latest')}><${Latest} flow=${flow} /><//></div>
-        <${Card} title=${t('queue.policy')}><${Policy} queue=${queue} /><//></div>
+      <div class="columns">
+        <${Card} title=${t('next.title')}><${NextTasks} queue=${name} most=${8} /><//>
+        <${Card} title=${t('queue.latest')}><${Latest} flow=${flow} /><//>
+        <${Card} title=${t('queue.policy')}><${Policy} queue=${queue} /><//>
+        <${Card} title=${t('due.spans')}><${Coming} sum=${sums([queue])} /><//></div>
       <${Card} title=${t('task.same')}><${Command} text=${curl('GET', path)} /><//>`}`;
 }
 

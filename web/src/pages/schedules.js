@@ -6,18 +6,14 @@ import { filtersOf } from '../search.js';
 import { describe } from '../rule.js';
 import { t } from '../i18n.js';
 import { Filters } from '../parts/filters.js';
-import { inOrder, List, Table, useList } from '../parts/table.js';
+import { List, Table, useList } from '../parts/table.js';
 import { Icon } from '../parts/icon.js';
-import { Empty, Id, Instant, millis, Tag } from '../parts/ui.js';
-
-const most = 200; // schedules on a page
+import { Empty, Id, Instant, Tag } from '../parts/ui.js';
 
 export function Schedules({ query }) {
   const filters = filtersOf(query);
   const cursor = query.get('cursor') || '';
-  const list = useList('/schedules', 'schedules', { ...filters, cursor, limit: most }, cursor ? 0 : 5000);
-  const next = (s) => (s.paused || !s.next_at ? Infinity : millis(s.next_at));
-  const ordered = inOrder(list, cursor, most, next, 'list.byNext');
+  const list = useList('/schedules', 'schedules', { ...filters, order: 'due', cursor, limit: 50 }, cursor ? 0 : 5000);
   const create = can('schedule')
     && html`<a class="button primary" href=${href('new/schedule')}><${Icon} name="plus" />${t('schedule.new')}</a>`;
   const empty = html`<${Empty} title=${t('schedules.empty')}
@@ -27,14 +23,13 @@ export function Schedules({ query }) {
     <header class="page"><h1>${t('nav.schedules')}</h1><div class="side">${create}</div></header>
     <${Filters} page="schedules" filters=${filters} names=${['prefix', 'queue', 'label']} />
     <${List} list=${list} page="schedules" query=${filters} cursor=${cursor} empty=${empty}>
-      <p class="muted">${ordered.note}</p>
-      <${Table} caption=${t('nav.schedules')} rows=${ordered.rows} rowKey=${(s) => s.id} columns=${[
+      <${Table} caption=${t('nav.schedules')} rows=${list.rows} rowKey=${(s) => s.id} columns=${[
     { label: t('id'), kind: 'id',
       cell: (s) => html`<${Id} id=${s.id} to=${href(`schedules/${encodeURIComponent(s.id)}`)} />` },
     { label: t('schedule.rule'), kind: 'long',
       cell: (s) => html`<span title=${s.note}>${describe(s.repeat)}
         ${s.note && html` <span class="muted">– ${s.note}</span>`}</span>` },
-    { label: t('schedule.next'), cell: (s) => html`<${ScheduleStatus} schedule=${s} />` },
+    { label: t('schedule.next'), sorted: true, cell: (s) => html`<${ScheduleStatus} schedule=${s} />` },
     { label: t('schedule.underWay'), kind: 'n', cell: (s) => s.running.length + s.waiting.length
       || html`<span class="muted">0</span>` },
     { label: t('schedule.runs'), kind: 'n', cell: (s) => s.started },

@@ -18,7 +18,9 @@ const names = ['prefix', 'queue', 'label', 'state', 'due_after', 'due_before'];
 export function Tasks({ query }) {
   const filters = filtersOf(query);
   const cursor = query.get('cursor') || '';
-  const list = useList('/tasks', 'tasks', { ...filters, cursor, limit: 50 }, cursor ? 0 : 4000);
+  const own = filters.prefix ? 'id' : 'due'; // an id is looked for among all tasks, ended ones included
+  const order = query.get('order') || own;
+  const list = useList('/tasks', 'tasks', { ...filters, order, cursor, limit: 50 }, cursor ? 0 : 4000);
   const selection = useSelection(list);
   return html`
     <header class="page"><h1>${t('nav.tasks')}</h1>
@@ -27,8 +29,11 @@ export function Tasks({ query }) {
           </header>
     <${Filters} page="tasks" filters=${filters} names=${names} />
     <${Many} filters=${filters} list=${list} selection=${selection} />
-    <${List} list=${list} page="tasks" query=${filters} cursor=${cursor} empty=${html`<${None} />`}>
-      <${TaskRows} tasks=${list.rows} selection=${selection} />
+    <${List} list=${list} page="tasks" query=${filters} order=${order === own ? undefined : order} cursor=${cursor}
+      empty=${html`<${None} />`}>
+      <p class="muted">${t(order === 'id' ? 'tasks.anyOrder' : filters.state ? 'tasks.dueOrder' : 'tasks.waitOrder')}</p>
+      <${TaskRows} tasks=${list.rows} selection=${selection} order=${order}
+        sort=${(by) => href('tasks', { ...filters, order: by })} />
     <//>`;
 }
 
@@ -40,13 +45,14 @@ function None() {
 }
 
 // TaskRows shows tasks with the instant that comes next for each.
-function TaskRows({ tasks, selection }) {
+function TaskRows({ tasks, selection, order, sort }) {
   return html`<${Table} caption=${t('nav.tasks')} rows=${tasks} rowKey=${(x) => x.id}
     selection=${can('schedule') && selection} columns=${[
-    { label: t('id'), kind: 'id',
+    { label: t('id'), kind: 'id', sort: sort('id'),
       cell: (x) => html`<${Id} id=${x.id} to=${href(`tasks/${encodeURIComponent(x.id)}`)} />` },
     { label: t('state'), cell: (x) => html`<${State} state=${x.state} />` },
-    { label: t('due'), cell: (x) => html`<${Instant} at=${x.next_attempt_at || x.fire_at} />` },
+    { label: t('due'), sort: sort('due'), sorted: order === 'due',
+      cell: (x) => html`<${Instant} at=${x.next_attempt_at || x.fire_at} />` },
     { label: t('instant'), kind: 'wide',
       cell: (x) => html`<span class="muted">${shortInstant(millis(x.next_attempt_at || x.fire_at))}</span>` },
     { label: t('queue'),

@@ -6,9 +6,11 @@ import { inNamespace, get } from '../api.js';
 import { usePoll } from '../live.js';
 import { href } from '../router.js';
 import { t } from '../i18n.js';
+import { Icon } from './icon.js';
 import { Button, Empty, Loading, Refused } from './ui.js';
 
-// Table shows rows. Each column has a label and a function that draws a row's cell; the first is the row's name. While
+// Table shows rows. Each column has a label and a function that draws a row's cell; the first is the row's name. A column
+// that the list can be sorted by has the address of that in sort. While
 // the pointer or the focus is in the table, each row keeps its place, so that a click hits the row that it aims at.
 // selection, from useSelection, gives each row a checkbox.
 export function Table({ caption, columns, rows, rowKey, selection }) {
@@ -20,7 +22,9 @@ export function Table({ caption, columns, rows, rowKey, selection }) {
       ${selection && html`<th role="columnheader" scope="col" class="pick"><input type="checkbox"
         aria-label=${t('select.all')} checked=${selection.ids.size > 0}
         onChange=${(e) => selection.set(e.target.checked ? held.rows.map(rowKey) : [])} /></th>`}
-      ${shown.map((c) => html`<th role="columnheader" scope="col" class=${c.kind}>${c.label}</th>`)}</tr></thead>
+      ${shown.map((c) => html`<th role="columnheader" scope="col" class=${c.kind}
+        aria-sort=${c.sorted ? 'ascending' : undefined}>${c.sort ? html`<a href=${c.sort}>${c.label}
+        ${c.sorted && html`<${Icon} name="down" />`}</a>` : c.label}</th>`)}</tr></thead>
     <tbody role="rowgroup">${held.rows.map((row) => html`<tr role="row" key=${rowKey(row)}
       class=${held.gone.has(rowKey(row)) ? 'gone' : undefined}>
       ${selection && html`<td role="cell" class="pick"><input type="checkbox"
@@ -99,16 +103,9 @@ export function useList(path, name, query, every) {
   return { ...poll, rows: poll.data?.rows || [], next: poll.data?.next || null };
 }
 
-// inOrder returns the rows of a list by a value, with a note about their order. The API lists by place and not by time,
-// and so only a list that fits on one page is in order.
-export function inOrder(list, cursor, most, value, note) {
-  if (cursor || list.next) return { rows: list.rows, note: t('list.unordered', { n: most }) };
-  const compare = (a, b) => (value(a) === value(b) ? 0 : value(a) < value(b) ? -1 : 1);
-  return { rows: [...list.rows].sort(compare), note: t(note) };
-}
-
 // List shows a page of a list, or the purpose of an empty one, with the links to the other pages.
-export function List({ list, empty, page, query, cursor, children }) {
+// order is the order of the list, where that is not the page's own.
+export function List({ list, empty, page, query, order, cursor, children }) {
   const filtered = Object.keys(query).length > 0;
   if (!list.data && list.problem) return html`<${Refused} problem=${list.problem} retry=${list.refresh} />`;
   if (!list.data) return html`<${Loading} />`;
@@ -119,8 +116,8 @@ export function List({ list, empty, page, query, cursor, children }) {
     ${!list.rows.length && list.next && html`<p class="muted">${t('list.searching')}</p>`}
     ${!list.rows.length && !list.next && cursor && html`<p class="muted">${t('list.end')}</p>`}
     <nav class="pager" aria-label=${t('list.pages')}>
-      ${cursor && html`<a class="button" href=${href(page, query)}>${t('list.first')}</a>`}
-      ${list.next && html`<a class="button" href=${href(page, { ...query, cursor: list.next })}>
+      ${cursor && html`<a class="button" href=${href(page, { ...query, order })}>${t('list.first')}</a>`}
+      ${list.next && html`<a class="button" href=${href(page, { ...query, order, cursor: list.next })}>
         ${list.rows.length ? t('list.next') : t('list.searchOn')}</a>`}
     </nav>`;
 }

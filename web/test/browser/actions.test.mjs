@@ -159,14 +159,41 @@ test('selected tasks are moved, and selected dead letters dropped', async () => 
   }
   const dead = async () => (await cluster.api('GET', '/v1/queues/lostbox')).counts.dead;
   await eventually('two dead letters', async () => await dead() === 2);
+  const { tasks: order } = await cluster.api('GET', '/v1/tasks?queue=lostbox&state=dead&order=due');
   await page.visit('dead?queue=lostbox');
-  await page.getByText('The latest first.').waitFor();
-  assert.deepEqual(await page.locator('tbody th').allTextContents(), ['box-new', 'box-old']);
+  await page.getByText('The oldest first').waitFor();
+  assert.deepEqual(await page.locator('tbody th').allTextContents(), order.map((x) => x.id));
   await page.getByRole('checkbox', { name: 'Select box-old' }).check();
   await button('Drop…').click();
   await button('Drop 1 dead letter', dialog()).click();
   await toast('purged: 1');
   assert.equal(await dead(), 1);
+});
+
+test('lists begin with what comes next', async () => {
+  await cluster.api('PUT', '/v1/queues/lane', {});
+  for (const [id, delay] of [['lane-a', '3h'], ['lane-b', '1h'], ['lane-c', '2h']]) {
+    await cluster.api('PUT', `/v1/tasks/${id}`, { queue: 'lane', delay });
+  }
+  const ids = () => page.locator('tbody th').allTextContents();
+  await page.visit('tasks?queue=lane');
+  await page.locator('tbody tr').nth(2).waitFor();
+  assert.deepEqual(await ids(), ['lane-b', 'lane-c', 'lane-a']);
+  await page.getByRole('columnheader', { name: 'Id' }).getByRole('link').click();
+  await page.waitForURL(/order=id/);
+  await page.getByText('In the order of the cluster').waitFor();
+  const nextOf = (card) => card.locator('.runs a').allTextContents();
+  const card = page.locator('.card', { has: page.getByRole('heading', { name: 'Next tasks' }) });
+  await page.visit('queues/lane');
+  await card.locator('li').nth(2).waitFor();
+  assert.deepEqual(await nextOf(card), ['lane-b', 'lane-c', 'lane-a']);
+  await page.visit('');
+  await card.locator('li').nth(9).waitFor();
+  await page.visit('schedules');
+  await page.locator('tbody tr').nth(2).waitFor();
+  const { schedules } = await cluster.api('GET', '/v1/schedules?order=due');
+  const known = schedules.map((s) => s.id).filter((id) => id !== 'heartbeat'); // whose instant passes
+  assert.deepEqual((await ids()).filter((id) => id !== 'heartbeat'), known);
 });
 
 test('the bar of pages shows on a phone that it goes on', async () => {

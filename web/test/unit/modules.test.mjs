@@ -8,7 +8,7 @@ import { bodyOf, formOf, repeatOf } from '../../src/scheduleform.js';
 
 const { quantile, recent, stepsOf } = await import('../../src/activity.js');
 const { flowOf } = await import('../../src/flow.js');
-const { holdOf } = await import('../../src/queues.js');
+const { holdOf, isLate } = await import('../../src/queues.js');
 const { axisOf } = await import('../../src/parts/bars.js');
 const { remember } = await import('../../src/trend.js');
 const { describeCron } = await import('../../src/rule.js');
@@ -120,6 +120,9 @@ test('overdue tasks have one that holds them, or Belfry is late', () => {
     [{ target, counts, max_in_flight: 3, max_per_second: 1 }, 'perSecond'], [{ target, counts, fifo: true }, 'group'],
     [{ target, counts }, 'receiver'], [{ target, counts: { ready: 5, firing: 0 } }, ''],
   ]) assert.equal(holdOf(queue), hold, JSON.stringify(queue));
+  const overdue = { target, counts: { ...counts, oldest_overdue: '2026-01-01T00:00:00Z' } };
+  assert.deepEqual([overdue, { ...overdue, broken: [{}] }, { ...overdue, max_per_second: 1 }].map(isLate),
+    [true, true, false]);
 });
 
 test('axes name powers of ten, and end above the largest count', () => {
