@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -136,7 +135,7 @@ func fillBackups(t *output.Table, view *client.Cluster, b *client.Backups) {
 		try  *client.BackupTry
 	}{{"running", b.Running}, {"last kept", b.LastKept}, {"last failed", b.LastFailed}} {
 		if try := row.try; try != nil {
-			t.Row("%s\t%s\t%s\t%s\t%d\t%s", row.name, try.BegunAt.Format(time.RFC3339), try.SeenAt.Format(time.RFC3339),
+			t.Row("%s\t%s\t%s\t%s\t%d\t%s", row.name, t.Instant(try.BegunAt), t.Instant(try.SeenAt),
 				nodeName(view, try.Node), try.Bytes, strings.TrimSpace(try.Place+" "+try.Error))
 		}
 	}

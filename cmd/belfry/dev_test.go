@@ -114,7 +114,8 @@ func TestDevOnThisMachine(t *testing.T) {
 		}
 	}
 	addr, _ := onNode(t)
-	if out, code := belfry(t, "advance", "48h", "--addr", addr); code == 0 || !strings.Contains(out, "/v1/dev/advance") {
+	out, code := belfry(t, "advance", "48h", "--addr", addr)
+	if code == 0 || !strings.Contains(out, `only a node of "belfry dev"`) {
 		t.Errorf("%d %s", code, out)
 	}
 }

@@ -216,6 +216,9 @@ attempts that came due have begun.`,
 				return err
 			}
 			advanced, err := conn.Advance(cmd.Context(), by)
+			if cli.IsUnknownRoute(err) {
+				return errors.New("the clock of this node cannot be set: only a node of \"belfry dev\" has one that can")
+			}
 			if err != nil {
 				return err
 			}

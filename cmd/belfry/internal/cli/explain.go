@@ -47,7 +47,7 @@ func remedy(err error) string {
 		return "; name the file of the nodes' authority with --ca"
 	case errors.As(err, &certificate):
 		return "; the certificate must have the name in --addr"
-	case errors.As(err, &refusal) && strings.HasSuffix(refusal.Type, ":unknown-route"):
+	case IsUnknownRoute(err):
 		return "; is there a path in --addr, which is like http://127.0.0.1:8400, or a node of another version?"
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return "; the node speaks plain HTTP: name it as http:// in --addr"
@@ -55,6 +55,12 @@ func remedy(err error) string {
 		return "; the node speaks TLS: name it as https:// in --addr"
 	}
 	return ""
+}
+
+// IsUnknownRoute reports whether a node has refused a call that it does not know.
+func IsUnknownRoute(err error) bool {
+	var refusal *client.Error
+	return errors.As(err, &refusal) && strings.HasSuffix(refusal.Type, ":unknown-route")
 }
 
 // toTLS is the answer of net/http to plain HTTP at a port with TLS.
