@@ -47,7 +47,8 @@ export function Schedule({ id }) {
 // Runs shows the coming and the last occurrences, from an answer of GET …/occurrences.
 function Runs({ id, runs: { next, last }, schedule }) {
   return html`<div class="columns">
-    <${Card} title=${t('schedule.coming')}><${NextRuns} next=${next} schedule=${schedule} /><//>
+    <${Card} title=${t('schedule.coming')}
+      side=${html`<span class="muted">${schedule.repeat.time_zone || 'UTC'}</span>`}><${NextRuns} next=${next} schedule=${schedule} /><//>
     <${Card} title=${t('schedule.last')} side=${html`<${Dots} last=${last} />`}>
       ${last.length ? html`<${LastRuns} id=${id} last=${last} />`
         : html`<${Empty} title=${t('schedule.noRuns')} command=${`belfry schedule fire ${id}`}>

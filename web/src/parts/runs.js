@@ -54,8 +54,8 @@ export function LastRuns({ id, last }) {
     { label: t('schedule.number'), kind: 'id',
       cell: (o) => (o.state === 'passed' ? numberOf(o)
         : html`<a href=${href(`tasks/${encodeURIComponent(`${id}@${o.number}`)}`)}>${numberOf(o)}</a>`) },
-    { label: t('schedule.instant'), kind: 'long',
-      cell: (o) => html`<span title=${city()}>${instant(millis(o.scheduled)).slice(0, 19)}</span>` },
+    { label: `${t('schedule.instant')}, ${city()}`, kind: 'long',
+      cell: (o) => instant(millis(o.scheduled)).slice(0, 19) },
     { label: t('state'),
       cell: (o) => html`<${State} state=${o.state} />${o.why && html` <span class="muted">${t(`why.${o.why}`)}</span>`}
         ${o.origin !== 'rule' && html` <${Tag}>${t(`origin.${o.origin}`)}<//>`}` },

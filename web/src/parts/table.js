@@ -32,12 +32,17 @@ export function Table({ caption, columns, rows, rowKey, selection }) {
         onChange=${() => selection.toggle(rowKey(row))} /></td>`}
       ${shown.map((c, i) => (i === 0
     ? html`<th role="rowheader" scope="row" class=${c.kind}>${c.cell(row)}</th>`
-    : html`<td role="cell" class=${c.kind} data-label=${c.label}>${c.cell(row)}</td>`))}
+    : html`<td role="cell" class=${c.kind} data-label=${c.label} onMouseEnter=${nameWhole}>${c.cell(row)}</td>`))}
     </tr>`)}</tbody>
   </table></div>
   ${held.changed && html`<p class="changed" role="status"><span>${held.changed}</span>
     <${Button} kind="small" onClick=${held.sort}>${t('table.sort')}<//></p>`}
   </div>`;
+}
+
+// nameWhole shows the whole text of a cell that is cut on hover.
+function nameWhole({ currentTarget: cell }) {
+  if (cell.scrollWidth > cell.clientWidth) cell.title = cell.textContent;
 }
 
 // useSelection keeps the keys of the selected rows of a list. Another page of the list, or another filter, has none.
