@@ -6,8 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
@@ -64,23 +62,23 @@ func TestLeasedTaskIsDecoded(t *testing.T) {
 
 // TestTaskIsDecodedAsByTheBook checks that tasks of any kind are read as encoding/json reads them.
 func TestTaskIsDecodedAsByTheBook(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		task := drawTask(t)
+	check(t, func(t *testing.T, d draws) {
+		task := d.task()
 		if contract.Valid(task.Payload) != nil {
 			task.Payload = nil
 		}
 		task.FireAt = task.FireAt.UTC()
-		task.ID, task.LastError = rapid.String().Draw(t, "id"), rapid.String().Draw(t, "error")
-		task.State = State(rapid.SampledFrom([]string{"scheduled", "dead", "new", ""}).Draw(t, "state"))
-		task.Attempts = rapid.IntRange(0, 1<<30).Draw(t, "attempts")
-		task.Revision, task.Shard = rapid.Uint64().Draw(t, "revision"), rapid.Uint32().Draw(t, "shard")
-		task.NextAttemptAt = time.Unix(rapid.Int64Range(0, 1<<37).Draw(t, "next"), 0).UTC()
-		if rapid.Bool().Draw(t, "history") {
+		task.ID, task.LastError = d.text(0), d.text(0)
+		task.State = []State{"scheduled", "dead", "new", ""}[d.IntN(4)]
+		task.Attempts = d.IntN(1 << 30)
+		task.Revision, task.Shard = d.Uint64(), d.Uint32()
+		task.NextAttemptAt = time.Unix(d.Int64N(1<<37), 0).UTC()
+		if d.yes() {
 			task.History = []Past{{Attempt: 1, Fence: 7, EndedAt: time.Unix(1<<30, 0).UTC(), Node: "n1", Error: "no"}}
 		}
-		if rapid.Bool().Draw(t, "occurrence") {
-			task.Schedule, task.Occurrence = rapid.StringN(1, 9, -1).Draw(t, "schedule"), rapid.Uint64().Draw(t, "number")
-			task.Scheduled = time.Unix(rapid.Int64Range(1, 1<<37).Draw(t, "scheduled"), 0).UTC()
+		if d.yes() {
+			task.Schedule, task.Occurrence = d.text(1), d.Uint64()
+			task.Scheduled = time.Unix(1+d.Int64N(1<<37), 0).UTC()
 		}
 		text, err := json.Marshal(task)
 		if err != nil {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // hosts returns the hosts of the batches from the n-th on.
@@ -216,8 +218,8 @@ func (w *world) hang(shard int) (release func()) {
 		n.hold = hold
 		n.held = func(b *sentBatch) bool {
 			return slices.ContainsFunc(b.lines, func(l sentLine) bool {
-				slot := uint32(slotOf("", l.ID))
-				return slots.First <= slot && slot < slots.End
+				at := uint32(contract.SlotOf("", l.ID))
+				return slots.First <= at && at < slots.End
 			})
 		}
 	}

@@ -5,48 +5,80 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// drawTask draws a task with any values, sensible or not.
-func drawTask(t *rapid.T) Task {
-	maybe := func(name string) bool { return rapid.Bool().Draw(t, name) }
-	span := func(name string) time.Duration { return time.Duration(rapid.Int64().Draw(t, name)) }
-	texts := func(name string) map[string]string {
-		return rapid.MapOfN(rapid.String(), rapid.String(), 0, 4).Draw(t, name)
+// draws draws values, sensible or not.
+type draws struct{ *rand.Rand }
+
+// check runs a test with many draws.
+func check(t *testing.T, test func(t *testing.T, d draws)) {
+	t.Helper()
+	for seed := range uint64(1000) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { test(t, draws{rand.New(rand.NewPCG(seed, 0))}) })
 	}
-	task := Task{
-		Queue: rapid.String().Draw(t, "queue"), ContentType: rapid.String().Draw(t, "content type"),
-		PayloadBytes: rapid.SliceOf(rapid.Byte()).Draw(t, "bytes"),
+}
+
+func (d draws) yes() bool { return d.IntN(2) == 0 }
+
+// number draws any number, often one at an end of a range.
+func (d draws) number() int64 {
+	ends := [...]int64{0, 1, -1, math.MaxInt64, math.MinInt64, math.MaxInt32, int64(time.Millisecond), int64(time.Hour)}
+	if d.yes() {
+		return ends[d.IntN(len(ends))]
 	}
-	if maybe("at") {
-		task.FireAt = time.Unix(rapid.Int64Range(-1<<36, 1<<37).Draw(t, "seconds"), rapid.Int64Range(0, 999999999).Draw(t, "nanos"))
+	return int64(d.Uint64()) >> d.IntN(64)
+}
+
+func (d draws) span() time.Duration { return time.Duration(d.number()) }
+
+// text draws a text of at least so many pieces, some of which JSON escapes.
+func (d draws) text(least int) string {
+	pieces := [...]string{"a", "Z9", " ", "é", "订", "😀", `"`, `\`, "/", "<&>", "\x00", "\n", "\t", "\x1b", "\x7f", "\u2028", "\ufeff",
+		"\ufffd", "\xff", "\xe2\x82"}
+	var b strings.Builder
+	for range least + d.IntN(6) {
+		b.WriteString(pieces[d.IntN(len(pieces))])
 	}
-	if maybe("delayed") {
-		task.Delay = span("delay")
+	return b.String()
+}
+
+func (d draws) texts() map[string]string {
+	texts := make(map[string]string)
+	for range d.IntN(5) {
+		texts[d.text(0)] = d.text(0)
 	}
-	if maybe("JSON") {
-		task.Payload = json.RawMessage(rapid.SampledFrom(values).Draw(t, "payload"))
+	return texts
+}
+
+func (d draws) task() Task {
+	task := Task{Queue: d.text(0), ContentType: d.text(0), PayloadBytes: []byte(d.text(0))}
+	if d.yes() {
+		task.FireAt = time.Unix(d.Int64N(1<<38)-1<<36, d.Int64N(1e9))
 	}
-	if maybe("target") {
-		task.Target = &Target{URL: rapid.String().Draw(t, "url"), Headers: texts("headers"), Timeout: span("timeout")}
+	if d.yes() {
+		task.Delay = d.span()
 	}
-	if maybe("retry") {
-		task.Retry = &Retry{MaxAttempts: rapid.IntRange(-1, math.MaxInt32).Draw(t, "attempts"), MinBackoff: span("min"),
-			MaxBackoff: span("max")}
-		for range rapid.IntRange(0, 3).Draw(t, "delays") {
-			task.Retry.Delays = append(task.Retry.Delays, span("delay"))
+	if d.yes() {
+		task.Payload = json.RawMessage(values[d.IntN(len(values))])
+	}
+	if d.yes() {
+		task.Target = &Target{URL: d.text(0), Headers: d.texts(), Timeout: d.span()}
+	}
+	if d.yes() {
+		task.Retry = &Retry{MaxAttempts: int(int32(d.number())), MinBackoff: d.span(), MaxBackoff: d.span()}
+		for range d.IntN(4) {
+			task.Retry.Delays = append(task.Retry.Delays, d.span())
 		}
 	}
-	if maybe("more") {
-		task.Labels, task.ExpiresAfter, task.Jitter = texts("labels"), span("expires"), span("jitter")
+	if d.yes() {
+		task.Labels, task.ExpiresAfter, task.Jitter = d.texts(), d.span(), d.span()
 	}
 	return task
 }
@@ -68,8 +100,8 @@ func same(a, b []byte) error {
 
 // TestTaskIsEncodedAsByTheBook checks that appendTask writes the same meaning as encoding/json.
 func TestTaskIsEncodedAsByTheBook(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		task := drawTask(t)
+	check(t, func(t *testing.T, d draws) {
+		task := d.task()
 		fields, err := appendTask(nil, &task)
 		want, wantErr := json.Marshal(newWireTask(task))
 		if task.Payload != nil { // encoding/json treats an empty one as none, and has no depth limit
@@ -90,13 +122,13 @@ func TestTaskIsEncodedAsByTheBook(t *testing.T) {
 // TestLineIsOneLine checks that a line has the payload byte for byte, and a line break only at its end.
 func TestLineIsOneLine(t *testing.T) {
 	c, _ := start(t, Config{})
-	rapid.Check(t, func(t *rapid.T) {
-		task := drawTask(t)
-		id, key := rapid.String().Draw(t, "id"), rapid.String().Draw(t, "key")
+	check(t, func(t *testing.T, d draws) {
+		task := d.task()
+		id, key := d.text(0), d.text(0)
 		whole := !breaksLine(task.Payload)
 		k := c.newChunk()
 		op := ScheduleOp(Task{}, WithKey(key), IfAbsent(), IfRevision(7))
-		if rapid.Bool().Draw(t, "touch") {
+		if d.yes() {
 			op = TouchOp(id, Touch{Delay: task.Delay, NoLaterThan: task.FireAt, NoOlderThan: task.Jitter, OrSchedule: &task})
 		} else {
 			op = ScheduleOp(task, WithKey(key), IfAbsent(), IfRevision(7))

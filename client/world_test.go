@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // world is a cluster in memory, which a client reaches by its RoundTripper. It uses no sockets, so that a test can run
@@ -63,13 +65,13 @@ func (b *sentBatch) ids() string {
 // leads the first, and so on.
 func newWorld(t *testing.T, addrs ...string) *world {
 	w := &world{t: t, nodes: map[string]*worldNode{}, view: clusterMap{ClusterID: "c1", Version: "m1"}}
-	each := slotCount/len(addrs) + 1
+	each := contract.SlotCount/len(addrs) + 1
 	for i, addr := range addrs {
 		id := fmt.Sprint("n", i+1)
 		w.nodes[addr] = &worldNode{id: id, cluster: "c1"}
 		w.view.Nodes = append(w.view.Nodes, mapNode{id, "http://" + addr})
 		w.view.Shards = append(w.view.Shards, mapShard{ID: uint32(i + 1), Leader: id,
-			Slots: []Slots{{First: uint32(i * each), End: uint32(min((i+1)*each, slotCount))}}})
+			Slots: []Slots{{First: uint32(i * each), End: uint32(min((i+1)*each, contract.SlotCount))}}})
 	}
 	return w
 }
@@ -241,7 +243,7 @@ func (w *world) idIn(shard int, n int) string {
 	for i := 0; ; i++ {
 		id := fmt.Sprint("t", i)
 		s := w.view.Shards[shard-1].Slots[0]
-		if slot := uint32(slotOf(w.view.Namespace, id)); slot < s.First || slot >= s.End {
+		if at := uint32(contract.SlotOf(w.view.Namespace, id)); at < s.First || at >= s.End {
 			continue
 		}
 		if n--; n < 0 {

@@ -6,9 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/quick"
 	"time"
-
-	"pgregory.net/rapid"
 )
 
 func unquoted(b []byte) string { return strings.Trim(string(b), `"`) }
@@ -16,18 +15,28 @@ func unquoted(b []byte) string { return strings.Trim(string(b), `"`) }
 // TestDurationsAgreeWithGo checks that ParseDuration reads the durations that Go writes, and those that AppendDuration
 // writes.
 func TestDurationsAgreeWithGo(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		d := time.Duration(rapid.Int64Min(-math.MaxInt64).Draw(t, "d"))
+	agree := func(n int64, digits uint8) bool {
+		n >>= digits % 64 // short ones, too
+		d := time.Duration(max(n, -math.MaxInt64))
 		if got, err := ParseDuration(d.String()); err != nil || got != d {
-			t.Fatalf("%v: %v %v", d, got, err)
+			t.Errorf("%v: %v %v", d, got, err)
+			return false
 		}
-		ms := rapid.Int64Range(0, 100*365*24*3600*1000).Draw(t, "ms")
+		ms := (n & math.MaxInt64) % (100 * 365 * 24 * 3600 * 1000)
 		text := unquoted(AppendDuration(nil, time.Duration(ms)*time.Millisecond))
-		if got, err := ParseDuration(text); err != nil || got.Milliseconds() != ms {
-			t.Fatalf("%d ms became %s became %v %v", ms, text, got, err)
+		got, err := ParseDuration(text)
+		if err != nil || got.Milliseconds() != ms {
+			t.Errorf("%d ms became %s became %v %v", ms, text, got, err)
 		}
-	})
+		return !t.Failed()
+	}
+	if err := quick.Check(agree, &many); err != nil {
+		t.Error(err)
+	}
 }
+
+// many is more than the 100 values that testing/quick takes by default.
+var many = quick.Config{MaxCount: 5000}
 
 func TestAppendDuration(t *testing.T) {
 	for ms, want := range map[int64]string{500: "500ms", 1500: "1.5s", 15_000: "15s", 600_000: "10m", 5_400_000: "1h30m",
@@ -44,10 +53,10 @@ func TestAppendDuration(t *testing.T) {
 func TestReaderAgreesWithEncodingJSON(t *testing.T) {
 	alphabet := []string{"{", "}", "[", "]", ",", ":", `"a"`, `"\n"`, `"`, `\`, "1", "-", "0", ".", "e", "true", "false",
 		"null", " ", "\t", "x"}
-	rapid.Check(t, func(t *rapid.T) {
+	agree := func(parts [12]uint8, n uint8) bool {
 		var text []byte
-		for _, part := range rapid.SliceOfN(rapid.SampledFrom(alphabet), 0, 12).Draw(t, "parts") {
-			text = append(text, part...)
+		for _, part := range parts[:n%13] {
+			text = append(text, alphabet[int(part)%len(alphabet)]...)
 		}
 		s := NewReader(text)
 		_, err := s.Value()
@@ -55,24 +64,35 @@ func TestReaderAgreesWithEncodingJSON(t *testing.T) {
 			err = s.End()
 		}
 		if json.Valid(text) != (err == nil) {
-			t.Fatalf("%q: %v", text, err)
+			t.Errorf("%q: %v", text, err)
 		}
-	})
+		return !t.Failed()
+	}
+	if err := quick.Check(agree, &many); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestStringsAreWrittenAsTheyWere(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		text := rapid.String().Draw(t, "text")
+	written := func(high string, low []uint8) bool {
+		text := high
+		for _, c := range low {
+			text += string(rune(c % 128)) // quickly drawn runes are seldom those that JSON escapes
+		}
 		out := AppendString(nil, text)
 		var back string
 		if err := json.Unmarshal(out, &back); err != nil || back != text {
-			t.Fatalf("%q became %s became %q (%v)", text, out, back, err)
+			t.Errorf("%q became %s became %q (%v)", text, out, back, err)
 		}
 		s := NewReader(out)
 		if own, err := s.Text("text"); err != nil || own != text {
-			t.Fatalf("%q became %s became %q (%v)", text, out, own, err)
+			t.Errorf("%q became %s became %q (%v)", text, out, own, err)
 		}
-	})
+		return !t.Failed()
+	}
+	if err := quick.Check(written, nil); err != nil {
+		t.Error(err)
+	}
 	if got := string(AppendString(nil, "a\xffb")); got != "\"a\ufffdb\"" {
 		t.Errorf("a bad byte became %s", got)
 	}
