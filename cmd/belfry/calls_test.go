@@ -358,7 +358,7 @@ func TestExitCodes(t *testing.T) {
 		code int
 		says string
 	}{
-		{"task get a --addr " + missing.url, exitNotFound, "Not found"},
+		{"task get a --addr " + missing.url, exitNotFound, "not found"},
 		{"task cancel a --addr " + unknown.url, exitUnknown, "Internal error"},
 		{"task get", exitUsage, "ID is missing; see belfry task get --help"},
 		{"task get a --nonsense", exitUsage, "nonsense"},

@@ -59,6 +59,10 @@ func TestMistakes(t *testing.T) {
 	if _, err := conn.PauseQueue(t.Context(), "orders"); err != nil {
 		t.Fatal(err)
 	}
+	_, err := conn.Schedule(t.Context(), client.Task{ID: "waits", Queue: "orders-with-tasks", Delay: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
 	const path = "testdata/mistakes.txt"
 	script, err := os.ReadFile(path)
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/confirm"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/instant"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
@@ -65,7 +66,7 @@ func fillNodes(t *output.Table, nodes []client.Node, now time.Time) {
 func nodeState(n client.Node, now time.Time) string {
 	switch {
 	case n.AwaySince != nil:
-		return fmt.Sprintf("away for %v", max(now.Sub(*n.AwaySince).Round(time.Second), 0))
+		return "away for " + instant.Span(max(now.Sub(*n.AwaySince).Round(time.Second), 0))
 	case n.Alive:
 		return "up"
 	}

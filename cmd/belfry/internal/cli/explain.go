@@ -24,6 +24,9 @@ func Explain(cmd *cobra.Command, err error) string {
 	switch {
 	case errors.As(err, &refusal): // its text is a node's, or that of a server which is none
 		return output.Text(plainRefusal(cmd, err, refusal) + remedy(err))
+	case strings.Contains(err.Error(), keyFile): // no call was made
+		_, fault, _ := strings.Cut(err.Error(), keyFile)
+		return output.Lines("the key file" + fault)
 	case !errors.As(err, &op) || op.Op != "dial":
 		return output.Lines(err.Error() + remedy(err))
 	}
@@ -62,6 +65,9 @@ func IsUnknownRoute(err error) bool {
 	var refusal *client.Error
 	return errors.As(err, &refusal) && strings.HasSuffix(refusal.Type, ":unknown-route")
 }
+
+// keyFile begins the fault of a key file, behind the call that it was for.
+const keyFile = ": the key file"
 
 // toTLS is the answer of net/http to plain HTTP at a port with TLS.
 const toTLS = "HTTP request to an HTTPS server"

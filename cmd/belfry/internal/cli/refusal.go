@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"net/http"
 	"regexp"
 	"strings"
@@ -37,9 +38,15 @@ func plainRefusal(cmd *cobra.Command, err error, refusal *client.Error) string {
 	if !found || refusal.Type == "" || refusal.Status >= 500 || refusal.Status == http.StatusTooManyRequests {
 		return text
 	}
-	plain := refusal.Detail
-	if plain == "" {
-		plain = refusal.Title
+	plain, title := refusal.Detail, strings.TrimSuffix(refusal.Title, ".")
+	if title != "" {
+		title = strings.ToLower(title[:1]) + title[1:]
+	}
+	switch {
+	case plain == "":
+		plain = title
+	case errors.Is(refusal, client.ErrConflict) && refusal.State == "" && refusal.Field == "":
+		plain = title + ": " + plain // the things that are in the way
 	}
 	if refusal.Field != "" {
 		plain = strings.TrimLeft(strings.TrimPrefix(plain, refusal.Field), ": ")
