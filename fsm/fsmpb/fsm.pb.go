@@ -5072,7 +5072,7 @@ type ActivityStep struct {
 	Skipped   uint64                 `protobuf:"varint,8,opt,name=skipped,proto3" json:"skipped,omitempty"`
 	// Attempts that this leader began, by lateness: within 1, 2, 5, 10, 20, 50, 100, 200, 500 ms, 1 s, 5 s, and later.
 	Late []uint64 `protobuf:"varint,9,rep,packed,name=late,proto3" json:"late,omitempty"`
-	// The same of attempts whose tasks had waited in their lanes; late does not count them.
+	// The same of attempts more than 20 ms late whose tasks had waited in their lanes; late does not count them.
 	Held          []uint64 `protobuf:"varint,10,rep,packed,name=held,proto3" json:"held,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -28,7 +28,7 @@ type step struct {
 	number int64 // Unix time divided by stepMs
 	events [task.EventSkipped + 1]uint64
 	late   [len(task.LatenessBounds) + 1]uint64 // attempts that nothing held
-	held   [len(task.LatenessBounds) + 1]uint64 // attempts whose tasks had waited in their lanes
+	held   [len(task.LatenessBounds) + 1]uint64 // late attempts whose tasks had waited in their lanes
 }
 
 // Log counts events. The zero Log is ready for use.
@@ -38,14 +38,18 @@ type Log struct {
 	steps   [steps]step
 }
 
+// promised is the lateness within which an attempt begins that nothing holds.
+const promised = 20 * time.Millisecond
+
 // Began counts an attempt that began so long after its due time. waited reports whether its task had waited in its
-// lane: for a limit, a pause, a window, its receiver or a consumer.
+// lane: for a limit, a pause, a window, its receiver or a consumer. The attempt counts as held if it is later than
+// promised, too: every task of a queue with a limit waits for its permit, most of them for a moment.
 func (l *Log) Began(at time.Time, late time.Duration, waited bool) {
 	class, _ := slices.BinarySearch(task.LatenessBounds[:], late)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if s := l.at(at.UnixMilli()); s != nil {
-		if waited {
+		if waited && late > promised {
 			s.held[class]++
 		} else {
 			s.late[class]++

@@ -24,6 +24,7 @@ func TestSteps(t *testing.T) {
 	l.Began(time.UnixMilli(begin+1000), time.Millisecond, false)
 	l.Began(time.UnixMilli(begin+4999), time.Millisecond+1, false)
 	l.Began(time.UnixMilli(begin+4999), time.Second, true)
+	l.Began(time.UnixMilli(begin+4999), 20*time.Millisecond, true)
 	count(l, begin+4999, task.EventDelivered)
 	count(l, begin+5000, task.EventFailed, task.EventDead, task.EventExpired, task.EventCancelled, task.EventSkipped)
 	l.Began(time.UnixMilli(begin+5000), time.Hour, false)
@@ -34,7 +35,7 @@ func TestSteps(t *testing.T) {
 	}
 	first, second := a.Steps[0], a.Steps[1]
 	if first.AtMs != begin || first.Scheduled != 2 || first.Fired != 1 || first.Delivered != 1 || first.Failed != 0 ||
-		!slices.Equal(first.Late, []uint64{2, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}) ||
+		!slices.Equal(first.Late, []uint64{2, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0}) ||
 		!slices.Equal(first.Held, []uint64{0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0}) {
 		t.Errorf("first step: %v", first)
 	}
