@@ -4,13 +4,14 @@ import { number } from '../format.js';
 import { holdOf, late } from '../queues.js';
 import { href } from '../router.js';
 import { t } from '../i18n.js';
+import { Icon } from './icon.js';
 import { Id, Since } from './ui.js';
 
 const most = 8;
 
 export function Late({ queues }) {
   const list = late(queues);
-  if (!list.length) return html`<p class="muted">${t('late.nothing')}</p>`;
+  if (!list.length) return html`<p class="well"><${Icon} name="check" />${t('late.nothing')}</p>`;
   return html`<ol class="runs">${list.slice(0, most).map((q) => html`<li key=${q.queue}>
     <${Id} id=${q.queue} to=${href(`queues/${encodeURIComponent(q.queue)}`)} />
     <span>${t('late.tasks', { n: q.counts.ready, n_text: number(q.counts.ready) })}, ${t('queue.oldest')}
