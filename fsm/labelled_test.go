@@ -193,6 +193,7 @@ func (w *labelWorld) query() *fsmpb.ListQuery {
 	q := &fsmpb.ListQuery{
 		Namespace: rapid.SampledFrom([]string{"", "", "other"}).Draw(w.t, "namespace"),
 		Prefix:    rapid.SampledFrom([]string{"", "task-1"}).Draw(w.t, "prefix"),
+		Queue:     rapid.SampledFrom([]string{"", "", "default", "q1"}).Draw(w.t, "queue"),
 		Labels:    w.labels(),
 		Limit:     rapid.Uint32Range(1, 5).Draw(w.t, "limit"),
 	}

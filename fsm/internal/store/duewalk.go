@@ -17,7 +17,7 @@ import (
 // moves to another shard, and all shards can be merged by them.
 func (s *Store) listDue(q *fsmpb.ListQuery, within []slots.Range) *fsmpb.ListPage {
 	page := &fsmpb.ListPage{}
-	if !s.holdsAny(q.States) {
+	if !s.mayFind(q) {
 		return page
 	}
 	walk, looked, copied := s.dueWalk(q), 0, 0
@@ -49,10 +49,18 @@ func (s *Store) listDue(q *fsmpb.ListQuery, within []slots.Range) *fsmpb.ListPag
 // duePosition returns the position of the query's cursor.
 func duePosition(q *fsmpb.ListQuery) dueKey { return newDueKey(0, q.AfterDueMs) | dueKey(q.Slot) }
 
-// holdsAny reports whether the store holds a task in one of the states. No states means any state.
-func (s *Store) holdsAny(states []fsmpb.State) bool {
-	return len(states) == 0 || slices.ContainsFunc(states, func(state fsmpb.State) bool {
-		return state >= 0 && int(state) < len(s.counts) && s.counts[state] > 0
+// mayFind reports whether the queue of a query, or the store if it names none, holds a task in one of its states.
+func (s *Store) mayFind(q *fsmpb.ListQuery) bool {
+	held := &s.counts
+	if q.Queue != "" {
+		of := s.queues.find(keyOfQueue(q.Namespace, q.Queue))
+		if of == nil {
+			return false
+		}
+		held = &of.tasks
+	}
+	return len(q.States) == 0 || slices.ContainsFunc(q.States, func(state fsmpb.State) bool {
+		return state >= 0 && int(state) < len(held) && held[state] > 0
 	})
 }
 
