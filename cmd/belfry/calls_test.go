@@ -322,8 +322,10 @@ func TestList(t *testing.T) {
 	if s.uri != "/v1/tasks?label=k%3Av&limit=7&state=dead&state=ready" {
 		t.Errorf("asked %s", s.uri)
 	}
+	s = serveOne(t, 200, `{"tasks":[{"id":"a","state":"retrying","fire_at":"2000-01-01T00:00:00Z",
+		"next_attempt_at":"2000-01-01T09:09:09Z","attempts":2,"last_error":"answered 500"}],"next_cursor":null}`)
 	out, code = belfry(t, "task", "list", "--addr", s.url, "--order", "due", "--due-before", "2027-01-01T00:00:00Z")
-	if code != 0 || s.uri != "/v1/tasks?due_before=2027-01-01T00%3A00%3A00Z&limit=100&order=due" {
+	if code != 0 || !strings.Contains(out, "09:09") || !strings.Contains(out, "answered 500") || s.uri != "/v1/tasks?due_before=2027-01-01T00%3A00%3A00Z&limit=100&order=due" {
 		t.Errorf("%d asked %s\n%s", code, s.uri, out)
 	}
 	if out, _ := belfry(t, "task", "list", "--addr", s.url, "--json"); strings.Count(out, "\n") != 1 {

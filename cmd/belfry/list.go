@@ -41,7 +41,11 @@ that fire next. Tasks that have ended are left out unless --state asks for them.
 			if err != nil {
 				return err
 			}
-			shown := output.NewStream(cmd.OutOrStdout(), &caller.output, addTaskColumns, addTask)
+			addColumns, add := addTaskColumns, addTask
+			if f.order == client.ByDue {
+				addColumns, add = addNextColumns, addNext
+			}
+			shown := output.NewStream(cmd.OutOrStdout(), &caller.output, addColumns, add)
 			return runList(cmd, conn, filter, f.limit, shown, "no task was found")
 		},
 	}
@@ -129,6 +133,25 @@ func addTask(t *output.Table, task *client.Task) {
 	}
 	t.Cells(task.ID, task.State, t.Instant(task.FireAt), task.Queue, task.Attempts, target, t.Instant(task.NextAttemptAt),
 		task.Group, unlessZero(task.Priority), labels(task.Labels), task.Shard, task.Revision, task.LastError)
+}
+
+// addNextColumns and addNext show tasks with the instants by which a list in due order sorts them.
+func addNextColumns(t *output.Table) {
+	t.Columns("ID", "STATE", "NEXT", "QUEUE", "ATTEMPTS", "LAST ERROR").
+		Fit("LAST ERROR", "NEXT", "ID").
+		Wide("FIRE AT", "TARGET", "GROUP", "PRIORITY", "LABELS", "SHARD", "REVISION").Add()
+}
+
+func addNext(t *output.Table, task *client.Task) {
+	target, next := "", task.FireAt
+	if task.Target != nil {
+		target = task.Target.URL
+	}
+	if !task.NextAttemptAt.IsZero() {
+		next = task.NextAttemptAt
+	}
+	t.Cells(task.ID, task.State, t.Instant(next), task.Queue, task.Attempts, task.LastError, t.Instant(task.FireAt),
+		target, task.Group, unlessZero(task.Priority), labels(task.Labels), task.Shard, task.Revision)
 }
 
 // unlessZero returns a number as text, or "" for 0.
