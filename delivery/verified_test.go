@@ -1,4 +1,4 @@
-package webhook_test
+package delivery_test
 
 import (
 	"encoding/base64"
