@@ -62,7 +62,8 @@ function TaskRows({ tasks, selection, order, sort }) {
   ]} />`;
 }
 
-export function Labels({ labels = {} }) {
+export function Labels({ labels }) {
+  if (!labels) return '';
   return html`<span class="tags">
     ${Object.entries(labels).map(([name, value]) => (isFilter(name)
     ? html`<a class="tag" title=${`${name}=${value}`} href=${href('tasks', { label: `${name}=${value}` })}>
