@@ -11,8 +11,8 @@ import (
 	"github.com/belfryhq/belfry/bench/subject"
 )
 
-// receive starts a receiver that answers at once at any path but badPath, and makes the service push to it from now on. stop closes the
-// receiver.
+// receive starts a receiver that answers at once at any path but badPath, and makes the service push to it from now on.
+// stop closes the receiver.
 func (r *run) receive(ctx context.Context, got got) (stop func() error, err error) {
 	pusher, err := able[subject.Pusher](r.service, "send webhooks")
 	if err != nil {

@@ -11,14 +11,18 @@ import (
 	"time"
 )
 
-// record is a connection to a manager that keeps what it is told.
+// record is a connection to a manager that keeps what it is told, and the state of the service.
 type record struct {
 	net.Conn
-	told []string
-	away bool
+	mu    sync.Mutex
+	told  []string
+	away  bool
+	state error
 }
 
 func (r *record) Write(p []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if r.away {
 		return 0, errors.New("connection refused")
 	}
@@ -26,7 +30,21 @@ func (r *record) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+func (r *record) ready() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.state
+}
+
+func (r *record) set(away bool, state error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.away, r.state = away, state
+}
+
 func (r *record) take() (told []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	told, r.told = r.told, nil
 	return told
 }
@@ -37,13 +55,12 @@ func TestFollow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		r := &record{away: true}
-		var state error
 		var following sync.WaitGroup
-		following.Go(func() { (&Manager{r}).Follow(ctx, func() error { return state }) })
+		following.Go(func() { (&Manager{r}).Follow(ctx, r.ready) })
 		step := func(away bool, next error, want ...string) {
 			t.Helper()
 			synctest.Wait()
-			r.away, state = away, next
+			r.set(away, next)
 			<-time.After(period)
 			synctest.Wait()
 			if got := r.take(); len(got) != len(want) || len(got) > 0 && got[0] != want[0] ||
