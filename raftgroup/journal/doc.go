@@ -16,8 +16,8 @@
 //
 //   - Two segments of equal size, filled with zeros when they are made, are written in turns.
 //   - A frame holds the writes of one sync, each with the path of its file, its offset and its bytes. Frames begin at
-//     multiples of 512 bytes. Each carries a checksum, a number that rises by one, and the epoch, which rises whenever
-//     writing changes to the other segment.
+//     multiples of 512 bytes. Each carries a checksum, a number that rises by one, the epoch, which rises whenever
+//     writing changes to the other segment, and the number of the frame that has made all earlier ones void.
 //   - When a segment is full, writing continues in the other one, while the files of the full segment's frames are
 //     synced. A segment is overwritten only after that.
 //

@@ -10,22 +10,23 @@ import (
 
 // A frame, little-endian:
 //
-//	0   4 bytes  "Bjr1"
+//	0   4 bytes  "Bjr2"
 //	4   4 bytes  CRC-32C of all that follows
 //	8   4 bytes  length of the body
 //	12  4 bytes  0
 //	16  8 bytes  epoch
 //	24  8 bytes  number
-//	32           body: records, one after the other
+//	32  8 bytes  number of the last frame with a begin record: all frames before it are void
+//	40           body: records, one after the other
 //
 // A record is a byte for its kind, and then, lengths and offsets as varints:
 //
-//	begin   nothing more: all before is void
+//	begin   nothing more: the frame makes all before it void
 //	forget  path: all before about files below it is void
 //	write   path, offset, data
 const (
-	magic     = "Bjr1"
-	headBytes = 32
+	magic     = "Bjr2"
+	headBytes = 40
 	align     = 512 // frames begin at multiples of it, so that no sector with acknowledged bytes is overwritten
 )
 
@@ -67,19 +68,20 @@ func appendBytes[T string | []byte](b []byte, data T) []byte {
 }
 
 // seal fills in a frame's head.
-func seal(frame []byte, epoch, number uint64) {
+func seal(frame []byte, epoch, number, begun uint64) {
 	copy(frame, magic)
 	binary.LittleEndian.PutUint32(frame[8:], uint32(len(frame)-headBytes))
 	binary.LittleEndian.PutUint32(frame[12:], 0)
 	binary.LittleEndian.PutUint64(frame[16:], epoch)
 	binary.LittleEndian.PutUint64(frame[24:], number)
+	binary.LittleEndian.PutUint64(frame[32:], begun)
 	binary.LittleEndian.PutUint32(frame[4:], crc32.Checksum(frame[8:], castagnoli))
 }
 
 // found is a frame that was read. Its body points into the bytes read.
 type found struct {
-	epoch, number uint64
-	body          []byte
+	epoch, number, begun uint64
+	body                 []byte
 }
 
 // frameAt reads the frame at the start of b. It returns false if there is no whole frame.
@@ -97,7 +99,7 @@ func frameAt(b []byte) (found, bool) {
 	}
 	return found{
 		epoch: binary.LittleEndian.Uint64(frame[16:]), number: binary.LittleEndian.Uint64(frame[24:]),
-		body: frame[headBytes:],
+		begun: binary.LittleEndian.Uint64(frame[32:]), body: frame[headBytes:],
 	}, true
 }
 

@@ -48,6 +48,7 @@ type Journal struct {
 	active   int    // index of the active segment
 	epoch    uint64 // of the active segment
 	number   uint64 // number of the last frame
+	begun    uint64 // number of the frame of begin
 	next     *batch // the batch that gathers writes; nil: none has come
 	spare    []byte // buffer of a written frame, for the next batch; nil: none
 	writing  bool   // a goroutine writes a frame and will hand over to next
@@ -98,11 +99,12 @@ func (j *Journal) open() error {
 }
 
 // begin writes a frame that makes all earlier ones void; their files must be synced. The frame goes over the older of
-// the two epochs. If it is torn, the rest of that epoch is still a row of frames without a gap.
+// the two epochs. If it is torn, the rest of that epoch is still a row of frames without a gap, or was void already.
 func (j *Journal) begin() error {
 	j.changeSegment()
 	b := newBatch(nil)
 	b.frame = appendBegin(b.frame)
+	j.begun = j.number + 1
 	s, at := j.place(b)
 	return s.write(b.frame, at)
 }
@@ -191,7 +193,7 @@ func (j *Journal) reserve(b *batch) (*segment, int64, error) {
 // place gives a frame its number and its place, which must be free. The caller holds the lock.
 func (j *Journal) place(b *batch) (*segment, int64) {
 	j.number++
-	seal(b.frame, j.epoch, j.number)
+	seal(b.frame, j.epoch, j.number, j.begun)
 	s := j.segments[j.active]
 	return s, s.take(len(b.frame))
 }

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -98,7 +99,7 @@ func TestTornFrame(t *testing.T) {
 	begins := s.at
 	torn := newBatch(nil)
 	torn.frame = appendWrite(torn.frame, "a", 0, bytes.Repeat([]byte("torn"), 500))
-	seal(torn.frame, w.journal.epoch, w.journal.number+1)
+	seal(torn.frame, w.journal.epoch, w.journal.number+1, w.journal.begun)
 	rng := rand.New(rand.NewPCG(1, 1))
 	whole, err := os.ReadFile(s.file.Name())
 	if err != nil {
@@ -166,6 +167,32 @@ func TestTornBegin(t *testing.T) {
 	w.check()
 	if after, err := os.ReadFile(newer.file.Name()); err != nil || !bytes.Equal(after, before) {
 		t.Error("the start overwrote frames that it still needed: ", err)
+	}
+}
+
+// TestTornBeginOverTheNewest checks that void frames may have a gap although the frame that made them void is torn. A
+// start whose first frame is in memory alone, because its sync failed, makes the next start write over the newest epoch
+// that is on the disk.
+func TestTornBeginOverTheNewest(t *testing.T) {
+	frame := func(epoch, number, begun uint64, body []byte) []byte {
+		b := append(make([]byte, headBytes), body...)
+		seal(b, epoch, number, begun)
+		return append(b, make([]byte, align-len(b))...)
+	}
+	write := func(data string) []byte { return appendWrite(nil, "a", 0, []byte(data)) }
+	dir := t.TempDir()
+	for name, frames := range map[string][][]byte{
+		// Frame 5 failed and was in memory alone. Frame 6 made all before it void, until the next start tore it.
+		"a": {frame(1, 3, 1, write("old")), frame(1, 4, 1, write("old"))},
+		"b": {make([]byte, align), frame(2, 7, 6, write("new")), frame(2, 8, 6, write("new"))},
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), slices.Concat(frames...), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writes, st, err := read(dir)
+	if err != nil || st.number != 8 || len(writes["a"]) != 2 || string(writes["a"][0].data) != "new" {
+		t.Errorf("%v, at frame %d: %v", writes, st.number, err)
 	}
 }
 

@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -64,7 +63,7 @@ func readFrames(dir string) ([]found, state, error) {
 	st.epoch = max(newest[0], newest[1])
 	all = slices.DeleteFunc(all, func(f found) bool { return f.epoch+1 < st.epoch })
 	slices.SortFunc(all, func(a, b found) int { return cmp.Compare(a.number, b.number) })
-	all = sinceBegin(all)
+	all = valid(all)
 	for i, f := range all {
 		if i > 0 && f.number != all[i-1].number+1 {
 			return nil, st, fmt.Errorf("%w: between frames %d and %d something is missing",
@@ -75,15 +74,15 @@ func readFrames(dir string) ([]found, state, error) {
 	return all, st, nil
 }
 
-// sinceBegin leaves out the void frames. Void frames may have gaps: a frame whose sync failed may be read at the next
-// start from the system's memory without being on the disk.
-func sinceBegin(frames []found) []found {
-	for i := len(frames) - 1; i > 0; i-- {
-		if bytes.HasPrefix(frames[i].body, []byte{recordBegin}) {
-			return frames[i:]
-		}
+// valid leaves out the void frames. Void frames may have gaps: a frame whose sync failed may be read at the next start
+// from the system's memory without being on the disk. Even the frame that made them void may be gone, torn by one that
+// was not written to its end.
+func valid(frames []found) []found {
+	if len(frames) == 0 {
+		return frames
 	}
-	return frames
+	begun := frames[len(frames)-1].begun
+	return slices.DeleteFunc(frames, func(f found) bool { return f.number < begun })
 }
 
 // effective returns the writes that are not void, by path.
