@@ -228,6 +228,12 @@ var faultCases = []example{
 		s.failover(1000)
 		s.arrive("a", 2801, 1200, 1)
 	}, "due within the kill -9 of a leader"},
+	{"beyond the budget of a failover, with more broken soon after", limited(Lateness), func(s *story) {
+		s.schedule("a", 0, 1200)
+		s.failover(1000)
+		s.fault("slow fsync", 2000, 3000, 3000)
+		s.arrive("a", 2801, 1200, 1)
+	}, ""},
 	{"beyond the budget of a failover, with more broken", limited(Lateness), func(s *story) {
 		s.schedule("a", 0, 1200)
 		s.fault("slow fsync", 900, 3000, 3000)

@@ -30,7 +30,7 @@ func Lateness(x *Index, limits Limits) Finding {
 		}
 	}
 	deaths, judged := Spreads{}, 0
-	for fault, late := range x.lateInDeaths() {
+	for fault, late := range x.lateInDeaths(limits.Failover) {
 		if late.Count == 0 {
 			continue
 		}
@@ -51,12 +51,12 @@ func Lateness(x *Index, limits Limits) Finding {
 }
 
 // lateInDeaths returns, for each killed leader with nothing else broken, the lateness of the tasks that became due on
-// its shards while it was dead.
-func (x *Index) lateInDeaths() map[*history.Fault]*Spread {
+// its shards while it was dead. Nothing else may break before the time allowed for the last of these tasks is over.
+func (x *Index) lateInDeaths(allowed time.Duration) map[*history.Fault]*Spread {
 	late := map[*history.Fault]*Spread{}
 	for i := range x.h.Faults {
 		f := &x.h.Faults[i]
-		if f.Kind == history.KillLeader && x.nothingBeside(f, f.Struck, f.Mending) {
+		if f.Kind == history.KillLeader && x.nothingBeside(f, f.Struck, f.Mending.Add(allowed)) {
 			late[f] = new(Spread)
 		}
 	}

@@ -15,7 +15,7 @@ const pathGrace = 5 * time.Second
 func Paths(x *Index, limits Limits) Finding {
 	f := Finding{Invariant: "6b", Promise: "a failing path holds up no other path of its receiver"}
 	late, failed := Spread{}, 0
-	faults := x.pathsAlone()
+	faults := x.pathsAlone(limits.Path)
 	for _, t := range x.order {
 		for i, a := range t.arrivals {
 			if a.Pulled || a.Path == "" {
@@ -48,11 +48,12 @@ func Paths(x *Index, limits Limits) Finding {
 	return f
 }
 
-// pathsAlone returns the faults of one path with nothing else broken.
-func (x *Index) pathsAlone() []*history.Fault {
+// pathsAlone returns the faults of one path with nothing else broken. Nothing else may break before the time allowed
+// for the last task that was owed meanwhile is over.
+func (x *Index) pathsAlone(allowed time.Duration) []*history.Fault {
 	var alone []*history.Fault
 	for i := range x.h.Faults {
-		if f := &x.h.Faults[i]; f.Kind == history.OnePath && x.nothingBeside(f, f.Struck, f.Mending) {
+		if f := &x.h.Faults[i]; f.Kind == history.OnePath && x.nothingBeside(f, f.Struck, f.Mending.Add(allowed)) {
 			alone = append(alone, f)
 		}
 	}

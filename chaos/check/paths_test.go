@@ -18,6 +18,10 @@ var pathCases = []example{
 	{"late until the path was mended", limited(Paths), func(s *story) { s.onePath(12_000, 14_000) }, "2s late"},
 	{"due in the first seconds", limited(Paths), func(s *story) { s.onePath(5_900, 7_500) }, ""},
 	{"due after the path was mended", limited(Paths), func(s *story) { s.onePath(13_500, 15_000) }, ""},
+	{"late beside a fault that came after", limited(Paths), func(s *story) {
+		s.onePath(12_500, 16_000)
+		s.fault("slow disk", 13_500, 15_000, 15_010)
+	}, ""},
 	{"late beside another fault", limited(Paths), func(s *story) {
 		s.onePath(8_000, 12_000)
 		s.fault("slow disk", 1_500, 13_000, 13_010)
