@@ -12,9 +12,9 @@ import (
 )
 
 // TestOverdueTasksComeInOrder checks that a consumer that takes one task after another gets overdue ones of all shards
-// in the order of their due times, but for the first ones, which come from each shard.
+// in the order of their due times, but for the first one or two of each shard.
 func TestOverdueTasksComeInOrder(t *testing.T) {
-	const tasks, shards = 30, 3
+	const tasks, shards, first = 30, 3, 2 * 3
 	synctest.Test(t, func(t *testing.T) {
 		c := nodetest.Start(t, 3, func(_ int, cfg *node.Config) { cfg.Shards = shards })
 		calls := c.Client(client.Config{Addrs: []string{c.URL(0)}, FixedAddrs: true})
@@ -26,18 +26,18 @@ func TestOverdueTasksComeInOrder(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		order, inversions, last := "", 0, time.Time{}
-		for range tasks {
+		for i := range tasks {
 			leased, err := calls.Lease(t.Context(), "q", client.Demand{Max: 1})
 			if err != nil || len(leased) != 1 {
 				t.Fatalf("%d tasks, %v, after %s", len(leased), err, order)
 			}
-			if order += " " + leased[0].ID; leased[0].FireAt.Before(last) {
+			if order += " " + leased[0].ID; i > first && leased[0].FireAt.Before(last) {
 				inversions++
 			}
 			last = leased[0].FireAt
 		}
-		if inversions >= shards {
-			t.Errorf("%d inversions:%s", inversions, order)
+		if inversions > 0 {
+			t.Errorf("%d inversions after the first tasks of each shard:%s", inversions, order)
 		}
 	})
 }
