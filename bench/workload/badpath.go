@@ -1,7 +1,6 @@
 package workload
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,7 +37,10 @@ func playBadPath(ctx context.Context, r *run, f firing) error {
 		return err
 	}
 	if err = failFirst(ctx, r, pusher, url+badPath); err == nil {
-		err = cmp.Or(pusher.PushTo(url+healthyPath), r.fireTo(ctx, f, out))
+		err = pusher.PushTo(url + healthyPath)
+	}
+	if err == nil {
+		err = r.fireTo(ctx, f, out)
 	}
 	if err = errors.Join(err, stop()); err == nil {
 		r.setLateness(out)
