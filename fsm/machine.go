@@ -14,7 +14,7 @@ import (
 const CommandVersion = store.Version
 
 // FirstVersion is the command version of the first build. Every build reads it.
-const FirstVersion = 1
+const FirstVersion = store.FirstVersion
 
 // Machine is the state machine of one shard. One goroutine applies entries; any number of goroutines may read.
 type Machine struct {

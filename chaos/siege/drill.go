@@ -152,8 +152,8 @@ func (r *Round) alone(ctx context.Context, b blow) (back bool, err error) {
 	return true, r.Strike(ctx, b.kind, b.hold, b.shard)
 }
 
-// playApart plays a round on a stand of its own on loopback, because only there can the nodes' gossip be forged, and
-// because a stand with two builds must hold the command version.
+// playApart plays a round on a stand of its own on loopback, because only there can the nodes' gossip be forged. A
+// siege with all faults has two builds there alone.
 func (s *siege) playApart(ctx context.Context, n int, plan *Plan) (round *RoundReport, err error) {
 	cfg := s.cfg
 	cfg.Dir, cfg.Faults = filepath.Join(cfg.Dir, "apart-"+strconv.Itoa(n)), plan.apart

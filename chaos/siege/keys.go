@@ -17,7 +17,7 @@ const orderedGroups = 20
 
 // namespaces returns the namespaces of the load.
 func (s *siege) namespaces() []string {
-	if s.keys {
+	if s.cfg.Keys {
 		return []string{"", neighbour}
 	}
 	return []string{""}
@@ -25,7 +25,7 @@ func (s *siege) namespaces() []string {
 
 // openLoads makes the loads of all namespaces. With keys it makes the namespaces, and a key for each load.
 func (r *Round) openLoads(ctx context.Context, prefix string) (err error) {
-	if r.siege.keys {
+	if r.siege.cfg.Keys {
 		if r.keys, err = keys.Open(ctx, r.keysConfig(prefix)); err != nil {
 			return err
 		}

@@ -18,7 +18,6 @@ type siege struct {
 	cfg      Config
 	kinds    []faults.Kind // kinds that can strike on this stage
 	stand    *stand.Stand
-	keys     bool // the stand has keys in force
 	receiver *workload.Receiver
 	deaths   *deaths
 	report   *Report

@@ -47,7 +47,6 @@ func (s *siege) open(ctx context.Context, kinds []faults.Kind) (err error) {
 	if err != nil {
 		return err
 	}
-	s.keys = s.cfg.Keys
 	s.deaths = watchDeaths(s.stand.Cluster)
 	unheard := history.NewRecorder(nil) // until the first round
 	if s.receiver, err = workload.Listen(ctx, unheard, s.stand.ReceiverHost()); err != nil {

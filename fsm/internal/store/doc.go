@@ -61,3 +61,6 @@
 // between replicas: they stay out of the hash, and never leave this package. A snapshot carries the hash, and Restore
 // checks it.
 package store
+
+// FirstVersion is the version of the first build. Every build reads it.
+const FirstVersion = 1

@@ -105,7 +105,7 @@ func (to *restoring) header(in *snapshotReader) error {
 	if header.Shard != to.s.shard {
 		return fmt.Errorf("it is of shard %d", header.Shard)
 	}
-	to.s.Version = max(header.Version, 1)
+	to.s.Version = max(header.Version, FirstVersion)
 	to.s.Number, to.s.NowMs = header.Number, header.NowMs
 	to.s.Origin, to.s.Inherited = header.Origin, header.Inherited
 	to.s.Defaults = Defaults{header.TombstoneBytes, header.HorizonMs, header.KeepDoneMs}

@@ -80,7 +80,7 @@ type Defaults struct {
 func New(shard uint32) *Store {
 	s := &Store{
 		Header:      Header{Defaults: Defaults{KeepDoneMs: task.DefaultKeepDone.Milliseconds()}},
-		Version:     1,
+		Version:     FirstVersion,
 		shard:       shard,
 		tasks:       slab.NewPages[record](),
 		progress:    slab.NewPages[progress](),
