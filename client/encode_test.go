@@ -38,7 +38,7 @@ func (d draws) number() int64 {
 
 func (d draws) span() time.Duration { return time.Duration(d.number()) }
 
-// text draws a text of at least so many pieces, some of which JSON escapes.
+// text draws a text of at least that many pieces, characters that JSON escapes among them.
 func (d draws) text(least int) string {
 	pieces := [...]string{"a", "Z9", " ", "é", "订", "😀", `"`, `\`, "/", "<&>", "\x00", "\n", "\t", "\x1b", "\x7f", "\u2028", "\ufeff",
 		"\ufffd", "\xff", "\xe2\x82"}

@@ -177,7 +177,7 @@ func TestSignature(t *testing.T) {
 	if len(release.Signs) != 1 || release.Signs[0].Of != "checksum" {
 		t.Fatalf("%+v", release.Signs)
 	}
-	_, suffix, _ := strings.Cut(release.Signs[0].Signature, "}") // after the name of what is signed
+	_, suffix, _ := strings.Cut(release.Signs[0].Signature, "}") // behind the name of the signed file
 	name := release.Checksum.Name + suffix
 	if !strings.Contains(string(page), "--bundle "+name+" ") {
 		t.Errorf("docs/install.md does not verify %s", name)

@@ -29,7 +29,7 @@ func CheckArgs(root *cobra.Command) {
 	}
 }
 
-// checkArgs names the arguments that are missing, and those that are too many.
+// checkArgs returns an error with the names of missing and surplus arguments.
 func checkArgs(cmd *cobra.Command, args []string) error {
 	wanted := Args(cmd.Use)
 	names, least, most := make([]string, len(wanted)), 0, len(wanted)
