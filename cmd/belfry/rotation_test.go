@@ -150,12 +150,18 @@ func (n *rotated) stop(t *testing.T) {
 	}
 }
 
+// stragglers is how long a goroutine of memberlist may outlive its closed node, waiting for an answer. A bubble must not
+// end before its goroutines.
+const stragglers = time.Minute
+
+// stop closes all nodes, and outlives what they leave behind.
 func (r *rotation) stop() {
 	var stopping sync.WaitGroup
 	for _, n := range r.nodes {
 		stopping.Go(func() { n.stop(r.t) })
 	}
 	stopping.Wait()
+	<-time.After(stragglers)
 }
 
 // settled waits until all nodes are ready and each shard is led by the node that should lead it, and returns the
