@@ -34,10 +34,6 @@ tzdata: ## embed the time zones of the installed Go, with their version
 	{ sed -n 's/^DATA=//p' $$($(GO) env GOROOT)/lib/time/update.bash; sha256sum < repeat/zone/zoneinfo.zip | cut -d' ' -f1; } \
 		> repeat/zone/version.txt
 
-.PHONY: cron-long
-cron-long: ## compare ten years of cron in 45 time zones with a second implementation
-	BELFRY_TESTS=long $(GO) test -count=1 -v -timeout 20m ./repeat/cron
-
 .PHONY: demo
 demo: ## watch a cluster lose its leader without losing a task
 	$(GO) run ./cmd/belfry demo
@@ -46,29 +42,9 @@ demo: ## watch a cluster lose its leader without losing a task
 chaos: ## break a cluster of real processes and judge it
 	BELFRY_TESTS=real,timed $(GO) test -count=1 -v -timeout 20m ./chaos/... ./delivery/e2e
 
-.PHONY: year-long
-year-long: ## play a simulated year of daily tasks on three nodes that die now and then
-	BELFRY_TESTS=long $(GO) test -count=1 -v -timeout 20m -run '^TestYearOfNights$$' ./chaos/sim
-
-.PHONY: kills-long
-kills-long: ## kill -9 of real nodes at each step of moves and splits, by their parts in it, under load
-	BELFRY_TESTS=real,timed,long $(GO) test -count=1 -v -timeout 35m -run '^TestKillsAtStepsOfMoves$$' ./chaos
-
-.PHONY: schedule-long
-schedule-long: ## kill -9 of fifty leaders of one schedule, whose slot moves three times: its occurrences are 1 to N
-	BELFRY_TESTS=real,timed,long $(GO) test -count=1 -v -timeout 20m -run '^TestScheduleOutlivesKills$$' ./chaos
-
-.PHONY: backup-long
-backup-long: ## back a cluster up under load for minutes, restore it into another shape, and account for every task
-	BELFRY_TESTS=real,timed,long $(GO) test -count=1 -v -timeout 20m -run BackupUnderLoad ./chaos
-
-.PHONY: erase-long
-erase-long: ## delete a namespace of 100,000 tasks while leaders of real nodes are killed
-	BELFRY_TESTS=real,long $(GO) test -count=1 -v -timeout 8m -run '^TestDeletedNamespaceLeavesNothing$$' ./cmd/belfry
-
-.PHONY: bulk-long
-bulk-long: ## cancel a million tasks in bulk by label, under load, while leaders of real nodes are killed
-	BELFRY_TESTS=real,long $(GO) test -count=1 -v -timeout 15m -run '^TestBulkCancelSurvivesKills$$' ./cmd/belfry
+.PHONY: long
+long: ## run the tests RUN in their long forms, of minutes or hours: make long RUN=TestShardsSplitUnderLoad
+	.ci/long "$(RUN)"
 
 .PHONY: siege
 siege: ## lay siege to a cluster for ten minutes, with all faults that this machine allows
@@ -77,30 +53,6 @@ siege: ## lay siege to a cluster for ten minutes, with all faults that this mach
 .PHONY: siege-page
 siege-page: ## write docs/measurements/siege.md anew, as root: a siege of ten minutes in which each invariant is exercised
 	$(GO) build -o bin/ ./chaos/cmd/siege && bin/siege --for 10m --seed 7 --page docs/measurements/siege.md
-
-.PHONY: siege-shape
-siege-shape: ## change the nodes and replicas of a cluster under load, for minutes, undisturbed and while nodes are killed
-	BELFRY_TESTS=real,timed,long $(GO) test -count=1 -v -timeout 30m -run TestClusterChangesItsShapeUnderLoad ./chaos
-
-.PHONY: siege-pace
-siege-pace: ## measure lateness and calls at a quarter of the capacity while nodes join and shards split, on an idle machine
-	BELFRY_TESTS=timed,long $(GO) test -count=1 -v -timeout 40m -run TestPlannedChangesAreNotFelt ./chaos
-
-.PHONY: siege-neighbours
-siege-neighbours: ## measure a namespace while others storm and leaders are killed, for minutes, on an idle machine
-	BELFRY_TESTS=timed,long $(GO) test -count=1 -v -timeout 20m -run TestNeighboursOfAStorm ./chaos
-
-.PHONY: siege-splits
-siege-splits: ## split three shards into twelve under load, for minutes, undisturbed and while nodes are killed
-	BELFRY_TESTS=real,timed,long $(GO) test -count=1 -v -timeout 30m -run TestShardsSplitUnderLoad ./chaos
-
-.PHONY: siege-zones
-siege-zones: ## lose a node and then a zone under load, until the cluster has made their replicas anew by itself
-	BELFRY_TESTS=real,timed,long $(GO) test -count=1 -v -timeout 20m -run TestNodeAndZoneAreLost ./chaos
-
-.PHONY: siege-rate
-siege-rate: ## move all tasks to a new node at a held rate; TASKS is their number, a million if it is not given
-	BELFRY_TESTS=real,timed,long BELFRY_CHAOS_TASKS=$(TASKS) $(GO) test -count=1 -v -timeout 40m -run TestTasksMoveAtTheirRate ./chaos
 
 .PHONY: flaws
 flaws: ## seed mistakes into nodes, and see each of them found

@@ -28,7 +28,7 @@ const (
 func TestNeighboursOfAStorm(t *testing.T) {
 	gated.Need(t, gated.Timed)
 	if !gated.Has(gated.Long) {
-		t.Skip("measures time, for minutes, on a machine without other work: make siege-neighbours")
+		t.Skip("measures time, for minutes, on a machine without other work: make long RUN=" + t.Name())
 	}
 	play := shapes(t)
 	capacity := 0

@@ -23,7 +23,7 @@ const (
 func TestPlannedChangesAreNotFelt(t *testing.T) {
 	gated.Need(t, gated.Timed)
 	if !gated.Has(gated.Long) {
-		t.Skip("measures time, for minutes, on a machine without other work: make siege-pace")
+		t.Skip("measures time, for minutes, on a machine without other work: make long RUN=" + t.Name())
 	}
 	play := shapes(t)
 	capacity := 0

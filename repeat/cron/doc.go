@@ -28,7 +28,7 @@
 // splits periods at the ends of years, and on the last day of a leap year it reports an end in the past.
 //
 // TestAgreesWithOracle compares ten years of 42 rules in 45 zones with an implementation that looks at each minute
-// (make cron-long).
+// (make long RUN=TestAgreesWithOracle).
 //
 // # Why not
 //
