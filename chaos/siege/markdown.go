@@ -13,9 +13,10 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/check"
+	"github.com/belfryhq/belfry/chaos/vitals"
 )
 
-// Write writes report.md, report.json and the curves to a folder.
+// Write writes report.md, report.json and vitalsFile to a folder.
 func (r *Report) Write(dir string) error {
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -24,7 +25,7 @@ func (r *Report) Write(dir string) error {
 	return errors.Join(
 		os.WriteFile(filepath.Join(dir, "report.json"), append(data, '\n'), 0o644),
 		os.WriteFile(filepath.Join(dir, "report.md"), []byte(r.Markdown()), 0o644),
-		r.draw(dir),
+		os.WriteFile(filepath.Join(dir, vitalsFile), vitals.CSV(r.series), 0o644),
 	)
 }
 

@@ -2,9 +2,47 @@ package vitals
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 )
+
+// Quantity is a resource of a node, with the bound of its trend. A quantity with neither Slip nor Rate is not judged.
+type Quantity struct {
+	Name string  `json:"name"`
+	Unit string  `json:"unit"`
+	Slip float64 `json:"slip"` // least bound on the growth of the trend in a run
+	Rate float64 `json:"rate"` // bound as a part of the median, if that is more
+}
+
+// Quantities returns all quantities that a watch records. Two causes of growth are part of the warm-up or within the
+// bounds: tombstones, which nodes keep for ten minutes, and logs, which are cut only after each snapshot.
+func Quantities() []Quantity {
+	return []Quantity{
+		{Name: memory, Unit: "MiB", Slip: 12, Rate: 0.08},
+		{Name: heap, Unit: "MiB", Slip: 8, Rate: 0.08},
+		{Name: descriptors, Slip: 12, Rate: 0.05},
+		{Name: goroutines, Slip: 30, Rate: 0.05},
+		{Name: threads, Slip: 3, Rate: 0.05},
+		{Name: disk, Unit: "MiB", Slip: 24, Rate: 0.1},
+		{Name: processor, Unit: "cores"},
+	}
+}
+
+const (
+	memory      = "memory"
+	heap        = "heap"
+	descriptors = "descriptors"
+	goroutines  = "goroutines"
+	threads     = "threads"
+	disk        = "disk"
+	processor   = "processor"
+)
+
+func (q Quantity) judged() bool { return q.Slip > 0 || q.Rate > 0 }
+
+// bound returns the largest growth of the trend that still counts as flat.
+func (q Quantity) bound(median float64) float64 { return max(q.Slip, q.Rate*median) }
 
 // Point is the value of a quantity at a time after the watch began.
 type Point struct {
@@ -99,4 +137,62 @@ func slope(points []Point) float64 {
 func median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[len(sorted)/2]
+}
+
+// CSV returns the series as a table with a line for each point: quantity, unit, node, seconds after the watch began,
+// value.
+func CSV(all []Series) []byte {
+	table := []byte("quantity,unit,node,seconds,value\n")
+	for _, s := range all {
+		for _, p := range s.Points {
+			table = fmt.Appendf(table, "%s,%s,%s,%.1f,%.6g\n", s.Quantity.Name, s.Quantity.Unit, s.Node, p.At.Seconds(), p.Value)
+		}
+	}
+	return table
+}
+
+// Enough is the shortest watch that can be judged, with some room for the samples at both ends.
+const Enough = shortest*warmUp/(warmUp-1) + time.Minute
+
+// cut is the part of a watch that a series may lack at its end and still count as complete.
+const cut = 0.05
+
+// Unjudged returns a sentence for each bounded quantity of a node that was not seen well enough to be judged. It
+// returns none if the watch was shorter than Enough. A quantity is known to be flat only if it was seen.
+func Unjudged(all []Series, nodes []string, lasted time.Duration) []string {
+	if lasted < Enough {
+		return nil
+	}
+	var missing []string
+	for _, q := range Quantities() {
+		if !q.judged() {
+			continue
+		}
+		for _, node := range nodes {
+			i := slices.IndexFunc(all, func(s Series) bool { return s.Quantity.Name == q.Name && s.Node == node })
+			if i < 0 {
+				missing = append(missing, fmt.Sprintf("%s of %s was never seen", q.Name, node))
+				continue
+			}
+			if why := all[i].lacks(lasted); why != "" {
+				missing = append(missing, fmt.Sprintf("%s of %s %s", q.Name, node, why))
+			}
+		}
+	}
+	return missing
+}
+
+// lacks returns why a series cannot be judged after a watch of that length, or an empty text if it can.
+func (s Series) lacks(lasted time.Duration) string {
+	t, points := s.Trend(), s.warm()
+	switch {
+	case len(points) == 0 || !t.Judged:
+		return fmt.Sprintf("was seen %d times after its warm-up, which is too little to be judged", len(points))
+	case points[len(points)-1].At < lasted-time.Duration(cut*float64(lasted)):
+		return fmt.Sprintf("was last seen after %v of %v", points[len(points)-1].At.Round(time.Second),
+			lasted.Round(time.Second))
+	case t.Max == 0:
+		return "was nothing all the time"
+	}
+	return ""
 }

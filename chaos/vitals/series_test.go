@@ -1,8 +1,6 @@
 package vitals
 
 import (
-	"encoding/xml"
-	"io"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -104,21 +102,15 @@ func TestUnjudged(t *testing.T) {
 	}
 }
 
-func TestSVGIsOne(t *testing.T) {
-	all := []Series{curve(Quantities()[0], func(m float64) float64 { return m }), {Quantity: Quantities()[0], Node: "<x>"}}
-	for _, text := range []string{SVG(memory, all), SVG(memory, nil), SVG("<none>", all)} {
-		d := xml.NewDecoder(strings.NewReader(text))
-		for {
-			_, err := d.Token()
-			if err == io.EOF {
-				break
-			}
-			if err != nil {
-				t.Fatalf("%v in %s", err, text)
-			}
-		}
-	}
-	if !strings.Contains(SVG(memory, all), "polyline") {
-		t.Error("no curve")
+func TestCSV(t *testing.T) {
+	s := Series{Quantity: Quantities()[0], Node: "node-1", Points: []Point{{0, 310.25}, {10 * time.Second, 312}}}
+	idle := Series{Quantity: Quantity{Name: goroutines}, Node: "node-2", Points: []Point{{1500 * time.Millisecond, 90}}}
+	want := `quantity,unit,node,seconds,value
+memory,MiB,node-1,0.0,310.25
+memory,MiB,node-1,10.0,312
+goroutines,,node-2,1.5,90
+`
+	if got := string(CSV([]Series{s, idle})); got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -1,27 +1,14 @@
 package siege
 
 import (
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/vitals"
 )
 
-// curve returns the name of the file with the picture of a quantity.
-func curve(quantity string) string { return "curve-" + quantity + ".svg" }
-
-// draw writes the curves of the machine's resources that the nodes took, one file for each quantity.
-func (r *Report) draw(dir string) error {
-	var err error
-	for _, q := range vitals.Quantities() {
-		picture := vitals.SVG(q.Name, r.series)
-		err = errors.Join(err, os.WriteFile(filepath.Join(dir, curve(q.Name)), []byte(picture), 0o644))
-	}
-	return err
-}
+// vitalsFile is the name of the table of all figures, for a program that draws curves.
+const vitalsFile = "vitals.csv"
 
 // notJudged lists the quantities of a soak that were not seen long or often enough to call them flat.
 func (r *Report) notJudged() []string {
@@ -49,10 +36,7 @@ func (r *Report) tellVitals(say teller) {
 		}
 		say("| %s | %s | %.4g | %.4g | %+.3g | %s | %s |", measured(t), t.Node, t.Median, t.Max, t.Growth, allowed, word)
 	}
-	say("")
-	for _, q := range vitals.Quantities() {
-		say("![%s](%s)\n", q.Name, curve(q.Name))
-	}
+	say("\nAll figures: %s.\n", vitalsFile)
 }
 
 func (r *Report) tellNotJudged(say teller) {
