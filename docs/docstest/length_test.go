@@ -12,6 +12,8 @@ const (
 	firstPages = 10    // in docs/ itself, the first level of the site
 	pageWords  = 2500  // of one of them
 	allWords   = 25000 // of all of them
+
+	readmeLines = 120
 )
 
 // targets matches the targets of links, which are not read.
@@ -43,5 +45,17 @@ func TestFirstLevelIsShort(t *testing.T) {
 	t.Logf("%d words in %d pages", sum, len(pages))
 	if sum > allWords {
 		t.Errorf("the pages have %d words, want at most %d", sum, allWords)
+	}
+}
+
+// TestReadmeIsShort counts the lines of README.md.
+func TestReadmeIsShort(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile(filepath.Join(repository, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lines := bytes.Count(source, []byte("\n")); lines > readmeLines {
+		t.Errorf("README.md has %d lines, want at most %d", lines, readmeLines)
 	}
 }
