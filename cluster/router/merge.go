@@ -3,7 +3,6 @@ package router
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"strings"
 	"sync"
 
@@ -99,9 +98,6 @@ func (r *Router) readList(ctx context.Context, l *shardList, limit uint32, stale
 	})
 	if err != nil {
 		return err
-	}
-	if len(got.GetDueMs()) != len(got.GetTasks()) { // a build that does not know the order
-		return fmt.Errorf("%w: a node of shard %d cannot list in due order yet: upgrade it", task.ErrNotProposed, l.shard)
 	}
 	l.tasks, l.dueMs, l.more = got.GetTasks(), got.GetDueMs(), got.GetMore()
 	l.ask.AfterDueMs, l.ask.Slot, l.ask.AfterId = got.GetAfterDueMs(), got.GetSlot(), got.GetAfterId()

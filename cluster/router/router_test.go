@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -576,23 +575,6 @@ func TestListInDueOrderMergesShards(t *testing.T) {
 			rt.Errorf("seen %v, want %v", seen, want)
 		}
 	})
-}
-
-// A node whose build does not know the order is not taken at its word.
-func TestListInDueOrderNeedsEveryNode(t *testing.T) {
-	r := newWorld().at("d")
-	r.cfg.Remote = func(id string) calls.Shards { return idOnly{node{newWorld(), id}} }
-	_, err := r.List(t.Context(), &fsmpb.ListQuery{Order: fsmpb.ListOrder_LIST_ORDER_DUE}, false)
-	if !errors.Is(err, task.ErrNotProposed) || !strings.Contains(err.Error(), "upgrade") {
-		t.Error(err)
-	}
-}
-
-// idOnly answers as a build without orders.
-type idOnly struct{ node }
-
-func (idOnly) List(context.Context, uint32, *fsmpb.ListQuery, bool) (*fsmpb.ListPage, error) {
-	return &fsmpb.ListPage{Tasks: []*fsmpb.Task{{Id: "a"}}}, nil
 }
 
 func TestBeforeThereIsAMap(t *testing.T) {
