@@ -26,6 +26,12 @@ var update = flag.Bool("update", false, "write the pages of testdata anew")
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
+// TestMain sets the machine's zone, whose time the pages show.
+func TestMain(m *testing.M) {
+	time.Local = time.FixedZone("CET", 3600)
+	os.Exit(m.Run())
+}
+
 // fake is an API whose answers a test sets.
 type fake struct {
 	cluster  client.Cluster

@@ -79,7 +79,7 @@ func (p *page) withFooter(lines []string) []string {
 // title returns the lines about the page itself: the cluster, the time, and since when data is stale.
 func (p *page) title(s *Summary) []string {
 	left := "belfry top  " + clean(p.addrs)
-	right := s.At.UTC().Format("15:04:05Z")
+	right := clock(s.At)
 	switch {
 	case p.paused:
 		right = "PAUSED  " + right
@@ -91,13 +91,16 @@ func (p *page) title(s *Summary) []string {
 	return append([]string{p.style(bold, left) + strings.Repeat(" ", gap) + right}, p.staleLines(s)...)
 }
 
+// clock returns the time of day by the clocks of the machine's zone: "13:00:01 CET".
+func clock(at time.Time) string { return at.Local().Format("15:04:05 MST") }
+
 // staleLines returns a line for each failure. Parts that fail for one reason since one second share a line.
 func (p *page) staleLines(s *Summary) []string {
 	var names, lines []string // the parts of each line, and its reason
 	for _, stale := range s.Stale {
 		since := ": not read yet: "
 		if stale.Since != nil {
-			since = fmt.Sprintf(": stale since %s (%s): ", stale.Since.UTC().Format("15:04:05Z"), age(s.At.Sub(*stale.Since)))
+			since = fmt.Sprintf(": stale since %s (%s): ", clock(*stale.Since), age(s.At.Sub(*stale.Since)))
 		}
 		text := since + clean(stale.Error)
 		if at := slices.Index(lines, text); at >= 0 {
