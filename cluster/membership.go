@@ -85,14 +85,19 @@ func (n *Node) newMember() *membership.Member {
 		Identity: n.identity, Records: n.records, Book: n.book, Disks: n.disks, Endpoint: n.endpoint, Gossip: n.gossip,
 		Directory: n.directory, Admission: n.admission, Registrar: n.registrar, Control: n.control,
 		Peer: n.peers.rpc, Witness: n.peers.witness, Run: n.runHere, Expect: n.cfg.BootstrapExpect,
-		Plan:   control.Plan{Shards: n.cfg.Shards, Replication: n.cfg.Replication},
-		Shards: n.moves(),
-		Slots:  n.router,
-		Tasks:  n.tasks(),
-		Limits: aim.Limits{Calm: n.cfg.Calm, ReplaceAfter: n.cfg.ReplaceAfter}, StepPause: n.cfg.StepPause,
-		AutoSplit: n.cfg.AutoSplit, Tokens: n.NeedsJoinTokens(), Clock: n.cfg.Clock, Secrets: n.cfg.Secrets,
-		Heartbeat: 2 * n.cfg.Timing.Heartbeat, Logger: n.cfg.Logger, Fatal: n.cfg.Fatal,
+		Group: n.controlConfig(), Logger: n.cfg.Logger, Fatal: n.cfg.Fatal,
 	})
+}
+
+// controlConfig returns the settings of the control group that this node knows before it is in a cluster.
+func (n *Node) controlConfig() control.Config {
+	return control.Config{
+		Plan:   control.Plan{Shards: n.cfg.Shards, Replication: n.cfg.Replication},
+		Shards: n.moves(), Slots: n.router, Tasks: n.tasks(),
+		Limits: aim.Limits{Calm: n.cfg.Calm, ReplaceAfter: n.cfg.ReplaceAfter}, StepPause: n.cfg.StepPause,
+		AutoSplit: n.cfg.AutoSplit, Secrets: n.cfg.Secrets, Tokens: n.NeedsJoinTokens(), Clock: n.cfg.Clock,
+		Heartbeat: 2 * n.cfg.Timing.Heartbeat, Logger: n.cfg.Logger.With("group", "control"), Fatal: n.cfg.Fatal,
+	}
 }
 
 func (n *Node) newTokens() *membership.Tokens {

@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
-	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/cluster/internal/addressbook"
-	"github.com/belfryhq/belfry/cluster/internal/aim"
 	"github.com/belfryhq/belfry/cluster/internal/directory"
 	"github.com/belfryhq/belfry/cluster/internal/formation"
 	"github.com/belfryhq/belfry/cluster/internal/gossip"
@@ -22,7 +20,6 @@ import (
 	"github.com/belfryhq/belfry/cluster/internal/witness"
 	"github.com/belfryhq/belfry/cluster/peer"
 	"github.com/belfryhq/belfry/cluster/replicas"
-	"github.com/belfryhq/belfry/cluster/seal"
 	"github.com/belfryhq/belfry/raftgroup/raftlog"
 )
 
@@ -38,24 +35,16 @@ type Config struct {
 	Admission *Admission
 	Registrar *Registrar
 	Control   *control.Replica // gets the group when it runs
+	// Group holds the settings of the control group, without those that the node learns when it enters its cluster: its
+	// ids, the position that it had applied, the founders, and the ways to the disk and to other nodes.
+	Group control.Config
 
 	// Peer asks another node. Witness asks the process at an address that claims to be this very node.
 	Peer    func(node string) clusterpb.PeerClient
 	Witness func(ctx context.Context, addr string, req *clusterpb.WitnessRequest) (*clusterpb.WitnessReply, error)
 
-	Run       witness.Run  // this start of the node
-	Expect    int          // nodes to form a cluster with, this one included; 0: join an existing one
-	Plan      control.Plan // of a new cluster, without its id
-	Shards    control.Shards
-	Slots     control.Slots
-	Tasks     control.Tasks
-	Limits    aim.Limits
-	AutoSplit control.AutoSplit
-	StepPause time.Duration // see control.Config
-	Secrets   *seal.Keys    // cluster keys; nil: none
-	Tokens    bool          // new nodes need a token
-	Clock     func() time.Time
-	Heartbeat time.Duration // of the control group
+	Run    witness.Run // this start of the node
+	Expect int         // nodes to form a cluster with, this one included; 0: join an existing one
 
 	Logger *slog.Logger
 	Fatal  func(error)
@@ -167,12 +156,14 @@ func (m *Member) openControl() error {
 }
 
 func (m *Member) startControl() error {
-	cfg := m.controlConfig()
+	cfg := m.cfg.Group
+	cfg.NodeID, cfg.Plan.ClusterID = m.cfg.Identity.NodeID(), m.cfg.Identity.ClusterID()
+	cfg.Applied, cfg.Bootstrap = m.cfg.Records.Kept(control.Number).Index, m.bootstrapList()
 	disk, err := m.cfg.Disks.Get(control.Number)
 	if err != nil {
 		return err
 	}
-	transport, err := m.cfg.Endpoint.Raft(control.Number, m.cfg.Identity.ClusterID(), raftlog.New(cfg.Logger))
+	transport, err := m.cfg.Endpoint.Raft(control.Number, cfg.Plan.ClusterID, raftlog.New(cfg.Logger))
 	if err != nil {
 		return err
 	}
@@ -184,20 +175,6 @@ func (m *Member) startControl() error {
 	m.cfg.Records.Follow(control.Number, g.Position)
 	m.cfg.Control.Set(g)
 	return nil
-}
-
-// controlConfig returns the control group's settings except its storage and transport.
-func (m *Member) controlConfig() control.Config {
-	plan := m.cfg.Plan
-	plan.ClusterID = m.cfg.Identity.ClusterID()
-	return control.Config{
-		NodeID: m.cfg.Identity.NodeID(), Applied: m.cfg.Records.Kept(control.Number).Index,
-		Bootstrap: m.bootstrapList(), Heartbeat: m.cfg.Heartbeat, Plan: plan,
-		Shards: m.cfg.Shards, Slots: m.cfg.Slots, Tasks: m.cfg.Tasks, Limits: m.cfg.Limits, AutoSplit: m.cfg.AutoSplit,
-		StepPause: m.cfg.StepPause,
-		Secrets:   m.cfg.Secrets, Tokens: m.cfg.Tokens, Clock: m.cfg.Clock,
-		Logger: m.cfg.Logger.With("group", "control"), Fatal: m.cfg.Fatal,
-	}
 }
 
 // bootstrapList returns the voters of a new control group if this node bootstraps it, and nil otherwise.
