@@ -94,22 +94,26 @@ func accessChanged(before, after *clusterpb.ControlState, change *clusterpb.Acce
 	return changed
 }
 
-// applyAccess carries out an entry about keys or namespaces. It reports false for an entry about neither.
-func applyAccess(s *clusterpb.ControlState, entry *clusterpb.ControlEntry) (known bool, err error) {
-	if known, err = tenancy.Apply(s, entry); err != nil || !known {
-		return known, err
+// applyDeleteNamespace begins to delete a namespace, and ends the bulk operations in it.
+func applyDeleteNamespace(s *clusterpb.ControlState, del *clusterpb.DeleteNamespace) error {
+	if err := tenancy.DeleteNamespace(s, del); err != nil {
+		return err
 	}
-	if del := entry.GetDeleteNamespace(); del != nil {
-		bulk.StopIn(s, del.Name, del.AtMs)
+	bulk.StopIn(s, del.GetName(), del.GetAtMs())
+	s.Operations = slices.Clone(s.Operations)
+	forgetOperations(s)
+	return nil
+}
+
+// applyEndNamespace ends the deletion of a namespace, and removes the records of the bulk operations in it.
+func applyEndNamespace(s *clusterpb.ControlState, end *clusterpb.EndNamespace) error {
+	if err := tenancy.EndNamespace(s, end); err != nil {
+		return err
 	}
-	if end := entry.GetEndNamespace(); end != nil {
-		bulk.Forget(s, end.Name)
-	}
-	if entry.GetDeleteNamespace() != nil || entry.GetEndNamespace() != nil {
-		s.Operations = slices.Clone(s.Operations)
-		forgetOperations(s)
-	}
-	return true, nil
+	bulk.Forget(s, end.GetName())
+	s.Operations = slices.Clone(s.Operations)
+	forgetOperations(s)
+	return nil
 }
 
 // onNamespace reports whether an operation is about a namespace.

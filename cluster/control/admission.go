@@ -104,7 +104,8 @@ func checkToken(s *clusterpb.ControlState, at int, node *clusterpb.Node, terms *
 }
 
 // applyAddToken adds a token unless it is there already.
-func applyAddToken(s *clusterpb.ControlState, token *clusterpb.JoinToken) error {
+func applyAddToken(s *clusterpb.ControlState, add *clusterpb.AddJoinToken) error {
+	token := add.GetToken()
 	if token.GetId() == "" || len(token.Hash) == 0 {
 		return errors.New("a token has an id and a hash")
 	}
@@ -124,9 +125,10 @@ func applyAddToken(s *clusterpb.ControlState, token *clusterpb.JoinToken) error 
 	return nil
 }
 
-func applyRemoveToken(s *clusterpb.ControlState, id string) {
-	same := func(t *clusterpb.JoinToken) bool { return t.Id == id }
+func applyRemoveToken(s *clusterpb.ControlState, remove *clusterpb.RemoveJoinToken) error {
+	same := func(t *clusterpb.JoinToken) bool { return t.Id == remove.GetId() }
 	s.JoinTokens = slices.DeleteFunc(slices.Clone(s.JoinTokens), same)
+	return nil
 }
 
 func byTokenID(t *clusterpb.JoinToken, id string) int { return strings.Compare(t.Id, id) }

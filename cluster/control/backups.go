@@ -23,15 +23,16 @@ func (g *Group) SetBackups(ctx context.Context, b *clusterpb.Backups) (changed b
 	return !change.Conflict, nil
 }
 
-func applySetBackups(s *clusterpb.ControlState, b *clusterpb.Backups) (Change, error) {
+func applySetBackups(s *clusterpb.ControlState, set *clusterpb.SetBackups) error {
+	b := set.GetBackups()
 	switch {
 	case b == nil:
-		return Change{}, errors.New("the record of the backups is missing")
+		return errors.New("the record of the backups is missing")
 	case b.Revision != s.Backups.GetRevision():
-		return Change{Conflict: true}, nil
+		return errConflict
 	}
 	next := proto.CloneOf(b)
 	next.Revision++
 	s.Backups = next
-	return Change{}, nil
+	return nil
 }

@@ -59,19 +59,19 @@ func tooManyCalendars(limit string) error {
 	return &task.FieldError{Field: "name", Detail: "would be one calendar too many", Limit: limit}
 }
 
-func applySetCalendar(s *clusterpb.ControlState, set *clusterpb.SetCalendar) (Change, error) {
+func applySetCalendar(s *clusterpb.ControlState, set *clusterpb.SetCalendar) error {
 	calendar := set.GetCalendar()
 	if calendar.GetNamespace() == "" || calendar.GetName() == "" {
-		return Change{}, &task.FieldError{Field: "name", Detail: "is empty"}
+		return &task.FieldError{Field: "name", Detail: "is empty"}
 	}
 	at, found := findCalendar(s, calendar.Namespace, calendar.Name)
 	if found {
 		calendar.Version = s.Calendars[at].Version
 		if proto.Equal(s.Calendars[at], calendar) {
-			return Change{Existed: true, Version: s.QueuesVersion}, nil
+			return nil
 		}
 	} else if len(s.Calendars) >= MaxCalendars {
-		return Change{}, tooManyCalendars(fmt.Sprint(MaxCalendars))
+		return tooManyCalendars(fmt.Sprint(MaxCalendars))
 	}
 	s.QueuesVersion++
 	calendar.Version = s.QueuesVersion
@@ -81,17 +81,25 @@ func applySetCalendar(s *clusterpb.ControlState, set *clusterpb.SetCalendar) (Ch
 	} else {
 		s.Calendars = slices.Insert(s.Calendars, at, calendar)
 	}
-	return Change{Existed: found, Version: s.QueuesVersion}, nil
+	return nil
 }
 
-func applyDeleteCalendar(s *clusterpb.ControlState, del *clusterpb.DeleteCalendar) Change {
-	at, found := findCalendar(s, del.GetNamespace(), del.GetName())
-	if !found {
-		return Change{Version: s.QueuesVersion}
+func applyDeleteCalendar(s *clusterpb.ControlState, del *clusterpb.DeleteCalendar) error {
+	if at, found := findCalendar(s, del.GetNamespace(), del.GetName()); found {
+		s.QueuesVersion++
+		s.Calendars = slices.Delete(slices.Clone(s.Calendars), at, at+1)
 	}
-	s.QueuesVersion++
-	s.Calendars = slices.Delete(slices.Clone(s.Calendars), at, at+1)
-	return Change{Existed: true, Version: s.QueuesVersion}
+	return nil
+}
+
+func answerSetCalendar(c *Change, before, after *clusterpb.ControlState, set *clusterpb.SetCalendar) {
+	_, c.Existed = findCalendar(before, set.GetCalendar().GetNamespace(), set.GetCalendar().GetName())
+	c.Version = after.QueuesVersion
+}
+
+func answerDeleteCalendar(c *Change, before, after *clusterpb.ControlState, del *clusterpb.DeleteCalendar) {
+	_, c.Existed = findCalendar(before, del.GetNamespace(), del.GetName())
+	c.Version = after.QueuesVersion
 }
 
 func findCalendar(s *clusterpb.ControlState, namespace, name string) (at int, found bool) {

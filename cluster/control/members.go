@@ -33,6 +33,14 @@ func (l look) replication() (step, error) {
 	}}, nil
 }
 
+// applySetReplication sets the replication factor of a cluster that has none.
+func applySetReplication(s *clusterpb.ControlState, set *clusterpb.SetReplication) error {
+	if s.Replication == 0 {
+		s.Replication = set.GetReplication()
+	}
+	return nil
+}
+
 // dismiss takes a removed node out of the control group.
 func (l look) dismiss() (step, error) {
 	for _, m := range l.group.Members {

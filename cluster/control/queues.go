@@ -94,23 +94,22 @@ func checkShare(s *clusterpb.ControlState, policy *fsmpb.QueuePolicy) error {
 
 // applySetQueue stores a policy that the leader has checked. It does not check the policy's fields, since their limits
 // may differ from build to build. The policy belongs to the entry, and no other code holds it.
-func applySetQueue(s *clusterpb.ControlState, set *clusterpb.SetQueue) (Change, error) {
+func applySetQueue(s *clusterpb.ControlState, set *clusterpb.SetQueue) error {
 	policy := set.GetPolicy()
 	if policy.GetNamespace() == "" || policy.GetQueue() == "" {
-		return Change{}, errors.New("a policy names its namespace and its queue")
+		return errors.New("a policy names its namespace and its queue")
 	}
 	if s.ClusterKey != "" && len(policy.Secrets) > 0 {
-		return Change{}, errors.New("the cluster keeps no secrets in the clear")
+		return errors.New("the cluster keeps no secrets in the clear")
 	}
 	at, found := findQueue(s, policy.Namespace, policy.Queue)
-	if set.Expected != nil && *set.Expected != Queue(s, policy.Namespace, policy.Queue).GetVersion() {
-		return Change{Existed: found, Version: s.QueuesVersion, Conflict: true}, nil
-	}
-	if found && equalPolicies(s.Queues[at], policy) {
-		return Change{Existed: true, Version: s.QueuesVersion}, nil
-	}
-	if !found && len(s.Queues) >= MaxQueues {
-		return Change{}, errTooMany
+	switch {
+	case set.Expected != nil && *set.Expected != Queue(s, policy.Namespace, policy.Queue).GetVersion():
+		return errConflict
+	case found && equalPolicies(s.Queues[at], policy):
+		return nil
+	case !found && len(s.Queues) >= MaxQueues:
+		return errTooMany
 	}
 	s.QueuesVersion++
 	policy.Version = s.QueuesVersion
@@ -120,17 +119,25 @@ func applySetQueue(s *clusterpb.ControlState, set *clusterpb.SetQueue) (Change, 
 	} else {
 		s.Queues = slices.Insert(s.Queues, at, policy)
 	}
-	return Change{Existed: found, Version: s.QueuesVersion}, nil
+	return nil
 }
 
-func applyDeleteQueue(s *clusterpb.ControlState, del *clusterpb.DeleteQueue) Change {
-	at, found := findQueue(s, del.GetNamespace(), del.GetQueue())
-	if !found {
-		return Change{Version: s.QueuesVersion}
+func applyDeleteQueue(s *clusterpb.ControlState, del *clusterpb.DeleteQueue) error {
+	if at, found := findQueue(s, del.GetNamespace(), del.GetQueue()); found {
+		s.QueuesVersion++
+		s.Queues = slices.Delete(slices.Clone(s.Queues), at, at+1)
 	}
-	s.QueuesVersion++
-	s.Queues = slices.Delete(slices.Clone(s.Queues), at, at+1)
-	return Change{Existed: true, Version: s.QueuesVersion}
+	return nil
+}
+
+func answerSetQueue(c *Change, before, after *clusterpb.ControlState, set *clusterpb.SetQueue) {
+	_, c.Existed = findQueue(before, set.GetPolicy().GetNamespace(), set.GetPolicy().GetQueue())
+	c.Version = after.QueuesVersion
+}
+
+func answerDeleteQueue(c *Change, before, after *clusterpb.ControlState, del *clusterpb.DeleteQueue) {
+	_, c.Existed = findQueue(before, del.GetNamespace(), del.GetQueue())
+	c.Version = after.QueuesVersion
 }
 
 // equalPolicies compares everything but the version, which it copies from old to policy.

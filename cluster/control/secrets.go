@@ -64,7 +64,8 @@ const receiptKeyBytes = 32
 
 // applySetReceiptKey gives the cluster its secret of receipts. The first one stays: receipts hold as long as their
 // leases.
-func applySetReceiptKey(s *clusterpb.ControlState, key []byte) error {
+func applySetReceiptKey(s *clusterpb.ControlState, set *clusterpb.SetReceiptKey) error {
+	key := set.GetKey()
 	switch {
 	case len(key) != receiptKeyBytes:
 		return fmt.Errorf("a secret of receipts has %d bytes", receiptKeyBytes)

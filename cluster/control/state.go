@@ -10,7 +10,6 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/internal/bulk"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
@@ -51,75 +50,29 @@ func apply(state *clusterpb.ControlState, data []byte) (*clusterpb.ControlState,
 		return state, Change{}, fmt.Errorf("%w: it has command version %d, and this build reads %d at most: "+
 			"upgrade this node", errUnreadable, entry.Version, Version)
 	}
+	k, op, known := kindOf(&entry)
+	if !known {
+		return state, Change{}, fmt.Errorf("%w: it has no operation known here", errUnreadable)
+	}
 	next := shallowCopy(state)
 	if entry.Version > firstVersion {
 		next.Version = max(next.Version, entry.Version)
 	}
 	var change Change
-	var refusal error
-	switch op := entry.Op.(type) {
-	case *clusterpb.ControlEntry_Init:
-		refusal = applyInit(next, op.Init)
-	case *clusterpb.ControlEntry_Register:
-		refusal = applyRegister(next, op.Register)
-	case *clusterpb.ControlEntry_Place:
-		refusal = applyPlace(next, op.Place)
-	case *clusterpb.ControlEntry_Retarget:
-		refusal = applyRetarget(next, op.Retarget)
-	case *clusterpb.ControlEntry_Assign:
-		refusal = applyAssign(next, op.Assign)
-	case *clusterpb.ControlEntry_Mend:
-		refusal = applyMend(next, op.Mend)
-	case *clusterpb.ControlEntry_Begin:
-		refusal = applyBegin(next, op.Begin.GetOperation())
-	case *clusterpb.ControlEntry_End:
-		refusal = applyEnd(next, op.End)
-	case *clusterpb.ControlEntry_SetReplication:
-		if next.Replication == 0 {
-			next.Replication = op.SetReplication.GetReplication()
-		}
-	case *clusterpb.ControlEntry_Split:
-		refusal = applySplit(next, op.Split)
-	case *clusterpb.ControlEntry_MoveSlots:
-		refusal = applyMoveSlots(next, op.MoveSlots)
-	case *clusterpb.ControlEntry_TurnMove:
-		refusal = applyTurnMove(next, op.TurnMove)
-	case *clusterpb.ControlEntry_EndMove:
-		refusal = applyEndMove(next, op.EndMove)
-	case *clusterpb.ControlEntry_SetQueue:
-		change, refusal = applySetQueue(next, op.SetQueue)
-	case *clusterpb.ControlEntry_DeleteQueue:
-		change = applyDeleteQueue(next, op.DeleteQueue)
-	case *clusterpb.ControlEntry_SetCalendar:
-		change, refusal = applySetCalendar(next, op.SetCalendar)
-	case *clusterpb.ControlEntry_DeleteCalendar:
-		change = applyDeleteCalendar(next, op.DeleteCalendar)
-	case *clusterpb.ControlEntry_SetBackups:
-		change, refusal = applySetBackups(next, op.SetBackups.GetBackups())
-	case *clusterpb.ControlEntry_AddJoinToken:
-		refusal = applyAddToken(next, op.AddJoinToken.GetToken())
-	case *clusterpb.ControlEntry_RemoveJoinToken:
-		applyRemoveToken(next, op.RemoveJoinToken.GetId())
-	case *clusterpb.ControlEntry_UseClusterKey:
-		refusal = applyUseClusterKey(next, op.UseClusterKey)
-	case *clusterpb.ControlEntry_SetReceiptKey:
-		refusal = applySetReceiptKey(next, op.SetReceiptKey.GetKey())
-	case *clusterpb.ControlEntry_Raise:
-		// its version is all that it brings
-	default:
-		known := false
-		if known, refusal = bulk.Apply(next, &entry); !known {
-			known, refusal = applyAccess(next, &entry)
-		}
-		if !known {
-			return state, Change{}, fmt.Errorf("%w: it has no operation known here", errUnreadable)
-		}
+	switch err := k.apply(next, op); {
+	case errors.Is(err, errConflict):
+		next, change.Conflict = state, true
+	case err != nil:
+		return state, Change{}, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
-	if refusal != nil {
-		return state, Change{}, fmt.Errorf("%w: %w", ErrRefused, refusal)
+	if k.answer != nil {
+		k.answer(&change, state, next, op)
 	}
 	return next, change, nil
 }
+
+// applyRaise changes nothing: the version of its entry is all that it brings.
+func applyRaise(*clusterpb.ControlState, *clusterpb.Raise) error { return nil }
 
 // shallowCopy returns a state that shares all parts with the given one, fields unknown to this build included. A
 // function that changes a list of the copy, or an element of a list, must replace it first. So a change of one policy

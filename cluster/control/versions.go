@@ -20,26 +20,14 @@ const Version = fsm.CommandVersion
 
 const firstVersion = fsm.FirstVersion
 
-// versionOf returns the lowest command version at which an entry may be written. An operation without a case of its own
+// versionOf returns the lowest command version at which an entry may be written. An operation that is not known here
 // needs the newest.
 func versionOf(entry *clusterpb.ControlEntry) uint32 {
-	switch op := entry.Op.(type) {
-	case *clusterpb.ControlEntry_Raise:
-		return op.Raise.GetVersion()
-	case *clusterpb.ControlEntry_Register, *clusterpb.ControlEntry_Init, *clusterpb.ControlEntry_Place,
-		*clusterpb.ControlEntry_Retarget, *clusterpb.ControlEntry_Assign, *clusterpb.ControlEntry_Mend,
-		*clusterpb.ControlEntry_Begin, *clusterpb.ControlEntry_End, *clusterpb.ControlEntry_SetReplication,
-		*clusterpb.ControlEntry_Split, *clusterpb.ControlEntry_MoveSlots, *clusterpb.ControlEntry_TurnMove,
-		*clusterpb.ControlEntry_EndMove, *clusterpb.ControlEntry_SetBackups,
-		*clusterpb.ControlEntry_AddJoinToken, *clusterpb.ControlEntry_RemoveJoinToken,
-		*clusterpb.ControlEntry_SetQueue, *clusterpb.ControlEntry_DeleteQueue,
-		*clusterpb.ControlEntry_SetReceiptKey, *clusterpb.ControlEntry_UseClusterKey,
-		*clusterpb.ControlEntry_AddKey, *clusterpb.ControlEntry_RemoveKey, *clusterpb.ControlEntry_RotateKey,
-		*clusterpb.ControlEntry_UseKeys, *clusterpb.ControlEntry_EnforceKeys, *clusterpb.ControlEntry_SetNamespace,
-		*clusterpb.ControlEntry_DeleteNamespace, *clusterpb.ControlEntry_EndNamespace,
-		*clusterpb.ControlEntry_BeginBulk, *clusterpb.ControlEntry_PinBulk, *clusterpb.ControlEntry_CountBulk,
-		*clusterpb.ControlEntry_StopBulk, *clusterpb.ControlEntry_SetCalendar, *clusterpb.ControlEntry_DeleteCalendar:
-		return firstVersion
+	if raise := entry.GetRaise(); raise != nil {
+		return raise.Version
+	}
+	if k, _, known := kindOf(entry); known {
+		return k.since
 	}
 	return Version
 }

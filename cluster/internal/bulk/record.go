@@ -35,24 +35,10 @@ func (r *Refusal) Error() string { return r.Reason }
 
 func refuse(format string, args ...any) error { return &Refusal{fmt.Sprintf(format, args...)} }
 
-// Apply carries out an entry about bulk operations. It reports false for another entry. The state is a shallow copy:
-// Apply replaces the list of operations and changes no operation in place.
-func Apply(s *clusterpb.ControlState, entry *clusterpb.ControlEntry) (known bool, err error) {
-	switch op := entry.Op.(type) {
-	case *clusterpb.ControlEntry_BeginBulk:
-		return true, begin(s, op.BeginBulk.GetOperation())
-	case *clusterpb.ControlEntry_PinBulk:
-		return true, pin(s, op.PinBulk)
-	case *clusterpb.ControlEntry_CountBulk:
-		return true, count(s, op.CountBulk)
-	case *clusterpb.ControlEntry_StopBulk:
-		stop(s, op.StopBulk)
-		return true, nil
-	}
-	return false, nil
-}
-
-func begin(s *clusterpb.ControlState, op *clusterpb.BulkOperation) error {
+// Begin adds an operation, unless it has begun before. Begin, Pin, Count and Stop carry out an entry on a shallow copy of
+// a state: they replace the list of operations and change no operation in place.
+func Begin(s *clusterpb.ControlState, begin *clusterpb.BeginBulk) error {
+	op := begin.GetOperation()
 	switch {
 	case op.GetId() == "" || op.GetKind() == clusterpb.BulkKind_BULK_KIND_UNSPECIFIED:
 		return refuse("a bulk operation has an id and a kind")
@@ -73,8 +59,8 @@ func isActive(s *clusterpb.ControlState, namespace string) bool {
 	return found != nil && found.State == clusterpb.NamespaceState_NAMESPACE_STATE_ACTIVE
 }
 
-// pin pins a page, or only moves the walk on if the page has no tasks.
-func pin(s *clusterpb.ControlState, page *clusterpb.PinBulk) error {
+// Pin pins a page, or only moves the walk on if the page has no tasks.
+func Pin(s *clusterpb.ControlState, page *clusterpb.PinBulk) error {
 	op := Find(s, page.GetId())
 	switch {
 	case op == nil || op.EndedMs > 0:
@@ -92,8 +78,8 @@ func pin(s *clusterpb.ControlState, page *clusterpb.PinBulk) error {
 	return nil
 }
 
-// count counts the outcomes of the pinned page.
-func count(s *clusterpb.ControlState, counted *clusterpb.CountBulk) error {
+// Count counts the outcomes of the pinned page.
+func Count(s *clusterpb.ControlState, counted *clusterpb.CountBulk) error {
 	op := Find(s, counted.GetId())
 	switch {
 	case op == nil || op.EndedMs > 0:
@@ -110,15 +96,16 @@ func count(s *clusterpb.ControlState, counted *clusterpb.CountBulk) error {
 	return nil
 }
 
-// stop ends an operation, or has it end with its pinned page.
-func stop(s *clusterpb.ControlState, by *clusterpb.StopBulk) {
+// Stop ends an operation, or has it end with its pinned page.
+func Stop(s *clusterpb.ControlState, by *clusterpb.StopBulk) error {
 	if op := Find(s, by.GetId()); op == nil || op.EndedMs > 0 || op.Stopping {
-		return
+		return nil
 	}
 	edit(s, by.Id, func(op *clusterpb.BulkOperation) {
 		op.Stopping, op.Detail = true, by.Detail
 		settle(op, by.AtMs)
 	})
+	return nil
 }
 
 // settle ends an operation that has no pinned page and is to go no further.

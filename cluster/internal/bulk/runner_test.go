@@ -93,8 +93,8 @@ func (w *world) commit(ctx context.Context, entry *clusterpb.ControlEntry) error
 // apply applies an entry. The caller holds the lock, or nothing else runs.
 func (w *world) apply(entry *clusterpb.ControlEntry) error {
 	next := &clusterpb.ControlState{Bulks: w.state.Bulks, Namespaces: w.state.Namespaces}
-	if known, err := Apply(next, proto.CloneOf(entry)); err != nil || !known {
-		return errors.Join(err, map[bool]error{false: errors.New("unknown")}[known])
+	if err := apply(next, proto.CloneOf(entry)); err != nil {
+		return err
 	}
 	w.state = next
 	close(w.changed)

@@ -2,7 +2,7 @@
 // state: package control commits the entries, and package tenants asks for the changes at any node.
 //
 //	Prepare  at the leader: checks a change against the limits, and makes its entry with the leader's time
-//	Apply    at every replica: carries out an entry
+//	AddKey, … at every replica: carry out an entry and replace the changed parts of a state, which an error leaves spoiled
 //	Key, Find, Deleting  readers
 //
 //	change           refused if                                        a repeat

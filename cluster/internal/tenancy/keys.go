@@ -22,32 +22,6 @@ func (r *Refusal) Error() string { return r.Reason }
 
 func refuse(format string, args ...any) error { return &Refusal{fmt.Sprintf(format, args...)} }
 
-// Apply carries out an entry about keys or namespaces on a state, whose changed parts it replaces. It reports false for
-// an entry about neither. After an error the state is spoiled.
-func Apply(s *clusterpb.ControlState, entry *clusterpb.ControlEntry) (known bool, err error) {
-	switch op := entry.Op.(type) {
-	case *clusterpb.ControlEntry_AddKey:
-		return true, addKey(s, op.AddKey.GetKey())
-	case *clusterpb.ControlEntry_RemoveKey:
-		removeKey(s, op.RemoveKey.GetId())
-	case *clusterpb.ControlEntry_RotateKey:
-		return true, rotateKey(s, op.RotateKey)
-	case *clusterpb.ControlEntry_UseKeys:
-		useKeys(s, op.UseKeys)
-	case *clusterpb.ControlEntry_EnforceKeys:
-		enforceKeys(s)
-	case *clusterpb.ControlEntry_SetNamespace:
-		return true, setNamespace(s, op.SetNamespace.GetNamespace())
-	case *clusterpb.ControlEntry_DeleteNamespace:
-		return true, deleteNamespace(s, op.DeleteNamespace)
-	case *clusterpb.ControlEntry_EndNamespace:
-		return true, endNamespace(s, op.EndNamespace)
-	default:
-		return false, nil
-	}
-	return true, nil
-}
-
 // Key returns a key of the state, or nil if there is none. The caller must not change it.
 func Key(s *clusterpb.ControlState, id string) *clusterpb.ApiKey {
 	if at, found := findKey(s, id); found {
@@ -62,8 +36,9 @@ func findKey(s *clusterpb.ControlState, id string) (at int, found bool) {
 	})
 }
 
-// addKey adds a key, and removes keys long after their expiry.
-func addKey(s *clusterpb.ControlState, key *clusterpb.ApiKey) error {
+// AddKey adds a key, and removes keys long after their expiry.
+func AddKey(s *clusterpb.ControlState, op *clusterpb.AddKey) error {
+	key := op.GetKey()
 	if key.GetId() == "" || len(key.Secrets) == 0 || len(key.Grants) == 0 {
 		return errors.New("a key has an id, a secret and a grant")
 	}
@@ -101,17 +76,17 @@ func hasSecret(key *clusterpb.ApiKey, hash []byte) bool {
 	return slices.ContainsFunc(key.Secrets, func(s *clusterpb.KeySecret) bool { return bytes.Equal(s.Hash, hash) })
 }
 
-func removeKey(s *clusterpb.ControlState, id string) {
-	at, found := findKey(s, id)
-	if !found {
-		return
+// RemoveKey removes a key.
+func RemoveKey(s *clusterpb.ControlState, op *clusterpb.RemoveKey) error {
+	if at, found := findKey(s, op.GetId()); found {
+		s.ApiKeys = slices.Delete(slices.Clone(s.ApiKeys), at, at+1)
+		s.AccessVersion++
 	}
-	s.ApiKeys = slices.Delete(slices.Clone(s.ApiKeys), at, at+1)
-	s.AccessVersion++
+	return nil
 }
 
-// rotateKey adds a secret to a key, and drops those that have expired.
-func rotateKey(s *clusterpb.ControlState, op *clusterpb.RotateKey) error {
+// RotateKey adds a secret to a key, and drops those that have expired.
+func RotateKey(s *clusterpb.ControlState, op *clusterpb.RotateKey) error {
 	at, found := findKey(s, op.GetId())
 	if !found || hasSecret(s.ApiKeys[at], op.Hash) {
 		return nil
@@ -144,8 +119,8 @@ func rest(secrets []*clusterpb.KeySecret, after, until int64) []*clusterpb.KeySe
 	return slices.DeleteFunc(secrets, func(secret *clusterpb.KeySecret) bool { return secret.ExpiresMs <= after })
 }
 
-// useKeys records the hour of a use. It ignores keys that do not exist any more.
-func useKeys(s *clusterpb.ControlState, op *clusterpb.UseKeys) {
+// UseKeys records the hour of a use. It ignores keys that do not exist any more.
+func UseKeys(s *clusterpb.ControlState, op *clusterpb.UseKeys) error {
 	used := make(map[int]*clusterpb.ApiKey)
 	for _, id := range op.GetIds() {
 		if at, found := findKey(s, id); found && s.ApiKeys[at].UsedMs < op.HourMs {
@@ -154,13 +129,14 @@ func useKeys(s *clusterpb.ControlState, op *clusterpb.UseKeys) {
 		}
 	}
 	if len(used) == 0 {
-		return
+		return nil
 	}
 	replaceKeys(s, func(keys []*clusterpb.ApiKey) {
 		for at, key := range used {
 			keys[at] = key
 		}
 	})
+	return nil
 }
 
 // replaceKeys lets edit write to a copy of the list of keys.
@@ -170,10 +146,11 @@ func replaceKeys(s *clusterpb.ControlState, edit func(keys []*clusterpb.ApiKey))
 	s.AccessVersion++
 }
 
-func enforceKeys(s *clusterpb.ControlState) {
-	if s.KeysInForce {
-		return
+// EnforceKeys puts keys in force.
+func EnforceKeys(s *clusterpb.ControlState, _ *clusterpb.EnforceKeys) error {
+	if !s.KeysInForce {
+		s.KeysInForce = true
+		s.AccessVersion++
 	}
-	s.KeysInForce = true
-	s.AccessVersion++
+	return nil
 }

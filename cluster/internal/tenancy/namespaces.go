@@ -86,7 +86,9 @@ func findNamespace(s *clusterpb.ControlState, name string) (at int, found bool) 
 	})
 }
 
-func setNamespace(s *clusterpb.ControlState, given *clusterpb.Namespace) error {
+// SetNamespace makes a namespace, or replaces its quotas.
+func SetNamespace(s *clusterpb.ControlState, op *clusterpb.SetNamespace) error {
+	given := op.GetNamespace()
 	if given.GetName() == "" {
 		return errors.New("a namespace has a name")
 	}
@@ -115,8 +117,8 @@ func setNamespace(s *clusterpb.ControlState, given *clusterpb.Namespace) error {
 	return nil
 }
 
-// deleteNamespace begins a deletion, or only its operation if the deletion has lost that.
-func deleteNamespace(s *clusterpb.ControlState, op *clusterpb.DeleteNamespace) error {
+// DeleteNamespace begins a deletion, or only its operation if the deletion has lost that.
+func DeleteNamespace(s *clusterpb.ControlState, op *clusterpb.DeleteNamespace) error {
 	at, found := findNamespace(s, op.GetName())
 	switch {
 	case op.GetName() == task.DefaultNamespace:
@@ -135,8 +137,8 @@ func deleteNamespace(s *clusterpb.ControlState, op *clusterpb.DeleteNamespace) e
 	return nil
 }
 
-// endNamespace removes a namespace with its policies and the grants for it, and ends its operation.
-func endNamespace(s *clusterpb.ControlState, op *clusterpb.EndNamespace) error {
+// EndNamespace removes a namespace with its policies and the grants for it, and ends its operation.
+func EndNamespace(s *clusterpb.ControlState, op *clusterpb.EndNamespace) error {
 	at, found := findNamespace(s, op.GetName())
 	switch {
 	case !found:
