@@ -1,12 +1,15 @@
 package store
 
 import (
+	"cmp"
 	"container/heap"
 	"math"
+	"strings"
 )
 
-// laneHeap is a heap of a queue's lanes that have ready tasks. On top is the lane whose first ready task was due
-// first. Each lane moves at most once an entry, however many of its tasks the entry moved.
+// laneHeap is a heap of a queue's lanes that have ready tasks. On top is the lane whose first ready task was due first,
+// and of several such lanes the one of tasks without a target, so that all replicas answer alike. Each lane moves at
+// most once an entry, however many of its tasks the entry moved.
 type laneHeap []*Lane
 
 // place moves a lane to its right position by its ready list: into the heap, within it, or out of it.
@@ -45,8 +48,11 @@ func (l *Lane) earliest(links listLinks) int64 {
 
 // The methods of heap.Interface.
 
-func (h laneHeap) Len() int           { return len(h) }
-func (h laneHeap) Less(i, j int) bool { return h[i].overdue < h[j].overdue }
+func (h laneHeap) Len() int { return len(h) }
+
+func (h laneHeap) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(h[i].overdue, h[j].overdue), strings.Compare(h[i].Destination, h[j].Destination)) < 0
+}
 
 func (h laneHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
