@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/internal/loop"
 )
 
 // The paths of the receiver in the workload.
@@ -63,7 +64,7 @@ func failFirst(ctx context.Context, r *run, pusher subject.Pusher, url string) e
 	}); err != nil {
 		return fmt.Errorf("scheduling for the bad path: %w", err)
 	}
-	return sleepUntil(ctx, due.Add(r.sizes.BadFirst))
+	return loop.SleepUntil(ctx, due.Add(r.sizes.BadFirst))
 }
 
 // answerBadly refuses, fails or never answers, by the last digit of the task's id.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/internal/loop"
 )
 
 // cancel measures how many tasks a second the callers cancel with one task a call.
@@ -67,15 +68,15 @@ func (r *run) cancel(ctx context.Context, size int, cancel cancelling) error {
 		return err
 	}
 	r.setCalls(d, n)
-	r.say("%d callers cancelled %d tasks, %d in a call, in %v", len(load.callers), n, size, d.elapsed)
+	r.say("%d callers cancelled %d tasks, %d in a call, in %v", len(load.callers), n, size, d.Elapsed)
 	return nil
 }
 
 func (r *run) cancelAll(
 	ctx context.Context, callers []subject.Caller, tasks ids, n, size int, cancel cancelling,
-) (driven, error) {
+) (loop.Outcome, error) {
 	calls := (n + size - 1) / size
-	return drive(ctx, callers, calls, unlimited, func(ctx context.Context, c subject.Caller, i int) error {
+	return loop.Closed(ctx, callers, calls, loop.Forever, func(ctx context.Context, c subject.Caller, i int) error {
 		var names []string
 		for k := i * size; k < min(n, (i+1)*size); k++ {
 			names = append(names, tasks.id(k))

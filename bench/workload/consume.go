@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/internal/loop"
 )
 
 // got receives an arrival.
@@ -66,7 +67,7 @@ func (r *run) consumeThrough(ctx context.Context, n int, got got) (stop func()) 
 				if err := r.consumeOnce(ctx, got); err != nil && ctx.Err() == nil && failures.Add(1) == 1 {
 					r.say("a consumer failed, and begins anew: %v", err)
 				}
-				_ = sleepUntil(ctx, time.Now().Add(retryPause)) // the loop checks the context
+				_ = loop.SleepUntil(ctx, time.Now().Add(retryPause)) // the loop checks the context
 			}
 		})
 	}

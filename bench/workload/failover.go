@@ -9,6 +9,7 @@ import (
 
 	"github.com/belfryhq/belfry/bench/figure"
 	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/internal/loop"
 )
 
 func failover(s Sizes) Workload {
@@ -103,7 +104,7 @@ const strikeAfter = 0.3
 func (r *run) breakDown(ctx context.Context, strike func() error, out *fired) error {
 	at := out.first.Add(time.Duration(strikeAfter * float64(r.sizes.FailoverFor)))
 	w := &writes{begin: out.first, rate: r.sizes.FailoverWrites}
-	if err := sleepUntil(ctx, out.first.Add(-readBefore)); err != nil {
+	if err := loop.SleepUntil(ctx, out.first.Add(-readBefore)); err != nil {
 		return err
 	}
 	stop := r.meter()
@@ -111,7 +112,7 @@ func (r *run) breakDown(ctx context.Context, strike func() error, out *fired) er
 	var struck time.Time
 	group, gctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		if err := sleepUntil(gctx, at); err != nil {
+		if err := loop.SleepUntil(gctx, at); err != nil {
 			return err
 		}
 		struck = time.Now()

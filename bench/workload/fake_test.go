@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/internal/loop"
 )
 
 // fake is an in-memory service with exact faults. It has every ability unless plain is set.
@@ -89,7 +90,7 @@ func (f *fake) KillLeader() error { return f.Restart(context.Background()) }
 func (f *fake) StopLeader() error { return f.Restart(context.Background()) }
 
 func (f *fake) AwaitReady(ctx context.Context) error {
-	return sleepUntil(ctx, time.Unix(0, f.down.Load()))
+	return loop.SleepUntil(ctx, time.Unix(0, f.down.Load()))
 }
 
 // Snapshots reports a full set of snapshots five seconds after the last replacement.
@@ -116,7 +117,7 @@ func (f *fake) call(ctx context.Context) error {
 			until = end
 		}
 	}
-	return sleepUntil(ctx, until)
+	return loop.SleepUntil(ctx, until)
 }
 
 func (f *fake) put(task subject.Task) {

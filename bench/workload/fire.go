@@ -9,6 +9,7 @@ import (
 
 	"github.com/belfryhq/belfry/bench/figure"
 	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/internal/loop"
 )
 
 // firing is a number of tasks that are due evenly over a time.
@@ -44,7 +45,7 @@ func (r *run) fireTo(ctx context.Context, f firing, out *fired) error {
 	if err := r.scheduleAhead(ctx, load, f, out); err != nil {
 		return err
 	}
-	if err := sleepUntil(ctx, out.first.Add(-readBefore)); err != nil {
+	if err := loop.SleepUntil(ctx, out.first.Add(-readBefore)); err != nil {
 		return err
 	}
 	stop := r.meter()
@@ -75,7 +76,7 @@ func (r *run) layAhead(ctx context.Context, load *loader, f firing, out *fired) 
 	return nil
 }
 
-func (r *run) scheduleLaid(ctx context.Context, load *loader, out *fired) (driven, error) {
+func (r *run) scheduleLaid(ctx context.Context, load *loader, out *fired) (loop.Outcome, error) {
 	payload := newPayload(r.sizes.Payload)
 	took, err := load.load(ctx, len(out.due), func(i int) subject.Task {
 		return subject.Task{ID: out.ids.id(i), Due: out.dueOf(i), Payload: payload}
@@ -84,7 +85,7 @@ func (r *run) scheduleLaid(ctx context.Context, load *loader, out *fired) (drive
 		return took, fmt.Errorf("scheduling: %w", err)
 	}
 	ahead := time.Until(out.first)
-	r.say("scheduled %d tasks in %v, the first of them due %v later", len(out.due), took.elapsed, ahead)
+	r.say("scheduled %d tasks in %v, the first of them due %v later", len(out.due), took.Elapsed, ahead)
 	if ahead <= 0 {
 		return took, errLoadTooSlow
 	}

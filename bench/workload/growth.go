@@ -8,6 +8,7 @@ import (
 
 	"github.com/belfryhq/belfry/bench/figure"
 	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/internal/loop"
 )
 
 // growth measures the cost of a schedule and of a fire at growing numbers of pending tasks.
@@ -162,7 +163,7 @@ func (r *run) probeTo(ctx context.Context, callers []subject.Caller, f firing, o
 		return cost{}, err
 	}
 	scheduled := r.read()
-	if err := sleepUntil(ctx, out.first.Add(-readBefore)); err != nil {
+	if err := loop.SleepUntil(ctx, out.first.Add(-readBefore)); err != nil {
 		return cost{}, err
 	}
 	waited := r.read()
@@ -177,6 +178,6 @@ func (r *run) probeTo(ctx context.Context, callers []subject.Caller, f firing, o
 	n := time.Duration(f.tasks)
 	return cost{
 		schedule: scheduled.since(begun).ServiceCPU / n, fire: done.since(waited).ServiceCPU / n,
-		rate: perSecond(f.tasks, took.elapsed), late: quantileOf(p.lateness, 0.99),
+		rate: perSecond(f.tasks, took.Elapsed), late: quantileOf(p.lateness, 0.99),
 	}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/internal/loop"
 )
 
 // loader schedules many tasks in preparation of a measurement, in the fastest way of the subject.
@@ -28,21 +29,21 @@ func (r *run) loader(ctx context.Context) (*loader, error) {
 }
 
 // load schedules n tasks and returns when all are acknowledged.
-func (l *loader) load(ctx context.Context, n int, task func(i int) subject.Task) (driven, error) {
-	return l.loadFor(ctx, n, unlimited, task)
+func (l *loader) load(ctx context.Context, n int, task func(i int) subject.Task) (loop.Outcome, error) {
+	return l.loadFor(ctx, n, loop.Forever, task)
 }
 
 // loadFor works as load, and also ends at the time limit.
 func (l *loader) loadFor(
 	ctx context.Context, n int, limit time.Duration, task func(i int) subject.Task,
-) (driven, error) {
+) (loop.Outcome, error) {
 	if l.batch == 0 {
-		return drive(ctx, l.callers, n, limit, func(ctx context.Context, c subject.Caller, i int) error {
+		return loop.Closed(ctx, l.callers, n, limit, func(ctx context.Context, c subject.Caller, i int) error {
 			return c.Schedule(ctx, task(i))
 		})
 	}
 	calls := (n + l.batch - 1) / l.batch
-	return drive(ctx, l.callers, calls, limit, func(ctx context.Context, c subject.Caller, i int) error {
+	return loop.Closed(ctx, l.callers, calls, limit, func(ctx context.Context, c subject.Caller, i int) error {
 		return c.(subject.BatchScheduler).ScheduleBatch(ctx, batchOf(task, i*l.batch, min(n, (i+1)*l.batch)))
 	})
 }
@@ -59,7 +60,7 @@ func (l *loader) lead(ctx context.Context, n int, payload []byte) (time.Duration
 	if err != nil {
 		return 0, fmt.Errorf("scheduling a sample: %w", err)
 	}
-	return 2*took.elapsed*time.Duration(n)/time.Duration(sample) + time.Second, nil
+	return 2*took.Elapsed*time.Duration(n)/time.Duration(sample) + time.Second, nil
 }
 
 // errLoadTooSlow means that the first task was due before all tasks were scheduled.

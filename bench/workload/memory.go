@@ -8,6 +8,7 @@ import (
 
 	"github.com/belfryhq/belfry/bench/figure"
 	"github.com/belfryhq/belfry/deploy/procstat"
+	"github.com/belfryhq/belfry/internal/loop"
 )
 
 func memory(s Sizes) Workload {
@@ -56,7 +57,7 @@ func (r *run) memory(ctx context.Context, tasks, payload int) error {
 	if err != nil {
 		return err
 	}
-	if err := sleepUntil(ctx, time.Now().Add(r.sizes.Settle)); err != nil {
+	if err := loop.SleepUntil(ctx, time.Now().Add(r.sizes.Settle)); err != nil {
 		return err
 	}
 	after, err := r.someProcesses()
@@ -71,7 +72,7 @@ func (r *run) memory(ctx context.Context, tasks, payload int) error {
 	r.set("rss", megabytes(largest))
 	r.set("rss_all", megabytes(all))
 	r.set("task", float64(growth)/float64(tasks))
-	r.say("%d tasks scheduled in %v; %v later the largest of %d processes has %.0f MB", tasks, took.elapsed,
+	r.say("%d tasks scheduled in %v; %v later the largest of %d processes has %.0f MB", tasks, took.Elapsed,
 		r.sizes.Settle, len(after), megabytes(largest))
 	return nil
 }
@@ -93,7 +94,7 @@ func idle(s Sizes) Workload {
 }
 
 func playIdle(ctx context.Context, r *run) error {
-	if err := sleepUntil(ctx, time.Now().Add(r.sizes.Settle)); err != nil {
+	if err := loop.SleepUntil(ctx, time.Now().Add(r.sizes.Settle)); err != nil {
 		return err
 	}
 	before, err := r.someProcesses()
@@ -101,7 +102,7 @@ func playIdle(ctx context.Context, r *run) error {
 		return err
 	}
 	stop, began := r.meter(), time.Now()
-	if err := sleepUntil(ctx, began.Add(r.sizes.IdleFor)); err != nil {
+	if err := loop.SleepUntil(ctx, began.Add(r.sizes.IdleFor)); err != nil {
 		return err
 	}
 	took := time.Since(began)

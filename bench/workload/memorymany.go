@@ -7,6 +7,7 @@ import (
 
 	"github.com/belfryhq/belfry/bench/figure"
 	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/internal/loop"
 )
 
 // memoryMany measures the memory of many tasks while the service writes its whole state to snapshots. A service with a
@@ -72,9 +73,10 @@ func (r *run) fillUntilSnapshots(ctx context.Context, load *loader, of subject.S
 		return 0, err
 	}
 	batches := max(r.sizes.MemoryMany*replacedShare/10/r.sizes.Batch, 1)
-	_, err = drive(ctx, load.callers, batches, unlimited, func(ctx context.Context, c subject.Caller, i int) error {
+	replace := func(ctx context.Context, c subject.Caller, i int) error {
 		return c.(subject.Replacer).Replace(ctx, batchOf(task, i*r.sizes.Batch, (i+1)*r.sizes.Batch))
-	})
+	}
+	_, err = loop.Closed(ctx, load.callers, batches, loop.Forever, replace)
 	if err != nil {
 		return 0, err
 	}
@@ -86,7 +88,7 @@ func (r *run) fillUntilSnapshots(ctx context.Context, load *loader, of subject.S
 		if time.Now().After(until) {
 			return 0, fmt.Errorf("not of everything a snapshot was written within %v, though %d were", snapshotLimit, all)
 		}
-		if err := sleepUntil(ctx, time.Now().Add(snapshotPoll)); err != nil {
+		if err := loop.SleepUntil(ctx, time.Now().Add(snapshotPoll)); err != nil {
 			return 0, err
 		}
 	}

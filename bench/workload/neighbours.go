@@ -10,6 +10,7 @@ import (
 
 	"github.com/belfryhq/belfry/bench/figure"
 	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/internal/loop"
 )
 
 // The two tenants of the workload.
@@ -131,9 +132,9 @@ func (t *neighbourRun) measure(ctx context.Context, begin time.Time) (m neighbou
 	l, payload := newLedger(newIDs(), n), newPayload(t.sizes.Payload)
 	t.ledger.Store(l)
 	due := func(i int) time.Time {
-		return begin.Add(meantAfter(i, t.sizes.NeighbourRate) + neighbourDelay).Truncate(time.Millisecond)
+		return begin.Add(planned(i, t.sizes.NeighbourRate) + neighbourDelay).Truncate(time.Millisecond)
 	}
-	calls, err := pace(ctx, t.callers, begin, n, t.sizes.NeighbourRate,
+	calls, err := loop.Open(ctx, t.callers, begin, n, evenly(t.sizes.NeighbourRate),
 		func(ctx context.Context, c subject.Caller, i int) error {
 			l.setDue(i, due(i))
 			return c.Schedule(ctx, subject.Task{ID: l.ids.id(i), Due: due(i), Payload: payload})
@@ -174,7 +175,7 @@ func (t *neighbourRun) play(ctx context.Context, kind subject.StormKind) error {
 			a.callP50, b.callP50, a.callP99, b.callP99, a.lateP50, b.lateP50, a.lateP99, b.lateP99,
 			100*a.kept, 100*b.kept)
 		alone, beside = append(alone, a), append(beside, b)
-		if err := sleepUntil(ctx, time.Now().Add(stormAfter)); err != nil {
+		if err := loop.SleepUntil(ctx, time.Now().Add(stormAfter)); err != nil {
 			return err
 		}
 	}
@@ -205,7 +206,7 @@ func (t *neighbourRun) measureBeside(ctx context.Context, kind subject.StormKind
 	began := time.Now()
 	if first := begin(); time.Until(first) < 0 {
 		err = errLoadTooSlow
-	} else if err = sleepUntil(ctx, first.Add(-soonAfter)); err == nil {
+	} else if err = loop.SleepUntil(ctx, first.Add(-soonAfter)); err == nil {
 		m, err = t.measure(ctx, first)
 	}
 	tasks, ended := storming.End()

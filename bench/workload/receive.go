@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"time"
 
@@ -30,22 +29,7 @@ func (r *run) receive(ctx context.Context, got got) (stop func() error, err erro
 
 // listen starts a receiver on loopback. stop closes it.
 func listen(ctx context.Context, got got) (url string, stop func() error, err error) {
-	var lc net.ListenConfig
-	listener, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", nil, err
-	}
-	server := &http.Server{Handler: receiver(got), ReadHeaderTimeout: time.Minute}
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(listener) }()
-	stop = func() error {
-		err := server.Close() // open requests need no answer any more
-		if served := <-ended; !errors.Is(served, http.ErrServerClosed) {
-			err = errors.Join(err, served)
-		}
-		return err
-	}
-	return "http://" + listener.Addr().String() + "/", stop, nil
+	return subject.Serve(ctx, receiver(got))
 }
 
 func receiver(got got) http.Handler {

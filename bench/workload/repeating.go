@@ -13,6 +13,7 @@ import (
 
 	"github.com/belfryhq/belfry/bench/figure"
 	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/internal/loop"
 )
 
 // repeating measures many schedules that repeat: their creation, their memory, their occurrences, and a restart of the
@@ -127,13 +128,13 @@ func (p *repeatRun) create(ctx context.Context) error {
 	for g := range p.ledger.due {
 		p.ledger.setDue(g, p.due(g))
 	}
-	took, err := drive(ctx, p.callers, n, unlimited, put)
+	took, err := loop.Closed(ctx, p.callers, n, loop.Forever, put)
 	if err != nil {
 		return fmt.Errorf("creating: %w", err)
 	}
-	p.set("rate", perSecond(n, took.elapsed))
-	p.setLatencies("call_", took.latencies)
-	p.say("%d callers created %d schedules in %v", len(p.callers), n, took.elapsed)
+	p.set("rate", perSecond(n, took.Elapsed))
+	p.setLatencies("call_", took.Latencies)
+	p.say("%d callers created %d schedules in %v", len(p.callers), n, took.Elapsed)
 	_, err = p.await(ctx)
 	return err
 }
@@ -146,11 +147,11 @@ func (p *repeatRun) lead(
 	p.first = time.Now().Truncate(time.Millisecond).Add(24 * time.Hour)
 	n := p.sizes.RepeatSchedules
 	sample := min(n, n/leadSample+2*len(p.callers))
-	took, err := drive(ctx, p.callers, sample, unlimited, put)
+	took, err := loop.Closed(ctx, p.callers, sample, loop.Forever, put)
 	if err != nil {
 		return 0, err
 	}
-	return 2*took.elapsed*time.Duration(n)/time.Duration(sample) + p.sizes.Settle + 2*time.Second, nil
+	return 2*took.Elapsed*time.Duration(n)/time.Duration(sample) + p.sizes.Settle + 2*time.Second, nil
 }
 
 // schedulesPoll is the pause between two counts of schedules.
@@ -166,7 +167,7 @@ func (p *repeatRun) await(ctx context.Context) (n int, err error) {
 		if time.Now().After(until) {
 			return n, fmt.Errorf("the service has %d schedules, not %d", n, p.sizes.RepeatSchedules)
 		}
-		if err := sleepUntil(ctx, time.Now().Add(schedulesPoll)); err != nil {
+		if err := loop.SleepUntil(ctx, time.Now().Add(schedulesPoll)); err != nil {
 			return n, err
 		}
 	}
@@ -183,7 +184,7 @@ func (p *repeatRun) memoryByProcess() (map[int]int64, error) {
 
 // weigh measures the memory of the schedules before their first occurrences.
 func (p *repeatRun) weigh(ctx context.Context) error {
-	if err := sleepUntil(ctx, time.Now().Add(p.sizes.Settle)); err != nil {
+	if err := loop.SleepUntil(ctx, time.Now().Add(p.sizes.Settle)); err != nil {
 		return err
 	}
 	memory, err := p.memoryByProcess()
@@ -228,7 +229,7 @@ func (p *repeatRun) fireAll(ctx context.Context) error {
 	if ahead <= readBefore {
 		return errLoadTooSlow
 	}
-	if err := sleepUntil(ctx, p.first.Add(-readBefore)); err != nil {
+	if err := loop.SleepUntil(ctx, p.first.Add(-readBefore)); err != nil {
 		return err
 	}
 	stop := p.meter()

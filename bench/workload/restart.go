@@ -7,6 +7,7 @@ import (
 
 	"github.com/belfryhq/belfry/bench/figure"
 	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/internal/loop"
 )
 
 // restart kills a service before its tasks are due, and starts it again when all of them are due.
@@ -49,7 +50,7 @@ func playRestart(ctx context.Context, r *run) error {
 		return errLoadTooSlow
 	}
 	r.closeCallers()
-	if err := sleepUntil(ctx, out.first.Add(restartSpread)); err != nil {
+	if err := loop.SleepUntil(ctx, out.first.Add(restartSpread)); err != nil {
 		return err
 	}
 	return r.startAgain(ctx, killer, out)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/belfryhq/belfry/bench/figure"
 	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/internal/loop"
 )
 
 // run is one workload in progress.
@@ -82,17 +83,8 @@ func perSecond(n int, d time.Duration) float64 {
 	return float64(n) / d.Seconds()
 }
 
-// sleepUntil sleeps until the instant. It returns the context's error if the context ends before.
-func sleepUntil(ctx context.Context, at time.Time) error {
-	if time.Until(at) <= 0 {
-		return ctx.Err()
-	}
-	timer := time.NewTimer(time.Until(at))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
-}
+// evenly returns the plan of an open loop at a rate a second.
+func evenly(rate int) func(i int) time.Duration { return loop.Evenly(float64(rate)) }
+
+// planned returns the planned time of the i-th operation after the first one.
+func planned(i, rate int) time.Duration { return evenly(rate)(i) }

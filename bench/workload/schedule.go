@@ -6,6 +6,7 @@ import (
 
 	"github.com/belfryhq/belfry/bench/figure"
 	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/internal/loop"
 )
 
 // callFigures are the figures of a closed loop.
@@ -14,9 +15,9 @@ func callFigures(rate string) []figure.Kind {
 }
 
 // setCalls records the figures of a closed loop with a number of operations in all.
-func (r *run) setCalls(d driven, operations int) {
-	r.set("rate", perSecond(operations, d.elapsed))
-	r.setLatencies("", d.latencies)
+func (r *run) setCalls(d loop.Outcome, operations int) {
+	r.set("rate", perSecond(operations, d.Elapsed))
+	r.setLatencies("", d.Latencies)
 }
 
 func schedule(s Sizes) Workload { return scheduleBy("schedule", s.Callers) }
@@ -69,10 +70,10 @@ func (r *run) schedule(ctx context.Context, load *loader) error {
 	if err != nil {
 		return err
 	}
-	done := min(d.done*size, r.sizes.ScheduleTasks) // the last call may hold fewer
+	done := min(d.Done*size, r.sizes.ScheduleTasks) // the last call may hold fewer
 	r.setCalls(d, done)
 	r.say("%d callers scheduled %d tasks of %d bytes, %d in a call, in %v", len(load.callers), done, r.sizes.Payload,
-		size, d.elapsed)
+		size, d.Elapsed)
 	return nil
 }
 

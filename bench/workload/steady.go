@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/internal/loop"
 )
 
 // steadyDelay is the time between the planned schedule of a steady task and its due instant.
@@ -53,13 +54,14 @@ func (r *run) scheduleSteadily(ctx context.Context, out *fired, n, rate int) ([]
 	begin := time.Now().Truncate(time.Millisecond).Add(time.Second)
 	out.first = begin.Add(steadyDelay)
 	for i := range n {
-		out.setDue(i, out.first.Add(meantAfter(i, rate).Truncate(time.Millisecond)))
+		out.setDue(i, out.first.Add(planned(i, rate).Truncate(time.Millisecond)))
 	}
 	stop := r.meter()
 	defer stop()
-	latencies, err := pace(ctx, load.callers, begin, n, rate, func(ctx context.Context, c subject.Caller, i int) error {
+	schedule := func(ctx context.Context, c subject.Caller, i int) error {
 		return c.Schedule(ctx, subject.Task{ID: out.ids.id(i), Due: out.dueOf(i), Payload: payload})
-	})
+	}
+	latencies, err := loop.Open(ctx, load.callers, begin, n, evenly(rate), schedule)
 	if err != nil {
 		return nil, fmt.Errorf("scheduling: %w", err)
 	}

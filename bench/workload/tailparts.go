@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/internal/loop"
 )
 
 // soonAfter is the time between the preparation of a part and its beginning.
@@ -38,7 +39,7 @@ func prepareSnapshots(ctx context.Context, t *tailRun) (begin time.Time, disturb
 	n := int(float64(rate) * t.sizes.TailsFor.Seconds())
 	task := farOff(newIDs(), newPayload(rewriteBytes))
 	return begin, func(ctx context.Context) error {
-		_, err := pace(ctx, callers, begin, n, rate, func(ctx context.Context, c subject.Caller, i int) error {
+		_, err := loop.Open(ctx, callers, begin, n, evenly(rate), func(ctx context.Context, c subject.Caller, i int) error {
 			first := i * rewriteBatch % rewriteTasks
 			return c.(subject.Replacer).Replace(ctx, batchOf(task, first, first+rewriteBatch))
 		})
@@ -74,7 +75,7 @@ func prepareCascade(ctx context.Context, t *tailRun) (begin time.Time, disturb d
 		return begin, nil, fmt.Errorf("scheduling the tasks that come due: %w", err)
 	}
 	begin = opened.Add(-half)
-	t.say("%d tasks, scheduled in %v, come due within %v from %s on", t.sizes.TailsCascade, took.elapsed, span,
+	t.say("%d tasks, scheduled in %v, come due within %v from %s on", t.sizes.TailsCascade, took.Elapsed, span,
 		opened.Format("15:04:05.000"))
 	if time.Until(begin) < 0 {
 		return begin, nil, errLoadTooSlow
@@ -164,7 +165,7 @@ func prepareMoves(_ context.Context, t *tailRun) (time.Time, disturbance, error)
 	awaiter := t.service.(subject.ReadyAwaiter)
 	return time.Now().Add(soonAfter), func(ctx context.Context) error {
 		next := time.Now().Add(soonAfter)
-		for sleepUntil(ctx, next) == nil {
+		for loop.SleepUntil(ctx, next) == nil {
 			began := time.Now()
 			err := stopper.StopLeader()
 			took := time.Since(began)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/belfryhq/belfry/bench/figure"
 	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/internal/loop"
 )
 
 // tailLimit is the longest acceptable latency of a schedule.
@@ -139,7 +140,7 @@ func (t *tailRun) fill(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("scheduling the tasks that are there before: %w", err)
 	}
-	t.say("%d tasks are there, scheduled in %v", t.sizes.TailsPending, took.elapsed)
+	t.say("%d tasks are there, scheduled in %v", t.sizes.TailsPending, took.Elapsed)
 	return nil
 }
 
@@ -152,13 +153,13 @@ func (t *tailRun) chooseRate(ctx context.Context) error {
 		return nil
 	}
 	task := farOff(newIDs(), newPayload(t.sizes.Payload))
-	took, err := drive(ctx, t.writers, unlimitedCalls, probeFor, func(ctx context.Context, w *writer, i int) error {
+	took, err := loop.Closed(ctx, t.writers, loop.AnyNumber, probeFor, func(ctx context.Context, w *writer, i int) error {
 		return w.write(ctx, task(i))
 	})
 	if err != nil {
 		return fmt.Errorf("measuring the capacity: %w", err)
 	}
-	most := perSecond(took.done, took.elapsed)
+	most := perSecond(took.Done, took.Elapsed)
 	t.rate = max(int(most/2), 1)
 	t.say("%d callers get %.0f schedules a second acknowledged; half of that is %d", len(t.writers), most, t.rate)
 	return nil
@@ -170,7 +171,7 @@ func (t *tailRun) play(ctx context.Context, p tailPart) error {
 	if err != nil {
 		return err
 	}
-	if err := sleepUntil(ctx, begin); err != nil {
+	if err := loop.SleepUntil(ctx, begin); err != nil {
 		return err
 	}
 	latencies, err := t.scheduleBeside(ctx, p.key, begin, disturb)
@@ -202,9 +203,9 @@ func (t *tailRun) scheduleBeside(
 func (t *tailRun) pace(ctx context.Context, key string, begin time.Time) ([]time.Duration, error) {
 	n := int(float64(t.rate) * t.sizes.TailsFor.Seconds())
 	task := farOff(newIDs(), newPayload(t.sizes.Payload))
-	return pace(ctx, t.writers, begin, n, t.rate, func(ctx context.Context, w *writer, i int) error {
+	return loop.Open(ctx, t.writers, begin, n, evenly(t.rate), func(ctx context.Context, w *writer, i int) error {
 		err := w.write(ctx, task(i))
-		if time.Since(begin.Add(meantAfter(i, t.rate))) > tailLimit {
+		if time.Since(begin.Add(planned(i, t.rate))) > tailLimit {
 			t.records.keep(ctx, key)
 		}
 		return err
@@ -260,7 +261,7 @@ func stallsIn(latencies []time.Duration, rate int) []stall {
 		if l <= tailLimit {
 			continue
 		}
-		at := meantAfter(i, rate)
+		at := planned(i, rate)
 		if len(stalls) == 0 || at-last > tailLimit {
 			stalls = append(stalls, stall{from: at})
 		}

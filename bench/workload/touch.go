@@ -9,6 +9,7 @@ import (
 
 	"github.com/belfryhq/belfry/bench/figure"
 	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/internal/loop"
 )
 
 // touch measures heartbeats: tasks that are postponed again and again before they are due. Some of them fall silent
@@ -98,14 +99,13 @@ func (r *run) beat(ctx context.Context, h *heartbeats) error {
 	}
 	h.half = time.Now().Add(r.sizes.TouchFor / 2)
 	stop := r.meter()
-	d, err := drive(ctx, touchers, unlimitedCalls, r.sizes.TouchFor, func(ctx context.Context, t *toucher, _ int) error {
-		return t.touchNext(ctx)
-	})
+	d, err := loop.Closed(ctx, touchers, loop.AnyNumber, r.sizes.TouchFor,
+		func(ctx context.Context, t *toucher, _ int) error { return t.touchNext(ctx) })
 	stop()
 	if err != nil {
 		return err
 	}
-	r.setCalls(d, d.done)
+	r.setCalls(d, d.Done)
 	arrived := len(h.beating.punctuality(nil).lateness)
 	r.set("false", float64(arrived))
 	if err := h.silent.wait(ctx, h.half.Add(h.delay+r.sizes.Patience)); err != nil {
@@ -116,12 +116,9 @@ func (r *run) beat(ctx context.Context, h *heartbeats) error {
 	r.set("early", float64(silent.early))
 	r.set("lost", float64(silent.lost))
 	r.say("%d touches of %d ids in %v; %d arrived though touched; of %d that fell silent %d did not arrive, %d were early",
-		d.done, h.len(), d.elapsed, arrived, len(h.silent.due), silent.lost, silent.early)
+		d.Done, h.len(), d.Elapsed, arrived, len(h.silent.due), silent.lost, silent.early)
 	return nil
 }
-
-// unlimitedCalls is the number of operations of a loop that ends at its time limit.
-const unlimitedCalls = int(^uint(0) >> 1)
 
 // toucher touches its own tasks in turn.
 type toucher struct {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/internal/loop"
 )
 
 // writes are tasks that are scheduled at a fixed rate through a failure. Each write is repeated until it is
@@ -31,9 +32,8 @@ func (w *writes) keepOn(ctx context.Context, r *run) error {
 	task := farOff(newIDs(), newPayload(r.sizes.Payload))
 	n := int(float64(w.rate) * r.sizes.FailoverFor.Seconds())
 	var err error
-	w.latencies, err = pace(ctx, writers, w.begin, n, w.rate, func(ctx context.Context, c *writer, i int) error {
-		return c.write(ctx, task(i))
-	})
+	w.latencies, err = loop.Open(ctx, writers, w.begin, n, evenly(w.rate),
+		func(ctx context.Context, c *writer, i int) error { return c.write(ctx, task(i)) })
 	return err
 }
 
@@ -41,7 +41,7 @@ func (w *writes) keepOn(ctx context.Context, r *run) error {
 func (w *writes) longestSince(at time.Time) time.Duration {
 	var longest time.Duration
 	for i, latency := range w.latencies {
-		if w.begin.Add(meantAfter(i, w.rate)).After(at) {
+		if w.begin.Add(planned(i, w.rate)).After(at) {
 			longest = max(longest, latency)
 		}
 	}
@@ -64,7 +64,7 @@ func (w *writer) write(ctx context.Context, task subject.Task) error {
 		}
 		w.failures.Add(1)
 		w.drop()
-		if paused := sleepUntil(ctx, time.Now().Add(retryPause)); paused != nil {
+		if paused := loop.SleepUntil(ctx, time.Now().Add(retryPause)); paused != nil {
 			return errors.Join(paused, err)
 		}
 	}

@@ -8,15 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/internal/loop"
 )
 
 // Config describes a storm and the nodes that it meets.
@@ -101,44 +99,49 @@ func (g *gale) batch(prefix string, tasks int, rest string) request {
 
 func (g *gale) payload() string { return `"` + strings.Repeat("x", max(g.Storm.Payload-2, 0)) + `"` }
 
+// connection is one of the callers of a storm.
+type connection struct {
+	client *http.Client
+	url    string // of its node
+	again  request
+}
+
+// connections returns the callers, spread over the nodes, with the call that each makes again and again.
+func (g *gale) connections(again func(i int) request) []connection {
+	all := make([]connection, g.Storm.Connections)
+	for i := range all {
+		all[i] = connection{
+			client: &http.Client{Transport: &http.Transport{
+				MaxConnsPerHost: 1, MaxIdleConnsPerHost: 1, DisableCompression: true,
+			}},
+			url: g.URLs[i%len(g.URLs)], again: again(i),
+		}
+	}
+	return all
+}
+
 // repeat calls without a pause from each connection, until the context ends.
-func (g *gale) repeat(ctx context.Context, each func(i int) request) error {
+func (g *gale) repeat(ctx context.Context, again func(i int) request) error {
 	if err := g.begun(); err != nil {
 		return err
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	for i := range g.Storm.Connections {
-		caller, r := newCaller(), each(i)
-		url := g.URLs[i%len(g.URLs)]
-		group.Go(func() error {
-			for ctx.Err() == nil {
-				if err := g.call(ctx, caller, url, r); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-	return group.Wait()
-}
-
-// newCaller returns a client with one connection.
-func newCaller() *http.Client {
-	return &http.Client{Transport: &http.Transport{MaxConnsPerHost: 1, MaxIdleConnsPerHost: 1, DisableCompression: true}}
+	_, err := loop.Closed(ctx, g.connections(again), loop.AnyNumber, loop.Forever,
+		func(ctx context.Context, c connection, _ int) error { return g.call(ctx, c, c.again) })
+	return err
 }
 
 // refusedPause is the pause after a refused call. A storm does not spare the service.
 const refusedPause = 10 * time.Millisecond
 
 // call makes a call. A refusal is no error: the service may refuse a storm.
-func (g *gale) call(ctx context.Context, caller *http.Client, url string, r request) error {
-	req, err := http.NewRequestWithContext(ctx, r.method, url+r.path, bytes.NewReader(r.body))
+func (g *gale) call(ctx context.Context, c connection, r request) error {
+	req, err := http.NewRequestWithContext(ctx, r.method, c.url+r.path, bytes.NewReader(r.body))
 	if err != nil {
 		return err
 	}
 	req.Header.Set("Content-Type", r.media)
 	req.Header.Set("Authorization", "Bearer "+g.Key)
-	resp, err := caller.Do(req)
+	resp, err := c.client.Do(req)
 	if err != nil {
 		return err
 	}
@@ -151,75 +154,38 @@ func (g *gale) call(ctx context.Context, caller *http.Client, url string, r requ
 		g.done.Add(int64(r.tasks))
 		return nil
 	case resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= http.StatusInternalServerError:
-		return pause(ctx, refusedPause)
+		return loop.SleepUntil(ctx, time.Now().Add(refusedPause))
 	}
 	return fmt.Errorf("%s %s: %s", r.method, r.path, resp.Status)
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }
 
 // fillBatch is the number of tasks of a batch with which tasks for receivers are scheduled.
 const fillBatch = 1000
 
-// fill schedules the storm's tasks for a receiver in this process, and then waits for the end of the context.
-func (g *gale) fill(ctx context.Context, when string, answers bool) error {
-	url, stop, err := receive(ctx, answers)
+// fill schedules the storm's tasks for a receiver in this process, which answers at once or never. Then it waits for
+// the end of the context.
+func (g *gale) fill(ctx context.Context, when string, answers bool) (err error) {
+	url, stop, err := subject.Serve(ctx, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if !answers {
+			<-r.Context().Done()
+		}
+	}))
 	if err != nil {
 		return err
 	}
-	defer stop()
-	if err := g.fillWith(ctx, fmt.Sprintf(`%s,"target":{"url":%q}`, when, url)); err != nil {
-		return err
-	}
-	if err := g.begun(); err != nil {
-		return err
-	}
-	<-ctx.Done()
-	return nil
-}
-
-func (g *gale) fillWith(ctx context.Context, rest string) error {
-	group, ctx := errgroup.WithContext(ctx)
-	var next atomic.Int64
+	defer func() { err = errors.Join(err, stop()) }()
+	rest := fmt.Sprintf(`%s,"target":{"url":%q}`, when, url)
 	run := time.Now().UnixNano() // a later storm must not change the tasks of this one
-	for i := range g.Storm.Connections {
-		caller, url := newCaller(), g.URLs[i%len(g.URLs)]
-		group.Go(func() error {
-			for {
-				n := int(next.Add(1) - 1)
-				if n*fillBatch >= g.Storm.Tasks {
-					return nil
-				}
-				r := g.batch(fmt.Sprintf("%s-%d-%d-", g.Storm.Kind, run, n), min(fillBatch, g.Storm.Tasks-n*fillBatch), rest)
-				if err := g.call(ctx, caller, url, r); err != nil {
-					return err
-				}
-			}
+	_, err = loop.Closed(ctx, g.connections(func(int) request { return request{} }),
+		(g.Storm.Tasks+fillBatch-1)/fillBatch, loop.Forever, func(ctx context.Context, c connection, n int) error {
+			prefix := fmt.Sprintf("%s-%d-%d-", g.Storm.Kind, run, n)
+			return g.call(ctx, c, g.batch(prefix, min(fillBatch, g.Storm.Tasks-n*fillBatch), rest))
 		})
+	if err == nil {
+		err = g.begun()
 	}
-	return group.Wait()
-}
-
-// receive starts a receiver on loopback, which answers at once or never.
-func receive(ctx context.Context, answers bool) (url string, stop func(), err error) {
-	var lc net.ListenConfig
-	listener, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", nil, err
+	if err == nil {
+		<-ctx.Done()
 	}
-	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(
-		func(_ http.ResponseWriter, r *http.Request) {
-			if !answers {
-				<-r.Context().Done()
-			}
-		})}
-	go func() { _ = server.Serve(listener) }() // it ends with Close
-	return "http://" + listener.Addr().String() + "/", func() { _ = server.Close() }, nil
+	return err
 }

@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
+
+	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/internal/loop"
 )
 
 const (
@@ -21,39 +21,16 @@ const (
 // echoRate returns how many requests a second a handler answers that only decodes and encodes a task. That is the upper
 // bound for single calls on this machine, which also runs the callers.
 func echoRate(ctx context.Context) (rate float64, err error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	url, stop, err := subject.Serve(ctx, http.HandlerFunc(echo))
 	if err != nil {
 		return 0, err
 	}
-	server := &http.Server{Handler: http.HandlerFunc(echo), ReadHeaderTimeout: echoFor}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(listener) }()
-	defer func() {
-		closed := server.Close()
-		if failed := <-served; !errors.Is(failed, http.ErrServerClosed) {
-			err = errors.Join(err, failed)
-		}
-		err = errors.Join(err, closed)
-	}()
-	ctx, stop := context.WithTimeout(ctx, echoFor)
-	defer stop()
+	defer func() { err = errors.Join(err, stop()) }()
 	transport := &http.Transport{MaxIdleConnsPerHost: echoCallers}
 	defer transport.CloseIdleConnections()
-	var answered atomic.Int64
-	var callers sync.WaitGroup
-	began := time.Now()
-	for range echoCallers {
-		callers.Go(func() {
-			for callEcho(ctx, transport, "http://"+listener.Addr().String()) == nil {
-				answered.Add(1)
-			}
-		})
-	}
-	callers.Wait()
-	if answered.Load() == 0 {
-		return 0, errors.New("a handler that echoes does not answer")
-	}
-	return float64(answered.Load()) / time.Since(began).Seconds(), nil
+	d, err := loop.Closed(ctx, make([]struct{}, echoCallers), loop.AnyNumber, echoFor,
+		func(ctx context.Context, _ struct{}, _ int) error { return callEcho(ctx, transport, url) })
+	return float64(d.Done) / d.Elapsed.Seconds(), err
 }
 
 // echoTask is as large as a task of the workloads.

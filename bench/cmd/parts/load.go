@@ -7,14 +7,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/belfryhq/belfry/bench/subject"
 	"github.com/belfryhq/belfry/deploy/local"
+	"github.com/belfryhq/belfry/internal/loop"
 )
 
 const callers = 64
@@ -45,53 +47,29 @@ func (l *load) task() (id string, body map[string]any) {
 }
 
 // puts sends one PUT a task, from a number of concurrent callers.
-func (l *load) puts(to local.Node, tasks, callers int) (int, int, error) {
-	var left atomic.Int64
-	left.Store(int64(tasks))
-	err := all(callers, func() error {
-		for left.Add(-1) >= 0 {
-			id, body := l.task()
-			err := l.call("PUT", to, "/v1/tasks/"+id, "application/json", id, encode(body))
-			if err != nil {
-				return err
-			}
-		}
-		return nil
+func (l *load) puts(ctx context.Context, to local.Node, tasks, callers int) (int, int, error) {
+	_, err := loop.Closed(ctx, make([]struct{}, callers), tasks, loop.Forever, func(context.Context, struct{}, int) error {
+		id, body := l.task()
+		return l.call("PUT", to, "/v1/tasks/"+id, "application/json", id, encode(body))
 	})
 	return tasks, tasks, err
 }
 
 // batches schedules the tasks in requests of a hundred lines.
-func (l *load) batches(to local.Node, tasks int) (int, int, error) {
-	const lines = 100
-	var left atomic.Int64
-	left.Store(int64(tasks / lines))
-	err := all(8, func() error {
-		for left.Add(-1) >= 0 {
-			var body bytes.Buffer
-			for range lines {
-				id, task := l.task()
-				task["op"], task["id"], task["key"] = "schedule", id, id
-				body.Write(encode(task))
-				body.WriteByte('\n')
-			}
-			if err := l.call("POST", to, "/v1/batch", "application/x-ndjson", "", body.Bytes()); err != nil {
-				return err
-			}
+func (l *load) batches(ctx context.Context, to local.Node, tasks int) (int, int, error) {
+	const lines, callers = 100, 8
+	calls := tasks / lines
+	_, err := loop.Closed(ctx, make([]struct{}, callers), calls, loop.Forever, func(context.Context, struct{}, int) error {
+		var body bytes.Buffer
+		for range lines {
+			id, task := l.task()
+			task["op"], task["id"], task["key"] = "schedule", id, id
+			body.Write(encode(task))
+			body.WriteByte('\n')
 		}
-		return nil
+		return l.call("POST", to, "/v1/batch", "application/x-ndjson", "", body.Bytes())
 	})
-	return tasks / lines * lines, tasks / lines, err
-}
-
-func all(n int, do func() error) error {
-	errs := make([]error, n)
-	var wg sync.WaitGroup
-	for i := range n {
-		wg.Go(func() { errs[i] = do() })
-	}
-	wg.Wait()
-	return errors.Join(errs...)
+	return calls * lines, calls, err
 }
 
 // call repeats a call that failed with a 5xx status: a busy machine may lose its leader.
@@ -133,36 +111,34 @@ func (l *load) callOnce(method string, to local.Node, path, kind, key string, bo
 
 // receive answers webhooks. It closes done after the given number of tasks.
 func receive(ctx context.Context, tasks int) (url string, done <-chan struct{}, stop func() error, err error) {
-	listen, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", nil, nil, err
-	}
 	var got atomic.Int64
 	all := make(chan struct{})
-	server := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(
-		func(_ http.ResponseWriter, r *http.Request) {
-			if _, err := io.Copy(io.Discard, r.Body); err == nil && got.Add(1) == int64(tasks) {
-				close(all)
-			}
-		})}
-	go func() { _ = server.Serve(listen) }() // until stop closes the server
-	return "http://" + listen.Addr().String() + "/fire", all, server.Close, nil
+	url, stop, err = subject.Serve(ctx, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, r.Body); err == nil && got.Add(1) == int64(tasks) {
+			close(all)
+		}
+	}))
+	return url, all, stop, err
 }
 
 // consume leases and acknowledges up to a hundred tasks a call through a node, until the given number is done.
 func (l *load) consume(to local.Node, tasks int) (int, int, error) {
+	const consumers = 4
 	var done atomic.Int64
-	err := all(4, func() error {
-		for done.Load() < int64(tasks) {
-			n, err := l.leaseOnce(to)
-			if err != nil {
-				return err
+	var group errgroup.Group
+	for range consumers {
+		group.Go(func() error {
+			for done.Load() < int64(tasks) {
+				n, err := l.leaseOnce(to)
+				if err != nil {
+					return err
+				}
+				done.Add(int64(n))
 			}
-			done.Add(int64(n))
-		}
-		return nil
-	})
-	return tasks, tasks / 100, err
+			return nil
+		})
+	}
+	return tasks, tasks / 100, group.Wait()
 }
 
 func (l *load) leaseOnce(to local.Node) (int, error) {

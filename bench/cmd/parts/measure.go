@@ -39,11 +39,11 @@ func measure(ctx context.Context, cfg config) (err error) {
 		into *spent
 		do   func() (int, int, error)
 	}{
-		{"warming up", new(spent), func() (int, int, error) { return l.puts(s.entry, cfg.tasks/4, callers) }},
-		{"batches, by the leader", &batch, func() (int, int, error) { return l.batches(s.leader, cfg.tasks) }},
-		{"one caller, by the leader", &lone, func() (int, int, error) { return l.puts(s.leader, cfg.tasks/10, 1) }},
-		{"64 callers, by the leader", &single, func() (int, int, error) { return l.puts(s.leader, cfg.tasks, callers) }},
-		{"64 callers, by a follower", &passed, func() (int, int, error) { return l.puts(s.entry, cfg.tasks, callers) }},
+		{"warming up", new(spent), func() (int, int, error) { return l.puts(ctx, s.entry, cfg.tasks/4, callers) }},
+		{"batches, by the leader", &batch, func() (int, int, error) { return l.batches(ctx, s.leader, cfg.tasks) }},
+		{"one caller, by the leader", &lone, func() (int, int, error) { return l.puts(ctx, s.leader, cfg.tasks/10, 1) }},
+		{"64 callers, by the leader", &single, func() (int, int, error) { return l.puts(ctx, s.leader, cfg.tasks, callers) }},
+		{"64 callers, by a follower", &passed, func() (int, int, error) { return l.puts(ctx, s.entry, cfg.tasks, callers) }},
 	} {
 		if *step.into, err = s.step(step.name, idle, step.do); err != nil {
 			return err
@@ -54,7 +54,7 @@ func measure(ctx context.Context, cfg config) (err error) {
 	if err := s.webhooks(ctx, cfg, l, idle, entry); err != nil {
 		return err
 	}
-	return s.pulls(cfg, l, idle, entry)
+	return s.pulls(ctx, cfg, l, idle, entry)
 }
 
 func (s *stand) idle(d time.Duration) (perSecond, error) {
@@ -119,7 +119,7 @@ func (s *stand) webhooks(ctx context.Context, cfg config, l *load, idle perSecon
 		return err
 	}
 	l.target, l.due = url, time.Now().Add(ahead)
-	if _, _, err := l.batches(s.leader, cfg.tasks); err != nil {
+	if _, _, err := l.batches(ctx, s.leader, cfg.tasks); err != nil {
 		return errors.Join(err, stop())
 	}
 	<-time.After(time.Until(l.due) - time.Second)
@@ -140,9 +140,9 @@ func (s *stand) webhooks(ctx context.Context, cfg config, l *load, idle perSecon
 }
 
 // pulls measures consumers that take tasks through a follower.
-func (s *stand) pulls(cfg config, l *load, idle perSecond, f parts) error {
+func (s *stand) pulls(ctx context.Context, cfg config, l *load, idle perSecond, f parts) error {
 	l.target, l.queue, l.due = "", "pulled", time.Now().Add(ahead)
-	if _, _, err := l.batches(s.leader, cfg.tasks); err != nil {
+	if _, _, err := l.batches(ctx, s.leader, cfg.tasks); err != nil {
 		return err
 	}
 	<-time.After(time.Until(l.due) - time.Second)

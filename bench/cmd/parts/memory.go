@@ -72,7 +72,7 @@ func footprintsWith(ctx context.Context, cfg config, shards int) (f footprints, 
 		return f, err
 	}
 	l := &load{stand: s, payload: strings.Repeat("x", usedPayload)}
-	if _, _, err := l.batches(s.cluster.Nodes()[0], usedTasks); err != nil {
+	if _, _, err := l.batches(ctx, s.cluster.Nodes()[0], usedTasks); err != nil {
 		return f, err
 	}
 	f.used, err = s.footprint(ctx, cfg.idle)

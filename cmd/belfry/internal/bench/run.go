@@ -6,11 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/loop"
 )
 
 // run is one measurement.
@@ -112,36 +111,18 @@ func (r *run) measure(ctx context.Context) (*Report, error) {
 	return r.report(took, interrupted), err
 }
 
-// load makes the planned calls.
+// load makes the planned calls. It ends early with the context only, whose owner reports that.
 func (r *run) load(ctx context.Context) {
-	ops := r.plan()
-	var next atomic.Int64
-	var callers sync.WaitGroup
-	for range r.Callers {
-		callers.Go(func() {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= len(ops) || !r.waitFor(ctx, ops[i].at) {
-					return
-				}
-				r.call(ctx, ops[i])
-			}
-		})
+	ops, callers := r.plan(), make([]struct{}, r.Callers)
+	call := func(ctx context.Context, _ struct{}, i int) error {
+		r.call(ctx, ops[i])
+		return ctx.Err()
 	}
-	callers.Wait()
-}
-
-// waitFor waits until a time after the begin. It returns false if the context ends first.
-func (r *run) waitFor(ctx context.Context, at time.Duration) bool {
-	if d := time.Until(r.began.Add(at)); d > 0 {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-		}
+	if r.Rate == 0 {
+		_, _ = loop.Closed(ctx, callers, len(ops), loop.Forever, call)
+		return
 	}
-	return ctx.Err() == nil
+	_, _ = loop.Open(ctx, callers, r.began, len(ops), func(i int) time.Duration { return ops[i].at }, call)
 }
 
 // cleanUpPause is the time between two tries of cleanUp.
