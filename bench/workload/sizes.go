@@ -2,78 +2,78 @@ package workload
 
 import "time"
 
-// Sizes are the sizes of all workloads.
+// Sizes are the sizes of all workloads. The command bench has a flag for each, with the help as its text.
 type Sizes struct {
-	Payload     int `json:"payload"`      // bytes
-	Callers     int `json:"callers"`      // concurrent
-	ManyCallers int `json:"many_callers"` // concurrent, in the workload with many
-	Batch       int `json:"batch"`        // tasks a call
-	Consumers   int `json:"consumers"`
+	Payload     int `json:"payload" help:"bytes of a payload"`
+	Callers     int `json:"callers" help:"concurrent callers"`
+	ManyCallers int `json:"many_callers" help:"concurrent callers, in the workload with many"`
+	Batch       int `json:"batch" help:"tasks in a batch"`
+	Consumers   int `json:"consumers" help:"concurrent consumers"`
 
-	ScheduleFor   time.Duration `json:"schedule_for_ns"`
-	ScheduleTasks int           `json:"schedule_tasks"` // at most
+	ScheduleFor   time.Duration `json:"schedule_for_ns" help:"how long to schedule"`
+	ScheduleTasks int           `json:"schedule_tasks" help:"tasks to schedule at most"`
 
-	SteadyRate int           `json:"steady_rate"` // tasks a second, each due a second later
-	SteadyFor  time.Duration `json:"steady_for_ns"`
+	SteadyRate int           `json:"steady_rate" help:"tasks scheduled and fired a second in the steady workload"`
+	SteadyFor  time.Duration `json:"steady_for_ns" help:"how long the steady workload schedules"`
 
-	LatenessTasks int           `json:"lateness_tasks"`
-	LatenessOver  time.Duration `json:"lateness_over_ns"` // due within
-	WebhookTasks  int           `json:"webhook_tasks"`
-	WebhookOver   time.Duration `json:"webhook_over_ns"` // due within
-	BadTasks      int           `json:"bad_tasks"`       // for the path that fails
-	BadFirst      time.Duration `json:"bad_first_ns"`    // from those on until the first healthy task is scheduled
-	HealthyTasks  int           `json:"healthy_tasks"`   // for another path
-	HealthyOver   time.Duration `json:"healthy_over_ns"` // due within
-	Patience      time.Duration `json:"patience_ns"`     // wait for overdue tasks; longer than leases
+	LatenessTasks int           `json:"lateness_tasks" help:"tasks whose lateness is measured"`
+	LatenessOver  time.Duration `json:"lateness_over_ns" help:"the time within which they are due"`
+	WebhookTasks  int           `json:"webhook_tasks" help:"tasks whose lateness as webhooks is measured"`
+	WebhookOver   time.Duration `json:"webhook_over_ns" help:"the time within which they are due"`
+	BadTasks      int           `json:"bad_tasks" help:"tasks for the path that fails"`
+	BadFirst      time.Duration `json:"bad_first_ns" help:"time from those on until the first healthy task is scheduled"`
+	HealthyTasks  int           `json:"healthy_tasks" help:"tasks for the other path"`
+	HealthyOver   time.Duration `json:"healthy_over_ns" help:"the time within which they are due"`
+	Patience      time.Duration `json:"patience_ns" help:"how long to wait for tasks that are overdue; longer than leases"`
 
-	BurstTasks  int `json:"burst_tasks"` // due in one millisecond
-	CancelTasks int `json:"cancel_tasks"`
+	BurstTasks  int `json:"burst_tasks" help:"tasks due in one millisecond"`
+	CancelTasks int `json:"cancel_tasks" help:"tasks to cancel"`
 
-	TouchIDs   int           `json:"touch_ids"`
-	TouchDelay time.Duration `json:"touch_delay_ns"` // from a touch to the due instant
-	TouchFor   time.Duration `json:"touch_for_ns"`   // at least twice TouchDelay
+	TouchIDs   int           `json:"touch_ids" help:"ids that send heartbeats"`
+	TouchDelay time.Duration `json:"touch_delay_ns" help:"how long after a heartbeat its task is due"`
+	TouchFor   time.Duration `json:"touch_for_ns" help:"how long heartbeats are sent; at least twice --touch-delay"`
 
-	MemoryTasks  int           `json:"memory_tasks"`
-	MemoryMany   int           `json:"memory_many"`   // tasks, some of which are replaced
-	SmallPayload int           `json:"small_payload"` // bytes, in the workload with small tasks
-	Settle       time.Duration `json:"settle_ns"`     // wait before reading memory or idle cost
+	MemoryTasks  int           `json:"memory_tasks" help:"pending tasks whose memory is measured"`
+	MemoryMany   int           `json:"memory_many" help:"pending tasks in memory-many, where snapshots are written"`
+	SmallPayload int           `json:"small_payload" help:"bytes of the payloads of memory-small"`
+	Settle       time.Duration `json:"settle_ns" help:"quiet time before memory or idle cost is read"`
 
-	RepeatSchedules int           `json:"repeat_schedules"`
-	RepeatEvery     time.Duration `json:"repeat_every_ns"` // interval of each schedule
-	RepeatFor       time.Duration `json:"repeat_for_ns"`   // time in which the measured occurrences are due
+	RepeatSchedules int           `json:"repeat_schedules" help:"repeating schedules"`
+	RepeatEvery     time.Duration `json:"repeat_every_ns" help:"interval of each repeating schedule"`
+	RepeatFor       time.Duration `json:"repeat_for_ns" help:"the time within which the measured occurrences are due"`
 
-	RestartTasks int `json:"restart_tasks"`
+	RestartTasks int `json:"restart_tasks" help:"tasks that must survive a kill of everything"`
 
-	FailoverRate   int           `json:"failover_rate"`   // tasks due a second
-	FailoverWrites int           `json:"failover_writes"` // tasks scheduled a second
-	FailoverFor    time.Duration `json:"failover_for_ns"`
+	FailoverRate   int           `json:"failover_rate" help:"tasks due a second while the leader is taken away"`
+	FailoverWrites int           `json:"failover_writes" help:"tasks scheduled a second meanwhile"`
+	FailoverFor    time.Duration `json:"failover_for_ns" help:"how long; the leader goes after a third of it"`
 
-	IdleFor time.Duration `json:"idle_for_ns"`
+	IdleFor time.Duration `json:"idle_for_ns" help:"how long to measure a service without work"`
 
 	// Sizes of the workload tails.
-	TailsRate      int           `json:"tails_rate"`    // tasks scheduled a second; 0: half of the highest rate
-	TailsPending   int           `json:"tails_pending"` // tasks scheduled beforehand
-	TailsFor       time.Duration `json:"tails_for_ns"`  // duration of each part
-	TailsRewrite   int           `json:"tails_rewrite"` // bytes replaced a second, to grow the log
-	TailsCascade   int           `json:"tails_cascade"` // tasks
-	TailsSpan      time.Duration `json:"tails_span_ns"` // time in which they are due; it begins at a multiple of itself
-	TailsConsumers int           `json:"tails_consumers"`
-	TailsParts     []string      `json:"tails_parts"` // parts to run; none: all
+	TailsRate      int           `json:"tails_rate" help:"schedules a second; 0: half of the capacity"`
+	TailsPending   int           `json:"tails_pending" help:"tasks that are scheduled beforehand"`
+	TailsFor       time.Duration `json:"tails_for_ns" help:"how long each of its parts takes"`
+	TailsRewrite   int           `json:"tails_rewrite" help:"bytes a second that are replaced for the log to grow"`
+	TailsCascade   int           `json:"tails_cascade" help:"tasks that lie in one slot of a wheel"`
+	TailsSpan      time.Duration `json:"tails_span_ns" help:"span of the slot, which begins at a multiple of it"`
+	TailsConsumers int           `json:"tails_consumers" help:"consumers that come and go"`
+	TailsParts     []string      `json:"tails_parts" help:"only these: quiet, snapshots, cascade, storm, moves"`
 
 	// Sizes of the workload neighbours.
-	NeighbourRate    int           `json:"neighbour_rate"`   // tasks a second
-	NeighbourFor     time.Duration `json:"neighbour_for_ns"` // of each measurement
-	NeighbourTurns   int           `json:"neighbour_turns"`  // of each storm
-	NeighbourStorms  []string      `json:"neighbour_storms"` // to run; none: all
-	StormConnections int           `json:"storm_connections"`
-	StormBatch       int           `json:"storm_batch"`  // tasks a call
-	StormDue         int           `json:"storm_due"`    // tasks due at one instant
-	StormSilent      int           `json:"storm_silent"` // tasks for a receiver that never answers
-	StormQuota       int           `json:"storm_quota"`  // schedules a second that its tenant may make; 0: no limit
+	NeighbourRate    int           `json:"neighbour_rate" help:"tasks that the neighbour of a storm schedules a second"`
+	NeighbourFor     time.Duration `json:"neighbour_for_ns" help:"how long, alone and beside a storm"`
+	NeighbourTurns   int           `json:"neighbour_turns" help:"how often each storm comes"`
+	NeighbourStorms  []string      `json:"neighbour_storms" help:"only these: batches, calls, due, silent"`
+	StormConnections int           `json:"storm_connections" help:"connections of a storm"`
+	StormBatch       int           `json:"storm_batch" help:"tasks in a batch of a storm"`
+	StormDue         int           `json:"storm_due" help:"tasks of a storm that are due at one instant"`
+	StormSilent      int           `json:"storm_silent" help:"tasks of a storm for a receiver that never answers"`
+	StormQuota       int           `json:"storm_quota" help:"schedules a second that the storm may make; 0: no limit"`
 
-	Pending []int `json:"pending"` // numbers of pending tasks at which growth measures, in order
-	Probe   int   `json:"probe"`   // tasks scheduled and fired at each size
-	Queues  []int `json:"queues"`  // numbers of queues at which growth-queues measures
+	Pending []int `json:"pending" help:"numbers of pending tasks of the growth workload, rising"`
+	Probe   int   `json:"probe" help:"tasks by which it measures at each of them"`
+	Queues  []int `json:"queues" help:"numbers of queues of the growth-queues workload, rising"`
 }
 
 // Full returns the sizes of the published figures. Only 10 million pending tasks are left out, which not every machine

@@ -29,6 +29,11 @@ func TestQuickKeepsWhatIsGiven(t *testing.T) {
 	flags := pflag.NewFlagSet("bench", pflag.ContinueOnError)
 	flags.IntVar(&o.rounds, "rounds", 3, "")
 	sizeFlags(flags, &o.sizes)
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Usage == "" && f.Name != "rounds" {
+			t.Errorf("the flag %s has no text", f.Name)
+		}
+	})
 	if err := flags.Parse([]string{"--cancel-tasks", "77", "--pending", "5,50", "--touch-for", "9s"}); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -98,61 +99,25 @@ func stormCommand() *cobra.Command {
 	}
 }
 
-// sizeFlags defines a flag for each size.
+// sizeFlags defines a flag for each size: the name is that in results.json, the text is the field's help.
 func sizeFlags(f *pflag.FlagSet, s *workload.Sizes) {
-	f.IntVar(&s.Payload, "payload", s.Payload, "bytes of a payload")
-	f.IntVar(&s.Callers, "callers", s.Callers, "concurrent callers")
-	f.IntVar(&s.ManyCallers, "many-callers", s.ManyCallers, "concurrent callers, in the workload with many")
-	f.IntVar(&s.Batch, "batch", s.Batch, "tasks in a batch")
-	f.IntVar(&s.Consumers, "consumers", s.Consumers, "concurrent consumers")
-	f.DurationVar(&s.ScheduleFor, "schedule-for", s.ScheduleFor, "how long to schedule")
-	f.IntVar(&s.ScheduleTasks, "schedule-tasks", s.ScheduleTasks, "tasks to schedule at most")
-	f.IntVar(&s.SteadyRate, "steady-rate", s.SteadyRate, "tasks scheduled and fired a second in the steady workload")
-	f.DurationVar(&s.SteadyFor, "steady-for", s.SteadyFor, "how long the steady workload schedules")
-	f.IntVar(&s.LatenessTasks, "lateness-tasks", s.LatenessTasks, "tasks whose lateness is measured")
-	f.DurationVar(&s.LatenessOver, "lateness-over", s.LatenessOver, "the time within which they are due")
-	f.IntVar(&s.WebhookTasks, "webhook-tasks", s.WebhookTasks, "tasks whose lateness as webhooks is measured")
-	f.DurationVar(&s.WebhookOver, "webhook-over", s.WebhookOver, "the time within which they are due")
-	f.DurationVar(&s.Patience, "patience", s.Patience, "how long to wait for tasks that are overdue")
-	f.IntVar(&s.BurstTasks, "burst-tasks", s.BurstTasks, "tasks due in one millisecond")
-	f.IntVar(&s.CancelTasks, "cancel-tasks", s.CancelTasks, "tasks to cancel")
-	f.IntVar(&s.TouchIDs, "touch-ids", s.TouchIDs, "ids that send heartbeats")
-	f.DurationVar(&s.TouchDelay, "touch-delay", s.TouchDelay, "how long after a heartbeat its task is due")
-	f.DurationVar(&s.TouchFor, "touch-for", s.TouchFor, "how long heartbeats are sent; at least twice --touch-delay")
-	f.IntVar(&s.MemoryTasks, "memory-tasks", s.MemoryTasks, "pending tasks whose memory is measured")
-	f.IntVar(&s.MemoryMany, "memory-many", s.MemoryMany, "pending tasks in memory-many, where snapshots are written")
-	f.IntVar(&s.SmallPayload, "small-payload", s.SmallPayload, "bytes of the payloads of memory-small")
-	f.DurationVar(&s.Settle, "settle", s.Settle, "quiet time before memory or idle cost is read")
-	f.IntVar(&s.RepeatSchedules, "repeat-schedules", s.RepeatSchedules, "repeating schedules")
-	f.DurationVar(&s.RepeatEvery, "repeat-every", s.RepeatEvery, "interval of each repeating schedule")
-	f.DurationVar(&s.RepeatFor, "repeat-for", s.RepeatFor, "the time within which the measured occurrences are due")
-	f.IntVar(&s.RestartTasks, "restart-tasks", s.RestartTasks, "tasks that must survive a kill of everything")
-	f.IntVar(&s.FailoverRate, "failover-rate", s.FailoverRate, "tasks due a second while the leader is taken away")
-	f.IntVar(&s.FailoverWrites, "failover-writes", s.FailoverWrites, "tasks scheduled a second meanwhile")
-	f.DurationVar(&s.FailoverFor, "failover-for", s.FailoverFor, "how long; the leader goes after a third of it")
-	f.IntVar(&s.TailsRate, "tails-rate", s.TailsRate, "tasks scheduled a second in the workload of tails; 0: half of\n"+
-		"what the service can take, which is measured first")
-	f.IntVar(&s.TailsPending, "tails-pending", s.TailsPending, "tasks that are there before")
-	f.DurationVar(&s.TailsFor, "tails-for", s.TailsFor, "how long each of its parts takes")
-	f.IntVar(&s.TailsRewrite, "tails-rewrite", s.TailsRewrite, "bytes a second that are replaced for the log to grow")
-	f.IntVar(&s.TailsCascade, "tails-cascade", s.TailsCascade, "tasks that lie in one slot of a wheel")
-	f.DurationVar(&s.TailsSpan, "tails-span", s.TailsSpan, "that the slot spans; it begins at a multiple of that")
-	f.IntVar(&s.TailsConsumers, "tails-consumers", s.TailsConsumers, "consumers that come and go")
-	f.StringSliceVar(&s.TailsParts, "tails-parts", s.TailsParts, "only these: quiet, snapshots, cascade, storm, moves")
-	f.IntVar(&s.NeighbourRate, "neighbour-rate", s.NeighbourRate, "tasks that the neighbour of a storm schedules a second")
-	f.DurationVar(&s.NeighbourFor, "neighbour-for", s.NeighbourFor, "how long, alone and beside a storm")
-	f.IntVar(&s.NeighbourTurns, "neighbour-turns", s.NeighbourTurns, "how often each storm comes")
-	f.StringSliceVar(&s.NeighbourStorms, "neighbour-storms", s.NeighbourStorms,
-		"only these: batches, calls, due, silent")
-	f.IntVar(&s.StormConnections, "storm-connections", s.StormConnections, "connections of a storm")
-	f.IntVar(&s.StormBatch, "storm-batch", s.StormBatch, "tasks in a batch of a storm")
-	f.IntVar(&s.StormDue, "storm-due", s.StormDue, "tasks of a storm that are due at one instant")
-	f.IntVar(&s.StormSilent, "storm-silent", s.StormSilent, "tasks of a storm for a receiver that never answers")
-	f.IntVar(&s.StormQuota, "storm-quota", s.StormQuota, "schedules a second that a storm's tenant may make; 0: no limit")
-	f.DurationVar(&s.IdleFor, "idle-for", s.IdleFor, "how long to measure a service that has nothing to do")
-	f.IntSliceVar(&s.Pending, "pending", s.Pending, "numbers of pending tasks of the growth workload, rising")
-	f.IntVar(&s.Probe, "probe", s.Probe, "tasks by which it measures at each of them")
-	f.IntSliceVar(&s.Queues, "queues", s.Queues, "numbers of queues of the growth-queues workload, rising")
+	sizes := reflect.ValueOf(s).Elem()
+	for i, field := range reflect.VisibleFields(sizes.Type()) {
+		name := strings.ReplaceAll(strings.TrimSuffix(field.Tag.Get("json"), "_ns"), "_", "-")
+		help := field.Tag.Get("help")
+		switch v := sizes.Field(i).Addr().Interface().(type) {
+		case *int:
+			f.IntVar(v, name, *v, help)
+		case *time.Duration:
+			f.DurationVar(v, name, *v, help)
+		case *[]int:
+			f.IntSliceVar(v, name, *v, help)
+		case *[]string:
+			f.StringSliceVar(v, name, *v, help)
+		default:
+			panic(fmt.Sprintf("no flag for the size %s of type %T", field.Name, v))
+		}
+	}
 }
 
 // makeQuick takes the small sizes, except for those set by flags.
