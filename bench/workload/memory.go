@@ -42,6 +42,24 @@ func (r *run) someProcesses() (map[int]procstat.Tree, error) {
 	return all, err
 }
 
+// weight is the memory of the service's processes, in bytes.
+type weight struct {
+	largest, all int64
+	growth       int64 // most growth of a process since an earlier look
+	processes    int
+}
+
+// weigh reads the memory of the processes. before is the usage at the earlier look; nil: there was none.
+func (r *run) weigh(before map[int]procstat.Tree) (w weight, err error) {
+	now, err := r.someProcesses()
+	for pid, usage := range now {
+		w.largest, w.all = max(w.largest, usage.Memory), w.all+usage.Memory
+		w.growth = max(w.growth, usage.Memory-before[pid].Memory)
+	}
+	w.processes = len(now)
+	return w, err
+}
+
 func (r *run) memory(ctx context.Context, tasks, payload int) error {
 	load, err := r.loader(ctx)
 	if err != nil {
@@ -60,20 +78,15 @@ func (r *run) memory(ctx context.Context, tasks, payload int) error {
 	if err := loop.SleepUntil(ctx, time.Now().Add(r.sizes.Settle)); err != nil {
 		return err
 	}
-	after, err := r.someProcesses()
+	w, err := r.weigh(before)
 	if err != nil {
 		return err
 	}
-	var largest, all, growth int64
-	for pid, usage := range after {
-		largest, all = max(largest, usage.Memory), all+usage.Memory
-		growth = max(growth, usage.Memory-before[pid].Memory)
-	}
-	r.set("rss", megabytes(largest))
-	r.set("rss_all", megabytes(all))
-	r.set("task", float64(growth)/float64(tasks))
+	r.set("rss", megabytes(w.largest))
+	r.set("rss_all", megabytes(w.all))
+	r.set("task", float64(w.growth)/float64(tasks))
 	r.say("%d tasks scheduled in %v; %v later the largest of %d processes has %.0f MB", tasks, took.Elapsed,
-		r.sizes.Settle, len(after), megabytes(largest))
+		r.sizes.Settle, w.processes, megabytes(w.largest))
 	return nil
 }
 

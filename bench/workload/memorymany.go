@@ -54,12 +54,12 @@ func playMemoryMany(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
-	all, err := r.memoryOfAll()
+	end, err := r.weigh(nil)
 	if err != nil {
 		return err
 	}
-	r.set("rss_all", megabytes(all))
-	r.set("rss_peak", megabytes(max(peak, all)))
+	r.set("rss_all", megabytes(end.all))
+	r.set("rss_peak", megabytes(max(peak, end.all)))
 	r.set("snapshots", float64(written))
 	r.say("%d tasks there, some replaced, and %d snapshots written, in %v; %.0f MB at most", r.sizes.MemoryMany, written,
 		time.Since(began), megabytes(peak))
@@ -94,15 +94,6 @@ func (r *run) fillUntilSnapshots(ctx context.Context, load *loader, of subject.S
 	}
 }
 
-// memoryOfAll returns the total memory of all processes, in bytes.
-func (r *run) memoryOfAll() (all int64, err error) {
-	processes, err := r.someProcesses()
-	for _, usage := range processes {
-		all += usage.Memory
-	}
-	return all, err
-}
-
 const memoryLook = time.Second
 
 // watchMemory samples the total memory of all processes until stop is called. stop returns the highest sample.
@@ -119,8 +110,8 @@ func (r *run) watchMemory() (stop func() int64) {
 				return
 			case <-tick.C:
 			}
-			if all, err := r.memoryOfAll(); err == nil { // the final figures report the error
-				most = max(most, all)
+			if w, err := r.weigh(nil); err == nil { // the final figures report the error
+				most = max(most, w.all)
 			}
 		}
 	}()

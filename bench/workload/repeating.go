@@ -13,6 +13,7 @@ import (
 
 	"github.com/belfryhq/belfry/bench/figure"
 	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/deploy/procstat"
 	"github.com/belfryhq/belfry/internal/loop"
 )
 
@@ -53,7 +54,7 @@ type repeatRun struct {
 
 	first  time.Time // first occurrence of schedule 0
 	ledger *ledger
-	before map[int]int64 // memory by process before the schedules, in bytes
+	before map[int]procstat.Tree // usage by process before the schedules
 }
 
 func playRepeating(ctx context.Context, r *run) (err error) {
@@ -64,13 +65,13 @@ func playRepeating(ctx context.Context, r *run) (err error) {
 	if err := p.ask(); err != nil {
 		return err
 	}
-	if p.before, err = p.memoryByProcess(); err != nil {
+	if p.before, err = p.someProcesses(); err != nil {
 		return err
 	}
 	if err := p.create(ctx); err != nil {
 		return err
 	}
-	if err := p.weigh(ctx); err != nil {
+	if err := p.settle(ctx); err != nil {
 		return err
 	}
 	if err := p.fire(ctx); err != nil {
@@ -173,31 +174,18 @@ func (p *repeatRun) await(ctx context.Context) (n int, err error) {
 	}
 }
 
-func (p *repeatRun) memoryByProcess() (map[int]int64, error) {
-	processes, err := p.someProcesses()
-	memory := map[int]int64{}
-	for pid, usage := range processes {
-		memory[pid] = usage.Memory
-	}
-	return memory, err
-}
-
-// weigh measures the memory of the schedules before their first occurrences.
-func (p *repeatRun) weigh(ctx context.Context) error {
+// settle measures the memory of the schedules before their first occurrences.
+func (p *repeatRun) settle(ctx context.Context) error {
 	if err := loop.SleepUntil(ctx, time.Now().Add(p.sizes.Settle)); err != nil {
 		return err
 	}
-	memory, err := p.memoryByProcess()
+	w, err := p.weigh(p.before)
 	if err != nil {
 		return err
 	}
-	var largest, all, growth int64
-	for pid, bytes := range memory {
-		largest, all, growth = max(largest, bytes), all+bytes, max(growth, bytes-p.before[pid])
-	}
-	p.set("rss", megabytes(largest))
-	p.set("rss_all", megabytes(all))
-	p.set("schedule", float64(growth)/float64(p.sizes.RepeatSchedules))
+	p.set("rss", megabytes(w.largest))
+	p.set("rss_all", megabytes(w.all))
+	p.set("schedule", float64(w.growth)/float64(p.sizes.RepeatSchedules))
 	return nil
 }
 
@@ -220,7 +208,12 @@ func (p *repeatRun) fire(ctx context.Context) error {
 	p.set("cpu_all", 100*float64(p.usage.ServiceCPU)/float64(p.usage.Elapsed))
 	p.say("%d occurrences arrived in %v, %d of them early, %d came again, %d did not arrive", len(of.lateness),
 		last.Sub(first), of.early, p.ledger.repeats.Load(), of.lost)
-	return p.weighFired()
+	w, err := p.weigh(nil)
+	if err != nil {
+		return err
+	}
+	p.set("rss_fired", megabytes(w.largest))
+	return nil
 }
 
 func (p *repeatRun) fireAll(ctx context.Context) error {
@@ -245,19 +238,6 @@ func (p *repeatRun) got(id string, at time.Time) {
 	if ok && err == nil && number > 0 && i < p.sizes.RepeatSchedules {
 		p.ledger.arrive((number-1)*p.sizes.RepeatSchedules+i, at)
 	}
-}
-
-func (p *repeatRun) weighFired() error {
-	memory, err := p.memoryByProcess()
-	if err != nil {
-		return err
-	}
-	var largest int64
-	for _, bytes := range memory {
-		largest = max(largest, bytes)
-	}
-	p.set("rss_fired", megabytes(largest))
-	return nil
 }
 
 // errNoOccurrence means that no occurrence arrived after the restart.
