@@ -108,7 +108,7 @@ func TestFullDisk(t *testing.T) {
 		if text := routes(records); text != "a waits0 waits1 waits2 refused b" && text != "a waits0 waits1 waits2 b refused" {
 			t.Errorf("%s", text)
 		}
-		if lostIn(p) != 0 || records[3].ID != l.changes.view().last.log+"-4" {
+		if lostIn(p) != 0 || records[3].ID != l.changes.upcoming().log+"-4" {
 			t.Errorf("%d lost before %+v", lostIn(p), records)
 		}
 		mustClose(t, l)
@@ -154,7 +154,7 @@ func TestChangesNeedRoom(t *testing.T) {
 		for range Rooms {
 			l.Release()
 		}
-		if got := l.changes.view().last.number; got != Rooms {
+		if got := l.changes.files.last.number; got != Rooms {
 			t.Errorf("%d of %d records were written", got, Rooms)
 		}
 		mustClose(t, l)
@@ -355,30 +355,54 @@ func TestBrokenCopy(t *testing.T) {
 	})
 }
 
-// A reader whose view is older than the files gets the records of its view: the newest file has another name then, and
-// another file has its name.
-func TestReaderWithAnOldView(t *testing.T) {
-	l := open(t, t.TempDir(), func(c *Config) { c.FileBytes = 500 })
+// A reader that has opened the files before the writer turns them over gets the records of then, each once: the newest
+// file has another name by now, and another file has its name.
+func TestReaderOfFilesThatWereTurnedOver(t *testing.T) {
+	l := open(t, t.TempDir(), func(c *Config) { c.FileBytes, c.Files = 500, 100 })
 	defer mustClose(t, l)
-	for i := range 2 {
-		change(t, l, Record{Route: fmt.Sprint(i)})
+	turn := func() {
+		for i := range 10 {
+			change(t, l, Record{Route: strings.Repeat("x", 20*i)})
+		}
 	}
-	old := l.changes.view()
-	for i := range 10 {
-		change(t, l, Record{Route: strings.Repeat("x", 20*i)})
-	}
-	sections, err := old.sections(l.cfg.Path, position{})
+	turn()
+	next := l.changes.upcoming()
+	sections, err := openSections(l.cfg.Path, 0)
 	defer closeAll(sections)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := scan{query: Query{Limit: MaxLimit}, last: old.last}
+	turn()
+	s := scan{query: Query{Limit: MaxLimit}}
 	for _, part := range sections {
 		if err := s.read(t.Context(), part); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if len(s.page.Lines) != 2 || s.page.Next != old.last.String() {
+	if last := (position{next.log, next.number - 1}).String(); len(s.page.Lines) != 10 || s.page.Next != last {
 		t.Errorf("%d records up to %s: %s", len(s.page.Lines), s.page.Next, s.page.Lines)
+	}
+}
+
+// A line that is being written is in the next page.
+func TestReaderBesideAWrite(t *testing.T) {
+	l := open(t, t.TempDir(), nil)
+	defer mustClose(t, l)
+	change(t, l, Record{Route: "a"})
+	f, err := os.OpenFile(l.cfg.Path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	line := fmt.Sprintf(`{"id":"%s-2","time":"2026-01-01T00:00:00.000Z","route":"b"}`+"\n", l.changes.upcoming().log)
+	for _, w := range []struct{ half, want string }{{line[:20], "a"}, {line[20:], "a b"}} {
+		if _, err := f.WriteString(w.half); err != nil {
+			t.Fatal(err)
+		}
+		if _, records := page(t, l, Query{}); routes(records) != w.want {
+			t.Errorf("after %s: %s, want %s", w.half, routes(records), w.want)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
 	}
 }

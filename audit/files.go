@@ -41,12 +41,11 @@ type files struct {
 	log      *slog.Logger
 
 	newest  file
-	info    os.FileInfo // of the newest, when it was opened
-	size    int64       // of the newest: whole lines only
-	first   uint64      // number of the first record in the newest; 0: it is empty
-	last    position    // of the newest record of the log
-	unclean bool        // the newest may have a part of a line behind size
-	moved   bool        // another program has moved, removed or emptied the newest
+	size    int64    // of the newest: whole lines only
+	first   uint64   // number of the first record in the newest; 0: it is empty
+	last    position // of the newest record of the log
+	unclean bool     // the newest may have a part of a line behind size
+	moved   bool     // another program has moved, removed or emptied the newest
 }
 
 // begin opens the files for writing, and cuts a torn line off.
@@ -81,7 +80,7 @@ func (f *files) open() error {
 	if err != nil {
 		return errors.Join(err, newest.Close())
 	}
-	f.newest, f.info, f.size = newest, info, info.Size()
+	f.newest, f.size = newest, info.Size()
 	return nil
 }
 
@@ -114,9 +113,9 @@ func (f *files) recover() error {
 		}
 		return nil
 	}
-	older, err := f.older()
+	older, err := olderFiles(f.path)
 	if err == nil && len(older) > 0 {
-		err = f.follow(older[len(older)-1].path)
+		f.last, err = lastRecord(older[len(older)-1].path)
 	}
 	if f.last.log == "" {
 		f.last.log = f.prefix + strings.ToLower(rand.Text()[:8])
@@ -147,44 +146,32 @@ func DamagedPath(path string) string { return path + ".damaged" }
 // Check returns an error if the file of changes or of refusals at a path ends in a line that is no record. A missing
 // file is sound.
 func Check(path string) error {
-	f, err := os.Open(path)
+	_, err := lastRecord(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
+	return err
+}
+
+// lastRecord returns the position of the last record of a file, or zero if the file is empty.
+func lastRecord(path string) (at position, err error) {
+	f, err := os.Open(path)
 	if err != nil {
-		return err
+		return at, err
 	}
 	defer func() { _ = f.Close() }() // opened for reading
 	info, err := f.Stat()
 	if err != nil {
-		return err
+		return at, err
 	}
 	_, last, err := lastLine(f, info.Size())
 	if err == nil && len(last) > 0 {
-		_, _, err = parseHead(last)
+		at, _, err = parseHead(last)
 	}
 	if err != nil {
-		return fmt.Errorf("%s: its last line is no record: %w", path, err)
+		err = fmt.Errorf("%s: its last line is no record: %w", path, err)
 	}
-	return nil
-}
-
-// follow makes the log go on after the last record of an older file.
-func (f *files) follow(path string) error {
-	old, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = old.Close() }() // opened for reading
-	info, err := old.Stat()
-	if err != nil {
-		return err
-	}
-	_, last, err := lastLine(old, info.Size())
-	if err == nil {
-		f.last, _, err = parseHead(last)
-	}
-	return err
+	return at, err
 }
 
 // lastLine returns the offset after the last whole line of a file, and that line; a torn line behind it is left out.
@@ -254,7 +241,7 @@ func (f *files) rotate() error {
 	if err := f.newest.Sync(); err != nil {
 		return err
 	}
-	name := f.nameOf(f.first)
+	name := fmt.Sprintf("%s.%016d", f.path, f.first)
 	if err := os.Rename(f.path, name); err != nil {
 		return err
 	}
@@ -288,11 +275,9 @@ func (f *files) reopen() error {
 	return errors.Join(err, before.Close())
 }
 
-func (f *files) nameOf(first uint64) string { return fmt.Sprintf("%s.%016d", f.path, first) }
-
 // trim leaves as many older files as may stay beside a full one and a new one.
 func (f *files) trim() error {
-	older, err := f.older()
+	older, err := olderFiles(f.path)
 	for ; err == nil && len(older) > f.most-2; older = older[1:] {
 		if err = os.Remove(older[0].path); errors.Is(err, fs.ErrNotExist) {
 			err = nil
@@ -306,8 +291,6 @@ type olderFile struct {
 	path  string
 	first uint64 // number of its first record
 }
-
-func (f *files) older() ([]olderFile, error) { return olderFiles(f.path) }
 
 // olderFiles returns the full files of the journal at a path, the oldest first.
 func olderFiles(path string) ([]olderFile, error) {

@@ -1,7 +1,8 @@
 package audit
 
 import (
-	"os"
+	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 )
@@ -30,15 +31,6 @@ type journal struct {
 
 	mu   sync.Mutex
 	next position // of the next record
-	seen view
-}
-
-// view is the part of the files that readers may read.
-type view struct {
-	newest os.FileInfo // of the newest file
-	size   int64       // of the newest file: whole lines only
-	first  uint64      // number of the first record in the newest file; 0: it is empty
-	last   position    // of the newest record
 }
 
 func newJournal(cfg Config, m *metrics, c *copies) *journal {
@@ -53,21 +45,7 @@ func (j *journal) open(f *files) error {
 	}
 	j.files, j.health.path = f, f.path
 	j.next = position{f.last.log, f.last.number + 1}
-	j.publish()
 	return nil
-}
-
-// publish shows readers the present state of the files.
-func (j *journal) publish() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.seen = view{newest: j.files.info, size: j.files.size, first: j.files.first, last: j.files.last}
-}
-
-func (j *journal) view() view {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.seen
 }
 
 // run writes records until the journal is closed.
@@ -92,7 +70,7 @@ func (j *journal) run() {
 				j.sync()
 			}
 			dirty = false
-			j.look()
+			j.files.look()
 		case <-j.closing:
 			j.drain()
 			return
@@ -120,9 +98,9 @@ func (j *journal) keep(e entry) {
 		close(e.written)
 		<-j.rooms
 	}()
-	r := j.number(e.record)
+	r, at := j.number(e.record)
 	for {
-		err := j.write(r)
+		err := j.write(r, at)
 		if err == nil {
 			return
 		}
@@ -133,7 +111,7 @@ func (j *journal) keep(e entry) {
 				"err", err)
 			return
 		}
-		j.look() // an operator may have moved the file away to make space
+		j.files.look() // an operator may have moved the file away to make space
 	}
 }
 
@@ -164,25 +142,28 @@ func (j *journal) takeRefusals(all bool) bool {
 	return len(due) > 0
 }
 
-// number gives a record the next number.
-func (j *journal) number(r Record) Record {
+// upcoming returns the position of the next record.
+func (j *journal) upcoming() position {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	r.ID, r.Node = j.next.String(), j.cfg.Node
-	j.next.number++
-	return r
+	return j.next
 }
 
-// write writes a record with a number.
-func (j *journal) write(r Record) error {
-	at, err := parsePosition(r.ID)
-	var line []byte
-	if err == nil {
-		line, err = r.line()
-	}
+// number gives a record the next number.
+func (j *journal) number(r Record) (Record, position) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	at := j.next
+	r.ID, r.Node = at.String(), j.cfg.Node
+	j.next.number++
+	return r, at
+}
+
+// write writes a record at its position.
+func (j *journal) write(r Record, at position) error {
+	line, err := r.line()
 	if err == nil {
 		err = j.health.during(func() error { return j.files.append(line, at) })
-		j.publish() // the files may also have turned over before an error
 	}
 	if err == nil {
 		j.copies.add(line)
@@ -190,9 +171,6 @@ func (j *journal) write(r Record) error {
 	}
 	return err
 }
-
-// look notices that another program has moved the newest file away.
-func (j *journal) look() { j.files.look() }
 
 func (j *journal) sync() {
 	j.health.begin()
@@ -203,4 +181,123 @@ func (j *journal) close() error {
 	close(j.closing)
 	<-j.done
 	return j.files.close()
+}
+
+// health is the state of the writes to one place.
+type health struct {
+	path    string
+	log     *slog.Logger
+	metrics *metrics
+
+	mu     sync.Mutex
+	since  time.Time // of the write under way; zero: there is none
+	fault  error     // of the last write; nil: it succeeded
+	failed uint64    // records lost since the last write that succeeded
+}
+
+func newHealth(cfg Config, m *metrics) *health {
+	return &health{path: cfg.Path, log: cfg.Logger, metrics: m}
+}
+
+// during calls a function that waits for the disk, without the lock, and keeps its outcome.
+func (h *health) during(write func() error) error {
+	h.begin()
+	err := write()
+	h.end(err)
+	return err
+}
+
+func (h *health) begin() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.since = time.Now()
+}
+
+// end keeps the outcome of a write. It logs the first of consecutive failures, and the success after them.
+func (h *health) end(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch {
+	case err != nil && h.fault == nil:
+		h.log.Error("the audit log cannot be written", "file", h.path, "err", err)
+	case err == nil && h.fault != nil:
+		h.log.Info("the audit log is written again", "file", h.path, "lost", h.failed)
+		h.failed = 0
+	}
+	h.since, h.fault = time.Time{}, err
+}
+
+// synced keeps the outcome of a sync. Its success does not show that the file takes further records.
+func (h *health) synced(err error) {
+	if err != nil {
+		h.end(err)
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.since = time.Time{}
+}
+
+// lose counts a record that will never be written.
+func (h *health) lose() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.failed++
+	h.metrics.lost.Inc()
+}
+
+// failing returns the error of the last write, or one about a write that lasts longer than Patience, or nil.
+func (h *health) failing() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.fault != nil || h.since.IsZero() {
+		return h.fault
+	}
+	if took := time.Since(h.since); took > Patience {
+		return fmt.Errorf("a write to %s has not ended for %s", h.path, took.Round(time.Second))
+	}
+	return nil
+}
+
+// copies writes each line to a second place, such as standard output. A place that takes no lines delays no record.
+type copies struct {
+	cfg    Config
+	health *health
+	lines  chan []byte
+	done   chan struct{}
+}
+
+const maxCopies = 1024 // lines that wait for the second place
+
+func newCopies(cfg Config, m *metrics) *copies {
+	h := newHealth(cfg, m)
+	h.path = "the copy of " + cfg.Path
+	return &copies{cfg: cfg, health: h, lines: make(chan []byte, maxCopies), done: make(chan struct{})}
+}
+
+// add hands a line over. A line for which there is no room is lost for the second place. c may be nil.
+func (c *copies) add(line []byte) {
+	if c == nil {
+		return
+	}
+	select {
+	case c.lines <- line:
+	default:
+		c.health.lose()
+	}
+}
+
+func (c *copies) run() {
+	defer close(c.done)
+	for line := range c.lines {
+		if c.health.during(func() error { _, err := c.cfg.Also.Write(line); return err }) != nil {
+			c.health.lose()
+		}
+	}
+}
+
+// close waits until all lines are written. No line may be added any more.
+func (c *copies) close() {
+	close(c.lines)
+	<-c.done
 }

@@ -3,11 +3,84 @@ package audit
 import (
 	"cmp"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 )
+
+// position is the place of a record: the name of its log, and its number there, from 1.
+type position struct {
+	log    string
+	number uint64
+}
+
+// String returns the id of the record, or the empty text for the zero position, which is before all records.
+func (p position) String() string {
+	if p.log == "" {
+		return ""
+	}
+	return p.log + "-" + strconv.FormatUint(p.number, 10)
+}
+
+// parsePosition reads the id of a record.
+func parsePosition(text string) (position, error) {
+	log, digits, ok := strings.Cut(text, "-")
+	number, err := strconv.ParseUint(digits, 10, 64)
+	if !ok || err != nil || log == "" {
+		return position{}, fmt.Errorf("%q is no id of a record", Clean(text))
+	}
+	return position{log, number}, nil
+}
+
+// head is the part of a record that readers need.
+type head struct {
+	ID   string  `json:"id"`
+	Time Instant `json:"time"`
+}
+
+func parseHead(line []byte) (position, time.Time, error) {
+	var h head
+	if err := json.Unmarshal(line, &h); err != nil {
+		return position{}, time.Time{}, err
+	}
+	at, err := parsePosition(h.ID)
+	return at, h.Time.Time, err
+}
+
+// refusalsPrefix begins the names of the logs of refusals, which tells their positions from those of changes.
+const refusalsPrefix = "r."
+
+// place is a position in the journal of changes and one in that of refusals. The zero position is before all records.
+type place [2]position
+
+// journalOf returns the index in a place of the journal with a name.
+func journalOf(log string) int {
+	if strings.HasPrefix(log, refusalsPrefix) {
+		return 1
+	}
+	return 0
+}
+
+// String returns the place as parsePlace reads it. The zero place is the empty text.
+func (p place) String() string { return strings.Trim(p[0].String()+"+"+p[1].String(), "+") }
+
+func parsePlace(text string) (p place, err error) {
+	if text == "" {
+		return p, nil
+	}
+	for part := range strings.SplitSeq(text, "+") {
+		at, err := parsePosition(part)
+		if err != nil || p[journalOf(at.log)].log != "" {
+			return place{}, fmt.Errorf("%q is no place in a log", Clean(text))
+		}
+		p[journalOf(at.log)] = at
+	}
+	return p, nil
+}
 
 // Cursor is a place in each node's log, by node id. A node without an entry is read from its oldest record.
 type Cursor map[string]string
@@ -52,42 +125,33 @@ type Merged struct {
 // Merge returns at most limit records of the nodes' pages in the order of their times. A node without a page keeps its
 // position in after, so that a later call brings its records.
 func Merge(after Cursor, pages map[string]Page, limit int) Merged {
-	all := merge(pages, limit)
-	m := Merged{Next: maps.Clone(after), More: all.more}
-	if m.Next == nil {
-		m.Next = Cursor{}
+	page, next := mergePages(after, pages, limit)
+	m := Merged{Lines: page.Lines, Next: next, More: page.More}
+	for _, n := range page.Lost {
+		m.Lost += n
 	}
-	for _, r := range all.taken {
-		m.Lines = append(m.Lines, r.line)
-		m.Lost += r.lost
-		at, _ := parsePlace(m.Next[r.node]) // a cursor that was parsed
-		m.Next[r.node] = at.after(r.at).String()
+	return m
+}
+
+// mergePages returns the first records of several pages as one, and the place behind them in each.
+func mergePages(after Cursor, pages map[string]Page, limit int) (Page, Cursor) {
+	all := ordered(pages)
+	taken, left := all[:min(len(all), limit)], all[min(len(all), limit):]
+	page, next := Page{More: len(left) > 0}, Cursor{}
+	maps.Copy(next, after)
+	for _, r := range taken {
+		page.Lines, page.Lost = append(page.Lines, r.line), append(page.Lost, r.lost)
+		at, _ := parsePlace(next[r.node]) // a cursor that was parsed
+		at[journalOf(r.at.log)] = r.at
+		next[r.node] = at.String()
 	}
-	for node, page := range pages {
-		if !all.left[node] && page.Next != "" {
-			m.Next[node] = page.Next
+	for node, p := range pages {
+		page.More = page.More || p.More
+		if p.Next != "" && !slices.ContainsFunc(left, func(r located) bool { return r.node == node }) {
+			next[node] = p.Next
 		}
 	}
-	return m
-}
-
-// merged is the first records of several pages.
-type merged struct {
-	taken []located
-	left  map[string]bool // pages of which records are left
-	more  bool            // further records are there
-}
-
-func merge(pages map[string]Page, limit int) merged {
-	all := ordered(pages)
-	m := merged{taken: all[:min(len(all), limit)], left: map[string]bool{}}
-	for _, r := range all[len(m.taken):] {
-		m.left[r.node], m.more = true, true
-	}
-	for _, page := range pages {
-		m.more = m.more || page.More
-	}
-	return m
+	return page, next
 }
 
 // located is a record of a page.

@@ -3,12 +3,14 @@ package audit
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -62,60 +64,42 @@ func (l *Log) Read(ctx context.Context, q Query) (Page, error) {
 
 // read merges the records of both journals after a place.
 func (l *Log) read(ctx context.Context, q Query, at place) (Page, error) {
-	pages := map[string]Page{}
-	for name, j := range map[string]*journal{"changes": l.changes, "refusals": l.refusals} {
-		after := at.changes
-		if j == l.refusals {
-			after = at.refusals
-		}
-		page, err := j.read(ctx, q, after)
+	after, pages := Cursor{}, map[string]Page{}
+	for i, j := range []*journal{l.changes, l.refusals} {
+		page, err := j.read(ctx, q, at[i])
 		if err != nil {
 			return Page{}, err
 		}
-		pages[name] = page
+		after[j.files.path], pages[j.files.path] = at[i].String(), page
 	}
-	merged := merge(pages, q.Limit)
-	whole := Page{More: merged.more}
-	for _, r := range merged.taken {
-		whole.Lines, whole.Lost = append(whole.Lines, r.line), append(whole.Lost, r.lost)
-		at = at.after(r.at)
-	}
-	for name, page := range pages {
-		if !merged.left[name] {
-			end, err := parsePosition(page.Next)
-			if err != nil {
-				return Page{}, err
-			}
-			at = at.after(end)
-		}
-	}
-	whole.Next = at.String()
+	whole, next := mergePages(after, pages, q.Limit)
+	whole.Next = strings.Trim(next[l.changes.files.path]+"+"+next[l.refusals.files.path], "+")
 	return whole, nil
 }
 
-// section is the part of one file that holds whole lines.
+// section is a file that is open for reading, with the lines that it had then.
 type section struct {
 	file   *os.File
 	info   os.FileInfo
-	size   int64
+	first  uint64    // number of its first record; 0: it is empty
 	begins time.Time // of its first record; zero: it is empty
 }
 
 // read returns the records of one journal after a position. It uses the files beside the writer, and waits for none of
 // its writes.
 func (j *journal) read(ctx context.Context, q Query, after position) (Page, error) {
-	v := j.view()
-	if after.log != v.last.log || after.number > v.last.number {
+	next := j.upcoming()
+	if after.log != next.log || after.number >= next.number {
 		after = position{}
 	}
-	sections, err := v.sections(j.files.path, after)
+	sections, err := openSections(j.files.path, after.number)
 	defer closeAll(sections)
 	if err != nil {
 		return Page{}, err
 	}
-	s := scan{query: q, at: after, last: v.last, page: Page{Next: after.String()}}
+	s := scan{query: q, at: after, page: Page{Next: after.String()}}
 	if after.log == "" {
-		s.page.Next = position{v.last.log, 0}.String()
+		s.page.Next = position{next.log, 0}.String()
 	}
 	for i, part := range sections {
 		if i+1 < len(sections) && !sections[i+1].begins.IsZero() && sections[i+1].begins.Before(q.Since) {
@@ -135,39 +119,36 @@ func closeAll(sections []section) {
 	}
 }
 
-// sections opens the files with records after a position. The writer may turn the files over meanwhile: the newest file
-// is opened first, and left out where it is found again under its new name.
-func (v view) sections(path string, after position) (open []section, err error) {
+// openSections opens the files of a journal with records after a number, the oldest first. The newest is opened before
+// the others are listed. So if the writer turns the files over meanwhile, the newest is found in the list, and ends it.
+func openSections(path string, after uint64) (open []section, err error) {
 	newest, err := openSection(path)
-	found := err == nil && os.SameFile(newest.info, v.newest)
-	switch {
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
+	found := err == nil
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
-	case err == nil && !found:
-		closeAll([]section{newest})
 	}
 	older, err := olderFiles(path)
 	for i, o := range older {
-		next := v.first
+		next := newest.first
 		if i+1 < len(older) {
 			next = older[i+1].first
 		}
-		if after.number > 0 && next > 0 && next <= after.number+1 {
-			continue // all of its records are before the position
+		if after > 0 && next > 0 && next <= after+1 {
+			continue // all of its records are before the number
 		}
 		part, failed := openSection(o.path)
 		switch {
-		case errors.Is(failed, fs.ErrNotExist):
+		case errors.Is(failed, fs.ErrNotExist): // the writer has removed it as the oldest
 		case failed != nil:
 			err = errors.Join(err, failed)
 		case found && os.SameFile(part.info, newest.info):
 			closeAll([]section{part})
+			return append(open, newest), err
 		default:
 			open = append(open, part)
 		}
 	}
 	if found {
-		newest.size = min(newest.size, v.size)
 		open = append(open, newest)
 	}
 	return open, err
@@ -182,34 +163,36 @@ func openSection(path string) (section, error) {
 	if err != nil {
 		return section{}, errors.Join(err, f.Close())
 	}
-	_, begins, err := firstRecord(f)
+	at, begins, err := firstRecord(f)
 	if err != nil {
 		return section{}, errors.Join(err, f.Close())
 	}
-	return section{f, info, info.Size(), begins}, nil
+	return section{f, info, at.number, begins}, nil
 }
 
 // scan reads a page.
 type scan struct {
 	query Query
 	at    position // of the newest record read
-	last  position // of the newest record that is to be read
 	page  Page
 }
 
-// read reads a file until the page is full.
+// read reads a file until the page is full. A line without an end is being written, or is torn.
 func (s *scan) read(ctx context.Context, part section) error {
-	lines := bufio.NewScanner(io.NewSectionReader(part.file, 0, part.size))
-	lines.Buffer(nil, maxLine+1)
-	for lines.Scan() && !s.page.More {
-		if err := ctx.Err(); err != nil {
-			return err
+	lines := bufio.NewReaderSize(io.NewSectionReader(part.file, 0, part.info.Size()), maxLine+1)
+	for !s.page.More {
+		line, err := lines.ReadSlice('\n')
+		if errors.Is(err, io.EOF) {
+			return nil
 		}
-		if err := s.take(lines.Bytes()); err != nil {
+		if err == nil {
+			err = s.take(bytes.TrimSuffix(line, []byte("\n")))
+		}
+		if err = cmp.Or(ctx.Err(), err); err != nil {
 			return fmt.Errorf("%s: %w", part.file.Name(), err)
 		}
 	}
-	return lines.Err()
+	return nil
 }
 
 // missing returns how many records are missing before a position.
@@ -228,8 +211,6 @@ func (s *scan) take(line []byte) error {
 		return err
 	case at.log == s.at.log && at.number <= s.at.number:
 		return nil
-	case at.log == s.last.log && at.number > s.last.number:
-		return nil // newer than the view: the next page has it
 	case when.Before(s.query.Since):
 	case len(s.page.Lines) == s.query.Limit:
 		s.page.More = true
