@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -178,26 +179,87 @@ func TestTablesFitTheTerminal(t *testing.T) {
 	if out, code := belfry(t, "task", "list", "--addr", s.url); code != 0 || !strings.Contains(out, id) {
 		t.Errorf("%d\n%s", code, out)
 	}
+	lines := onTerminal(t, 2, "task", "list", "--addr", s.url)
+	for _, line := range lines {
+		if n := utf8.RuneCountInString(line); n > 80 || n < 70 {
+			t.Errorf("a line of %d: %s", n, line)
+		}
+	}
+	if !strings.HasPrefix(lines[1], "order-") || !strings.Contains(lines[1], "789  scheduled") {
+		t.Error(lines[1])
+	}
+}
+
+// onTerminal runs a command on a terminal of 80 columns, and returns its first lines.
+func onTerminal(t *testing.T, lines int, args ...string) []string {
+	t.Helper()
 	user, terminal := openTerminal(t)
 	if err := unix.IoctlSetWinsize(int(user.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}); err != nil {
 		t.Fatal(err)
 	}
 	root := newRoot()
-	root.SetArgs([]string{"task", "list", "--addr", s.url})
+	root.SetArgs(args)
 	root.SetOut(terminal)
 	if err := root.ExecuteContext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	lines := bufio.NewScanner(user)
-	for range 2 {
-		if !lines.Scan() {
-			t.Fatal(lines.Err())
-		}
-		if n := utf8.RuneCountInString(lines.Text()); n > 80 || n < 70 {
-			t.Errorf("a line of %d: %s", n, lines.Text())
+	var shown []string
+	for text := bufio.NewScanner(user); len(shown) < lines; shown = append(shown, text.Text()) {
+		if !text.Scan() {
+			t.Fatal(text.Err())
 		}
 	}
-	if !strings.HasPrefix(lines.Text(), "order-") || !strings.Contains(lines.Text(), "789  scheduled") {
-		t.Error(lines.Text())
+	return shown
+}
+
+// TestClusterFitsTheTerminal checks that the tables about nodes and shards keep to 80 columns: nodes with long names are
+// away, a replica is copied, and a backup is there. A wide table has all columns.
+func TestClusterFitsTheTerminal(t *testing.T) {
+	t.Parallel()
+	const zone = `"zone":"europe-west3-a","weight":100,"clock_offset_ms":-12.5,"command_version":7,"build":"v1.0.0-rc.1+20261130",` +
+		`"disk_free":872415232000,"disk_total":1099511627776,"peer_addr":"belfry-0.belfry.timers.svc:8500"`
+	var nodes, replicas []string
+	for i := range 3 {
+		name := fmt.Sprint("belfry-", i)
+		nodes = append(nodes, fmt.Sprintf(`{"id":"01jd0%s","name":%q,"http_url":"https://%s.belfry.timers.svc.cluster.local:8400",`+
+			`"order":"replace","replicas":12,"leads":4,"away_since":"2026-11-29T09:00:00.000Z",%s}`, name, name, name, zone))
+		replicas = append(replicas, fmt.Sprintf(`{"node":"01jd0%s","state":"follower","voter":true,"applied":%d}`, name, 1000-i*10))
+	}
+	replicas[2] = strings.Replace(replicas[2], "}", `,"received":0.45,"diverged":true}`, 1)
+	list := `{"nodes":[` + strings.Join(nodes, ",") + `]}`
+	view := list[:len(list)-1] + `,"cluster_id":"01jd0cluster","replication":{"wanted":3,"fewest":2},"shards":[{"id":12,` +
+		`"leader":"01jd0belfry-0","term":14,"tasks":123456789,"target":["01jd0belfry-1"],"bytes":99,"step":"join","waits":` +
+		`"a long reason for which the step waits","replicas":[` + strings.Join(replicas, ",") + `]}],"backups":{"last_kept":{` +
+		`"node":"01jd0belfry-0","begun_at":"2026-11-29T09:00:00.000Z","seen_at":"2026-11-29T09:00:10.000Z","bytes":123456789,` +
+		`"place":"s3://backups.example/belfry/2026-11-29T09-00-00"}}}`
+	for _, c := range []struct {
+		command, answer string
+		lines           int
+		always          string   // found in each table
+		wide            []string // found in a wide table only
+	}{
+		{"node list", list, 4, "812 GiB (79 %)", []string{"ZONE", "CLOCK", "PEER", "01jd0belfry-0", "v1.0.0-rc.1+20261130"}},
+		{"cluster status", view, 18, "\nbelfry-2: 45 % copied, DIVERGED (shard 12)\n", []string{
+			"READS", "TERM", "belfry-1 990", "01jd0belfry-0", "BEGUN",
+		}},
+	} {
+		s := serveOne(t, 200, c.answer)
+		args := append(strings.Fields(c.command), "--addr", s.url)
+		lines := onTerminal(t, c.lines, args...)
+		for _, line := range lines {
+			if n := utf8.RuneCountInString(line); n > 80 {
+				t.Errorf("%s: a line of %d: %s", c.command, n, line)
+			}
+		}
+		narrow := strings.Join(lines, "\n")
+		out, code := belfry(t, append(args, "-o", "wide")...)
+		if code != 0 || !strings.Contains(out, c.always) || !strings.Contains(narrow, c.always) {
+			t.Errorf("%s: want %q:\n%s\n%s", c.command, c.always, narrow, out)
+		}
+		for _, text := range c.wide {
+			if !strings.Contains(out, text) || strings.Contains(narrow, text) {
+				t.Errorf("%s: %s, which is for a wide table:\n%s\n%s", c.command, text, narrow, out)
+			}
+		}
 	}
 }

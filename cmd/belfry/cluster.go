@@ -69,29 +69,31 @@ func newClusterStatus() *cobra.Command {
 }
 
 func fillCluster(t *output.Table, view *client.Cluster) {
-	t.Row("cluster %s, command version %d, %s", view.ID, view.CommandVersion, replication(view.Replication))
+	t.Row("cluster %s, command version %d", view.ID, view.CommandVersion)
 	t.Row("control group: leader %s, term %d, voters %s", nodeName(view, view.Control.Leader), view.Control.Term,
 		strings.Join(nodeNames(view, view.Control.Voters), " "))
+	t.Row("%s", replication(view.Replication))
 	if view.Waits != "" {
 		t.Row("waits: %s", view.Waits)
 	}
 	t.Row("")
-	t.Columns("NODE", "URL", "ZONE", "WEIGHT", "ALIVE", "ORDER", "CLOCK", "REPLICAS", "LEADS", "READS", "ID").Add()
+	t.Columns("NODE", "ALIVE", "ORDER", "ZONE", "REPLICAS", "LEADS", "CLOCK", "URL").Fit("URL", "ZONE").
+		Wide("WEIGHT", "READS", "ID").Add()
 	leads := map[string]int{}
 	for _, shard := range view.Shards {
 		leads[shard.Leader]++
 	}
 	byName := func(a, b client.Node) int { return strings.Compare(a.Name, b.Name) }
 	for _, n := range slices.SortedFunc(slices.Values(view.Nodes), byName) {
-		t.Row("%s\t%s\t%s\t%d\t%v\t%s\t%+.1f ms\t%d\t%d\t%d\t%s", n.Name, cmp.Or(n.HTTPURL, n.HTTPAddr),
-			cmp.Or(n.Zone, "-"), n.Weight, n.Alive, cmp.Or(n.Order, "-"), n.ClockOffsetMs, n.Replicas, leads[n.ID],
-			n.CommandVersion, n.ID)
+		t.Cells(n.Name, n.Alive, cmp.Or(n.Order, "-"), cmp.Or(n.Zone, "-"), n.Replicas, leads[n.ID],
+			fmt.Sprintf("%+.1f ms", n.ClockOffsetMs), cmp.Or(n.HTTPURL, n.HTTPAddr), n.Weight, n.CommandVersion, n.ID)
 	}
 	t.Row("")
-	t.Columns("SHARD", "LEADER", "TERM", "TASKS", "REPLICAS").Add()
-	for _, shard := range view.Shards {
-		t.Row("%d\t%s\t%d\t%d\t%s", shard.ID, nodeName(view, shard.Leader), shard.Term, shard.Tasks, replicas(view, shard))
+	t.Columns("SHARD", "LEADER", "TASKS", "BEHIND", "REPLICAS").Fit("REPLICAS").Wide("TERM", "APPLIED").Add()
+	for _, s := range view.Shards {
+		t.Cells(s.ID, nodeName(view, s.Leader), s.Tasks, behind(s), replicas(view, s), s.Term, applied(view, s))
 	}
+	fillTroubles(t, view)
 	fillMoves(t, view)
 	if b := view.Backups; b != nil {
 		fillBackups(t, view, b)
@@ -111,11 +113,11 @@ func fillMoves(t *output.Table, view *client.Cluster) {
 	moving := slices.DeleteFunc(slices.Clone(view.Shards), func(s client.Shard) bool { return len(s.Target) == 0 })
 	if len(moving) > 0 {
 		t.Row("")
-		t.Columns("SHARD", "MOVES TO", "BYTES", "STEP", "WAITS FOR").Add()
+		t.Columns("SHARD", "MOVES TO", "BYTES", "STEP", "WAITS FOR").Fit("MOVES TO", "WAITS FOR").Add()
 	}
 	for _, s := range moving {
-		t.Row("%d\t%s\t%s\t%s\t%s", s.ID, strings.Join(nodeNames(view, s.Target), " "), size(float64(s.Bytes)),
-			cmp.Or(s.Step, "-"), cmp.Or(s.Waits, "-"))
+		t.Cells(s.ID, strings.Join(nodeNames(view, s.Target), " "), size(float64(s.Bytes)), cmp.Or(s.Step, "-"),
+			cmp.Or(s.Waits, "-"))
 	}
 	fillSlotMoves(t, view)
 	running := slices.DeleteFunc(slices.Clone(view.Operations), func(op client.Operation) bool {
@@ -129,34 +131,89 @@ func fillMoves(t *output.Table, view *client.Cluster) {
 
 func fillBackups(t *output.Table, view *client.Cluster, b *client.Backups) {
 	t.Row("")
-	t.Columns("BACKUP", "BEGUN", "ENDED OR SEEN", "NODE", "BYTES", "PLACE OR REASON").Add()
+	t.Columns("BACKUP", "ENDED OR SEEN", "NODE", "BYTES", "PLACE OR REASON").Fit("ENDED OR SEEN", "PLACE OR REASON").
+		Wide("BEGUN").Add()
 	for _, row := range []struct {
 		name string
 		try  *client.BackupTry
 	}{{"running", b.Running}, {"last kept", b.LastKept}, {"last failed", b.LastFailed}} {
 		if try := row.try; try != nil {
-			t.Row("%s\t%s\t%s\t%s\t%d\t%s", row.name, t.Instant(try.BegunAt), t.Instant(try.SeenAt),
-				nodeName(view, try.Node), try.Bytes, strings.TrimSpace(try.Place+" "+try.Error))
+			t.Cells(row.name, t.Instant(try.SeenAt), nodeName(view, try.Node), size(float64(try.Bytes)),
+				strings.TrimSpace(try.Place+" "+try.Error), t.Instant(try.BegunAt))
 		}
 	}
 }
 
+// replicas names the nodes of a shard's replicas.
 func replicas(view *client.Cluster, shard client.Shard) string {
 	var list []string
-	for _, replica := range shard.Replicas {
-		state := replica.State
-		switch {
-		case replica.Received != nil:
-			state += fmt.Sprintf(", %.0f %% copied", 100**replica.Received)
-		case !replica.Voter && state != "unknown":
-			state += ", no vote yet"
-		}
-		if replica.Diverged {
-			state += ", DIVERGED"
-		}
-		list = append(list, fmt.Sprintf("%s (%s, %d)", nodeName(view, replica.Node), state, replica.Applied))
+	for _, r := range shard.Replicas {
+		list = append(list, nodeName(view, r.Node))
 	}
-	return strings.Join(list, "  ")
+	return strings.Join(list, " ")
+}
+
+// fillTroubles adds a line for each trouble of replicas. Shards whose replicas on one node have the same share a line.
+func fillTroubles(t *output.Table, view *client.Cluster) {
+	var troubles []string
+	shards := map[string][]uint32{} // by their trouble
+	for _, s := range view.Shards {
+		for _, r := range s.Replicas {
+			if text := trouble(r); text != "" {
+				text = fmt.Sprintf("%s: %s", nodeName(view, r.Node), text)
+				if shards[text] == nil {
+					troubles = append(troubles, text)
+				}
+				shards[text] = append(shards[text], s.ID)
+			}
+		}
+	}
+	for _, text := range troubles {
+		t.Row("%s (shard %s)", text, strings.Trim(fmt.Sprint(shards[text]), "[]"))
+	}
+}
+
+// trouble describes a replica that is no sound voter, or returns "".
+func trouble(r client.Replica) string {
+	var list []string
+	switch {
+	case r.Received != nil:
+		list = append(list, fmt.Sprintf("%.0f %% copied", 100**r.Received))
+	case r.State == unknown:
+		list = append(list, "no report")
+	case !r.Voter:
+		list = append(list, "no vote yet")
+	}
+	if r.Diverged {
+		list = append(list, "DIVERGED")
+	}
+	return strings.Join(list, ", ")
+}
+
+// unknown is the state of a replica without a report.
+const unknown = "unknown"
+
+// behind returns by how many log entries the slowest replica of a shard is behind the first one.
+func behind(shard client.Shard) uint64 {
+	var first, most uint64
+	for _, r := range shard.Replicas {
+		first = max(first, r.Applied)
+	}
+	for _, r := range shard.Replicas {
+		if r.State != unknown {
+			most = max(most, first-r.Applied)
+		}
+	}
+	return most
+}
+
+// applied lists the log index that each replica of a shard has applied.
+func applied(view *client.Cluster, shard client.Shard) string {
+	var list []string
+	for _, r := range shard.Replicas {
+		list = append(list, fmt.Sprintf("%s %d", nodeName(view, r.Node), r.Applied))
+	}
+	return strings.Join(list, " ")
 }
 
 // nodeNames returns the names of nodes, sorted.

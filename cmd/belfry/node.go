@@ -53,12 +53,12 @@ func newNodeList() *cobra.Command {
 }
 
 func fillNodes(t *output.Table, nodes []client.Node, now time.Time) {
-	t.Columns("NODE", "STATE", "ORDER", "ZONE", "REPLICAS", "LEADS", "DISK FREE", "CLOCK", "BUILD", "PEER", "ID").
-		Wide("URL", "WEIGHT", "READS").Add()
+	t.Columns("NODE", "STATE", "ORDER", "REPLICAS", "LEADS", "DISK FREE", "BUILD").Fit("BUILD", "NODE").
+		Wide("ZONE", "CLOCK", "URL", "PEER", "ID", "WEIGHT", "READS").Add()
 	for _, n := range nodes {
-		t.Cells(n.Name, nodeState(n, now), n.Order, cmp.Or(n.Zone, "-"), n.Replicas, n.Leads, diskFree(n),
-			fmt.Sprintf("%+.1f ms", n.ClockOffsetMs), cmp.Or(n.Build, "-"), n.PeerAddr, n.ID,
-			cmp.Or(n.HTTPURL, n.HTTPAddr), n.Weight, n.CommandVersion)
+		t.Cells(n.Name, nodeState(n, now), n.Order, n.Replicas, n.Leads, diskFree(n), cmp.Or(n.Build, "-"),
+			cmp.Or(n.Zone, "-"), fmt.Sprintf("%+.1f ms", n.ClockOffsetMs), cmp.Or(n.HTTPURL, n.HTTPAddr), n.PeerAddr, n.ID,
+			n.Weight, n.CommandVersion)
 	}
 }
 
@@ -66,7 +66,7 @@ func fillNodes(t *output.Table, nodes []client.Node, now time.Time) {
 func nodeState(n client.Node, now time.Time) string {
 	switch {
 	case n.AwaySince != nil:
-		return "away for " + instant.Span(max(now.Sub(*n.AwaySince).Round(time.Second), 0))
+		return "away " + instant.Span(max(now.Sub(*n.AwaySince).Round(time.Second), 0))
 	case n.Alive:
 		return "up"
 	}

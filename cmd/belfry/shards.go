@@ -87,7 +87,8 @@ func slotRange(r client.Slots) string {
 func fillSlotMoves(t *output.Table, view *client.Cluster) {
 	if len(view.SlotMoves) > 0 {
 		t.Row("")
-		t.Columns("SLOTS", "FROM", "TO", "STATE", "STEP", "TASKS COPIED", "BYTES COPIED", "GIVEN UP", "WAITS FOR").Add()
+		t.Columns("SLOTS", "FROM", "TO", "STATE", "STEP", "TASKS COPIED", "BYTES COPIED", "GIVEN UP", "WAITS FOR").
+			Fit("WAITS FOR").Add()
 	}
 	for _, m := range view.SlotMoves {
 		t.Cells(m.Slots, m.From, m.To, m.State, cmp.Or(m.Step, "-"), m.TasksCopied,

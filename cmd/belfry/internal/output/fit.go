@@ -2,6 +2,7 @@ package output
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -14,32 +15,47 @@ const (
 // fitted is a column that may be shortened, to no less than a number of characters.
 type fitted struct{ column, least int }
 
-// fit shortens the cells of rows that are wider than a terminal, column by column, until the rows fit or no column is
-// left.
+// section is a header of a table with its rows.
+type section struct {
+	from   int      // line of the table
+	cells  int      // number of cells that Cells prints
+	fitted []fitted // in the order in which they are shortened
+}
+
+// fit shortens the cells of rows that are wider than a terminal: in each section column by column, until the rows fit
+// or no column is left.
 func (t *Table) fit(width int) {
-	surplus := -width - gap
-	for column := range t.cells {
-		surplus += t.widthOf(column) + gap
+	end := len(t.lines)
+	for _, s := range slices.Backward(t.sections) {
+		s.fit(t.lines[s.from:end], width)
+		end = s.from
 	}
-	for _, f := range t.fitted {
+}
+
+func (s section) fit(lines []line, width int) {
+	surplus := -width - gap
+	for column := range s.cells {
+		surplus += widthOf(lines, column) + gap
+	}
+	for _, f := range s.fitted {
 		if surplus <= 0 {
 			return
 		}
-		before := t.widthOf(f.column)
-		for i, l := range t.lines {
+		before := widthOf(lines, f.column)
+		for i, l := range lines {
 			if cells := strings.Split(l.text, "\t"); l.row && f.column < len(cells) {
 				cells[f.column] = shortened(cells[f.column], max(before-surplus, f.least))
-				t.lines[i].text = strings.Join(cells, "\t")
+				lines[i].text = strings.Join(cells, "\t")
 			}
 		}
-		surplus -= before - t.widthOf(f.column)
+		surplus -= before - widthOf(lines, f.column)
 	}
 }
 
 // widthOf returns the characters of the longest cell of a column.
-func (t *Table) widthOf(column int) int {
+func widthOf(lines []line, column int) int {
 	width := 0
-	for _, l := range t.lines {
+	for _, l := range lines {
 		if cells := strings.Split(l.text, "\t"); l.row && column < len(cells) {
 			width = max(width, utf8.RuneCountInString(cells[column]))
 		}

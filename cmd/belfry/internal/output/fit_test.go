@@ -41,6 +41,16 @@ func TestRowsFitTheTerminal(t *testing.T) {
 			}
 		}
 	}
+	two := NewTable()
+	two.Columns("ID", "TARGET").Fit("ID").Add()
+	two.Cells(id, "x")
+	two.Row("")
+	two.Columns("TARGET", "ID").Fit("TARGET").Add()
+	two.Cells(url, id)
+	if two.fit(40); !strings.Contains(two.lines[1].text, id) || !strings.HasPrefix(two.lines[4].text, "http") ||
+		!strings.HasSuffix(two.lines[4].text, "…close\t"+id) {
+		t.Errorf("each header with its rows is fitted by itself: %q", two.lines)
+	}
 	wide := newTable(true, false)
 	wide.Columns("ID").Fit("ID").Add()
 	wide.Cells(id)

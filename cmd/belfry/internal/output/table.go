@@ -20,9 +20,8 @@ import (
 // Table collects rows, and aligns their cells. It grows in memory, so adding rows never fails.
 type Table struct {
 	lines      []line
-	wide, bare bool     // with wide columns; without headers
-	cells      int      // number of cells that Cells prints
-	fitted     []fitted // of the rows of Cells
+	wide, bare bool      // with wide columns; without headers
+	sections   []section // in the order of their lines
 	clock      Clock
 }
 
@@ -69,13 +68,13 @@ func (h Header) Wide(names ...string) Header {
 
 // Add adds the header to its table. Rows of Cells have its columns from now on.
 func (h Header) Add() {
-	t := h.table
-	t.cells, t.fitted = h.shown, nil
+	t, s := h.table, section{from: len(h.table.lines), cells: h.shown}
 	for _, name := range h.fits {
 		if i := slices.Index(h.names[:h.shown], name); i >= 0 && !t.wide {
-			t.fitted = append(t.fitted, fitted{i, max(utf8.RuneCountInString(name), leastCell)})
+			s.fitted = append(s.fitted, fitted{i, max(utf8.RuneCountInString(name), leastCell)})
 		}
 	}
+	t.sections = append(t.sections, s)
 	if !t.bare {
 		t.lines = append(t.lines, line{strings.Join(h.names[:h.shown], "\t"), true})
 	}
@@ -84,7 +83,7 @@ func (h Header) Add() {
 // Cells adds a row with a value for each column of the last header. It leaves out the values of wide columns in a table
 // that is not wide.
 func (t *Table) Cells(values ...any) {
-	texts := make([]string, min(t.cells, len(values)))
+	texts := make([]string, min(t.sections[len(t.sections)-1].cells, len(values)))
 	for i := range texts {
 		texts[i] = Text(fmt.Sprint(values[i]))
 	}
@@ -194,6 +193,10 @@ func (t *Table) Print(out io.Writer) error {
 		text.WriteString(strings.TrimRight(line, " \n") + "\n")
 	}
 	t.lines = nil
+	if n := len(t.sections); n > 0 { // rows may follow
+		t.sections = t.sections[n-1:]
+		t.sections[0].from = 0
+	}
 	_, err := io.WriteString(out, text.String())
 	return err
 }
