@@ -29,11 +29,12 @@ func newBench() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure a cluster: the latency of calls, the lateness of tasks",
-		Long: `Measure a cluster for about 20 seconds. It schedules tasks into a queue of its
-own, cancels every tenth, receives the others, and reports calls a second, the
-latency of calls, the lateness of tasks, and tasks that were lost, came early,
-came twice or came after their cancel. It removes its tasks and its queue, also
-after ctrl-c. It asks first if the cluster holds tasks, which share the load.
+		Long: `Measure a cluster for about 20 seconds. Bench schedules tasks into a queue of
+its own, cancels every tenth, and receives the others. The report has calls a
+second, the latency of calls and the lateness of tasks. It counts tasks that
+were lost, came early, came twice or came after their cancel. Bench removes its
+tasks and its queue at the end, and after ctrl-c. It asks first if the cluster
+holds tasks, which share the load.
 
 Calls begin at planned times, --rate a second. The latency of a call counts from
 its planned time, so a stall shows in all calls that it delays. --rate 0 makes

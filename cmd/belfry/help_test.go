@@ -1,6 +1,7 @@
 package main
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,7 +22,13 @@ func eachCommand(cmd *cobra.Command, f func(*cobra.Command)) {
 	}
 }
 
-// Every command has a summary of one line, an example, and a help that fits into a terminal of 80 columns.
+// sentenceEnds match the ends of sentences, of their parts and of paragraphs, and the lines of a list.
+var sentenceEnds = regexp.MustCompile(`[.:;]\s|\n\n|\n  `)
+
+const sentenceWords = 30
+
+// Every command has a summary of one line, an example, and a help in short sentences that fits into a terminal of 80
+// columns.
 func TestHelp(t *testing.T) {
 	root := newRoot()
 	root.InitDefaultHelpFlag()
@@ -40,6 +47,11 @@ func TestHelp(t *testing.T) {
 		for line := range strings.Lines(out) {
 			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > cli.HelpWidth {
 				t.Errorf("%s --help: a line of %d columns: %s", path, n, line)
+			}
+		}
+		for _, sentence := range sentenceEnds.Split(cmd.Long, -1) {
+			if n := len(strings.Fields(sentence)); n > sentenceWords {
+				t.Errorf("%s --help: a sentence of %d words: %s", path, n, sentence)
 			}
 		}
 		own, _, grouped := strings.Cut(out, "\n\nConnection flags:\n")

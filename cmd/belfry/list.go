@@ -27,8 +27,9 @@ func newTaskList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List tasks",
-		Long: `List tasks. With --order due, those that are late come first, and then those
-that fire next. Tasks that have ended are left out unless --state asks for them.`,
+		Long: `List tasks by id. With --order due the list goes by time: late tasks come first,
+then the tasks that fire next. Such a list has ended tasks only if --state names
+their states.`,
 		Example: `  belfry task list --order due --limit 10
   belfry task list --state dead --queue reports
   belfry task list --due-before 1h --limit 0 --json | wc -l`,

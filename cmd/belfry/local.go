@@ -103,10 +103,10 @@ func newDemo() *cobra.Command {
 		Short: "Watch a cluster lose its leader without losing a task",
 		Long: `Watch a cluster lose its leader without losing a task.
 
-Starts three nodes and a receiver, schedules thousands of tasks over the next
-seconds, kills the leader of the busiest shard with SIGKILL in the middle,
-starts it again, and prints a verdict. Exits with 0 only if no task was lost
-and none came early. Ctrl-C and a closed terminal stop the nodes.`,
+Starts three nodes and a receiver, and schedules thousands of tasks over the
+next seconds. Kills the leader of the busiest shard with SIGKILL in the middle,
+starts it again, and prints a verdict. Exits with 0 only if no task was lost and
+none came early. Ctrl-C and a closed terminal stop the nodes.`,
 		Example: `  belfry demo
   belfry demo --tasks 50000 --stay`,
 		RunE: func(cmd *cobra.Command, _ []string) error {

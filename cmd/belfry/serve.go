@@ -59,12 +59,12 @@ Without credentials --http must be on loopback. For other machines, give
 --root-key-file, --http-client-ca or --oidc-issuer, and --http-cert, or
 --behind-proxy if a proxy speaks TLS with the callers.
 
-The files of certificates, keys and grants (--peer-cert, --peer-key, --peer-ca,
+A node reads the files of certificates, keys and grants again every few seconds,
+and at once after a SIGHUP. These are --peer-cert, --peer-key, --peer-ca,
 --gossip-key-file, --http-cert, --http-key, --http-client-ca,
---http-client-roles, --root-key-file, --oidc-roles and --cluster-key-file) are
-read again every few seconds, and at once after a SIGHUP. All other settings are
-read at the start only. "belfry certs" makes the certificates and their keys,
-and "belfry key new-root" the root key.`,
+--http-client-roles, --root-key-file, --oidc-roles and --cluster-key-file. All
+other settings are read at the start only. "belfry certs" makes the certificates
+and their keys, and "belfry key new-root" the root key.`,
 		Example: `  belfry serve --data /var/lib/belfry
   belfry serve --data n1 --http 127.0.0.1:8400 --peer 127.0.0.1:8500 \
     --join 127.0.0.1:8501,127.0.0.1:8502 --bootstrap-expect 3

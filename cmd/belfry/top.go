@@ -25,9 +25,10 @@ func newTop() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "top",
 		Short: "Show a cluster live: waiting, firing and late tasks, nodes, trouble",
-		Long: `Show a cluster live: the tasks that wait and come due, events a second,
-lateness, dead letters, nodes with their lag and clocks, the leaders of shards,
-moves under way, and the queues of the namespace, those in trouble first.
+		Long: `Show a cluster live. The figures count waiting and due tasks, events a
+second, lateness and dead letters. The tables list nodes with their lag and
+clocks, the leaders of shards, moves under way, and the queues of the namespace.
+Queues in trouble come first.
 
 Keys: q quits, p pauses, s changes the order, the arrows or j and k scroll,
 ? explains the columns. Without a terminal it prints one page and ends.

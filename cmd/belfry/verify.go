@@ -25,13 +25,13 @@ func newVerify() *cobra.Command {
 		Short: "Check whether a stopped node's data folder, or a backup, is sound",
 		Long: `Check whether a stopped node's data folder, or a backup, is sound.
 
-Of a folder every snapshot is read and restored, every log is opened as a
-starting node would open it, and applied. Nothing is written there; copies of
-the logs are made elsewhere, one at a time.
+Verify reads and restores every snapshot of a folder. It opens every log as a
+starting node would, and applies it. It writes nothing there: copies of the logs
+are made elsewhere, one at a time.
 
-Of a backup (a file, an object s3://bucket/key, or - for the standard input) the
-checksums of all parts and of the whole are compared, and the state of each
-shard is restored in memory. Damage is reported with its place.
+A backup is a file, an object s3://bucket/key, or - for the standard input.
+Verify compares the checksums of all its parts and of the whole, and restores
+the state of each shard in memory. It reports damage with its place.
 
 The hash is of the shard's state after its last entry: equal on every node
 whose log ends at the same index. The exit status is 1 if anything is wrong.`,
