@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"crypto/rand"
@@ -8,7 +9,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -48,7 +51,7 @@ type files struct {
 	moved   bool     // another program has moved, removed or emptied the newest
 }
 
-// begin opens the files for writing, and cuts a torn line off.
+// begin opens the files for writing. It cuts a torn line off, and sets lines at the end aside that are no records.
 func (f *files) begin() error {
 	if err := os.MkdirAll(filepath.Dir(f.path), 0o700); err != nil {
 		return err
@@ -92,30 +95,27 @@ func syncFolder(dir string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// recover finds the place after the last whole line, and the position of that line.
+// recover finds the place after the last record, and its position. Lines behind it are set aside; lines between records
+// stay, and readers skip them.
 func (f *files) recover() error {
-	end, last, err := lastLine(f.newest, f.size)
-	if err != nil {
+	found, err := contentOf(f.newest, f.size)
+	switch {
+	case err != nil:
+		return err
+	case found.last.log == "" && !begun(f.newest):
+		return errors.New("it has no record: it may be a file of another program")
+	case found.lines > found.end:
+		if err := f.setAside(found.end, found.lines-found.end); err != nil {
+			return err
+		}
+	}
+	if err := f.newest.Truncate(found.end); err != nil {
 		return err
 	}
-	if err := f.newest.Truncate(end); err != nil {
-		return err
-	}
-	f.size = end
-	if len(last) > 0 {
-		at, _, err := firstRecord(f.newest)
-		if err != nil {
-			return fmt.Errorf("its first line is no record: %w", err)
-		}
-		f.first = at.number
-		if f.last, _, err = parseHead(last); err != nil {
-			return f.setAside(last, err)
-		}
-		return nil
-	}
+	f.size, f.first, f.last = found.end, found.first.number, found.last
 	older, err := olderFiles(f.path)
-	if err == nil && len(older) > 0 {
-		f.last, err = lastRecord(older[len(older)-1].path)
+	for ; err == nil && f.last.log == "" && len(older) > 0; older = older[:len(older)-1] {
+		f.last, err = lastOf(older[len(older)-1].path)
 	}
 	if f.last.log == "" {
 		f.last.log = f.prefix + strings.ToLower(rand.Text()[:8])
@@ -123,84 +123,134 @@ func (f *files) recover() error {
 	return err
 }
 
-// setAside moves the last line, which a damaged disk or another program has made no record, to a file of its own, and
-// looks at the line before it. The log goes on: records of changes would be lost otherwise, with the node.
-func (f *files) setAside(line []byte, fault error) error {
+// begun reports whether a file is empty, or begins as a record does, torn or damaged behind its beginning, or with the
+// zeros of a write that a loss of power has torn.
+func begun(f io.ReaderAt) bool {
+	begin := make([]byte, len(`{"id":"`))
+	n, _ := f.ReadAt(begin, 0) // the file has just been read
+	return n == 0 || begin[0] == 0 || strings.HasPrefix(`{"id":"`, string(begin[:n]))
+}
+
+// setAside copies the last lines, which a damaged disk or another program has made no records, to a file of their own.
+// The log goes on: records of changes would be lost otherwise, with the node.
+func (f *files) setAside(from, size int64) error {
 	aside := DamagedPath(f.path)
 	to, err := os.OpenFile(aside, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
-	_, err = to.Write(line)
+	_, err = io.Copy(to, io.NewSectionReader(f.newest, from, size))
 	if err = errors.Join(err, to.Sync(), to.Close()); err != nil {
 		return err
 	}
-	f.log.Warn("the last line of the audit log is no record, and is set aside", "path", f.path, "to", aside, "err", fault)
-	f.size -= int64(len(line))
-	return f.recover()
+	f.log.Warn("the last lines of the audit log are no records, and are set aside",
+		"path", f.path, "to", aside, "bytes", size)
+	return nil
 }
 
 // DamagedPath returns the path of the lines of a file that were no records.
 func DamagedPath(path string) string { return path + ".damaged" }
 
-// Check returns an error if the file of changes or of refusals at a path ends in a line that is no record. A missing
-// file is sound.
+// Check returns an error if the file of changes or of refusals at a path has lines that are no records. A missing file
+// is sound.
 func Check(path string) error {
-	_, err := lastRecord(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	found, err := contentAt(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil
+	case err == nil && found.damaged > 0:
+		err = fmt.Errorf("%s: lines that are no records: %d", path, found.damaged)
 	}
 	return err
 }
 
-// lastRecord returns the position of the last record of a file, or zero if the file is empty.
-func lastRecord(path string) (at position, err error) {
+// content is the records and lines of one file.
+type content struct {
+	first, last position // of its first and its last record; zero: it has none
+	end         int64    // offset after the last record
+	lines       int64    // offset after the last whole line: a torn one may follow
+	damaged     int      // number of whole lines that are no records
+}
+
+// contentOf reads the first bytes of a file.
+func contentOf(f io.ReaderAt, size int64) (content, error) {
+	var c content
+	for line, err := range lines(io.NewSectionReader(f, 0, size)) {
+		if err != nil {
+			return c, err
+		}
+		c.lines += line.size
+		at, _, err := parseHead(line.text)
+		if err != nil {
+			c.damaged++
+			continue
+		}
+		if c.first.log == "" {
+			c.first = at
+		}
+		c.last, c.end = at, c.lines
+	}
+	return c, nil
+}
+
+func contentAt(path string) (content, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return at, err
+		return content{}, err
 	}
 	defer func() { _ = f.Close() }() // opened for reading
 	info, err := f.Stat()
 	if err != nil {
-		return at, err
+		return content{}, err
 	}
-	_, last, err := lastLine(f, info.Size())
-	if err == nil && len(last) > 0 {
-		at, _, err = parseHead(last)
-	}
-	if err != nil {
-		err = fmt.Errorf("%s: its last line is no record: %w", path, err)
-	}
-	return at, err
+	return contentOf(f, info.Size())
 }
 
-// lastLine returns the offset after the last whole line of a file, and that line; a torn line behind it is left out.
-func lastLine(f io.ReaderAt, size int64) (end int64, line []byte, err error) {
-	from := max(size-2*maxLine, 0)
-	tail := make([]byte, size-from)
-	if _, err := f.ReadAt(tail, from); err != nil && !errors.Is(err, io.EOF) {
-		return 0, nil, err
+func lastOf(path string) (position, error) {
+	found, err := contentAt(path)
+	return found.last, err
+}
+
+// line is one whole line of a file.
+type line struct {
+	text []byte // without its end, and nil if it is longer than all records; valid until the next line
+	size int64  // with its end
+}
+
+// lines yields the whole lines of a file, and last the error that ended the reading, if there was one.
+func lines(r io.Reader) iter.Seq2[line, error] {
+	return func(yield func(line, error) bool) {
+		for in := bufio.NewReaderSize(r, maxLine); ; {
+			text, err := in.ReadSlice('\n')
+			size := int64(len(text))
+			for errors.Is(err, bufio.ErrBufferFull) {
+				text, err = in.ReadSlice('\n')
+				size += int64(len(text))
+			}
+			if errors.Is(err, io.EOF) {
+				return
+			}
+			if size > maxLine {
+				text = nil
+			}
+			if !yield(line{bytes.TrimSuffix(text, []byte("\n")), size}, err) || err != nil {
+				return
+			}
+		}
 	}
-	n := bytes.LastIndexByte(tail, '\n')
-	if n < 0 && from > 0 {
-		return 0, nil, errors.New("it has no lines of records")
-	}
-	tail = tail[:n+1]
-	return from + int64(len(tail)), tail[bytes.LastIndexByte(tail[:max(n, 0)], '\n')+1:], nil
 }
 
 // firstRecord returns the position and the time of the first record of a file, or zeros if there is none.
 func firstRecord(f io.ReaderAt) (position, time.Time, error) {
-	begin := make([]byte, maxLine)
-	n, err := f.ReadAt(begin, 0)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return position{}, time.Time{}, err
+	for line, err := range lines(io.NewSectionReader(f, 0, math.MaxInt64)) {
+		if err != nil {
+			return position{}, time.Time{}, err
+		}
+		if at, begins, err := parseHead(line.text); err == nil {
+			return at, begins, nil
+		}
 	}
-	line, _, whole := bytes.Cut(begin[:n], []byte("\n"))
-	if !whole {
-		return position{}, time.Time{}, nil
-	}
-	return parseHead(line)
+	return position{}, time.Time{}, nil
 }
 
 // append writes the line of a record. After an error the line is not in the file.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -227,52 +228,105 @@ func TestTornLine(t *testing.T) {
 	}
 	mustClose(t, l)
 
-	foreign := []byte("a file of another program\n")
-	if err := os.WriteFile(path, foreign, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if l, err := Open(Config{Path: path}); err == nil {
-		mustClose(t, l)
-		t.Error("a foreign file was opened")
-	}
-	if data, err := os.ReadFile(path); err != nil || !bytes.Equal(data, foreign) {
-		t.Errorf("%q, %v", data, err)
+	for _, foreign := range []string{"a file of another program\n", "without a line", "{}\n"} {
+		if err := os.WriteFile(path, []byte(foreign), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if l, err := Open(Config{Path: path}); err == nil {
+			mustClose(t, l)
+			t.Errorf("the foreign file %q was opened", foreign)
+		}
+		if data, err := os.ReadFile(path); err != nil || string(data) != foreign {
+			t.Errorf("%q, %v", data, err)
+		}
 	}
 }
 
-// TestDamagedLastLine checks that lines at the end that are no records are set aside with a warning, that the log goes on
-// after the last record before them, and that Check tells of them before.
-func TestDamagedLastLine(t *testing.T) {
+// TestDamagedLines checks that a log with damaged lines goes on, and sets the ones at its end aside. Records that the
+// damage has left are read, the others between them count as lost, and Check tells of the lines.
+func TestDamagedLines(t *testing.T) {
+	const several = "\x00\x00{\"id\":\nno record\n"
+	long := strings.Repeat("x", 3*maxLine)
+	add := func(text string) func([]string) []string {
+		return func(lines []string) []string { return append(lines, text) }
+	}
+	put := func(i int, text string) func([]string) []string {
+		return func(lines []string) []string { return slices.Replace(lines, i, i+1, text) }
+	}
+	for name, test := range map[string]struct {
+		spoil         func(lines []string) []string
+		routes, aside string
+		lost          uint64
+	}{
+		"last":          {spoil: add(several), routes: "a b c d", aside: several},
+		"last, torn":    {spoil: add("no record\n{\"id\":"), routes: "a b c d", aside: "no record\n"},
+		"last and long": {spoil: add(long + "\n"), routes: "a b c d", aside: long + "\n"},
+		"long and torn": {spoil: add("no record\n" + long), routes: "a b c d", aside: "no record\n"},
+		"first":         {spoil: put(0, "no record\n"), routes: "b c d"},
+		"middle":        {spoil: put(1, "no record\n"), routes: "a c d", lost: 1},
+		"middle, long":  {spoil: put(1, long+"\n"), routes: "a c d", lost: 1},
+		"only one": {
+			spoil: func(l []string) []string { return []string{l[0][:20] + "\n"} }, routes: "d", aside: `{"id":"`,
+		},
+	} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "audit.jsonl")
+		l := open(t, dir, nil)
+		for _, route := range []string{"a", "b", "c"} {
+			change(t, l, Record{Route: route})
+		}
+		mustClose(t, l)
+		if err := Check(path); err != nil {
+			t.Error(err)
+		}
+		whole, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spoilt := strings.Join(test.spoil(strings.SplitAfter(string(whole), "\n")), "")
+		if err := os.WriteFile(path, []byte(spoilt), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if Check(path) == nil {
+			t.Errorf("%s: a damaged line is sound", name)
+		}
+		l = open(t, dir, nil)
+		change(t, l, Record{Route: "d"})
+		if p, records := page(t, l, Query{}); routes(records) != test.routes || lostIn(p) != test.lost {
+			t.Errorf("%s: %s, lost %d", name, routes(records), lostIn(p))
+		}
+		mustClose(t, l)
+		aside, err := os.ReadFile(DamagedPath(path))
+		if (err == nil) != (test.aside != "") || !strings.HasPrefix(string(aside), test.aside) {
+			t.Errorf("%s: set aside: %.60q, %v", name, aside, err)
+		}
+		if err := Check(path); (err == nil) != (test.aside != "") {
+			t.Errorf("%s: after the start: %v", name, err)
+		}
+	}
+}
+
+// TestDamagedOlderFile checks that the log goes on after the last record of an older file whose last line is damaged.
+func TestDamagedOlderFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "audit.jsonl")
 	l := open(t, dir, nil)
 	change(t, l, Record{Route: "a"})
 	mustClose(t, l)
-	if err := Check(path); err != nil {
-		t.Error(err)
-	}
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	const damaged = "\x00\x00{\"id\":\nno record\n"
-	if err := os.WriteFile(path, append(whole, damaged...), 0o600); err != nil {
+	older := os.WriteFile(path+".0000000000000001", append(whole, "no record\n"...), 0o600)
+	if err := errors.Join(os.Remove(path), older); err != nil {
 		t.Fatal(err)
 	}
-	if Check(path) == nil {
-		t.Error("a damaged line is sound")
-	}
 	l = open(t, dir, nil)
+	defer mustClose(t, l)
 	change(t, l, Record{Route: "b"})
-	if p, records := page(t, l, Query{}); routes(records) != "a b" || lostIn(p) != 0 {
-		t.Errorf("%s, lost %d", routes(records), lostIn(p))
-	}
-	mustClose(t, l)
-	if aside, err := os.ReadFile(DamagedPath(path)); err != nil || len(aside) != len(damaged) {
-		t.Errorf("set aside: %q, %v", aside, err)
-	}
-	if err := Check(path); err != nil {
-		t.Errorf("mended: %v", err)
+	p, records := page(t, l, Query{})
+	if routes(records) != "a b" || lostIn(p) != 0 || !strings.HasSuffix(records[1].ID, "-2") {
+		t.Errorf("%s, lost %d: %v", routes(records), lostIn(p), records)
 	}
 }
 

@@ -1,7 +1,6 @@
 package audit
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -179,17 +178,12 @@ type scan struct {
 
 // read reads a file until the page is full. A line without an end is being written, or is torn.
 func (s *scan) read(ctx context.Context, part section) error {
-	lines := bufio.NewReaderSize(io.NewSectionReader(part.file, 0, part.info.Size()), maxLine+1)
-	for !s.page.More {
-		line, err := lines.ReadSlice('\n')
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err == nil {
-			err = s.take(bytes.TrimSuffix(line, []byte("\n")))
-		}
+	for line, err := range lines(io.NewSectionReader(part.file, 0, part.info.Size())) {
 		if err = cmp.Or(ctx.Err(), err); err != nil {
 			return fmt.Errorf("%s: %w", part.file.Name(), err)
+		}
+		if s.take(line.text); s.page.More {
+			break
 		}
 	}
 	return nil
@@ -203,22 +197,21 @@ func (s *scan) missing(at position) uint64 {
 	return at.number - s.at.number - 1
 }
 
-// take adds a record to the page if the query selects it.
-func (s *scan) take(line []byte) error {
+// take adds a record to the page if the query selects it. A line that is no record counts as a missing one.
+func (s *scan) take(line []byte) {
 	at, when, err := parseHead(line)
 	switch {
 	case err != nil:
-		return err
+		return
 	case at.log == s.at.log && at.number <= s.at.number:
-		return nil
+		return
 	case when.Before(s.query.Since):
 	case len(s.page.Lines) == s.query.Limit:
 		s.page.More = true
-		return nil
+		return
 	default:
 		s.page.Lines = append(s.page.Lines, bytes.Clone(line))
 		s.page.Lost = append(s.page.Lost, s.missing(at))
 	}
 	s.at, s.page.Next = at, at.String()
-	return nil
 }

@@ -59,11 +59,11 @@ whose log ends at the same index. The exit status is 1 if anything is wrong.`,
 	return cmd
 }
 
-// lookAtAudit adds the faults at the ends of the audit log's newest files, if they are in the data folder.
+// lookAtAudit adds the faults of the audit log's newest files, if they are in the data folder.
 func lookAtAudit(r *verify.Report, changes string) {
 	for _, path := range []string{changes, audit.RefusalsPath(changes)} {
 		if err := audit.Check(path); err != nil {
-			r.Problems = append(r.Problems, err.Error()+"; the node sets such lines aside when it starts")
+			r.Problems = append(r.Problems, err.Error()+"; the node skips such lines")
 		}
 		if _, err := os.Stat(audit.DamagedPath(path)); err == nil {
 			r.Remarks = append(r.Remarks, audit.DamagedPath(path)+" holds lines of the audit log that were no records")
