@@ -298,8 +298,8 @@ func rulesOf(event *ics.VEvent, first time.Time) (rules []*rrule.ROption, err er
 		switch {
 		case err != nil:
 			return nil, fmt.Errorf("recurs by the rule %q: %w", p.Value, err)
-		case hasZero(p.Value):
-			return nil, fmt.Errorf("recurs by the rule %q, with an interval or a count of 0", p.Value)
+		case !counted(p.Value):
+			return nil, fmt.Errorf("recurs by the rule %q, with an interval, a count or a day below 1", p.Value)
 		case options.Freq > rrule.DAILY || len(options.Byhour)+len(options.Byminute)+len(options.Bysecond) > 0:
 			return nil, fmt.Errorf("recurs by the rule %q, several times a day", p.Value)
 		case first.Before(earliest):
@@ -311,15 +311,21 @@ func rulesOf(event *ics.VEvent, first time.Time) (rules []*rrule.ROption, err er
 	return rules, nil
 }
 
-// hasZero reports whether a rule has an interval or a count of 0, which package rrule takes for an absent one.
-func hasZero(rule string) bool {
+// counted reports whether the interval and the count of a rule are 1 or more, and no day of the week is the 0th of its
+// month. Package rrule takes others for absent ones.
+func counted(rule string) bool {
 	for part := range strings.SplitSeq(strings.ToUpper(rule), ";") {
-		name, value, _ := strings.Cut(part, "=")
-		if n, err := strconv.Atoi(value); (name == "INTERVAL" || name == "COUNT") && err == nil && n == 0 {
-			return true
+		name, values, _ := strings.Cut(part, "=")
+		for value := range strings.SplitSeq(values, ",") {
+			n, err := strconv.Atoi(strings.TrimRight(value, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"))
+			switch {
+			case err != nil: // no number
+			case (name == "INTERVAL" || name == "COUNT") && n < 1, name == "BYDAY" && n == 0:
+				return false
+			}
 		}
 	}
-	return false
+	return true
 }
 
 // isYearly reports whether a rule names the day and the month of its start in each year.
