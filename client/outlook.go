@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Wheel counts the tasks that wait, and all that the timing wheels of the shards hold.
+// Wheel counts the tasks that wait in the timing wheels of the shards.
 type Wheel struct {
 	Now       time.Time `json:"now"`     // by the clock of the shards' leaders
 	Waiting   uint64    `json:"waiting"` // scheduled and retrying tasks

@@ -1,6 +1,8 @@
 package wheel
 
-// Row holds the numbers of nodes in the slots of one ring.
+import "math"
+
+// Row holds the numbers of matching nodes in the slots of one ring.
 type Row struct {
 	Level int
 	First int64 // first instant of the first slot, in Unix milliseconds
@@ -8,12 +10,20 @@ type Row struct {
 	Nodes [fanOut]int
 }
 
-// Occupancy returns a row for each ring that holds a node, lower levels first, and the number of nodes beside the
-// slots, which are due next or outside the range of the slots. A node rescheduled to a later time counts in its old
-// slot until the wheel opens this slot.
-func (w *Wheel) Occupancy() (rows []Row, beside int) {
-	s := &w.slots
-	beside = w.count
+// Estimate returns the number of matching nodes that are due from first to last, in Unix milliseconds. counted is the
+// number of matching nodes in the slots before, and beside the slots.
+type Estimate func(first, last int64, counted int) int
+
+// Occupancy counts the nodes that match. It returns a row for each ring that holds one, lower levels first, and the
+// number beside the slots, where nodes are due next or outside the range of the slots. It looks at most nodes at most.
+// The number in a slot with more nodes than are left to look at is the estimate. A node rescheduled to a later time
+// counts in its old slot until the wheel opens this slot.
+func (w *Wheel) Occupancy(most int, match func(Handle) bool, estimate Estimate) (rows []Row, beside int) {
+	c := counter{to: math.MaxInt64, left: most, match: match}
+	c.heap(&w.heap, 0)
+	c.run(&w.run)
+	beside = c.matching()
+	counted, s := beside, &w.slots
 	for l := range levels {
 		for _, ring := range [...]int{s.level[l].current, s.other(l)} {
 			if l == levels-1 && ring != s.level[l].current || s.occupied[ring] == 0 {
@@ -22,13 +32,31 @@ func (w *Wheel) Occupancy() (rows []Row, beside int) {
 			first, last := s.span(ring * fanOut)
 			row := Row{Level: l, First: first, Slot: last - first + 1}
 			for d := range fanOut {
-				row.Nodes[d] = int(s.slot[ring*fanOut+d].count)
-				beside -= row.Nodes[d]
+				i := ring*fanOut + d
+				if nodes := int(s.slot[i].count); nodes <= c.left {
+					row.Nodes[d] = c.matchingIn(w, i)
+				} else {
+					first, last := s.span(i)
+					row.Nodes[d] = min(nodes, estimate(first, last, counted))
+				}
+				counted += row.Nodes[d]
 			}
-			rows = append(rows, row)
+			if row.Nodes != [fanOut]int{} {
+				rows = append(rows, row)
+			}
 		}
 	}
 	return rows, beside
+}
+
+// matchingIn looks at all nodes of slot i, and returns the number of those that match.
+func (c *counter) matchingIn(w *Wheel, i int) int {
+	before := c.matched
+	for h := w.slots.slot[i].head; h != 0; h = w.nodes.Read(h).Next {
+		c.left--
+		c.look(h)
+	}
+	return c.matched - before
 }
 
 // DueBy returns the number of nodes that are due at or before an instant and match. It looks at most nodes at most. If

@@ -181,7 +181,7 @@ export default {
   'figure.firing': 'Firing',
   'wheel.title': 'The wheel',
   'wheel.label': 'The timing wheel with {tasks} waiting tasks. The arrow keys move over its slots, and Enter opens the tasks of one.',
-  'wheel.caption': 'Each ring spans the time on its label, clockwise from the hand, which is now. Stronger slots hold more, on a logarithmic scale; tasks that ended count until they are forgotten. Choose a slot to see its tasks.',
+  'wheel.caption': 'Each ring spans the time on its label, clockwise from the hand, which is now. Stronger slots hold more, on a logarithmic scale. Choose a slot to see its tasks.',
   'wheel.missing': 'Shard {shards} does not answer.|Shards {shards} do not answer.',
   'wheel.tasks': '{n} task|{n} tasks',
   'wheel.slot': 'a slot of {length}',

@@ -181,7 +181,7 @@ export default {
   'figure.firing': '投递中',
   'wheel.title': '时间轮',
   'wheel.label': '时间轮，{tasks} 个任务在等待。用方向键在槽间移动，按回车打开槽中的任务。',
-  'wheel.caption': '每一圈的标签是它的时间跨度，从指针（现在）开始顺时针。槽的颜色越浓，任务越多（对数刻度）；已结束的任务在被清除之前也计算在内。选择一个槽查看其中的任务。',
+  'wheel.caption': '每一圈的标签是它的时间跨度，从指针（现在）开始顺时针。槽的颜色越浓，任务越多（对数刻度）。选择一个槽查看其中的任务。',
   'wheel.missing': '分片 {shards} 没有响应。',
   'wheel.tasks': '{n} 个任务',
   'wheel.slot': '每槽 {length}',

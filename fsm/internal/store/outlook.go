@@ -19,15 +19,25 @@ var horizons = [...]time.Duration{time.Second, 10 * time.Second, time.Minute, 10
 
 const (
 	nearHorizons = 2
-	// lookedAt is the number of due tasks up to which the near horizons are exact.
+	// lookedAt is the number of tasks up to which a near horizon, and the rows of the wheel, are exact.
 	lookedAt = 4096
+	// longSlotMs is the span of a slot that has too many steps of dues to sum up.
+	longSlotMs = 60 * dayMs
 )
 
 // Outlook counts the tasks that wait in the wheel. Its cost grows with the number of newly due tasks, and not with the
 // number of all tasks or of queues.
 func (s *Store) Outlook(nowMs int64) *fsmpb.Outlook {
 	o := &fsmpb.Outlook{NowMs: nowMs, FirstMs: nowMs / outlookStepMs * outlookStepMs}
-	rows, beside := s.wheel.Occupancy()
+	counts := s.counted()
+	o.Waiting = uint64(counts[fsmpb.State_STATE_SCHEDULED] + counts[fsmpb.State_STATE_RETRYING])
+	rows, beside := s.wheel.Occupancy(lookedAt, s.waitsForAttempt, func(firstMs, lastMs int64, counted int) int {
+		rest := max(int(o.Waiting)-counted, 0)
+		if int(o.Waiting) == s.wheel.Len() || lastMs-firstMs > longSlotMs {
+			return rest
+		}
+		return min(rest, int(s.pendingBetween(firstMs, lastMs+1)))
+	})
 	o.Beside = uint64(beside)
 	for i := range rows {
 		row := &fsmpb.WheelRow{Level: uint32(rows[i].Level), FirstMs: rows[i].First, SlotMs: rows[i].Slot}
@@ -36,8 +46,6 @@ func (s *Store) Outlook(nowMs int64) *fsmpb.Outlook {
 		}
 		o.Rows = append(o.Rows, row)
 	}
-	counts := s.counted()
-	o.Waiting = uint64(counts[fsmpb.State_STATE_SCHEDULED] + counts[fsmpb.State_STATE_RETRYING])
 	o.Within = s.DueWithin(nowMs)
 	for at := o.FirstMs; len(o.Steps) < outlookSteps; at += outlookStepMs {
 		o.Steps = append(o.Steps, s.pendingBetween(at, at+outlookStepMs))

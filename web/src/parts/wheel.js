@@ -13,14 +13,12 @@ import { hit, layout, paint } from './wheeldraw.js';
 const narrow = matchMedia('(width < 760px)');
 const first = 1; // the finest level that is drawn: a ring of 64 milliseconds is too swift for the eye
 
-// Wheel shows an answer of GET /v1/wheel. The wheel of a cluster without a waiting task is empty: its slots then hold
-// the ends of tasks that are over.
+// Wheel shows an answer of GET /v1/wheel.
 export function Wheel({ wheel }) {
   const canvas = useRef(null);
   const list = useMemo(() => rings(wheel), [wheel]);
   const nowMs = Date.parse(wheel.now);
-  const rows = useMemo(() => list.slice(first).map((ring) => ahead(ring, nowMs).map((slot) => (wheel.waiting ? slot
-    : { ...slot, tasks: 0 }))), [list]);
+  const rows = useMemo(() => list.slice(first).map((ring) => ahead(ring, nowMs)), [list]);
   const labels = list.slice(first).map((ring) => span(ring.slotMs * slots));
   const [chosen, setChosen] = useState(null);
   useDrawing(canvas, rows, labels, chosen);

@@ -62,7 +62,10 @@ test('an empty cluster shows the calls that fill the page, and an empty wheel', 
   assert.ok((await commands.first().boundingBox()).y < 400);
   for (const text of await commands.allTextContents()) execFileSync('sh', ['-c', text], { stdio: 'ignore' });
   await page.getByText('Nothing here yet.').waitFor({ state: 'detached' });
+  await cluster.api('PUT', '/v1/tasks/later', { delay: '1h' });
   await eventually('the wheel has a task', async () => await accented() > 0);
+  await cluster.api('DELETE', '/v1/tasks/later');
+  await eventually('the wheel has no cancelled task', async () => await accented() === 0);
 });
 
 test('held events are bounded, and those of an earlier filter do not come back', async () => {
