@@ -49,7 +49,7 @@ func TestRowsFitTheTerminal(t *testing.T) {
 	two.Cells(url, id)
 	if two.fit(40); !strings.Contains(two.lines[1].text, id) || !strings.HasPrefix(two.lines[4].text, "http") ||
 		!strings.HasSuffix(two.lines[4].text, "…close\t"+id) {
-		t.Errorf("each header with its rows is fitted by itself: %q", two.lines)
+		t.Errorf("each header with its rows is fitted by itself: %v", two.lines)
 	}
 	wide := newTable(true, false)
 	wide.Columns("ID").Fit("ID").Add()
