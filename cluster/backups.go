@@ -2,19 +2,14 @@ package cluster
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc"
 
-	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/internal/cuts"
-	"github.com/belfryhq/belfry/cluster/leaders"
-	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // BackupSummary describes a backup that was written whole.
@@ -65,41 +60,9 @@ func (n *Node) Backups() *clusterpb.Backups { return n.control.State().GetBackup
 // SetBackups replaces the record of the scheduled backups, on any node, and waits until the change is committed. It
 // changes nothing, and returns false, if the record has another revision by now.
 func (n *Node) SetBackups(ctx context.Context, b *clusterpb.Backups) (changed bool, err error) {
-	for search := n.control.Search(); ; {
-		changed, err := n.setBackupsAt(ctx, search.Next(), b)
-		if err == nil || !leaders.Repeatable(err) {
-			return changed, err
-		}
-		if err := search.Again(ctx, err); err != nil {
-			return false, err
-		}
-	}
-}
-
-// setBackupsAt asks a node to change the record. The node does so if it leads the control group.
-func (n *Node) setBackupsAt(ctx context.Context, node string, b *clusterpb.Backups) (changed bool, err error) {
-	if node == n.ID() {
-		return n.setBackupsHere(ctx, b)
-	}
-	reply, err := n.peers.rpc(node).SetBackups(ctx, &clusterpb.SetBackupsRequest{Backups: b})
-	if err != nil {
-		return false, fmt.Errorf("node %s: %w", node, err)
-	}
-	return reply.Changed, calls.DecodeError(reply.Error, control.Number, node)
-}
-
-func (n *Node) setBackupsHere(ctx context.Context, b *clusterpb.Backups) (changed bool, err error) {
-	g := n.control.Group()
-	if g == nil {
-		return false, fmt.Errorf("%w: this node is in no cluster yet", task.ErrNotProposed)
-	}
-	return g.SetBackups(ctx, b)
-}
-
-// SetBackups changes the record of the scheduled backups through this node's replica of the control group.
-func (s service) SetBackups(ctx context.Context, req *clusterpb.SetBackupsRequest) (*clusterpb.SetBackupsReply, error) {
-	changed, err := s.n.setBackupsHere(ctx, req.Backups)
-	return &clusterpb.SetBackupsReply{Changed: changed, Error: calls.EncodeError(err)}, nil
+	set := &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_SetBackups{SetBackups: &clusterpb.SetBackups{Backups: b}}}
+	reply, err := n.control.Change(ctx, &clusterpb.ControlChange{Entry: set})
+	return err == nil && !reply.Conflict, err
 }
 
 // Backup sends another node the state of a shard that this node leads.

@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 
 	"google.golang.org/protobuf/proto"
@@ -36,32 +37,34 @@ func bulkView(op *clusterpb.BulkOperation, waits string) BulkView {
 // repeated. The error is a *control.ImpossibleError for an operation that may not begin.
 func (n *Node) BeginBulk(ctx context.Context, op *clusterpb.BulkOperation) (BulkView, error) {
 	op = proto.CloneOf(op)
-	if op.Id == "" {
-		op.Id = control.NewOperationID()
-	}
+	op.Id = cmp.Or(op.Id, control.NewOperationID()) // so the change may be repeated
 	if op.Filter == nil {
 		op.Filter = &fsmpb.ListQuery{}
 	}
 	if len(op.Filter.States) == 0 {
 		op.Filter.States = bulk.States(op.Kind)
 	}
-	return n.changeBulk(ctx, &clusterpb.BulkChange{Op: &clusterpb.BulkChange_Begin{Begin: op}})
+	return n.changeBulk(ctx, &clusterpb.ControlEntry{
+		Op: &clusterpb.ControlEntry_BeginBulk{BeginBulk: &clusterpb.BeginBulk{Operation: op}},
+	})
 }
 
 // StopBulk stops a bulk operation, and returns it. The error is a *control.ImpossibleError if there is none.
 func (n *Node) StopBulk(ctx context.Context, id string) (BulkView, error) {
-	return n.changeBulk(ctx, &clusterpb.BulkChange{Op: &clusterpb.BulkChange_Stop{Stop: id}})
+	return n.changeBulk(ctx, &clusterpb.ControlEntry{
+		Op: &clusterpb.ControlEntry_StopBulk{StopBulk: &clusterpb.StopBulk{Id: id}},
+	})
 }
 
-func (n *Node) changeBulk(ctx context.Context, change *clusterpb.BulkChange) (BulkView, error) {
-	op, err := n.operations.ChangeBulk(ctx, change)
+func (n *Node) changeBulk(ctx context.Context, entry *clusterpb.ControlEntry) (BulkView, error) {
+	changed, err := n.control.Change(ctx, &clusterpb.ControlChange{Entry: entry})
 	switch {
 	case err != nil:
 		return BulkView{}, err
-	case op == nil:
+	case changed.Bulk == nil:
 		return BulkView{}, &control.ImpossibleError{Reason: "there is no such bulk operation any more"}
 	}
-	return bulkView(op, ""), nil
+	return bulkView(changed.Bulk, ""), nil
 }
 
 // countTasks is the number of tasks of one list of CountBulk.

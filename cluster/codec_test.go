@@ -13,9 +13,9 @@ import (
 // TestCodec checks that messages arrive as they were sent: frequent and rare ones, rare ones in frequent ones, small
 // ones and those in buffers of a pool.
 func TestCodec(t *testing.T) {
-	change := &clusterpb.QueueChange{Op: &clusterpb.QueueChange_Delete{
-		Delete: &clusterpb.DeleteQueue{Namespace: "default", Queue: "orders"},
-	}}
+	change := &clusterpb.ControlChange{Entry: &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_DeleteQueue{
+		DeleteQueue: &clusterpb.DeleteQueue{Namespace: "default", Queue: "orders"},
+	}}}
 	schedule := &fsmpb.Command{Op: &fsmpb.Command_Schedule{Schedule: &fsmpb.Schedule{
 		Spec: &fsmpb.Spec{Queue: "orders", Payload: make([]byte, 100_000)},
 	}}}
@@ -28,7 +28,7 @@ func TestCodec(t *testing.T) {
 			Commands: &clusterpb.Commands{Commands: []*fsmpb.Command{schedule}},
 		}}}},
 		"rare in frequent": &clusterpb.ForwardRequest{Calls: []*clusterpb.Call{
-			{Number: 1, Op: &clusterpb.Call_ChangeQueue{ChangeQueue: change}},
+			{Number: 1, Op: &clusterpb.Call_Change{Change: change}},
 			{Number: 2, Op: &clusterpb.Call_Outlook{Outlook: &clusterpb.OutlookCall{}}},
 		}},
 	} {

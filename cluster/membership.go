@@ -100,25 +100,28 @@ func (n *Node) controlConfig() control.Config {
 	}
 }
 
-func (n *Node) newTokens() *membership.Tokens {
-	return membership.NewTokens(membership.TokensConfig{Self: n.ID(), Control: n.control, Peer: n.peers.rpc})
-}
-
-// NewJoinToken makes a one-time token, by which one new node may join the cluster within its life. Errors are
+// NewJoinToken makes a one-time token, by which one new node may join the cluster within its life. Only the caller gets
+// the token: no other node and no disk does. Errors are
 // *task.FieldError, task.ErrNotProposed and task.ErrUnknown.
 func (n *Node) NewJoinToken(ctx context.Context, life time.Duration) (token string, made JoinToken, err error) {
-	token, added, err := n.tokens.Add(ctx, life)
+	token = control.NewToken()
+	add := &clusterpb.AddJoinToken{
+		Token: &clusterpb.JoinToken{Hash: control.HashToken(token)}, ValidMs: life.Milliseconds(),
+	}
+	changed, err := n.control.Change(ctx, &clusterpb.ControlChange{Entry: &clusterpb.ControlEntry{
+		Op: &clusterpb.ControlEntry_AddJoinToken{AddJoinToken: add},
+	}})
 	if err != nil {
 		return "", JoinToken{}, err
 	}
-	return token, joinToken(added), nil
+	return token, joinToken(changed.Token), nil
 }
 
 // JoinTokens returns the one-time tokens that this node knows, by id. Tokens that have expired are among them for a
 // while.
 func (n *Node) JoinTokens() []JoinToken {
 	var tokens []JoinToken
-	for _, t := range n.tokens.List() {
+	for _, t := range n.control.State().JoinTokens {
 		tokens = append(tokens, joinToken(t))
 	}
 	return tokens
@@ -126,7 +129,10 @@ func (n *Node) JoinTokens() []JoinToken {
 
 // RemoveJoinToken removes a one-time token, and reports whether there was one; errors are those of NewJoinToken.
 func (n *Node) RemoveJoinToken(ctx context.Context, id string) (existed bool, err error) {
-	return n.tokens.Remove(ctx, id)
+	changed, err := n.control.Change(ctx, &clusterpb.ControlChange{Entry: &clusterpb.ControlEntry{
+		Op: &clusterpb.ControlEntry_RemoveJoinToken{RemoveJoinToken: &clusterpb.RemoveJoinToken{Id: id}},
+	}})
+	return changed.GetExisted(), err
 }
 
 // NeedsJoinTokens reports whether a new node needs a one-time token: nodes that show no certificates need none.

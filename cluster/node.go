@@ -23,7 +23,6 @@ import (
 	"github.com/belfryhq/belfry/cluster/internal/health"
 	"github.com/belfryhq/belfry/cluster/internal/identity"
 	"github.com/belfryhq/belfry/cluster/internal/membership"
-	"github.com/belfryhq/belfry/cluster/internal/operations"
 	"github.com/belfryhq/belfry/cluster/internal/policies"
 	"github.com/belfryhq/belfry/cluster/internal/raftdisks"
 	"github.com/belfryhq/belfry/cluster/internal/witness"
@@ -73,7 +72,6 @@ type Node struct {
 	admission *membership.Admission
 	registrar *membership.Registrar
 	member    *membership.Member
-	tokens    *membership.Tokens
 	tenants   *tenants.Tenants
 	quotas    *quotas.Quotas
 
@@ -95,8 +93,7 @@ type Node struct {
 	backups   backups
 	viewer    *viewer
 
-	opened     time.Time
-	operations *operations.Operations
+	opened time.Time
 
 	ctx     context.Context // of the background goroutines
 	cancel  context.CancelCauseFunc
@@ -124,7 +121,9 @@ func (n *Node) open() error {
 	if err := n.openFolder(); err != nil {
 		return err
 	}
-	n.control = control.NewReplica(n.ID(), n.identity.Boot())
+	n.control = control.NewReplica(control.ReplicaConfig{
+		Node: n.ID(), Boot: n.identity.Boot(), Nodes: allNodes{n}, Logger: n.cfg.Logger,
+	})
 	n.admission = membership.NewAdmission(n.ClusterID())
 	n.directory = n.newDirectory()
 	if err := n.openKeys(); err != nil {
@@ -143,7 +142,6 @@ func (n *Node) open() error {
 	}
 	n.registrar = n.newRegistrar()
 	n.member = n.newMember()
-	n.tokens = n.newTokens()
 	n.server = n.serve()
 	n.clocks = n.startClocks()
 	n.registerQueues()
@@ -242,7 +240,6 @@ func (n *Node) openShards() {
 	n.consumers = n.newConsumers()
 	n.policies = n.newPolicies()
 	n.taker = n.newTaker()
-	n.operations = operations.New(operations.Config{Self: n.ID(), Control: n.control, Node: n.peers.calls})
 	n.disk, n.memory = n.watchDisk(), n.watchMemory()
 	n.comparer = n.newComparer()
 	n.viewer = n.newViewer()

@@ -1,11 +1,14 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
@@ -15,8 +18,11 @@ import (
 // preview begins nothing. A caller may use any node, and sets the operation's kind and the fields of that kind, and an
 // id if the request may be repeated. An operation with the same id, or an equal one that is under way, is
 // returned instead. The error is a *control.ImpossibleError for an operation that could not end.
-func (n *Node) Begin(ctx context.Context, op *clusterpb.Operation, preview bool) (*clusterpb.Began, error) {
-	return n.operations.Begin(ctx, op, preview)
+func (n *Node) Begin(ctx context.Context, op *clusterpb.Operation, preview bool) (*clusterpb.ControlChanged, error) {
+	op = proto.CloneOf(op)
+	op.Id = cmp.Or(op.Id, control.NewOperationID()) // so the change may be repeated
+	begin := &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_Begin{Begin: &clusterpb.Begin{Operation: op}}}
+	return n.control.Change(ctx, &clusterpb.ControlChange{Entry: begin, Preview: preview})
 }
 
 // Operation returns an operation, with the number of replicas or slots that it has still to move. It returns nil if

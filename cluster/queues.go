@@ -21,8 +21,7 @@ import (
 
 func (n *Node) newPolicies() *policies.Policies {
 	return policies.New(policies.Config{
-		Self: n.ID(), Control: n.control, Shards: n.replicas.All, Alive: n.health.Alive,
-		Node: n.peers.calls, Peer: n.peers.rpc, Secrets: n.cfg.Secrets, Logger: n.cfg.Logger,
+		Control: n.control, Shards: n.replicas.All, Secrets: n.cfg.Secrets, Logger: n.cfg.Logger,
 	})
 }
 

@@ -11,15 +11,11 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
-	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/internal/formation"
 	"github.com/belfryhq/belfry/cluster/internal/forward"
 	"github.com/belfryhq/belfry/cluster/internal/identity"
 	"github.com/belfryhq/belfry/cluster/internal/membership"
-	"github.com/belfryhq/belfry/cluster/internal/operations"
-	"github.com/belfryhq/belfry/cluster/internal/policies"
 )
 
 // service answers the gRPC calls of other nodes.
@@ -82,7 +78,7 @@ func (s service) Register(ctx context.Context, req *clusterpb.RegisterRequest) (
 	if len(node.GetId()) != identity.IDBytes || node.PeerAddr == "" {
 		return nil, status.Error(codes.InvalidArgument, "a node registers by its id, with its address")
 	}
-	if name := callerName(ctx); name != "" && !mayRegister(name, req, s.n.directory.IsMember) {
+	if name := callerName(ctx); name != "" && !mayRegister(name, node) {
 		return nil, status.Errorf(codes.PermissionDenied, "node %q registers as %q", name, node.Name)
 	}
 	if err := s.n.registrar.Register(ctx, req); err != nil {
@@ -91,19 +87,8 @@ func (s service) Register(ctx context.Context, req *clusterpb.RegisterRequest) (
 	return &clusterpb.RegisterReply{ClusterId: s.n.ClusterID()}, nil
 }
 
-// mayRegister reports whether the node with this name may send the request: a node registers itself, and a member of
-// the cluster passes on the request of another.
-func mayRegister(name string, req *clusterpb.RegisterRequest, isMember func(name string) bool) bool {
-	return strings.EqualFold(name, req.Node.Name) || req.Relayed && isMember(name)
-}
-
-func (s service) ChangeTokens(ctx context.Context, change *clusterpb.TokenChange) (*clusterpb.TokenChanged, error) {
-	changed, err := s.n.tokens.ChangeHere(ctx, change)
-	if err != nil {
-		return nil, membership.RefusalStatus(err)
-	}
-	return changed, nil
-}
+// mayRegister reports whether the caller with this name may register the node: a node registers itself.
+func mayRegister(name string, node *clusterpb.Node) bool { return strings.EqualFold(name, node.Name) }
 
 // Witness answers another node, or a copy of this one, with this node's record of it.
 func (s service) Witness(_ context.Context, req *clusterpb.WitnessRequest) (*clusterpb.WitnessReply, error) {
@@ -119,44 +104,11 @@ func (s service) Witness(_ context.Context, req *clusterpb.WitnessRequest) (*clu
 }
 
 func (s service) Forward(stream grpc.BidiStreamingServer[clusterpb.ForwardRequest, clusterpb.ForwardReply]) error {
-	return forward.Serve(stream, answering{s.n.replicas, s.n.policies, s.n.operations, s.n.control}, s.draining)
+	return forward.Serve(stream, answering{s.n.replicas, s.n.control}, s.draining)
 }
 
 func (s service) Pull(stream grpc.BidiStreamingServer[clusterpb.PullRequest, clusterpb.PullReply]) error {
 	return s.n.consumers.Serve(stream, s.draining)
-}
-
-// answering answers calls of other nodes from the replicas on this node, and from its replica of the control group.
-type answering struct {
-	calls.Shards
-	policies   *policies.Policies
-	operations *operations.Operations
-	control    *control.Replica
-}
-
-// ChangeBulk begins or stops a bulk operation through this node's replica of the control group.
-func (a answering) ChangeBulk(ctx context.Context, change *clusterpb.BulkChange) (*clusterpb.BulkChanged, error) {
-	return a.control.ChangeBulk(ctx, change)
-}
-
-// Begin begins an operation through this node's replica of the control group.
-func (a answering) Begin(ctx context.Context, call *clusterpb.BeginCall) (*clusterpb.Began, error) {
-	return a.operations.BeginHere(ctx, call)
-}
-
-// ChangeQueue commits a change through this node's replica of the control group.
-func (a answering) ChangeQueue(ctx context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {
-	return a.policies.ChangeHere(ctx, change)
-}
-
-func (s service) AwaitQueues(ctx context.Context,
-	r *clusterpb.AwaitQueuesRequest) (*clusterpb.AwaitQueuesReply, error) {
-	ctx, cancel := context.WithTimeout(ctx, policies.Patience)
-	defer cancel()
-	if err := s.n.policies.InForce(ctx, r.Version); err != nil {
-		return nil, status.Error(codes.DeadlineExceeded, err.Error())
-	}
-	return &clusterpb.AwaitQueuesReply{}, nil
 }
 
 func (s service) Ping(context.Context, *clusterpb.PingRequest) (*clusterpb.PingReply, error) {

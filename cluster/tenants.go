@@ -4,11 +4,7 @@ import (
 	"context"
 	"log/slog"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"github.com/belfryhq/belfry/access"
-	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/internal/identity"
@@ -39,8 +35,7 @@ func (n *Node) Tenants() *tenants.Tenants { return n.tenants }
 
 func (n *Node) newTenants() *tenants.Tenants {
 	return tenants.New(tenants.Config{
-		Self: n.ID(), Dir: n.cfg.DataDir, Cluster: n.ClusterID, Control: n.control, Alive: n.health.Alive,
-		Node: func(id string) calls.Node { return n.peers.calls(id) }, Peer: n.peers.rpc,
+		Dir: n.cfg.DataDir, Cluster: n.ClusterID, Control: n.control,
 		Count:  func(ctx context.Context, namespace string) (uint64, error) { return n.tasks().Count(ctx, namespace) },
 		Logger: n.cfg.Logger,
 	})
@@ -49,12 +44,12 @@ func (n *Node) newTenants() *tenants.Tenants {
 // tasks gives the leader of the control group access to the tasks of namespaces that are being deleted.
 type tasks struct {
 	*router.Router
-	tenants *tenants.Tenants
+	nodes allNodes
 }
 
 var _ control.Tasks = tasks{}
 
-func (n *Node) tasks() tasks { return tasks{n.router, n.tenants} }
+func (n *Node) tasks() tasks { return tasks{n.router, allNodes{n}} }
 
 // Count returns the number of tasks in a namespace, tombstones included. It leaves out queues without a policy beyond
 // the first 4096 of a shard.
@@ -69,24 +64,5 @@ func (t tasks) Count(ctx context.Context, namespace string) (uint64, error) {
 
 // AwaitAt waits until a node knows a version of the keys and namespaces.
 func (t tasks) AwaitAt(ctx context.Context, node string, version uint64) error {
-	return t.tenants.AwaitAt(ctx, node, version)
-}
-
-// ChangeAccess changes a key or a namespace through this node's replica of the control group.
-func (a answering) ChangeAccess(
-	ctx context.Context, change *clusterpb.AccessChange,
-) (*clusterpb.AccessChanged, error) {
-	return a.control.ChangeAccess(ctx, change)
-}
-
-// AwaitAccess answers when this node knows a version of the keys and namespaces.
-func (s service) AwaitAccess(
-	ctx context.Context, r *clusterpb.AwaitAccessRequest,
-) (*clusterpb.AwaitAccessReply, error) {
-	ctx, cancel := context.WithTimeout(ctx, tenants.Patience)
-	defer cancel()
-	if err := s.n.tenants.Await(ctx, r.Version); err != nil {
-		return nil, status.Error(codes.DeadlineExceeded, err.Error())
-	}
-	return &clusterpb.AwaitAccessReply{}, nil
+	return t.nodes.Await(ctx, node, &clusterpb.AwaitRequest{Access: version})
 }

@@ -138,7 +138,7 @@ func operationView(o cluster.OperationView) httpapi.OperationView {
 
 // planOf returns the plan of an operation. A new replica costs about the bytes of its shard, and slots their part of
 // the bytes of theirs.
-func planOf(v cluster.View, began *clusterpb.Began) *httpapi.PlanView {
+func planOf(v cluster.View, began *clusterpb.ControlChanged) *httpapi.PlanView {
 	op := began.Operation
 	plan := &httpapi.PlanView{
 		Kind: nameOf(op.Kind, kindPrefix), Node: op.Node, NodeName: op.Name, Replication: op.Replication, Total: op.Total,

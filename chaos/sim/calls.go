@@ -25,23 +25,8 @@ var _ calls.Node = here{}
 
 func (p *process) here() here { return here{p.replicas.Answers, p} }
 
-// ChangeQueue returns task.ErrNotProposed: the control group is not simulated.
-func (here) ChangeQueue(context.Context, *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {
-	return nil, task.ErrNotProposed
-}
-
-// Begin returns task.ErrNotProposed: the control group is not simulated.
-func (here) Begin(context.Context, *clusterpb.BeginCall) (*clusterpb.Began, error) {
-	return nil, task.ErrNotProposed
-}
-
-// ChangeAccess returns task.ErrNotProposed: the control group is not simulated.
-func (here) ChangeAccess(context.Context, *clusterpb.AccessChange) (*clusterpb.AccessChanged, error) {
-	return nil, task.ErrNotProposed
-}
-
-// ChangeBulk returns task.ErrNotProposed: the control group is not simulated.
-func (here) ChangeBulk(context.Context, *clusterpb.BulkChange) (*clusterpb.BulkChanged, error) {
+// Change returns task.ErrNotProposed: the control group is not simulated.
+func (here) Change(context.Context, *clusterpb.ControlChange) (*clusterpb.ControlChanged, error) {
 	return nil, task.ErrNotProposed
 }
 

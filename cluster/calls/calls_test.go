@@ -114,21 +114,10 @@ func (l local) PullSlots(_ context.Context, id uint32, ask *clusterpb.PullSlotsC
 	return &clusterpb.SlotsProgress{Tasks: ask.Move + uint64(ask.From), Left: id}, l.err
 }
 
-func (l local) Begin(_ context.Context, call *clusterpb.BeginCall) (*clusterpb.Began, error) {
-	return &clusterpb.Began{Operation: call.Operation, Impossible: fmt.Sprint(call.Preview)}, l.err
-}
-
-func (l local) ChangeQueue(_ context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {
-	return &clusterpb.QueueChanged{Existed: change.GetDelete().GetQueue() == "q", Version: 9}, l.err
-}
-
-func (l local) ChangeAccess(_ context.Context, change *clusterpb.AccessChange) (*clusterpb.AccessChanged, error) {
-	return &clusterpb.AccessChanged{Existed: change.GetRemoveKey().GetId() == "k", Version: 4}, l.err
-}
-
-// ChangeBulk returns an operation with the id of the change.
-func (l local) ChangeBulk(_ context.Context, change *clusterpb.BulkChange) (*clusterpb.BulkChanged, error) {
-	return &clusterpb.BulkChanged{Operation: &clusterpb.BulkOperation{Id: change.GetStop()}}, l.err
+func (l local) Change(_ context.Context, change *clusterpb.ControlChange) (*clusterpb.ControlChanged, error) {
+	return &clusterpb.ControlChanged{
+		Existed: change.GetEntry().GetDeleteQueue().GetQueue() == "q", Conflict: change.Preview, Impossible: change.Token,
+	}, l.err
 }
 
 // remote returns a Remote that exchanges encoded messages with n. edit changes the replies; nil: they stay as they are.
@@ -158,8 +147,10 @@ func resend(t *testing.T, sent, got proto.Message) {
 	}
 }
 
-func deletion(queue string) *clusterpb.QueueChange {
-	return &clusterpb.QueueChange{Op: &clusterpb.QueueChange_Delete{Delete: &clusterpb.DeleteQueue{Queue: queue}}}
+func deletion(queue string) *clusterpb.ControlChange {
+	return &clusterpb.ControlChange{Entry: &clusterpb.ControlEntry{
+		Op: &clusterpb.ControlEntry_DeleteQueue{DeleteQueue: &clusterpb.DeleteQueue{Queue: queue}},
+	}}
 }
 
 func TestCallsArriveWhole(t *testing.T) {
@@ -237,21 +228,11 @@ func TestCallsArriveWhole(t *testing.T) {
 	if err != nil || members.Term != 3 || members.Members[0].Node != "d" || members.Members[0].Lag != 5 {
 		t.Errorf("Members: %v, %v", members, err)
 	}
-	began, err := r.Begin(ctx, &clusterpb.BeginCall{Operation: &clusterpb.Operation{Id: "op"}, Preview: true})
-	if err != nil || began.Operation.GetId() != "op" || began.Impossible != "true" {
-		t.Errorf("Begin: %v, %v", began, err)
-	}
-	removal := &clusterpb.AccessChange{Op: &clusterpb.AccessChange_RemoveKey{RemoveKey: &clusterpb.RemoveKey{Id: "k"}}}
-	if changed, err := r.ChangeAccess(ctx, removal); err != nil || !changed.Existed || changed.Version != 4 {
-		t.Errorf("a key: %v, %v", changed, err)
-	}
-	stop := &clusterpb.BulkChange{Op: &clusterpb.BulkChange_Stop{Stop: "op-1"}}
-	if changed, err := r.ChangeBulk(ctx, stop); err != nil || changed.Operation.GetId() != "op-1" {
-		t.Errorf("a bulk operation: %v, %v", changed, err)
-	}
-	changed, err := r.ChangeQueue(ctx, deletion("q"))
-	if err != nil || !changed.Existed || changed.Version != 9 {
-		t.Errorf("ChangeQueue: %v, %v", changed, err)
+	change := deletion("q")
+	change.Preview, change.Token = true, "t"
+	changed, err := r.Change(ctx, change)
+	if err != nil || !changed.Existed || !changed.Conflict || changed.Impossible != "t" {
+		t.Errorf("Change: %v, %v", changed, err)
 	}
 }
 
@@ -270,14 +251,10 @@ func each(ctx context.Context, n Node) map[string]error {
 	_, members := n.Members(ctx, 3, &clusterpb.MembersCall{})
 	_, batch := n.ReadSlots(ctx, 3, &clusterpb.ReadSlotsCall{})
 	_, progress := n.PullSlots(ctx, 3, &clusterpb.PullSlotsCall{})
-	_, begin := n.Begin(ctx, &clusterpb.BeginCall{})
-	_, change := n.ChangeQueue(ctx, deletion("x"))
-	_, access := n.ChangeAccess(ctx, &clusterpb.AccessChange{})
-	_, bulk := n.ChangeBulk(ctx, &clusterpb.BulkChange{})
+	_, change := n.Change(ctx, deletion("x"))
 	return map[string]error{
 		"Do": n.Do(ctx, 3, []*fsmpb.Command{{Id: "x"}})[0].Err, "Get": get, "List": list, "Queues": queues, "Lend": lend,
-		"ReadSlots": batch, "PullSlots": progress, "Members": members, "Begin": begin, "ChangeQueue": change,
-		"ChangeAccess": access, "ChangeBulk": bulk, "NamespaceUse": use, "Quota": step,
+		"ReadSlots": batch, "PullSlots": progress, "Members": members, "Change": change, "NamespaceUse": use, "Quota": step,
 		"AskGroups": ask, "LookGroups": look, "Outlook": outlook, "Activity": activity,
 	}
 }
@@ -322,7 +299,7 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 
 func TestFullQueuesTravel(t *testing.T) {
 	made := &task.QueuesFullError{Limit: "4096"}
-	_, err := remote(t, local{fmt.Errorf("refused: %w", made)}, nil).ChangeQueue(t.Context(), deletion("x"))
+	_, err := remote(t, local{fmt.Errorf("refused: %w", made)}, nil).Change(t.Context(), deletion("x"))
 	if got, ok := err.(*task.QueuesFullError); !ok || *got != *made {
 		t.Errorf("it came as %v", err)
 	}
@@ -330,7 +307,7 @@ func TestFullQueuesTravel(t *testing.T) {
 
 func TestFieldErrorsTravel(t *testing.T) {
 	made := &task.FieldError{Field: "target.url", Detail: "is too long", Limit: "2048 bytes"}
-	_, err := remote(t, local{fmt.Errorf("refused: %w", made)}, nil).ChangeQueue(t.Context(), deletion("x"))
+	_, err := remote(t, local{fmt.Errorf("refused: %w", made)}, nil).Change(t.Context(), deletion("x"))
 	if got, ok := err.(*task.FieldError); !ok || *got != *made {
 		t.Errorf("%v became %v", made, err)
 	}

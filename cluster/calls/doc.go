@@ -2,7 +2,7 @@
 // group.
 //
 //	Shards   the calls to a shard, on whichever node it is
-//	Node     Shards, and the calls to the control group
+//	Node     Shards, and changes of the control group
 //	Remote   a Node elsewhere: makes a message of each call and gives the message to a transport
 //	Answer   takes a call's message, lets a Node here answer it, and makes a message of the answer
 //

@@ -51,14 +51,8 @@ type Shards interface {
 // Node answers the calls of another node.
 type Node interface {
 	Shards
-	// ChangeQueue makes the control group commit a change. The node must lead the group.
-	ChangeQueue(ctx context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error)
-	// Begin makes the control group begin an operation. The node must lead the group.
-	Begin(ctx context.Context, call *clusterpb.BeginCall) (*clusterpb.Began, error)
-	// ChangeAccess makes the control group commit a change of a key or a namespace. The node must lead the group.
-	ChangeAccess(ctx context.Context, change *clusterpb.AccessChange) (*clusterpb.AccessChanged, error)
-	// ChangeBulk makes the control group begin or stop a bulk operation. The node must lead the group.
-	ChangeBulk(ctx context.Context, change *clusterpb.BulkChange) (*clusterpb.BulkChanged, error)
+	// Change makes the control group commit a change. The node must lead the group.
+	Change(ctx context.Context, change *clusterpb.ControlChange) (*clusterpb.ControlChanged, error)
 }
 
 // controlGroup stands for the control group in the Shard field of a call.
@@ -180,39 +174,14 @@ func (r Remote) PullSlots(
 	return reply.GetProgress(), err
 }
 
-// Begin makes the control group begin an operation. The call may be repeated: the operation has an id.
-func (r Remote) Begin(ctx context.Context, call *clusterpb.BeginCall) (*clusterpb.Began, error) {
-	reply, err := r.ask(ctx, &clusterpb.Call{Shard: controlGroup, Op: &clusterpb.Call_Begin{Begin: call}}, true)
-	return reply.GetBegan(), err
-}
-
-// ChangeAccess makes the control group commit a change of a key or a namespace. The call may be repeated.
-func (r Remote) ChangeAccess(
-	ctx context.Context, change *clusterpb.AccessChange,
-) (*clusterpb.AccessChanged, error) {
-	call := &clusterpb.Call{Shard: controlGroup, Op: &clusterpb.Call_ChangeAccess{ChangeAccess: change}}
-	reply, err := r.ask(ctx, call, true)
-	if err == nil && reply.Access == nil {
-		return nil, fmt.Errorf("%w: node %s answered nothing", task.ErrUnknown, r.Node)
-	}
-	return reply.GetAccess(), err
-}
-
-// ChangeBulk makes the control group begin or stop a bulk operation. The call may be repeated.
-func (r Remote) ChangeBulk(ctx context.Context, change *clusterpb.BulkChange) (*clusterpb.BulkChanged, error) {
-	call := &clusterpb.Call{Shard: controlGroup, Op: &clusterpb.Call_ChangeBulk{ChangeBulk: change}}
-	reply, err := r.ask(ctx, call, true)
-	if err == nil && reply.Bulk == nil {
-		return nil, fmt.Errorf("%w: node %s answered nothing", task.ErrUnknown, r.Node)
-	}
-	return reply.GetBulk(), err
-}
-
-// ChangeQueue makes the control group commit a change.
-func (r Remote) ChangeQueue(ctx context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {
-	call := &clusterpb.Call{Shard: controlGroup, Op: &clusterpb.Call_ChangeQueue{ChangeQueue: change}}
+// Change makes the control group commit a change.
+func (r Remote) Change(ctx context.Context, change *clusterpb.ControlChange) (*clusterpb.ControlChanged, error) {
+	call := &clusterpb.Call{Shard: controlGroup, Op: &clusterpb.Call_Change{Change: change}}
 	reply, err := r.ask(ctx, call, false)
-	return reply.GetQueue(), err
+	if err == nil && reply.Changed == nil {
+		return nil, fmt.Errorf("%w: node %s answered nothing", task.ErrUnknown, r.Node)
+	}
+	return reply.GetChanged(), err
 }
 
 // Refuse returns the replies to n commands when none was carried out because of err.
@@ -269,14 +238,8 @@ func Answer(ctx context.Context, n Node, call *clusterpb.Call) *clusterpb.CallRe
 		reply.Batch, err = n.ReadSlots(ctx, call.Shard, op.ReadSlots)
 	case *clusterpb.Call_PullSlots:
 		reply.Progress, err = n.PullSlots(ctx, call.Shard, op.PullSlots)
-	case *clusterpb.Call_Begin:
-		reply.Began, err = n.Begin(ctx, op.Begin)
-	case *clusterpb.Call_ChangeAccess:
-		reply.Access, err = n.ChangeAccess(ctx, op.ChangeAccess)
-	case *clusterpb.Call_ChangeBulk:
-		reply.Bulk, err = n.ChangeBulk(ctx, op.ChangeBulk)
-	case *clusterpb.Call_ChangeQueue:
-		reply.Queue, err = n.ChangeQueue(ctx, op.ChangeQueue)
+	case *clusterpb.Call_Change:
+		reply.Changed, err = n.Change(ctx, op.Change)
 	default:
 		err = fmt.Errorf("%w: a call of a kind that this build does not know", task.ErrNotProposed)
 	}

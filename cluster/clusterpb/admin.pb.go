@@ -25,32 +25,31 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// BulkChange begins or stops a bulk operation. The leader sets the times. A repeated change has no further effect.
-type BulkChange struct {
+// ControlChange asks the leader of the control group for a change. The leader checks it, and sets its times.
+type ControlChange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Types that are valid to be assigned to Op:
-	//
-	//	*BulkChange_Begin
-	//	*BulkChange_Stop
-	Op            isBulkChange_Op `protobuf_oneof:"op"`
+	// The change as the asking node describes it, of a kind that a node may ask for.
+	Entry         *ControlEntry `protobuf:"bytes,1,opt,name=entry,proto3" json:"entry,omitempty"`
+	Preview       bool          `protobuf:"varint,2,opt,name=preview,proto3" json:"preview,omitempty"` // of Begin: the leader judges the operation, and begins nothing
+	Token         string        `protobuf:"bytes,3,opt,name=token,proto3" json:"token,omitempty"`      // of Register: one-time token of a new node; see JoinToken. It must not be logged
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *BulkChange) Reset() {
-	*x = BulkChange{}
+func (x *ControlChange) Reset() {
+	*x = ControlChange{}
 	mi := &file_cluster_clusterpb_admin_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *BulkChange) String() string {
+func (x *ControlChange) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*BulkChange) ProtoMessage() {}
+func (*ControlChange) ProtoMessage() {}
 
-func (x *BulkChange) ProtoReflect() protoreflect.Message {
+func (x *ControlChange) ProtoReflect() protoreflect.Message {
 	mi := &file_cluster_clusterpb_admin_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -62,75 +61,65 @@ func (x *BulkChange) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use BulkChange.ProtoReflect.Descriptor instead.
-func (*BulkChange) Descriptor() ([]byte, []int) {
+// Deprecated: Use ControlChange.ProtoReflect.Descriptor instead.
+func (*ControlChange) Descriptor() ([]byte, []int) {
 	return file_cluster_clusterpb_admin_proto_rawDescGZIP(), []int{0}
 }
 
-func (x *BulkChange) GetOp() isBulkChange_Op {
+func (x *ControlChange) GetEntry() *ControlEntry {
 	if x != nil {
-		return x.Op
+		return x.Entry
 	}
 	return nil
 }
 
-func (x *BulkChange) GetBegin() *BulkOperation {
+func (x *ControlChange) GetPreview() bool {
 	if x != nil {
-		if x, ok := x.Op.(*BulkChange_Begin); ok {
-			return x.Begin
-		}
+		return x.Preview
 	}
-	return nil
+	return false
 }
 
-func (x *BulkChange) GetStop() string {
+func (x *ControlChange) GetToken() string {
 	if x != nil {
-		if x, ok := x.Op.(*BulkChange_Stop); ok {
-			return x.Stop
-		}
+		return x.Token
 	}
 	return ""
 }
 
-type isBulkChange_Op interface {
-	isBulkChange_Op()
-}
-
-type BulkChange_Begin struct {
-	Begin *BulkOperation `protobuf:"bytes,1,opt,name=begin,proto3,oneof"`
-}
-
-type BulkChange_Stop struct {
-	Stop string `protobuf:"bytes,2,opt,name=stop,proto3,oneof"` // id of the operation
-}
-
-func (*BulkChange_Begin) isBulkChange_Op() {}
-
-func (*BulkChange_Stop) isBulkChange_Op() {}
-
-// BulkChanged is the answer to a BulkChange.
-type BulkChanged struct {
+// ControlChanged is the answer to a ControlChange. Its parts are as the state has them after the change.
+type ControlChanged struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Impossible    string                 `protobuf:"bytes,1,opt,name=impossible,proto3" json:"impossible,omitempty"` // reason why nothing has changed; empty: it has
-	Operation     *BulkOperation         `protobuf:"bytes,2,opt,name=operation,proto3" json:"operation,omitempty"`   // absent: there is none to stop
+	Impossible    string                 `protobuf:"bytes,1,opt,name=impossible,proto3" json:"impossible,omitempty"`                             // reason why nothing has changed; empty: it has
+	Conflict      bool                   `protobuf:"varint,2,opt,name=conflict,proto3" json:"conflict,omitempty"`                                // nothing changed: the state has another version than the change expects
+	Existed       bool                   `protobuf:"varint,3,opt,name=existed,proto3" json:"existed,omitempty"`                                  // the policy, calendar, key, namespace or token was there before
+	Index         uint64                 `protobuf:"varint,4,opt,name=index,proto3" json:"index,omitempty"`                                      // Raft index from which on a replica's state has the change; 0: not known
+	QueuesVersion uint64                 `protobuf:"varint,5,opt,name=queues_version,json=queuesVersion,proto3" json:"queues_version,omitempty"` // first version of the policies and calendars that has the change; 0: it is about none
+	AccessVersion uint64                 `protobuf:"varint,6,opt,name=access_version,json=accessVersion,proto3" json:"access_version,omitempty"` // likewise, of the keys and namespaces
+	Operation     *Operation             `protobuf:"bytes,7,opt,name=operation,proto3" json:"operation,omitempty"`                               // that was begun, or that deletes the namespace
+	Moves         []*PlannedMove         `protobuf:"bytes,8,rep,name=moves,proto3" json:"moves,omitempty"`                                       // of the operation, by shard, in the order in which a shard takes them
+	Bulk          *BulkOperation         `protobuf:"bytes,9,opt,name=bulk,proto3" json:"bulk,omitempty"`                                         // absent: there is none to stop
+	Key           *ApiKey                `protobuf:"bytes,10,opt,name=key,proto3" json:"key,omitempty"`                                          // of a removal: before it
+	Namespace     *Namespace             `protobuf:"bytes,11,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Token         *JoinToken             `protobuf:"bytes,12,opt,name=token,proto3" json:"token,omitempty"` // of a removal: before it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *BulkChanged) Reset() {
-	*x = BulkChanged{}
+func (x *ControlChanged) Reset() {
+	*x = ControlChanged{}
 	mi := &file_cluster_clusterpb_admin_proto_msgTypes[1]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *BulkChanged) String() string {
+func (x *ControlChanged) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*BulkChanged) ProtoMessage() {}
+func (*ControlChanged) ProtoMessage() {}
 
-func (x *BulkChanged) ProtoReflect() protoreflect.Message {
+func (x *ControlChanged) ProtoReflect() protoreflect.Message {
 	mi := &file_cluster_clusterpb_admin_proto_msgTypes[1]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -142,21 +131,91 @@ func (x *BulkChanged) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use BulkChanged.ProtoReflect.Descriptor instead.
-func (*BulkChanged) Descriptor() ([]byte, []int) {
+// Deprecated: Use ControlChanged.ProtoReflect.Descriptor instead.
+func (*ControlChanged) Descriptor() ([]byte, []int) {
 	return file_cluster_clusterpb_admin_proto_rawDescGZIP(), []int{1}
 }
 
-func (x *BulkChanged) GetImpossible() string {
+func (x *ControlChanged) GetImpossible() string {
 	if x != nil {
 		return x.Impossible
 	}
 	return ""
 }
 
-func (x *BulkChanged) GetOperation() *BulkOperation {
+func (x *ControlChanged) GetConflict() bool {
+	if x != nil {
+		return x.Conflict
+	}
+	return false
+}
+
+func (x *ControlChanged) GetExisted() bool {
+	if x != nil {
+		return x.Existed
+	}
+	return false
+}
+
+func (x *ControlChanged) GetIndex() uint64 {
+	if x != nil {
+		return x.Index
+	}
+	return 0
+}
+
+func (x *ControlChanged) GetQueuesVersion() uint64 {
+	if x != nil {
+		return x.QueuesVersion
+	}
+	return 0
+}
+
+func (x *ControlChanged) GetAccessVersion() uint64 {
+	if x != nil {
+		return x.AccessVersion
+	}
+	return 0
+}
+
+func (x *ControlChanged) GetOperation() *Operation {
 	if x != nil {
 		return x.Operation
+	}
+	return nil
+}
+
+func (x *ControlChanged) GetMoves() []*PlannedMove {
+	if x != nil {
+		return x.Moves
+	}
+	return nil
+}
+
+func (x *ControlChanged) GetBulk() *BulkOperation {
+	if x != nil {
+		return x.Bulk
+	}
+	return nil
+}
+
+func (x *ControlChanged) GetKey() *ApiKey {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+func (x *ControlChanged) GetNamespace() *Namespace {
+	if x != nil {
+		return x.Namespace
+	}
+	return nil
+}
+
+func (x *ControlChanged) GetToken() *JoinToken {
+	if x != nil {
+		return x.Token
 	}
 	return nil
 }
@@ -987,369 +1046,6 @@ func (x *QuotaReply) GetCallsPerSecond() float64 {
 	return 0
 }
 
-// QueueChange changes one queue's policy.
-type QueueChange struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Types that are valid to be assigned to Op:
-	//
-	//	*QueueChange_Set
-	//	*QueueChange_Delete
-	//	*QueueChange_SetCalendar
-	//	*QueueChange_DeleteCalendar
-	Op            isQueueChange_Op `protobuf_oneof:"op"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *QueueChange) Reset() {
-	*x = QueueChange{}
-	mi := &file_cluster_clusterpb_admin_proto_msgTypes[14]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *QueueChange) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*QueueChange) ProtoMessage() {}
-
-func (x *QueueChange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_admin_proto_msgTypes[14]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use QueueChange.ProtoReflect.Descriptor instead.
-func (*QueueChange) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_admin_proto_rawDescGZIP(), []int{14}
-}
-
-func (x *QueueChange) GetOp() isQueueChange_Op {
-	if x != nil {
-		return x.Op
-	}
-	return nil
-}
-
-func (x *QueueChange) GetSet() *SetQueue {
-	if x != nil {
-		if x, ok := x.Op.(*QueueChange_Set); ok {
-			return x.Set
-		}
-	}
-	return nil
-}
-
-func (x *QueueChange) GetDelete() *DeleteQueue {
-	if x != nil {
-		if x, ok := x.Op.(*QueueChange_Delete); ok {
-			return x.Delete
-		}
-	}
-	return nil
-}
-
-func (x *QueueChange) GetSetCalendar() *SetCalendar {
-	if x != nil {
-		if x, ok := x.Op.(*QueueChange_SetCalendar); ok {
-			return x.SetCalendar
-		}
-	}
-	return nil
-}
-
-func (x *QueueChange) GetDeleteCalendar() *DeleteCalendar {
-	if x != nil {
-		if x, ok := x.Op.(*QueueChange_DeleteCalendar); ok {
-			return x.DeleteCalendar
-		}
-	}
-	return nil
-}
-
-type isQueueChange_Op interface {
-	isQueueChange_Op()
-}
-
-type QueueChange_Set struct {
-	Set *SetQueue `protobuf:"bytes,1,opt,name=set,proto3,oneof"`
-}
-
-type QueueChange_Delete struct {
-	Delete *DeleteQueue `protobuf:"bytes,2,opt,name=delete,proto3,oneof"`
-}
-
-type QueueChange_SetCalendar struct {
-	SetCalendar *SetCalendar `protobuf:"bytes,3,opt,name=set_calendar,json=setCalendar,proto3,oneof"`
-}
-
-type QueueChange_DeleteCalendar struct {
-	DeleteCalendar *DeleteCalendar `protobuf:"bytes,4,opt,name=delete_calendar,json=deleteCalendar,proto3,oneof"`
-}
-
-func (*QueueChange_Set) isQueueChange_Op() {}
-
-func (*QueueChange_Delete) isQueueChange_Op() {}
-
-func (*QueueChange_SetCalendar) isQueueChange_Op() {}
-
-func (*QueueChange_DeleteCalendar) isQueueChange_Op() {}
-
-// AccessChange changes a key or a namespace. The leader sets its times. A repeated change has no further effect.
-type AccessChange struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Types that are valid to be assigned to Op:
-	//
-	//	*AccessChange_AddKey
-	//	*AccessChange_RemoveKey
-	//	*AccessChange_RotateKey
-	//	*AccessChange_UseKeys
-	//	*AccessChange_EnforceKeys
-	//	*AccessChange_SetNamespace
-	//	*AccessChange_DeleteNamespace
-	Op            isAccessChange_Op `protobuf_oneof:"op"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *AccessChange) Reset() {
-	*x = AccessChange{}
-	mi := &file_cluster_clusterpb_admin_proto_msgTypes[15]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *AccessChange) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*AccessChange) ProtoMessage() {}
-
-func (x *AccessChange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_admin_proto_msgTypes[15]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use AccessChange.ProtoReflect.Descriptor instead.
-func (*AccessChange) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_admin_proto_rawDescGZIP(), []int{15}
-}
-
-func (x *AccessChange) GetOp() isAccessChange_Op {
-	if x != nil {
-		return x.Op
-	}
-	return nil
-}
-
-func (x *AccessChange) GetAddKey() *AddKey {
-	if x != nil {
-		if x, ok := x.Op.(*AccessChange_AddKey); ok {
-			return x.AddKey
-		}
-	}
-	return nil
-}
-
-func (x *AccessChange) GetRemoveKey() *RemoveKey {
-	if x != nil {
-		if x, ok := x.Op.(*AccessChange_RemoveKey); ok {
-			return x.RemoveKey
-		}
-	}
-	return nil
-}
-
-func (x *AccessChange) GetRotateKey() *RotateKey {
-	if x != nil {
-		if x, ok := x.Op.(*AccessChange_RotateKey); ok {
-			return x.RotateKey
-		}
-	}
-	return nil
-}
-
-func (x *AccessChange) GetUseKeys() *UseKeys {
-	if x != nil {
-		if x, ok := x.Op.(*AccessChange_UseKeys); ok {
-			return x.UseKeys
-		}
-	}
-	return nil
-}
-
-func (x *AccessChange) GetEnforceKeys() *EnforceKeys {
-	if x != nil {
-		if x, ok := x.Op.(*AccessChange_EnforceKeys); ok {
-			return x.EnforceKeys
-		}
-	}
-	return nil
-}
-
-func (x *AccessChange) GetSetNamespace() *SetNamespace {
-	if x != nil {
-		if x, ok := x.Op.(*AccessChange_SetNamespace); ok {
-			return x.SetNamespace
-		}
-	}
-	return nil
-}
-
-func (x *AccessChange) GetDeleteNamespace() *DeleteNamespace {
-	if x != nil {
-		if x, ok := x.Op.(*AccessChange_DeleteNamespace); ok {
-			return x.DeleteNamespace
-		}
-	}
-	return nil
-}
-
-type isAccessChange_Op interface {
-	isAccessChange_Op()
-}
-
-type AccessChange_AddKey struct {
-	AddKey *AddKey `protobuf:"bytes,1,opt,name=add_key,json=addKey,proto3,oneof"`
-}
-
-type AccessChange_RemoveKey struct {
-	RemoveKey *RemoveKey `protobuf:"bytes,2,opt,name=remove_key,json=removeKey,proto3,oneof"`
-}
-
-type AccessChange_RotateKey struct {
-	RotateKey *RotateKey `protobuf:"bytes,3,opt,name=rotate_key,json=rotateKey,proto3,oneof"`
-}
-
-type AccessChange_UseKeys struct {
-	UseKeys *UseKeys `protobuf:"bytes,4,opt,name=use_keys,json=useKeys,proto3,oneof"`
-}
-
-type AccessChange_EnforceKeys struct {
-	EnforceKeys *EnforceKeys `protobuf:"bytes,5,opt,name=enforce_keys,json=enforceKeys,proto3,oneof"`
-}
-
-type AccessChange_SetNamespace struct {
-	SetNamespace *SetNamespace `protobuf:"bytes,6,opt,name=set_namespace,json=setNamespace,proto3,oneof"`
-}
-
-type AccessChange_DeleteNamespace struct {
-	DeleteNamespace *DeleteNamespace `protobuf:"bytes,7,opt,name=delete_namespace,json=deleteNamespace,proto3,oneof"`
-}
-
-func (*AccessChange_AddKey) isAccessChange_Op() {}
-
-func (*AccessChange_RemoveKey) isAccessChange_Op() {}
-
-func (*AccessChange_RotateKey) isAccessChange_Op() {}
-
-func (*AccessChange_UseKeys) isAccessChange_Op() {}
-
-func (*AccessChange_EnforceKeys) isAccessChange_Op() {}
-
-func (*AccessChange_SetNamespace) isAccessChange_Op() {}
-
-func (*AccessChange_DeleteNamespace) isAccessChange_Op() {}
-
-// AccessChanged is the answer to an AccessChange.
-type AccessChanged struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Impossible    string                 `protobuf:"bytes,1,opt,name=impossible,proto3" json:"impossible,omitempty"` // reason why nothing has changed; empty: it has
-	Existed       bool                   `protobuf:"varint,2,opt,name=existed,proto3" json:"existed,omitempty"`      // the key or the namespace was there before
-	Version       uint64                 `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`      // first version of the keys and namespaces that has the change
-	Key           *ApiKey                `protobuf:"bytes,4,opt,name=key,proto3" json:"key,omitempty"`               // after the change; of a removal: before it
-	Namespace     *Namespace             `protobuf:"bytes,5,opt,name=namespace,proto3" json:"namespace,omitempty"`   // after the change
-	Operation     *Operation             `protobuf:"bytes,6,opt,name=operation,proto3" json:"operation,omitempty"`   // that deletes the namespace
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *AccessChanged) Reset() {
-	*x = AccessChanged{}
-	mi := &file_cluster_clusterpb_admin_proto_msgTypes[16]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *AccessChanged) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*AccessChanged) ProtoMessage() {}
-
-func (x *AccessChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_admin_proto_msgTypes[16]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use AccessChanged.ProtoReflect.Descriptor instead.
-func (*AccessChanged) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_admin_proto_rawDescGZIP(), []int{16}
-}
-
-func (x *AccessChanged) GetImpossible() string {
-	if x != nil {
-		return x.Impossible
-	}
-	return ""
-}
-
-func (x *AccessChanged) GetExisted() bool {
-	if x != nil {
-		return x.Existed
-	}
-	return false
-}
-
-func (x *AccessChanged) GetVersion() uint64 {
-	if x != nil {
-		return x.Version
-	}
-	return 0
-}
-
-func (x *AccessChanged) GetKey() *ApiKey {
-	if x != nil {
-		return x.Key
-	}
-	return nil
-}
-
-func (x *AccessChanged) GetNamespace() *Namespace {
-	if x != nil {
-		return x.Namespace
-	}
-	return nil
-}
-
-func (x *AccessChanged) GetOperation() *Operation {
-	if x != nil {
-		return x.Operation
-	}
-	return nil
-}
-
 // OutlookCall asks for the tasks that wait in a shard's timing wheel.
 type OutlookCall struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1359,7 +1055,7 @@ type OutlookCall struct {
 
 func (x *OutlookCall) Reset() {
 	*x = OutlookCall{}
-	mi := &file_cluster_clusterpb_admin_proto_msgTypes[17]
+	mi := &file_cluster_clusterpb_admin_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1371,7 +1067,7 @@ func (x *OutlookCall) String() string {
 func (*OutlookCall) ProtoMessage() {}
 
 func (x *OutlookCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_admin_proto_msgTypes[17]
+	mi := &file_cluster_clusterpb_admin_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1384,7 +1080,7 @@ func (x *OutlookCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutlookCall.ProtoReflect.Descriptor instead.
 func (*OutlookCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_admin_proto_rawDescGZIP(), []int{17}
+	return file_cluster_clusterpb_admin_proto_rawDescGZIP(), []int{14}
 }
 
 // ActivityCall asks for the events of a shard in the last quarter of an hour.
@@ -1397,7 +1093,7 @@ type ActivityCall struct {
 
 func (x *ActivityCall) Reset() {
 	*x = ActivityCall{}
-	mi := &file_cluster_clusterpb_admin_proto_msgTypes[18]
+	mi := &file_cluster_clusterpb_admin_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1409,7 +1105,7 @@ func (x *ActivityCall) String() string {
 func (*ActivityCall) ProtoMessage() {}
 
 func (x *ActivityCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_admin_proto_msgTypes[18]
+	mi := &file_cluster_clusterpb_admin_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1422,7 +1118,7 @@ func (x *ActivityCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActivityCall.ProtoReflect.Descriptor instead.
 func (*ActivityCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_admin_proto_rawDescGZIP(), []int{18}
+	return file_cluster_clusterpb_admin_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ActivityCall) GetAfterMs() int64 {
@@ -1444,7 +1140,7 @@ type QueuesCall struct {
 
 func (x *QueuesCall) Reset() {
 	*x = QueuesCall{}
-	mi := &file_cluster_clusterpb_admin_proto_msgTypes[19]
+	mi := &file_cluster_clusterpb_admin_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1456,7 +1152,7 @@ func (x *QueuesCall) String() string {
 func (*QueuesCall) ProtoMessage() {}
 
 func (x *QueuesCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_admin_proto_msgTypes[19]
+	mi := &file_cluster_clusterpb_admin_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1469,7 +1165,7 @@ func (x *QueuesCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuesCall.ProtoReflect.Descriptor instead.
 func (*QueuesCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_admin_proto_rawDescGZIP(), []int{19}
+	return file_cluster_clusterpb_admin_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *QueuesCall) GetNamespace() string {
@@ -1511,7 +1207,7 @@ type MembersCall struct {
 
 func (x *MembersCall) Reset() {
 	*x = MembersCall{}
-	mi := &file_cluster_clusterpb_admin_proto_msgTypes[20]
+	mi := &file_cluster_clusterpb_admin_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1523,7 +1219,7 @@ func (x *MembersCall) String() string {
 func (*MembersCall) ProtoMessage() {}
 
 func (x *MembersCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_admin_proto_msgTypes[20]
+	mi := &file_cluster_clusterpb_admin_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1536,7 +1232,7 @@ func (x *MembersCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MembersCall.ProtoReflect.Descriptor instead.
 func (*MembersCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_admin_proto_rawDescGZIP(), []int{20}
+	return file_cluster_clusterpb_admin_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *MembersCall) GetSeen() *Membership {
@@ -1617,120 +1313,6 @@ func (*MembersCall_Remove) isMembersCall_Change() {}
 
 func (*MembersCall_Transfer) isMembersCall_Change() {}
 
-// BeginCall begins an operation, or previews its moves.
-type BeginCall struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Operation     *Operation             `protobuf:"bytes,1,opt,name=operation,proto3" json:"operation,omitempty"`
-	Preview       bool                   `protobuf:"varint,2,opt,name=preview,proto3" json:"preview,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *BeginCall) Reset() {
-	*x = BeginCall{}
-	mi := &file_cluster_clusterpb_admin_proto_msgTypes[21]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *BeginCall) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*BeginCall) ProtoMessage() {}
-
-func (x *BeginCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_admin_proto_msgTypes[21]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use BeginCall.ProtoReflect.Descriptor instead.
-func (*BeginCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_admin_proto_rawDescGZIP(), []int{21}
-}
-
-func (x *BeginCall) GetOperation() *Operation {
-	if x != nil {
-		return x.Operation
-	}
-	return nil
-}
-
-func (x *BeginCall) GetPreview() bool {
-	if x != nil {
-		return x.Preview
-	}
-	return false
-}
-
-// Began is the answer to a BeginCall.
-type Began struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Impossible    string                 `protobuf:"bytes,1,opt,name=impossible,proto3" json:"impossible,omitempty"` // reason why nothing has begun; empty: it has
-	Operation     *Operation             `protobuf:"bytes,2,opt,name=operation,proto3" json:"operation,omitempty"`
-	Moves         []*PlannedMove         `protobuf:"bytes,3,rep,name=moves,proto3" json:"moves,omitempty"` // by shard, in the order in which a shard takes them
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Began) Reset() {
-	*x = Began{}
-	mi := &file_cluster_clusterpb_admin_proto_msgTypes[22]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Began) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Began) ProtoMessage() {}
-
-func (x *Began) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_admin_proto_msgTypes[22]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Began.ProtoReflect.Descriptor instead.
-func (*Began) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_admin_proto_rawDescGZIP(), []int{22}
-}
-
-func (x *Began) GetImpossible() string {
-	if x != nil {
-		return x.Impossible
-	}
-	return ""
-}
-
-func (x *Began) GetOperation() *Operation {
-	if x != nil {
-		return x.Operation
-	}
-	return nil
-}
-
-func (x *Began) GetMoves() []*PlannedMove {
-	if x != nil {
-		return x.Moves
-	}
-	return nil
-}
-
 // PlannedMove is a move of a replica, or of slots to a shard.
 type PlannedMove struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1745,7 +1327,7 @@ type PlannedMove struct {
 
 func (x *PlannedMove) Reset() {
 	*x = PlannedMove{}
-	mi := &file_cluster_clusterpb_admin_proto_msgTypes[23]
+	mi := &file_cluster_clusterpb_admin_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1757,7 +1339,7 @@ func (x *PlannedMove) String() string {
 func (*PlannedMove) ProtoMessage() {}
 
 func (x *PlannedMove) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_admin_proto_msgTypes[23]
+	mi := &file_cluster_clusterpb_admin_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1770,7 +1352,7 @@ func (x *PlannedMove) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlannedMove.ProtoReflect.Descriptor instead.
 func (*PlannedMove) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_admin_proto_rawDescGZIP(), []int{23}
+	return file_cluster_clusterpb_admin_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *PlannedMove) GetShard() uint32 {
@@ -1822,7 +1404,7 @@ type Membership struct {
 
 func (x *Membership) Reset() {
 	*x = Membership{}
-	mi := &file_cluster_clusterpb_admin_proto_msgTypes[24]
+	mi := &file_cluster_clusterpb_admin_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1834,7 +1416,7 @@ func (x *Membership) String() string {
 func (*Membership) ProtoMessage() {}
 
 func (x *Membership) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_admin_proto_msgTypes[24]
+	mi := &file_cluster_clusterpb_admin_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1847,7 +1429,7 @@ func (x *Membership) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Membership.ProtoReflect.Descriptor instead.
 func (*Membership) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_admin_proto_rawDescGZIP(), []int{24}
+	return file_cluster_clusterpb_admin_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Membership) GetTerm() uint64 {
@@ -1897,7 +1479,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_cluster_clusterpb_admin_proto_msgTypes[25]
+	mi := &file_cluster_clusterpb_admin_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1909,7 +1491,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_admin_proto_msgTypes[25]
+	mi := &file_cluster_clusterpb_admin_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1922,7 +1504,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_admin_proto_rawDescGZIP(), []int{25}
+	return file_cluster_clusterpb_admin_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Member) GetNode() string {
@@ -1953,66 +1535,6 @@ func (x *Member) GetLag() uint64 {
 	return 0
 }
 
-type QueueChanged struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Existed       bool                   `protobuf:"varint,1,opt,name=existed,proto3" json:"existed,omitempty"`   // the queue had a policy before
-	Version       uint64                 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`   // first version of the policies that has the change
-	Conflict      bool                   `protobuf:"varint,3,opt,name=conflict,proto3" json:"conflict,omitempty"` // the policy was not the expected one, so nothing changed
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *QueueChanged) Reset() {
-	*x = QueueChanged{}
-	mi := &file_cluster_clusterpb_admin_proto_msgTypes[26]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *QueueChanged) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*QueueChanged) ProtoMessage() {}
-
-func (x *QueueChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_admin_proto_msgTypes[26]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use QueueChanged.ProtoReflect.Descriptor instead.
-func (*QueueChanged) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_admin_proto_rawDescGZIP(), []int{26}
-}
-
-func (x *QueueChanged) GetExisted() bool {
-	if x != nil {
-		return x.Existed
-	}
-	return false
-}
-
-func (x *QueueChanged) GetVersion() uint64 {
-	if x != nil {
-		return x.Version
-	}
-	return 0
-}
-
-func (x *QueueChanged) GetConflict() bool {
-	if x != nil {
-		return x.Conflict
-	}
-	return false
-}
-
 // PullSlotsCall has the leader of a move's target go on with the copy for a while. It may be repeated.
 type PullSlotsCall struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2027,7 +1549,7 @@ type PullSlotsCall struct {
 
 func (x *PullSlotsCall) Reset() {
 	*x = PullSlotsCall{}
-	mi := &file_cluster_clusterpb_admin_proto_msgTypes[27]
+	mi := &file_cluster_clusterpb_admin_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2039,7 +1561,7 @@ func (x *PullSlotsCall) String() string {
 func (*PullSlotsCall) ProtoMessage() {}
 
 func (x *PullSlotsCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_admin_proto_msgTypes[27]
+	mi := &file_cluster_clusterpb_admin_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2052,7 +1574,7 @@ func (x *PullSlotsCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullSlotsCall.ProtoReflect.Descriptor instead.
 func (*PullSlotsCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_admin_proto_rawDescGZIP(), []int{27}
+	return file_cluster_clusterpb_admin_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *PullSlotsCall) GetMove() uint64 {
@@ -2106,7 +1628,7 @@ type SlotsProgress struct {
 
 func (x *SlotsProgress) Reset() {
 	*x = SlotsProgress{}
-	mi := &file_cluster_clusterpb_admin_proto_msgTypes[28]
+	mi := &file_cluster_clusterpb_admin_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2118,7 +1640,7 @@ func (x *SlotsProgress) String() string {
 func (*SlotsProgress) ProtoMessage() {}
 
 func (x *SlotsProgress) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_admin_proto_msgTypes[28]
+	mi := &file_cluster_clusterpb_admin_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2131,7 +1653,7 @@ func (x *SlotsProgress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotsProgress.ProtoReflect.Descriptor instead.
 func (*SlotsProgress) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_admin_proto_rawDescGZIP(), []int{28}
+	return file_cluster_clusterpb_admin_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *SlotsProgress) GetTasks() uint64 {
@@ -2187,17 +1709,27 @@ var File_cluster_clusterpb_admin_proto protoreflect.FileDescriptor
 
 const file_cluster_clusterpb_admin_proto_rawDesc = "" +
 	"\n" +
-	"\x1dcluster/clusterpb/admin.proto\x12\x11belfry.cluster.v1\x1a\x1fcluster/clusterpb/control.proto\x1a\x13fsm/fsmpb/fsm.proto\"b\n" +
-	"\n" +
-	"BulkChange\x128\n" +
-	"\x05begin\x18\x01 \x01(\v2 .belfry.cluster.v1.BulkOperationH\x00R\x05begin\x12\x14\n" +
-	"\x04stop\x18\x02 \x01(\tH\x00R\x04stopB\x04\n" +
-	"\x02op\"m\n" +
-	"\vBulkChanged\x12\x1e\n" +
+	"\x1dcluster/clusterpb/admin.proto\x12\x11belfry.cluster.v1\x1a\x1fcluster/clusterpb/control.proto\x1a\x13fsm/fsmpb/fsm.proto\"v\n" +
+	"\rControlChange\x125\n" +
+	"\x05entry\x18\x01 \x01(\v2\x1f.belfry.cluster.v1.ControlEntryR\x05entry\x12\x18\n" +
+	"\apreview\x18\x02 \x01(\bR\apreview\x12\x14\n" +
+	"\x05token\x18\x03 \x01(\tR\x05token\"\x8f\x04\n" +
+	"\x0eControlChanged\x12\x1e\n" +
 	"\n" +
 	"impossible\x18\x01 \x01(\tR\n" +
-	"impossible\x12>\n" +
-	"\toperation\x18\x02 \x01(\v2 .belfry.cluster.v1.BulkOperationR\toperation\"-\n" +
+	"impossible\x12\x1a\n" +
+	"\bconflict\x18\x02 \x01(\bR\bconflict\x12\x18\n" +
+	"\aexisted\x18\x03 \x01(\bR\aexisted\x12\x14\n" +
+	"\x05index\x18\x04 \x01(\x04R\x05index\x12%\n" +
+	"\x0equeues_version\x18\x05 \x01(\x04R\rqueuesVersion\x12%\n" +
+	"\x0eaccess_version\x18\x06 \x01(\x04R\raccessVersion\x12:\n" +
+	"\toperation\x18\a \x01(\v2\x1c.belfry.cluster.v1.OperationR\toperation\x124\n" +
+	"\x05moves\x18\b \x03(\v2\x1e.belfry.cluster.v1.PlannedMoveR\x05moves\x124\n" +
+	"\x04bulk\x18\t \x01(\v2 .belfry.cluster.v1.BulkOperationR\x04bulk\x12+\n" +
+	"\x03key\x18\n" +
+	" \x01(\v2\x19.belfry.cluster.v1.ApiKeyR\x03key\x12:\n" +
+	"\tnamespace\x18\v \x01(\v2\x1c.belfry.cluster.v1.NamespaceR\tnamespace\x122\n" +
+	"\x05token\x18\f \x01(\v2\x1c.belfry.cluster.v1.JoinTokenR\x05token\"-\n" +
 	"\rNamespaceCall\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"j\n" +
 	"\fNamespaceUse\x12\x18\n" +
@@ -2252,33 +1784,7 @@ const file_cluster_clusterpb_admin_proto_rawDesc = "" +
 	"\x06unsure\x18\x05 \x01(\bR\x06unsure\x12\x14\n" +
 	"\x05names\x18\x06 \x03(\tR\x05names\x120\n" +
 	"\x14schedules_per_second\x18\a \x01(\x01R\x12schedulesPerSecond\x12(\n" +
-	"\x10calls_per_second\x18\b \x01(\x01R\x0ecallsPerSecond\"\x91\x02\n" +
-	"\vQueueChange\x12/\n" +
-	"\x03set\x18\x01 \x01(\v2\x1b.belfry.cluster.v1.SetQueueH\x00R\x03set\x128\n" +
-	"\x06delete\x18\x02 \x01(\v2\x1e.belfry.cluster.v1.DeleteQueueH\x00R\x06delete\x12C\n" +
-	"\fset_calendar\x18\x03 \x01(\v2\x1e.belfry.cluster.v1.SetCalendarH\x00R\vsetCalendar\x12L\n" +
-	"\x0fdelete_calendar\x18\x04 \x01(\v2!.belfry.cluster.v1.DeleteCalendarH\x00R\x0edeleteCalendarB\x04\n" +
-	"\x02op\"\xdf\x03\n" +
-	"\fAccessChange\x124\n" +
-	"\aadd_key\x18\x01 \x01(\v2\x19.belfry.cluster.v1.AddKeyH\x00R\x06addKey\x12=\n" +
-	"\n" +
-	"remove_key\x18\x02 \x01(\v2\x1c.belfry.cluster.v1.RemoveKeyH\x00R\tremoveKey\x12=\n" +
-	"\n" +
-	"rotate_key\x18\x03 \x01(\v2\x1c.belfry.cluster.v1.RotateKeyH\x00R\trotateKey\x127\n" +
-	"\buse_keys\x18\x04 \x01(\v2\x1a.belfry.cluster.v1.UseKeysH\x00R\auseKeys\x12C\n" +
-	"\fenforce_keys\x18\x05 \x01(\v2\x1e.belfry.cluster.v1.EnforceKeysH\x00R\venforceKeys\x12F\n" +
-	"\rset_namespace\x18\x06 \x01(\v2\x1f.belfry.cluster.v1.SetNamespaceH\x00R\fsetNamespace\x12O\n" +
-	"\x10delete_namespace\x18\a \x01(\v2\".belfry.cluster.v1.DeleteNamespaceH\x00R\x0fdeleteNamespaceB\x04\n" +
-	"\x02op\"\x88\x02\n" +
-	"\rAccessChanged\x12\x1e\n" +
-	"\n" +
-	"impossible\x18\x01 \x01(\tR\n" +
-	"impossible\x12\x18\n" +
-	"\aexisted\x18\x02 \x01(\bR\aexisted\x12\x18\n" +
-	"\aversion\x18\x03 \x01(\x04R\aversion\x12+\n" +
-	"\x03key\x18\x04 \x01(\v2\x19.belfry.cluster.v1.ApiKeyR\x03key\x12:\n" +
-	"\tnamespace\x18\x05 \x01(\v2\x1c.belfry.cluster.v1.NamespaceR\tnamespace\x12:\n" +
-	"\toperation\x18\x06 \x01(\v2\x1c.belfry.cluster.v1.OperationR\toperation\"\r\n" +
+	"\x10calls_per_second\x18\b \x01(\x01R\x0ecallsPerSecond\"\r\n" +
 	"\vOutlookCall\")\n" +
 	"\fActivityCall\x12\x19\n" +
 	"\bafter_ms\x18\x01 \x01(\x03R\aafterMs\"R\n" +
@@ -2293,16 +1799,7 @@ const file_cluster_clusterpb_admin_proto_rawDesc = "" +
 	"\tadd_voter\x18\x03 \x01(\tH\x00R\baddVoter\x12\x18\n" +
 	"\x06remove\x18\x04 \x01(\tH\x00R\x06remove\x12\x1c\n" +
 	"\btransfer\x18\x05 \x01(\tH\x00R\btransferB\b\n" +
-	"\x06change\"a\n" +
-	"\tBeginCall\x12:\n" +
-	"\toperation\x18\x01 \x01(\v2\x1c.belfry.cluster.v1.OperationR\toperation\x12\x18\n" +
-	"\apreview\x18\x02 \x01(\bR\apreview\"\x99\x01\n" +
-	"\x05Began\x12\x1e\n" +
-	"\n" +
-	"impossible\x18\x01 \x01(\tR\n" +
-	"impossible\x12:\n" +
-	"\toperation\x18\x02 \x01(\v2\x1c.belfry.cluster.v1.OperationR\toperation\x124\n" +
-	"\x05moves\x18\x03 \x03(\v2\x1e.belfry.cluster.v1.PlannedMoveR\x05moves\"y\n" +
+	"\x06change\"y\n" +
 	"\vPlannedMove\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x16\n" +
 	"\x06action\x18\x02 \x01(\tR\x06action\x12\x12\n" +
@@ -2321,11 +1818,7 @@ const file_cluster_clusterpb_admin_proto_rawDesc = "" +
 	"\x05voter\x18\x02 \x01(\bR\x05voter\x12\x1d\n" +
 	"\n" +
 	"silence_ms\x18\x03 \x01(\x03R\tsilenceMs\x12\x10\n" +
-	"\x03lag\x18\x04 \x01(\x04R\x03lag\"^\n" +
-	"\fQueueChanged\x12\x18\n" +
-	"\aexisted\x18\x01 \x01(\bR\aexisted\x12\x18\n" +
-	"\aversion\x18\x02 \x01(\x04R\aversion\x12\x1a\n" +
-	"\bconflict\x18\x03 \x01(\bR\bconflict\"\x96\x01\n" +
+	"\x03lag\x18\x04 \x01(\x04R\x03lag\"\x96\x01\n" +
 	"\rPullSlotsCall\x12\x12\n" +
 	"\x04move\x18\x01 \x01(\x04R\x04move\x120\n" +
 	"\x06ranges\x18\x02 \x03(\v2\x18.belfry.fsm.v1.SlotRangeR\x06ranges\x12\x12\n" +
@@ -2354,10 +1847,10 @@ func file_cluster_clusterpb_admin_proto_rawDescGZIP() []byte {
 	return file_cluster_clusterpb_admin_proto_rawDescData
 }
 
-var file_cluster_clusterpb_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_cluster_clusterpb_admin_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_cluster_clusterpb_admin_proto_goTypes = []any{
-	(*BulkChange)(nil),      // 0: belfry.cluster.v1.BulkChange
-	(*BulkChanged)(nil),     // 1: belfry.cluster.v1.BulkChanged
+	(*ControlChange)(nil),   // 0: belfry.cluster.v1.ControlChange
+	(*ControlChanged)(nil),  // 1: belfry.cluster.v1.ControlChanged
 	(*NamespaceCall)(nil),   // 2: belfry.cluster.v1.NamespaceCall
 	(*NamespaceUse)(nil),    // 3: belfry.cluster.v1.NamespaceUse
 	(*QuotaSubject)(nil),    // 4: belfry.cluster.v1.QuotaSubject
@@ -2370,74 +1863,47 @@ var file_cluster_clusterpb_admin_proto_goTypes = []any{
 	(*TrimCall)(nil),        // 11: belfry.cluster.v1.TrimCall
 	(*RaiseCall)(nil),       // 12: belfry.cluster.v1.RaiseCall
 	(*QuotaReply)(nil),      // 13: belfry.cluster.v1.QuotaReply
-	(*QueueChange)(nil),     // 14: belfry.cluster.v1.QueueChange
-	(*AccessChange)(nil),    // 15: belfry.cluster.v1.AccessChange
-	(*AccessChanged)(nil),   // 16: belfry.cluster.v1.AccessChanged
-	(*OutlookCall)(nil),     // 17: belfry.cluster.v1.OutlookCall
-	(*ActivityCall)(nil),    // 18: belfry.cluster.v1.ActivityCall
-	(*QueuesCall)(nil),      // 19: belfry.cluster.v1.QueuesCall
-	(*MembersCall)(nil),     // 20: belfry.cluster.v1.MembersCall
-	(*BeginCall)(nil),       // 21: belfry.cluster.v1.BeginCall
-	(*Began)(nil),           // 22: belfry.cluster.v1.Began
-	(*PlannedMove)(nil),     // 23: belfry.cluster.v1.PlannedMove
-	(*Membership)(nil),      // 24: belfry.cluster.v1.Membership
-	(*Member)(nil),          // 25: belfry.cluster.v1.Member
-	(*QueueChanged)(nil),    // 26: belfry.cluster.v1.QueueChanged
-	(*PullSlotsCall)(nil),   // 27: belfry.cluster.v1.PullSlotsCall
-	(*SlotsProgress)(nil),   // 28: belfry.cluster.v1.SlotsProgress
-	(*BulkOperation)(nil),   // 29: belfry.cluster.v1.BulkOperation
-	(*SetQueue)(nil),        // 30: belfry.cluster.v1.SetQueue
-	(*DeleteQueue)(nil),     // 31: belfry.cluster.v1.DeleteQueue
-	(*SetCalendar)(nil),     // 32: belfry.cluster.v1.SetCalendar
-	(*DeleteCalendar)(nil),  // 33: belfry.cluster.v1.DeleteCalendar
-	(*AddKey)(nil),          // 34: belfry.cluster.v1.AddKey
-	(*RemoveKey)(nil),       // 35: belfry.cluster.v1.RemoveKey
-	(*RotateKey)(nil),       // 36: belfry.cluster.v1.RotateKey
-	(*UseKeys)(nil),         // 37: belfry.cluster.v1.UseKeys
-	(*EnforceKeys)(nil),     // 38: belfry.cluster.v1.EnforceKeys
-	(*SetNamespace)(nil),    // 39: belfry.cluster.v1.SetNamespace
-	(*DeleteNamespace)(nil), // 40: belfry.cluster.v1.DeleteNamespace
-	(*ApiKey)(nil),          // 41: belfry.cluster.v1.ApiKey
-	(*Namespace)(nil),       // 42: belfry.cluster.v1.Namespace
-	(*Operation)(nil),       // 43: belfry.cluster.v1.Operation
-	(*fsmpb.SlotRange)(nil), // 44: belfry.fsm.v1.SlotRange
+	(*OutlookCall)(nil),     // 14: belfry.cluster.v1.OutlookCall
+	(*ActivityCall)(nil),    // 15: belfry.cluster.v1.ActivityCall
+	(*QueuesCall)(nil),      // 16: belfry.cluster.v1.QueuesCall
+	(*MembersCall)(nil),     // 17: belfry.cluster.v1.MembersCall
+	(*PlannedMove)(nil),     // 18: belfry.cluster.v1.PlannedMove
+	(*Membership)(nil),      // 19: belfry.cluster.v1.Membership
+	(*Member)(nil),          // 20: belfry.cluster.v1.Member
+	(*PullSlotsCall)(nil),   // 21: belfry.cluster.v1.PullSlotsCall
+	(*SlotsProgress)(nil),   // 22: belfry.cluster.v1.SlotsProgress
+	(*ControlEntry)(nil),    // 23: belfry.cluster.v1.ControlEntry
+	(*Operation)(nil),       // 24: belfry.cluster.v1.Operation
+	(*BulkOperation)(nil),   // 25: belfry.cluster.v1.BulkOperation
+	(*ApiKey)(nil),          // 26: belfry.cluster.v1.ApiKey
+	(*Namespace)(nil),       // 27: belfry.cluster.v1.Namespace
+	(*JoinToken)(nil),       // 28: belfry.cluster.v1.JoinToken
+	(*fsmpb.SlotRange)(nil), // 29: belfry.fsm.v1.SlotRange
 }
 var file_cluster_clusterpb_admin_proto_depIdxs = []int32{
-	29, // 0: belfry.cluster.v1.BulkChange.begin:type_name -> belfry.cluster.v1.BulkOperation
-	29, // 1: belfry.cluster.v1.BulkChanged.operation:type_name -> belfry.cluster.v1.BulkOperation
-	4,  // 2: belfry.cluster.v1.QuotaCall.subject:type_name -> belfry.cluster.v1.QuotaSubject
-	8,  // 3: belfry.cluster.v1.QuotaCall.draw:type_name -> belfry.cluster.v1.DrawCall
-	9,  // 4: belfry.cluster.v1.QuotaCall.divide:type_name -> belfry.cluster.v1.DivideCall
-	10, // 5: belfry.cluster.v1.QuotaCall.admit:type_name -> belfry.cluster.v1.AdmitCall
-	11, // 6: belfry.cluster.v1.QuotaCall.trim:type_name -> belfry.cluster.v1.TrimCall
-	12, // 7: belfry.cluster.v1.QuotaCall.raise:type_name -> belfry.cluster.v1.RaiseCall
-	6,  // 8: belfry.cluster.v1.QuotaCall.names:type_name -> belfry.cluster.v1.NamesCall
-	7,  // 9: belfry.cluster.v1.QuotaCall.use:type_name -> belfry.cluster.v1.UseCall
-	30, // 10: belfry.cluster.v1.QueueChange.set:type_name -> belfry.cluster.v1.SetQueue
-	31, // 11: belfry.cluster.v1.QueueChange.delete:type_name -> belfry.cluster.v1.DeleteQueue
-	32, // 12: belfry.cluster.v1.QueueChange.set_calendar:type_name -> belfry.cluster.v1.SetCalendar
-	33, // 13: belfry.cluster.v1.QueueChange.delete_calendar:type_name -> belfry.cluster.v1.DeleteCalendar
-	34, // 14: belfry.cluster.v1.AccessChange.add_key:type_name -> belfry.cluster.v1.AddKey
-	35, // 15: belfry.cluster.v1.AccessChange.remove_key:type_name -> belfry.cluster.v1.RemoveKey
-	36, // 16: belfry.cluster.v1.AccessChange.rotate_key:type_name -> belfry.cluster.v1.RotateKey
-	37, // 17: belfry.cluster.v1.AccessChange.use_keys:type_name -> belfry.cluster.v1.UseKeys
-	38, // 18: belfry.cluster.v1.AccessChange.enforce_keys:type_name -> belfry.cluster.v1.EnforceKeys
-	39, // 19: belfry.cluster.v1.AccessChange.set_namespace:type_name -> belfry.cluster.v1.SetNamespace
-	40, // 20: belfry.cluster.v1.AccessChange.delete_namespace:type_name -> belfry.cluster.v1.DeleteNamespace
-	41, // 21: belfry.cluster.v1.AccessChanged.key:type_name -> belfry.cluster.v1.ApiKey
-	42, // 22: belfry.cluster.v1.AccessChanged.namespace:type_name -> belfry.cluster.v1.Namespace
-	43, // 23: belfry.cluster.v1.AccessChanged.operation:type_name -> belfry.cluster.v1.Operation
-	24, // 24: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
-	43, // 25: belfry.cluster.v1.BeginCall.operation:type_name -> belfry.cluster.v1.Operation
-	43, // 26: belfry.cluster.v1.Began.operation:type_name -> belfry.cluster.v1.Operation
-	23, // 27: belfry.cluster.v1.Began.moves:type_name -> belfry.cluster.v1.PlannedMove
-	25, // 28: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
-	44, // 29: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	30, // [30:30] is the sub-list for method output_type
-	30, // [30:30] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	23, // 0: belfry.cluster.v1.ControlChange.entry:type_name -> belfry.cluster.v1.ControlEntry
+	24, // 1: belfry.cluster.v1.ControlChanged.operation:type_name -> belfry.cluster.v1.Operation
+	18, // 2: belfry.cluster.v1.ControlChanged.moves:type_name -> belfry.cluster.v1.PlannedMove
+	25, // 3: belfry.cluster.v1.ControlChanged.bulk:type_name -> belfry.cluster.v1.BulkOperation
+	26, // 4: belfry.cluster.v1.ControlChanged.key:type_name -> belfry.cluster.v1.ApiKey
+	27, // 5: belfry.cluster.v1.ControlChanged.namespace:type_name -> belfry.cluster.v1.Namespace
+	28, // 6: belfry.cluster.v1.ControlChanged.token:type_name -> belfry.cluster.v1.JoinToken
+	4,  // 7: belfry.cluster.v1.QuotaCall.subject:type_name -> belfry.cluster.v1.QuotaSubject
+	8,  // 8: belfry.cluster.v1.QuotaCall.draw:type_name -> belfry.cluster.v1.DrawCall
+	9,  // 9: belfry.cluster.v1.QuotaCall.divide:type_name -> belfry.cluster.v1.DivideCall
+	10, // 10: belfry.cluster.v1.QuotaCall.admit:type_name -> belfry.cluster.v1.AdmitCall
+	11, // 11: belfry.cluster.v1.QuotaCall.trim:type_name -> belfry.cluster.v1.TrimCall
+	12, // 12: belfry.cluster.v1.QuotaCall.raise:type_name -> belfry.cluster.v1.RaiseCall
+	6,  // 13: belfry.cluster.v1.QuotaCall.names:type_name -> belfry.cluster.v1.NamesCall
+	7,  // 14: belfry.cluster.v1.QuotaCall.use:type_name -> belfry.cluster.v1.UseCall
+	19, // 15: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
+	20, // 16: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
+	29, // 17: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	18, // [18:18] is the sub-list for method output_type
+	18, // [18:18] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_admin_proto_init() }
@@ -2446,10 +1912,6 @@ func file_cluster_clusterpb_admin_proto_init() {
 		return
 	}
 	file_cluster_clusterpb_control_proto_init()
-	file_cluster_clusterpb_admin_proto_msgTypes[0].OneofWrappers = []any{
-		(*BulkChange_Begin)(nil),
-		(*BulkChange_Stop)(nil),
-	}
 	file_cluster_clusterpb_admin_proto_msgTypes[5].OneofWrappers = []any{
 		(*QuotaCall_Draw)(nil),
 		(*QuotaCall_Divide)(nil),
@@ -2459,22 +1921,7 @@ func file_cluster_clusterpb_admin_proto_init() {
 		(*QuotaCall_Names)(nil),
 		(*QuotaCall_Use)(nil),
 	}
-	file_cluster_clusterpb_admin_proto_msgTypes[14].OneofWrappers = []any{
-		(*QueueChange_Set)(nil),
-		(*QueueChange_Delete)(nil),
-		(*QueueChange_SetCalendar)(nil),
-		(*QueueChange_DeleteCalendar)(nil),
-	}
-	file_cluster_clusterpb_admin_proto_msgTypes[15].OneofWrappers = []any{
-		(*AccessChange_AddKey)(nil),
-		(*AccessChange_RemoveKey)(nil),
-		(*AccessChange_RotateKey)(nil),
-		(*AccessChange_UseKeys)(nil),
-		(*AccessChange_EnforceKeys)(nil),
-		(*AccessChange_SetNamespace)(nil),
-		(*AccessChange_DeleteNamespace)(nil),
-	}
-	file_cluster_clusterpb_admin_proto_msgTypes[20].OneofWrappers = []any{
+	file_cluster_clusterpb_admin_proto_msgTypes[17].OneofWrappers = []any{
 		(*MembersCall_AddNonvoter)(nil),
 		(*MembersCall_AddVoter)(nil),
 		(*MembersCall_Remove)(nil),
@@ -2486,7 +1933,7 @@ func file_cluster_clusterpb_admin_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_admin_proto_rawDesc), len(file_cluster_clusterpb_admin_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   29,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

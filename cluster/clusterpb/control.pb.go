@@ -4063,7 +4063,8 @@ func (x *Admission) GetExempt() bool {
 // as it is.
 type AddJoinToken struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Token         *JoinToken             `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`
+	Token         *JoinToken             `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"`                     // of a request: its hash alone
+	ValidMs       int64                  `protobuf:"varint,2,opt,name=valid_ms,json=validMs,proto3" json:"valid_ms,omitempty"` // of a request: time from the token's creation to its expiry, by which the leader sets both
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4103,6 +4104,13 @@ func (x *AddJoinToken) GetToken() *JoinToken {
 		return x.Token
 	}
 	return nil
+}
+
+func (x *AddJoinToken) GetValidMs() int64 {
+	if x != nil {
+		return x.ValidMs
+	}
+	return 0
 }
 
 // RemoveJoinToken removes a token.
@@ -4366,8 +4374,10 @@ func (x *Mend) GetNode() string {
 // Begin begins an operation: it records the operation, the order for its node and the replication factor, and stops the
 // operation under way on the same node or of the same kind. It changes nothing if an equal operation is under way.
 type Begin struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Operation     *Operation             `protobuf:"bytes,1,opt,name=operation,proto3" json:"operation,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Operation *Operation             `protobuf:"bytes,1,opt,name=operation,proto3" json:"operation,omitempty"`
+	// Command version that the operation's node counts as reading from now on, because it is away and leaves; 0: none.
+	Waive         uint32 `protobuf:"varint,2,opt,name=waive,proto3" json:"waive,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4407,6 +4417,13 @@ func (x *Begin) GetOperation() *Operation {
 		return x.Operation
 	}
 	return nil
+}
+
+func (x *Begin) GetWaive() uint32 {
+	if x != nil {
+		return x.Waive
+	}
+	return 0
 }
 
 // End ends an operation that is done. The node of a removal or a replacement leaves the cluster by it.
@@ -5346,9 +5363,10 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\n" +
 	"token_hash\x18\x01 \x01(\fR\ttokenHash\x12\x13\n" +
 	"\x05at_ms\x18\x02 \x01(\x03R\x04atMs\x12\x16\n" +
-	"\x06exempt\x18\x03 \x01(\bR\x06exempt\"B\n" +
+	"\x06exempt\x18\x03 \x01(\bR\x06exempt\"]\n" +
 	"\fAddJoinToken\x122\n" +
-	"\x05token\x18\x01 \x01(\v2\x1c.belfry.cluster.v1.JoinTokenR\x05token\"!\n" +
+	"\x05token\x18\x01 \x01(\v2\x1c.belfry.cluster.v1.JoinTokenR\x05token\x12\x19\n" +
+	"\bvalid_ms\x18\x02 \x01(\x03R\avalidMs\"!\n" +
 	"\x0fRemoveJoinToken\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"9\n" +
 	"\x05Place\x120\n" +
@@ -5362,9 +5380,10 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\x04Mend\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x04R\brevision\x12\x12\n" +
-	"\x04node\x18\x03 \x01(\tR\x04node\"C\n" +
+	"\x04node\x18\x03 \x01(\tR\x04node\"Y\n" +
 	"\x05Begin\x12:\n" +
-	"\toperation\x18\x01 \x01(\v2\x1c.belfry.cluster.v1.OperationR\toperation\"0\n" +
+	"\toperation\x18\x01 \x01(\v2\x1c.belfry.cluster.v1.OperationR\toperation\x12\x14\n" +
+	"\x05waive\x18\x02 \x01(\rR\x05waive\"0\n" +
 	"\x03End\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x19\n" +
 	"\bended_ms\x18\x02 \x01(\x03R\aendedMs\"2\n" +

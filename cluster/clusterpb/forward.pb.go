@@ -848,17 +848,14 @@ type Call struct {
 	//	*Call_Commands
 	//	*Call_Get
 	//	*Call_List
-	//	*Call_ChangeQueue
+	//	*Call_Change
 	//	*Call_Queues
 	//	*Call_Lend
 	//	*Call_Members
-	//	*Call_Begin
-	//	*Call_ChangeAccess
 	//	*Call_ReadSlots
 	//	*Call_PullSlots
 	//	*Call_NamespaceUse
 	//	*Call_Quota
-	//	*Call_ChangeBulk
 	//	*Call_AskGroups
 	//	*Call_LookGroups
 	//	*Call_Outlook
@@ -954,10 +951,10 @@ func (x *Call) GetList() *ListCall {
 	return nil
 }
 
-func (x *Call) GetChangeQueue() *QueueChange {
+func (x *Call) GetChange() *ControlChange {
 	if x != nil {
-		if x, ok := x.Op.(*Call_ChangeQueue); ok {
-			return x.ChangeQueue
+		if x, ok := x.Op.(*Call_Change); ok {
+			return x.Change
 		}
 	}
 	return nil
@@ -985,24 +982,6 @@ func (x *Call) GetMembers() *MembersCall {
 	if x != nil {
 		if x, ok := x.Op.(*Call_Members); ok {
 			return x.Members
-		}
-	}
-	return nil
-}
-
-func (x *Call) GetBegin() *BeginCall {
-	if x != nil {
-		if x, ok := x.Op.(*Call_Begin); ok {
-			return x.Begin
-		}
-	}
-	return nil
-}
-
-func (x *Call) GetChangeAccess() *AccessChange {
-	if x != nil {
-		if x, ok := x.Op.(*Call_ChangeAccess); ok {
-			return x.ChangeAccess
 		}
 	}
 	return nil
@@ -1039,15 +1018,6 @@ func (x *Call) GetQuota() *QuotaCall {
 	if x != nil {
 		if x, ok := x.Op.(*Call_Quota); ok {
 			return x.Quota
-		}
-	}
-	return nil
-}
-
-func (x *Call) GetChangeBulk() *BulkChange {
-	if x != nil {
-		if x, ok := x.Op.(*Call_ChangeBulk); ok {
-			return x.ChangeBulk
 		}
 	}
 	return nil
@@ -1112,8 +1082,8 @@ type Call_List struct {
 	List *ListCall `protobuf:"bytes,6,opt,name=list,proto3,oneof"`
 }
 
-type Call_ChangeQueue struct {
-	ChangeQueue *QueueChange `protobuf:"bytes,7,opt,name=change_queue,json=changeQueue,proto3,oneof"` // for the leader of the control group, shard 0
+type Call_Change struct {
+	Change *ControlChange `protobuf:"bytes,7,opt,name=change,proto3,oneof"` // for the leader of the control group, shard 0
 }
 
 type Call_Queues struct {
@@ -1126,14 +1096,6 @@ type Call_Lend struct {
 
 type Call_Members struct {
 	Members *MembersCall `protobuf:"bytes,10,opt,name=members,proto3,oneof"`
-}
-
-type Call_Begin struct {
-	Begin *BeginCall `protobuf:"bytes,11,opt,name=begin,proto3,oneof"` // for the leader of the control group, shard 0
-}
-
-type Call_ChangeAccess struct {
-	ChangeAccess *AccessChange `protobuf:"bytes,12,opt,name=change_access,json=changeAccess,proto3,oneof"` // likewise
 }
 
 type Call_ReadSlots struct {
@@ -1150,10 +1112,6 @@ type Call_NamespaceUse struct {
 
 type Call_Quota struct {
 	Quota *QuotaCall `protobuf:"bytes,19,opt,name=quota,proto3,oneof"`
-}
-
-type Call_ChangeBulk struct {
-	ChangeBulk *BulkChange `protobuf:"bytes,20,opt,name=change_bulk,json=changeBulk,proto3,oneof"` // for the leader of the control group, shard 0
 }
 
 type Call_AskGroups struct {
@@ -1178,17 +1136,13 @@ func (*Call_Get) isCall_Op() {}
 
 func (*Call_List) isCall_Op() {}
 
-func (*Call_ChangeQueue) isCall_Op() {}
+func (*Call_Change) isCall_Op() {}
 
 func (*Call_Queues) isCall_Op() {}
 
 func (*Call_Lend) isCall_Op() {}
 
 func (*Call_Members) isCall_Op() {}
-
-func (*Call_Begin) isCall_Op() {}
-
-func (*Call_ChangeAccess) isCall_Op() {}
 
 func (*Call_ReadSlots) isCall_Op() {}
 
@@ -1197,8 +1151,6 @@ func (*Call_PullSlots) isCall_Op() {}
 func (*Call_NamespaceUse) isCall_Op() {}
 
 func (*Call_Quota) isCall_Op() {}
-
-func (*Call_ChangeBulk) isCall_Op() {}
 
 func (*Call_AskGroups) isCall_Op() {}
 
@@ -2030,17 +1982,14 @@ type CallReply struct {
 	Commands       []*CommandReply        `protobuf:"bytes,3,rep,name=commands,proto3" json:"commands,omitempty"`
 	Task           *fsmpb.Task            `protobuf:"bytes,4,opt,name=task,proto3" json:"task,omitempty"` // absent: no such task
 	Page           *fsmpb.ListPage        `protobuf:"bytes,5,opt,name=page,proto3" json:"page,omitempty"`
-	Queue          *QueueChanged          `protobuf:"bytes,6,opt,name=queue,proto3" json:"queue,omitempty"`
+	Changed        *ControlChanged        `protobuf:"bytes,6,opt,name=changed,proto3" json:"changed,omitempty"`
 	Counts         []*fsmpb.QueueCounts   `protobuf:"bytes,7,rep,name=counts,proto3" json:"counts,omitempty"` // of each queue that has tasks, sorted by queue
 	Loan           *Loan                  `protobuf:"bytes,8,opt,name=loan,proto3" json:"loan,omitempty"`
 	Members        *Membership            `protobuf:"bytes,9,opt,name=members,proto3" json:"members,omitempty"`
-	Began          *Began                 `protobuf:"bytes,10,opt,name=began,proto3" json:"began,omitempty"`
-	Access         *AccessChanged         `protobuf:"bytes,11,opt,name=access,proto3" json:"access,omitempty"`
 	Batch          *SlotsBatch            `protobuf:"bytes,16,opt,name=batch,proto3" json:"batch,omitempty"`
 	Progress       *SlotsProgress         `protobuf:"bytes,17,opt,name=progress,proto3" json:"progress,omitempty"`
 	NamespaceUse   *NamespaceUse          `protobuf:"bytes,18,opt,name=namespace_use,json=namespaceUse,proto3" json:"namespace_use,omitempty"`
 	Quota          *QuotaReply            `protobuf:"bytes,19,opt,name=quota,proto3" json:"quota,omitempty"`
-	Bulk           *BulkChanged           `protobuf:"bytes,20,opt,name=bulk,proto3" json:"bulk,omitempty"`
 	GroupsAnswer   *GroupsAnswer          `protobuf:"bytes,24,opt,name=groups_answer,json=groupsAnswer,proto3" json:"groups_answer,omitempty"`
 	GroupsStanding *GroupsStanding        `protobuf:"bytes,25,opt,name=groups_standing,json=groupsStanding,proto3" json:"groups_standing,omitempty"`
 	Outlook        *fsmpb.Outlook         `protobuf:"bytes,26,opt,name=outlook,proto3" json:"outlook,omitempty"`
@@ -2114,9 +2063,9 @@ func (x *CallReply) GetPage() *fsmpb.ListPage {
 	return nil
 }
 
-func (x *CallReply) GetQueue() *QueueChanged {
+func (x *CallReply) GetChanged() *ControlChanged {
 	if x != nil {
-		return x.Queue
+		return x.Changed
 	}
 	return nil
 }
@@ -2138,20 +2087,6 @@ func (x *CallReply) GetLoan() *Loan {
 func (x *CallReply) GetMembers() *Membership {
 	if x != nil {
 		return x.Members
-	}
-	return nil
-}
-
-func (x *CallReply) GetBegan() *Began {
-	if x != nil {
-		return x.Began
-	}
-	return nil
-}
-
-func (x *CallReply) GetAccess() *AccessChanged {
-	if x != nil {
-		return x.Access
 	}
 	return nil
 }
@@ -2180,13 +2115,6 @@ func (x *CallReply) GetNamespaceUse() *NamespaceUse {
 func (x *CallReply) GetQuota() *QuotaReply {
 	if x != nil {
 		return x.Quota
-	}
-	return nil
-}
-
-func (x *CallReply) GetBulk() *BulkChanged {
-	if x != nil {
-		return x.Bulk
 	}
 	return nil
 }
@@ -2741,7 +2669,7 @@ const file_cluster_clusterpb_forward_proto_rawDesc = "" +
 	"\x06gapped\x18\x03 \x01(\bR\x06gapped\x12\x19\n" +
 	"\bsince_ms\x18\x04 \x01(\x03R\asinceMs\"G\n" +
 	"\x0eForwardRequest\x125\n" +
-	"\x05calls\x18\x01 \x03(\v2\x1f.belfry.cluster.v1.forward.CallR\x05calls\"\xff\t\n" +
+	"\x05calls\x18\x01 \x03(\v2\x1f.belfry.cluster.v1.forward.CallR\x05calls\"\xb6\b\n" +
 	"\x04Call\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x1d\n" +
 	"\n" +
@@ -2749,22 +2677,18 @@ const file_cluster_clusterpb_forward_proto_rawDesc = "" +
 	"\x05shard\x18\x03 \x01(\rR\x05shard\x12A\n" +
 	"\bcommands\x18\x04 \x01(\v2#.belfry.cluster.v1.forward.CommandsH\x00R\bcommands\x126\n" +
 	"\x03get\x18\x05 \x01(\v2\".belfry.cluster.v1.forward.GetCallH\x00R\x03get\x129\n" +
-	"\x04list\x18\x06 \x01(\v2#.belfry.cluster.v1.forward.ListCallH\x00R\x04list\x12C\n" +
-	"\fchange_queue\x18\a \x01(\v2\x1e.belfry.cluster.v1.QueueChangeH\x00R\vchangeQueue\x127\n" +
+	"\x04list\x18\x06 \x01(\v2#.belfry.cluster.v1.forward.ListCallH\x00R\x04list\x12:\n" +
+	"\x06change\x18\a \x01(\v2 .belfry.cluster.v1.ControlChangeH\x00R\x06change\x127\n" +
 	"\x06queues\x18\b \x01(\v2\x1d.belfry.cluster.v1.QueuesCallH\x00R\x06queues\x129\n" +
 	"\x04lend\x18\t \x01(\v2#.belfry.cluster.v1.forward.LendCallH\x00R\x04lend\x12:\n" +
 	"\amembers\x18\n" +
-	" \x01(\v2\x1e.belfry.cluster.v1.MembersCallH\x00R\amembers\x124\n" +
-	"\x05begin\x18\v \x01(\v2\x1c.belfry.cluster.v1.BeginCallH\x00R\x05begin\x12F\n" +
-	"\rchange_access\x18\f \x01(\v2\x1f.belfry.cluster.v1.AccessChangeH\x00R\fchangeAccess\x12I\n" +
+	" \x01(\v2\x1e.belfry.cluster.v1.MembersCallH\x00R\amembers\x12I\n" +
 	"\n" +
 	"read_slots\x18\x10 \x01(\v2(.belfry.cluster.v1.forward.ReadSlotsCallH\x00R\treadSlots\x12A\n" +
 	"\n" +
 	"pull_slots\x18\x11 \x01(\v2 .belfry.cluster.v1.PullSlotsCallH\x00R\tpullSlots\x12G\n" +
 	"\rnamespace_use\x18\x12 \x01(\v2 .belfry.cluster.v1.NamespaceCallH\x00R\fnamespaceUse\x124\n" +
-	"\x05quota\x18\x13 \x01(\v2\x1c.belfry.cluster.v1.QuotaCallH\x00R\x05quota\x12@\n" +
-	"\vchange_bulk\x18\x14 \x01(\v2\x1d.belfry.cluster.v1.BulkChangeH\x00R\n" +
-	"changeBulk\x12E\n" +
+	"\x05quota\x18\x13 \x01(\v2\x1c.belfry.cluster.v1.QuotaCallH\x00R\x05quota\x12E\n" +
 	"\n" +
 	"ask_groups\x18\x18 \x01(\v2$.belfry.cluster.v1.forward.GroupsAskH\x00R\taskGroups\x12H\n" +
 	"\vlook_groups\x18\x19 \x01(\v2%.belfry.cluster.v1.forward.GroupsLookH\x00R\n" +
@@ -2834,25 +2758,21 @@ const file_cluster_clusterpb_forward_proto_rawDesc = "" +
 	"\x05round\x18\b \x01(\x04R\x05round\x12\x1a\n" +
 	"\bpriority\x18\t \x01(\rR\bpriority\"N\n" +
 	"\fForwardReply\x12>\n" +
-	"\areplies\x18\x01 \x03(\v2$.belfry.cluster.v1.forward.CallReplyR\areplies\"\xf0\b\n" +
+	"\areplies\x18\x01 \x03(\v2$.belfry.cluster.v1.forward.CallReplyR\areplies\"\xd8\a\n" +
 	"\tCallReply\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12:\n" +
 	"\x05error\x18\x02 \x01(\v2$.belfry.cluster.v1.forward.CallErrorR\x05error\x12C\n" +
 	"\bcommands\x18\x03 \x03(\v2'.belfry.cluster.v1.forward.CommandReplyR\bcommands\x12'\n" +
 	"\x04task\x18\x04 \x01(\v2\x13.belfry.fsm.v1.TaskR\x04task\x12+\n" +
-	"\x04page\x18\x05 \x01(\v2\x17.belfry.fsm.v1.ListPageR\x04page\x125\n" +
-	"\x05queue\x18\x06 \x01(\v2\x1f.belfry.cluster.v1.QueueChangedR\x05queue\x122\n" +
+	"\x04page\x18\x05 \x01(\v2\x17.belfry.fsm.v1.ListPageR\x04page\x12;\n" +
+	"\achanged\x18\x06 \x01(\v2!.belfry.cluster.v1.ControlChangedR\achanged\x122\n" +
 	"\x06counts\x18\a \x03(\v2\x1a.belfry.fsm.v1.QueueCountsR\x06counts\x123\n" +
 	"\x04loan\x18\b \x01(\v2\x1f.belfry.cluster.v1.forward.LoanR\x04loan\x127\n" +
-	"\amembers\x18\t \x01(\v2\x1d.belfry.cluster.v1.MembershipR\amembers\x12.\n" +
-	"\x05began\x18\n" +
-	" \x01(\v2\x18.belfry.cluster.v1.BeganR\x05began\x128\n" +
-	"\x06access\x18\v \x01(\v2 .belfry.cluster.v1.AccessChangedR\x06access\x12;\n" +
+	"\amembers\x18\t \x01(\v2\x1d.belfry.cluster.v1.MembershipR\amembers\x12;\n" +
 	"\x05batch\x18\x10 \x01(\v2%.belfry.cluster.v1.forward.SlotsBatchR\x05batch\x12<\n" +
 	"\bprogress\x18\x11 \x01(\v2 .belfry.cluster.v1.SlotsProgressR\bprogress\x12D\n" +
 	"\rnamespace_use\x18\x12 \x01(\v2\x1f.belfry.cluster.v1.NamespaceUseR\fnamespaceUse\x123\n" +
-	"\x05quota\x18\x13 \x01(\v2\x1d.belfry.cluster.v1.QuotaReplyR\x05quota\x122\n" +
-	"\x04bulk\x18\x14 \x01(\v2\x1e.belfry.cluster.v1.BulkChangedR\x04bulk\x12L\n" +
+	"\x05quota\x18\x13 \x01(\v2\x1d.belfry.cluster.v1.QuotaReplyR\x05quota\x12L\n" +
 	"\rgroups_answer\x18\x18 \x01(\v2'.belfry.cluster.v1.forward.GroupsAnswerR\fgroupsAnswer\x12R\n" +
 	"\x0fgroups_standing\x18\x19 \x01(\v2).belfry.cluster.v1.forward.GroupsStandingR\x0egroupsStanding\x120\n" +
 	"\aoutlook\x18\x1a \x01(\v2\x16.belfry.fsm.v1.OutlookR\aoutlook\x123\n" +
@@ -2962,36 +2882,30 @@ var file_cluster_clusterpb_forward_proto_goTypes = []any{
 	(historypb.Type)(0),       // 32: belfry.history.v1.Type
 	(*historypb.Label)(nil),   // 33: belfry.history.v1.Label
 	(*historypb.Event)(nil),   // 34: belfry.history.v1.Event
-	(*QueueChange)(nil),       // 35: belfry.cluster.v1.QueueChange
+	(*ControlChange)(nil),     // 35: belfry.cluster.v1.ControlChange
 	(*QueuesCall)(nil),        // 36: belfry.cluster.v1.QueuesCall
 	(*MembersCall)(nil),       // 37: belfry.cluster.v1.MembersCall
-	(*BeginCall)(nil),         // 38: belfry.cluster.v1.BeginCall
-	(*AccessChange)(nil),      // 39: belfry.cluster.v1.AccessChange
-	(*PullSlotsCall)(nil),     // 40: belfry.cluster.v1.PullSlotsCall
-	(*NamespaceCall)(nil),     // 41: belfry.cluster.v1.NamespaceCall
-	(*QuotaCall)(nil),         // 42: belfry.cluster.v1.QuotaCall
-	(*BulkChange)(nil),        // 43: belfry.cluster.v1.BulkChange
-	(*OutlookCall)(nil),       // 44: belfry.cluster.v1.OutlookCall
-	(*ActivityCall)(nil),      // 45: belfry.cluster.v1.ActivityCall
-	(*fsmpb.Command)(nil),     // 46: belfry.fsm.v1.Command
-	(*fsmpb.ListQuery)(nil),   // 47: belfry.fsm.v1.ListQuery
-	(*fsmpb.ListPage)(nil),    // 48: belfry.fsm.v1.ListPage
-	(*QueueChanged)(nil),      // 49: belfry.cluster.v1.QueueChanged
-	(*fsmpb.QueueCounts)(nil), // 50: belfry.fsm.v1.QueueCounts
-	(*Membership)(nil),        // 51: belfry.cluster.v1.Membership
-	(*Began)(nil),             // 52: belfry.cluster.v1.Began
-	(*AccessChanged)(nil),     // 53: belfry.cluster.v1.AccessChanged
-	(*SlotsProgress)(nil),     // 54: belfry.cluster.v1.SlotsProgress
-	(*NamespaceUse)(nil),      // 55: belfry.cluster.v1.NamespaceUse
-	(*QuotaReply)(nil),        // 56: belfry.cluster.v1.QuotaReply
-	(*BulkChanged)(nil),       // 57: belfry.cluster.v1.BulkChanged
-	(*fsmpb.Outlook)(nil),     // 58: belfry.fsm.v1.Outlook
-	(*fsmpb.Activity)(nil),    // 59: belfry.fsm.v1.Activity
-	(*fsmpb.Result)(nil),      // 60: belfry.fsm.v1.Result
-	(*QuotaSubject)(nil),      // 61: belfry.cluster.v1.QuotaSubject
-	(*fsmpb.SlotRange)(nil),   // 62: belfry.fsm.v1.SlotRange
-	(*fsmpb.TaskName)(nil),    // 63: belfry.fsm.v1.TaskName
-	(*fsmpb.ReadySlots)(nil),  // 64: belfry.fsm.v1.ReadySlots
+	(*PullSlotsCall)(nil),     // 38: belfry.cluster.v1.PullSlotsCall
+	(*NamespaceCall)(nil),     // 39: belfry.cluster.v1.NamespaceCall
+	(*QuotaCall)(nil),         // 40: belfry.cluster.v1.QuotaCall
+	(*OutlookCall)(nil),       // 41: belfry.cluster.v1.OutlookCall
+	(*ActivityCall)(nil),      // 42: belfry.cluster.v1.ActivityCall
+	(*fsmpb.Command)(nil),     // 43: belfry.fsm.v1.Command
+	(*fsmpb.ListQuery)(nil),   // 44: belfry.fsm.v1.ListQuery
+	(*fsmpb.ListPage)(nil),    // 45: belfry.fsm.v1.ListPage
+	(*ControlChanged)(nil),    // 46: belfry.cluster.v1.ControlChanged
+	(*fsmpb.QueueCounts)(nil), // 47: belfry.fsm.v1.QueueCounts
+	(*Membership)(nil),        // 48: belfry.cluster.v1.Membership
+	(*SlotsProgress)(nil),     // 49: belfry.cluster.v1.SlotsProgress
+	(*NamespaceUse)(nil),      // 50: belfry.cluster.v1.NamespaceUse
+	(*QuotaReply)(nil),        // 51: belfry.cluster.v1.QuotaReply
+	(*fsmpb.Outlook)(nil),     // 52: belfry.fsm.v1.Outlook
+	(*fsmpb.Activity)(nil),    // 53: belfry.fsm.v1.Activity
+	(*fsmpb.Result)(nil),      // 54: belfry.fsm.v1.Result
+	(*QuotaSubject)(nil),      // 55: belfry.cluster.v1.QuotaSubject
+	(*fsmpb.SlotRange)(nil),   // 56: belfry.fsm.v1.SlotRange
+	(*fsmpb.TaskName)(nil),    // 57: belfry.fsm.v1.TaskName
+	(*fsmpb.ReadySlots)(nil),  // 58: belfry.fsm.v1.ReadySlots
 }
 var file_cluster_clusterpb_forward_proto_depIdxs = []int32{
 	2,  // 0: belfry.cluster.v1.forward.PullRequest.demands:type_name -> belfry.cluster.v1.forward.PullDemand
@@ -3010,59 +2924,53 @@ var file_cluster_clusterpb_forward_proto_depIdxs = []int32{
 	19, // 13: belfry.cluster.v1.forward.Call.commands:type_name -> belfry.cluster.v1.forward.Commands
 	20, // 14: belfry.cluster.v1.forward.Call.get:type_name -> belfry.cluster.v1.forward.GetCall
 	21, // 15: belfry.cluster.v1.forward.Call.list:type_name -> belfry.cluster.v1.forward.ListCall
-	35, // 16: belfry.cluster.v1.forward.Call.change_queue:type_name -> belfry.cluster.v1.QueueChange
+	35, // 16: belfry.cluster.v1.forward.Call.change:type_name -> belfry.cluster.v1.ControlChange
 	36, // 17: belfry.cluster.v1.forward.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
 	22, // 18: belfry.cluster.v1.forward.Call.lend:type_name -> belfry.cluster.v1.forward.LendCall
 	37, // 19: belfry.cluster.v1.forward.Call.members:type_name -> belfry.cluster.v1.MembersCall
-	38, // 20: belfry.cluster.v1.forward.Call.begin:type_name -> belfry.cluster.v1.BeginCall
-	39, // 21: belfry.cluster.v1.forward.Call.change_access:type_name -> belfry.cluster.v1.AccessChange
-	29, // 22: belfry.cluster.v1.forward.Call.read_slots:type_name -> belfry.cluster.v1.forward.ReadSlotsCall
-	40, // 23: belfry.cluster.v1.forward.Call.pull_slots:type_name -> belfry.cluster.v1.PullSlotsCall
-	41, // 24: belfry.cluster.v1.forward.Call.namespace_use:type_name -> belfry.cluster.v1.NamespaceCall
-	42, // 25: belfry.cluster.v1.forward.Call.quota:type_name -> belfry.cluster.v1.QuotaCall
-	43, // 26: belfry.cluster.v1.forward.Call.change_bulk:type_name -> belfry.cluster.v1.BulkChange
-	12, // 27: belfry.cluster.v1.forward.Call.ask_groups:type_name -> belfry.cluster.v1.forward.GroupsAsk
-	16, // 28: belfry.cluster.v1.forward.Call.look_groups:type_name -> belfry.cluster.v1.forward.GroupsLook
-	44, // 29: belfry.cluster.v1.forward.Call.outlook:type_name -> belfry.cluster.v1.OutlookCall
-	45, // 30: belfry.cluster.v1.forward.Call.activity:type_name -> belfry.cluster.v1.ActivityCall
-	13, // 31: belfry.cluster.v1.forward.GroupsAsk.wants:type_name -> belfry.cluster.v1.forward.GroupWant
-	15, // 32: belfry.cluster.v1.forward.GroupsAnswer.given:type_name -> belfry.cluster.v1.forward.GroupGiven
-	18, // 33: belfry.cluster.v1.forward.GroupsStanding.groups:type_name -> belfry.cluster.v1.forward.GroupCount
-	46, // 34: belfry.cluster.v1.forward.Commands.commands:type_name -> belfry.fsm.v1.Command
-	47, // 35: belfry.cluster.v1.forward.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
-	24, // 36: belfry.cluster.v1.forward.ForwardReply.replies:type_name -> belfry.cluster.v1.forward.CallReply
-	27, // 37: belfry.cluster.v1.forward.CallReply.error:type_name -> belfry.cluster.v1.forward.CallError
-	26, // 38: belfry.cluster.v1.forward.CallReply.commands:type_name -> belfry.cluster.v1.forward.CommandReply
-	31, // 39: belfry.cluster.v1.forward.CallReply.task:type_name -> belfry.fsm.v1.Task
-	48, // 40: belfry.cluster.v1.forward.CallReply.page:type_name -> belfry.fsm.v1.ListPage
-	49, // 41: belfry.cluster.v1.forward.CallReply.queue:type_name -> belfry.cluster.v1.QueueChanged
-	50, // 42: belfry.cluster.v1.forward.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
-	25, // 43: belfry.cluster.v1.forward.CallReply.loan:type_name -> belfry.cluster.v1.forward.Loan
-	51, // 44: belfry.cluster.v1.forward.CallReply.members:type_name -> belfry.cluster.v1.Membership
-	52, // 45: belfry.cluster.v1.forward.CallReply.began:type_name -> belfry.cluster.v1.Began
-	53, // 46: belfry.cluster.v1.forward.CallReply.access:type_name -> belfry.cluster.v1.AccessChanged
-	30, // 47: belfry.cluster.v1.forward.CallReply.batch:type_name -> belfry.cluster.v1.forward.SlotsBatch
-	54, // 48: belfry.cluster.v1.forward.CallReply.progress:type_name -> belfry.cluster.v1.SlotsProgress
-	55, // 49: belfry.cluster.v1.forward.CallReply.namespace_use:type_name -> belfry.cluster.v1.NamespaceUse
-	56, // 50: belfry.cluster.v1.forward.CallReply.quota:type_name -> belfry.cluster.v1.QuotaReply
-	57, // 51: belfry.cluster.v1.forward.CallReply.bulk:type_name -> belfry.cluster.v1.BulkChanged
-	14, // 52: belfry.cluster.v1.forward.CallReply.groups_answer:type_name -> belfry.cluster.v1.forward.GroupsAnswer
-	17, // 53: belfry.cluster.v1.forward.CallReply.groups_standing:type_name -> belfry.cluster.v1.forward.GroupsStanding
-	58, // 54: belfry.cluster.v1.forward.CallReply.outlook:type_name -> belfry.fsm.v1.Outlook
-	59, // 55: belfry.cluster.v1.forward.CallReply.activity:type_name -> belfry.fsm.v1.Activity
-	60, // 56: belfry.cluster.v1.forward.CommandReply.result:type_name -> belfry.fsm.v1.Result
-	27, // 57: belfry.cluster.v1.forward.CommandReply.error:type_name -> belfry.cluster.v1.forward.CallError
-	0,  // 58: belfry.cluster.v1.forward.CallError.kind:type_name -> belfry.cluster.v1.forward.ErrorKind
-	28, // 59: belfry.cluster.v1.forward.CallError.quota:type_name -> belfry.cluster.v1.forward.QuotaExceeded
-	61, // 60: belfry.cluster.v1.forward.QuotaExceeded.subject:type_name -> belfry.cluster.v1.QuotaSubject
-	62, // 61: belfry.cluster.v1.forward.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	63, // 62: belfry.cluster.v1.forward.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
-	64, // 63: belfry.cluster.v1.forward.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
-	64, // [64:64] is the sub-list for method output_type
-	64, // [64:64] is the sub-list for method input_type
-	64, // [64:64] is the sub-list for extension type_name
-	64, // [64:64] is the sub-list for extension extendee
-	0,  // [0:64] is the sub-list for field type_name
+	29, // 20: belfry.cluster.v1.forward.Call.read_slots:type_name -> belfry.cluster.v1.forward.ReadSlotsCall
+	38, // 21: belfry.cluster.v1.forward.Call.pull_slots:type_name -> belfry.cluster.v1.PullSlotsCall
+	39, // 22: belfry.cluster.v1.forward.Call.namespace_use:type_name -> belfry.cluster.v1.NamespaceCall
+	40, // 23: belfry.cluster.v1.forward.Call.quota:type_name -> belfry.cluster.v1.QuotaCall
+	12, // 24: belfry.cluster.v1.forward.Call.ask_groups:type_name -> belfry.cluster.v1.forward.GroupsAsk
+	16, // 25: belfry.cluster.v1.forward.Call.look_groups:type_name -> belfry.cluster.v1.forward.GroupsLook
+	41, // 26: belfry.cluster.v1.forward.Call.outlook:type_name -> belfry.cluster.v1.OutlookCall
+	42, // 27: belfry.cluster.v1.forward.Call.activity:type_name -> belfry.cluster.v1.ActivityCall
+	13, // 28: belfry.cluster.v1.forward.GroupsAsk.wants:type_name -> belfry.cluster.v1.forward.GroupWant
+	15, // 29: belfry.cluster.v1.forward.GroupsAnswer.given:type_name -> belfry.cluster.v1.forward.GroupGiven
+	18, // 30: belfry.cluster.v1.forward.GroupsStanding.groups:type_name -> belfry.cluster.v1.forward.GroupCount
+	43, // 31: belfry.cluster.v1.forward.Commands.commands:type_name -> belfry.fsm.v1.Command
+	44, // 32: belfry.cluster.v1.forward.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
+	24, // 33: belfry.cluster.v1.forward.ForwardReply.replies:type_name -> belfry.cluster.v1.forward.CallReply
+	27, // 34: belfry.cluster.v1.forward.CallReply.error:type_name -> belfry.cluster.v1.forward.CallError
+	26, // 35: belfry.cluster.v1.forward.CallReply.commands:type_name -> belfry.cluster.v1.forward.CommandReply
+	31, // 36: belfry.cluster.v1.forward.CallReply.task:type_name -> belfry.fsm.v1.Task
+	45, // 37: belfry.cluster.v1.forward.CallReply.page:type_name -> belfry.fsm.v1.ListPage
+	46, // 38: belfry.cluster.v1.forward.CallReply.changed:type_name -> belfry.cluster.v1.ControlChanged
+	47, // 39: belfry.cluster.v1.forward.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
+	25, // 40: belfry.cluster.v1.forward.CallReply.loan:type_name -> belfry.cluster.v1.forward.Loan
+	48, // 41: belfry.cluster.v1.forward.CallReply.members:type_name -> belfry.cluster.v1.Membership
+	30, // 42: belfry.cluster.v1.forward.CallReply.batch:type_name -> belfry.cluster.v1.forward.SlotsBatch
+	49, // 43: belfry.cluster.v1.forward.CallReply.progress:type_name -> belfry.cluster.v1.SlotsProgress
+	50, // 44: belfry.cluster.v1.forward.CallReply.namespace_use:type_name -> belfry.cluster.v1.NamespaceUse
+	51, // 45: belfry.cluster.v1.forward.CallReply.quota:type_name -> belfry.cluster.v1.QuotaReply
+	14, // 46: belfry.cluster.v1.forward.CallReply.groups_answer:type_name -> belfry.cluster.v1.forward.GroupsAnswer
+	17, // 47: belfry.cluster.v1.forward.CallReply.groups_standing:type_name -> belfry.cluster.v1.forward.GroupsStanding
+	52, // 48: belfry.cluster.v1.forward.CallReply.outlook:type_name -> belfry.fsm.v1.Outlook
+	53, // 49: belfry.cluster.v1.forward.CallReply.activity:type_name -> belfry.fsm.v1.Activity
+	54, // 50: belfry.cluster.v1.forward.CommandReply.result:type_name -> belfry.fsm.v1.Result
+	27, // 51: belfry.cluster.v1.forward.CommandReply.error:type_name -> belfry.cluster.v1.forward.CallError
+	0,  // 52: belfry.cluster.v1.forward.CallError.kind:type_name -> belfry.cluster.v1.forward.ErrorKind
+	28, // 53: belfry.cluster.v1.forward.CallError.quota:type_name -> belfry.cluster.v1.forward.QuotaExceeded
+	55, // 54: belfry.cluster.v1.forward.QuotaExceeded.subject:type_name -> belfry.cluster.v1.QuotaSubject
+	56, // 55: belfry.cluster.v1.forward.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	57, // 56: belfry.cluster.v1.forward.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
+	58, // 57: belfry.cluster.v1.forward.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
+	58, // [58:58] is the sub-list for method output_type
+	58, // [58:58] is the sub-list for method input_type
+	58, // [58:58] is the sub-list for extension type_name
+	58, // [58:58] is the sub-list for extension extendee
+	0,  // [0:58] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_forward_proto_init() }
@@ -3075,17 +2983,14 @@ func file_cluster_clusterpb_forward_proto_init() {
 		(*Call_Commands)(nil),
 		(*Call_Get)(nil),
 		(*Call_List)(nil),
-		(*Call_ChangeQueue)(nil),
+		(*Call_Change)(nil),
 		(*Call_Queues)(nil),
 		(*Call_Lend)(nil),
 		(*Call_Members)(nil),
-		(*Call_Begin)(nil),
-		(*Call_ChangeAccess)(nil),
 		(*Call_ReadSlots)(nil),
 		(*Call_PullSlots)(nil),
 		(*Call_NamespaceUse)(nil),
 		(*Call_Quota)(nil),
-		(*Call_ChangeBulk)(nil),
 		(*Call_AskGroups)(nil),
 		(*Call_LookGroups)(nil),
 		(*Call_Outlook)(nil),

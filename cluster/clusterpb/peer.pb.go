@@ -660,8 +660,7 @@ func (x *PromiseReply) GetMember() bool {
 type RegisterRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Node          *Node                  `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
-	Relayed       bool                   `protobuf:"varint,2,opt,name=relayed,proto3" json:"relayed,omitempty"` // another node passed the request on; the receiver must not pass it on again
-	Token         string                 `protobuf:"bytes,20,opt,name=token,proto3" json:"token,omitempty"`     // one-time token of a new node; see JoinToken. It must not be logged
+	Token         string                 `protobuf:"bytes,2,opt,name=token,proto3" json:"token,omitempty"` // one-time token of a new node; see JoinToken. It must not be logged
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -701,13 +700,6 @@ func (x *RegisterRequest) GetNode() *Node {
 		return x.Node
 	}
 	return nil
-}
-
-func (x *RegisterRequest) GetRelayed() bool {
-	if x != nil {
-		return x.Relayed
-	}
-	return false
 }
 
 func (x *RegisterRequest) GetToken() string {
@@ -761,186 +753,6 @@ func (x *RegisterReply) GetClusterId() string {
 	return ""
 }
 
-// TokenChange adds a token or removes one. A repeated change has no further effect.
-type TokenChange struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// Types that are valid to be assigned to Op:
-	//
-	//	*TokenChange_Add
-	//	*TokenChange_Remove
-	Op            isTokenChange_Op `protobuf_oneof:"op"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *TokenChange) Reset() {
-	*x = TokenChange{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[11]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *TokenChange) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*TokenChange) ProtoMessage() {}
-
-func (x *TokenChange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[11]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use TokenChange.ProtoReflect.Descriptor instead.
-func (*TokenChange) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{11}
-}
-
-func (x *TokenChange) GetOp() isTokenChange_Op {
-	if x != nil {
-		return x.Op
-	}
-	return nil
-}
-
-func (x *TokenChange) GetAdd() *NewToken {
-	if x != nil {
-		if x, ok := x.Op.(*TokenChange_Add); ok {
-			return x.Add
-		}
-	}
-	return nil
-}
-
-func (x *TokenChange) GetRemove() string {
-	if x != nil {
-		if x, ok := x.Op.(*TokenChange_Remove); ok {
-			return x.Remove
-		}
-	}
-	return ""
-}
-
-type isTokenChange_Op interface {
-	isTokenChange_Op()
-}
-
-type TokenChange_Add struct {
-	Add *NewToken `protobuf:"bytes,1,opt,name=add,proto3,oneof"`
-}
-
-type TokenChange_Remove struct {
-	Remove string `protobuf:"bytes,2,opt,name=remove,proto3,oneof"` // id of the token
-}
-
-func (*TokenChange_Add) isTokenChange_Op() {}
-
-func (*TokenChange_Remove) isTokenChange_Op() {}
-
-// NewToken is a token as the node that made it describes it to the leader.
-type NewToken struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Hash          []byte                 `protobuf:"bytes,1,opt,name=hash,proto3" json:"hash,omitempty"`                       // SHA-256 of the token
-	ValidMs       int64                  `protobuf:"varint,2,opt,name=valid_ms,json=validMs,proto3" json:"valid_ms,omitempty"` // time from its creation to its expiry
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *NewToken) Reset() {
-	*x = NewToken{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[12]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *NewToken) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*NewToken) ProtoMessage() {}
-
-func (x *NewToken) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[12]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use NewToken.ProtoReflect.Descriptor instead.
-func (*NewToken) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{12}
-}
-
-func (x *NewToken) GetHash() []byte {
-	if x != nil {
-		return x.Hash
-	}
-	return nil
-}
-
-func (x *NewToken) GetValidMs() int64 {
-	if x != nil {
-		return x.ValidMs
-	}
-	return 0
-}
-
-type TokenChanged struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Token         *JoinToken             `protobuf:"bytes,1,opt,name=token,proto3" json:"token,omitempty"` // the token that was added, or removed; absent: there was none to remove
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *TokenChanged) Reset() {
-	*x = TokenChanged{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[13]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *TokenChanged) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*TokenChanged) ProtoMessage() {}
-
-func (x *TokenChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[13]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use TokenChanged.ProtoReflect.Descriptor instead.
-func (*TokenChanged) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{13}
-}
-
-func (x *TokenChanged) GetToken() *JoinToken {
-	if x != nil {
-		return x.Token
-	}
-	return nil
-}
-
 type PingRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -949,7 +761,7 @@ type PingRequest struct {
 
 func (x *PingRequest) Reset() {
 	*x = PingRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[14]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -961,7 +773,7 @@ func (x *PingRequest) String() string {
 func (*PingRequest) ProtoMessage() {}
 
 func (x *PingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[14]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -974,7 +786,7 @@ func (x *PingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PingRequest.ProtoReflect.Descriptor instead.
 func (*PingRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{14}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{11}
 }
 
 type PingReply struct {
@@ -987,7 +799,7 @@ type PingReply struct {
 
 func (x *PingReply) Reset() {
 	*x = PingReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[15]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -999,7 +811,7 @@ func (x *PingReply) String() string {
 func (*PingReply) ProtoMessage() {}
 
 func (x *PingReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[15]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1012,7 +824,7 @@ func (x *PingReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PingReply.ProtoReflect.Descriptor instead.
 func (*PingReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{15}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PingReply) GetReceivedNs() int64 {
@@ -1029,28 +841,29 @@ func (x *PingReply) GetSentNs() int64 {
 	return 0
 }
 
-type AwaitQueuesRequest struct {
+type AwaitRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Version       uint64                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"` // ControlState.queues_version
+	Queues        uint64                 `protobuf:"varint,1,opt,name=queues,proto3" json:"queues,omitempty"` // ControlState.queues_version: in force in every shard that the node leads, too
+	Access        uint64                 `protobuf:"varint,2,opt,name=access,proto3" json:"access,omitempty"` // ControlState.access_version
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *AwaitQueuesRequest) Reset() {
-	*x = AwaitQueuesRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[16]
+func (x *AwaitRequest) Reset() {
+	*x = AwaitRequest{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *AwaitQueuesRequest) String() string {
+func (x *AwaitRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*AwaitQueuesRequest) ProtoMessage() {}
+func (*AwaitRequest) ProtoMessage() {}
 
-func (x *AwaitQueuesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[16]
+func (x *AwaitRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1061,119 +874,46 @@ func (x *AwaitQueuesRequest) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use AwaitQueuesRequest.ProtoReflect.Descriptor instead.
-func (*AwaitQueuesRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{16}
+// Deprecated: Use AwaitRequest.ProtoReflect.Descriptor instead.
+func (*AwaitRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{13}
 }
 
-func (x *AwaitQueuesRequest) GetVersion() uint64 {
+func (x *AwaitRequest) GetQueues() uint64 {
 	if x != nil {
-		return x.Version
+		return x.Queues
 	}
 	return 0
 }
 
-type AwaitQueuesReply struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *AwaitQueuesReply) Reset() {
-	*x = AwaitQueuesReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[17]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *AwaitQueuesReply) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*AwaitQueuesReply) ProtoMessage() {}
-
-func (x *AwaitQueuesReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[17]
+func (x *AwaitRequest) GetAccess() uint64 {
 	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use AwaitQueuesReply.ProtoReflect.Descriptor instead.
-func (*AwaitQueuesReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{17}
-}
-
-type AwaitAccessRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Version       uint64                 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"` // ControlState.access_version
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *AwaitAccessRequest) Reset() {
-	*x = AwaitAccessRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[18]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *AwaitAccessRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*AwaitAccessRequest) ProtoMessage() {}
-
-func (x *AwaitAccessRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[18]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use AwaitAccessRequest.ProtoReflect.Descriptor instead.
-func (*AwaitAccessRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{18}
-}
-
-func (x *AwaitAccessRequest) GetVersion() uint64 {
-	if x != nil {
-		return x.Version
+		return x.Access
 	}
 	return 0
 }
 
-type AwaitAccessReply struct {
+type AwaitReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *AwaitAccessReply) Reset() {
-	*x = AwaitAccessReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[19]
+func (x *AwaitReply) Reset() {
+	*x = AwaitReply{}
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *AwaitAccessReply) String() string {
+func (x *AwaitReply) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*AwaitAccessReply) ProtoMessage() {}
+func (*AwaitReply) ProtoMessage() {}
 
-func (x *AwaitAccessReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[19]
+func (x *AwaitReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1184,9 +924,9 @@ func (x *AwaitAccessReply) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use AwaitAccessReply.ProtoReflect.Descriptor instead.
-func (*AwaitAccessReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{19}
+// Deprecated: Use AwaitReply.ProtoReflect.Descriptor instead.
+func (*AwaitReply) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{14}
 }
 
 // ArrivedRequest comes from a shard's new leader.
@@ -1200,7 +940,7 @@ type ArrivedRequest struct {
 
 func (x *ArrivedRequest) Reset() {
 	*x = ArrivedRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[20]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1212,7 +952,7 @@ func (x *ArrivedRequest) String() string {
 func (*ArrivedRequest) ProtoMessage() {}
 
 func (x *ArrivedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[20]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1225,7 +965,7 @@ func (x *ArrivedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArrivedRequest.ProtoReflect.Descriptor instead.
 func (*ArrivedRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{20}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ArrivedRequest) GetShard() uint32 {
@@ -1252,7 +992,7 @@ type ArrivedReply struct {
 
 func (x *ArrivedReply) Reset() {
 	*x = ArrivedReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[21]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1264,7 +1004,7 @@ func (x *ArrivedReply) String() string {
 func (*ArrivedReply) ProtoMessage() {}
 
 func (x *ArrivedReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[21]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1277,7 +1017,7 @@ func (x *ArrivedReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ArrivedReply.ProtoReflect.Descriptor instead.
 func (*ArrivedReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{21}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ArrivedReply) GetHolder() uint32 {
@@ -1302,7 +1042,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[22]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1314,7 +1054,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[22]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1327,7 +1067,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{22}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{17}
 }
 
 type StatusReply struct {
@@ -1342,7 +1082,7 @@ type StatusReply struct {
 
 func (x *StatusReply) Reset() {
 	*x = StatusReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1354,7 +1094,7 @@ func (x *StatusReply) String() string {
 func (*StatusReply) ProtoMessage() {}
 
 func (x *StatusReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1367,7 +1107,7 @@ func (x *StatusReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusReply.ProtoReflect.Descriptor instead.
 func (*StatusReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{23}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *StatusReply) GetReplicas() []*ReplicaStatus {
@@ -1406,7 +1146,7 @@ type FaultsRequest struct {
 
 func (x *FaultsRequest) Reset() {
 	*x = FaultsRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1418,7 +1158,7 @@ func (x *FaultsRequest) String() string {
 func (*FaultsRequest) ProtoMessage() {}
 
 func (x *FaultsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1431,7 +1171,7 @@ func (x *FaultsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FaultsRequest.ProtoReflect.Descriptor instead.
 func (*FaultsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{24}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{19}
 }
 
 type FaultsReply struct {
@@ -1443,7 +1183,7 @@ type FaultsReply struct {
 
 func (x *FaultsReply) Reset() {
 	*x = FaultsReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1455,7 +1195,7 @@ func (x *FaultsReply) String() string {
 func (*FaultsReply) ProtoMessage() {}
 
 func (x *FaultsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1468,7 +1208,7 @@ func (x *FaultsReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FaultsReply.ProtoReflect.Descriptor instead.
 func (*FaultsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{25}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *FaultsReply) GetFaults() []*ReplicaFault {
@@ -1488,7 +1228,7 @@ type ReplicaFault struct {
 
 func (x *ReplicaFault) Reset() {
 	*x = ReplicaFault{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1500,7 +1240,7 @@ func (x *ReplicaFault) String() string {
 func (*ReplicaFault) ProtoMessage() {}
 
 func (x *ReplicaFault) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1513,7 +1253,7 @@ func (x *ReplicaFault) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaFault.ProtoReflect.Descriptor instead.
 func (*ReplicaFault) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{26}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ReplicaFault) GetShard() uint32 {
@@ -1542,7 +1282,7 @@ type AppliedRequest struct {
 
 func (x *AppliedRequest) Reset() {
 	*x = AppliedRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1554,7 +1294,7 @@ func (x *AppliedRequest) String() string {
 func (*AppliedRequest) ProtoMessage() {}
 
 func (x *AppliedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1567,7 +1307,7 @@ func (x *AppliedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppliedRequest.ProtoReflect.Descriptor instead.
 func (*AppliedRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{27}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *AppliedRequest) GetShard() uint32 {
@@ -1593,7 +1333,7 @@ type AppliedReply struct {
 
 func (x *AppliedReply) Reset() {
 	*x = AppliedReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1605,7 +1345,7 @@ func (x *AppliedReply) String() string {
 func (*AppliedReply) ProtoMessage() {}
 
 func (x *AppliedReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1618,7 +1358,7 @@ func (x *AppliedReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AppliedReply.ProtoReflect.Descriptor instead.
 func (*AppliedReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{28}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *AppliedReply) GetReplicas() []*ReplicaApplied {
@@ -1639,7 +1379,7 @@ type ReplicaApplied struct {
 
 func (x *ReplicaApplied) Reset() {
 	*x = ReplicaApplied{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1651,7 +1391,7 @@ func (x *ReplicaApplied) String() string {
 func (*ReplicaApplied) ProtoMessage() {}
 
 func (x *ReplicaApplied) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1664,7 +1404,7 @@ func (x *ReplicaApplied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaApplied.ProtoReflect.Descriptor instead.
 func (*ReplicaApplied) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{29}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ReplicaApplied) GetShard() uint32 {
@@ -1717,7 +1457,7 @@ type Vitals struct {
 
 func (x *Vitals) Reset() {
 	*x = Vitals{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1729,7 +1469,7 @@ func (x *Vitals) String() string {
 func (*Vitals) ProtoMessage() {}
 
 func (x *Vitals) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1742,7 +1482,7 @@ func (x *Vitals) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Vitals.ProtoReflect.Descriptor instead.
 func (*Vitals) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{30}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Vitals) GetBuild() string {
@@ -1897,7 +1637,7 @@ type AuditRequest struct {
 
 func (x *AuditRequest) Reset() {
 	*x = AuditRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1909,7 +1649,7 @@ func (x *AuditRequest) String() string {
 func (*AuditRequest) ProtoMessage() {}
 
 func (x *AuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1922,7 +1662,7 @@ func (x *AuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditRequest.ProtoReflect.Descriptor instead.
 func (*AuditRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{31}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *AuditRequest) GetAfter() string {
@@ -1958,7 +1698,7 @@ type AuditReply struct {
 
 func (x *AuditReply) Reset() {
 	*x = AuditReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1970,7 +1710,7 @@ func (x *AuditReply) String() string {
 func (*AuditReply) ProtoMessage() {}
 
 func (x *AuditReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1983,7 +1723,7 @@ func (x *AuditReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditReply.ProtoReflect.Descriptor instead.
 func (*AuditReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{32}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *AuditReply) GetLines() [][]byte {
@@ -2026,7 +1766,7 @@ type BackupOutcome struct {
 
 func (x *BackupOutcome) Reset() {
 	*x = BackupOutcome{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2038,7 +1778,7 @@ func (x *BackupOutcome) String() string {
 func (*BackupOutcome) ProtoMessage() {}
 
 func (x *BackupOutcome) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2051,7 +1791,7 @@ func (x *BackupOutcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupOutcome.ProtoReflect.Descriptor instead.
 func (*BackupOutcome) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{33}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *BackupOutcome) GetWholeMs() int64 {
@@ -2096,7 +1836,7 @@ type Shape struct {
 
 func (x *Shape) Reset() {
 	*x = Shape{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2108,7 +1848,7 @@ func (x *Shape) String() string {
 func (*Shape) ProtoMessage() {}
 
 func (x *Shape) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2121,7 +1861,7 @@ func (x *Shape) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shape.ProtoReflect.Descriptor instead.
 func (*Shape) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{34}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Shape) GetWaits() string {
@@ -2219,7 +1959,7 @@ type Deletion struct {
 
 func (x *Deletion) Reset() {
 	*x = Deletion{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2231,7 +1971,7 @@ func (x *Deletion) String() string {
 func (*Deletion) ProtoMessage() {}
 
 func (x *Deletion) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2244,7 +1984,7 @@ func (x *Deletion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Deletion.ProtoReflect.Descriptor instead.
 func (*Deletion) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{35}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Deletion) GetLeft() uint64 {
@@ -2274,7 +2014,7 @@ type AutoSplit struct {
 
 func (x *AutoSplit) Reset() {
 	*x = AutoSplit{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2286,7 +2026,7 @@ func (x *AutoSplit) String() string {
 func (*AutoSplit) ProtoMessage() {}
 
 func (x *AutoSplit) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2299,7 +2039,7 @@ func (x *AutoSplit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AutoSplit.ProtoReflect.Descriptor instead.
 func (*AutoSplit) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{36}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *AutoSplit) GetBytes() uint64 {
@@ -2343,7 +2083,7 @@ type SlotsWait struct {
 
 func (x *SlotsWait) Reset() {
 	*x = SlotsWait{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2355,7 +2095,7 @@ func (x *SlotsWait) String() string {
 func (*SlotsWait) ProtoMessage() {}
 
 func (x *SlotsWait) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2368,7 +2108,7 @@ func (x *SlotsWait) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotsWait.ProtoReflect.Descriptor instead.
 func (*SlotsWait) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{37}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SlotsWait) GetStillMs() int64 {
@@ -2411,7 +2151,7 @@ type NodeHealth struct {
 
 func (x *NodeHealth) Reset() {
 	*x = NodeHealth{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2423,7 +2163,7 @@ func (x *NodeHealth) String() string {
 func (*NodeHealth) ProtoMessage() {}
 
 func (x *NodeHealth) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2436,7 +2176,7 @@ func (x *NodeHealth) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeHealth.ProtoReflect.Descriptor instead.
 func (*NodeHealth) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{38}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *NodeHealth) GetDiskLow() bool {
@@ -2483,7 +2223,7 @@ type ReplicaStatus struct {
 
 func (x *ReplicaStatus) Reset() {
 	*x = ReplicaStatus{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2495,7 +2235,7 @@ func (x *ReplicaStatus) String() string {
 func (*ReplicaStatus) ProtoMessage() {}
 
 func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2508,7 +2248,7 @@ func (x *ReplicaStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaStatus.ProtoReflect.Descriptor instead.
 func (*ReplicaStatus) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{39}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ReplicaStatus) GetShard() uint32 {
@@ -2620,7 +2360,7 @@ type Checkpoint struct {
 
 func (x *Checkpoint) Reset() {
 	*x = Checkpoint{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2632,7 +2372,7 @@ func (x *Checkpoint) String() string {
 func (*Checkpoint) ProtoMessage() {}
 
 func (x *Checkpoint) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2645,7 +2385,7 @@ func (x *Checkpoint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Checkpoint.ProtoReflect.Descriptor instead.
 func (*Checkpoint) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{40}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Checkpoint) GetIndex() uint64 {
@@ -2671,7 +2411,7 @@ type CompareRequest struct {
 
 func (x *CompareRequest) Reset() {
 	*x = CompareRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2683,7 +2423,7 @@ func (x *CompareRequest) String() string {
 func (*CompareRequest) ProtoMessage() {}
 
 func (x *CompareRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2696,7 +2436,7 @@ func (x *CompareRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareRequest.ProtoReflect.Descriptor instead.
 func (*CompareRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{41}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *CompareRequest) GetReplicas() []*ReplicaAsked {
@@ -2717,7 +2457,7 @@ type ReplicaAsked struct {
 
 func (x *ReplicaAsked) Reset() {
 	*x = ReplicaAsked{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2729,7 +2469,7 @@ func (x *ReplicaAsked) String() string {
 func (*ReplicaAsked) ProtoMessage() {}
 
 func (x *ReplicaAsked) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[42]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2742,7 +2482,7 @@ func (x *ReplicaAsked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaAsked.ProtoReflect.Descriptor instead.
 func (*ReplicaAsked) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{42}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ReplicaAsked) GetShard() uint32 {
@@ -2769,7 +2509,7 @@ type CompareReply struct {
 
 func (x *CompareReply) Reset() {
 	*x = CompareReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2781,7 +2521,7 @@ func (x *CompareReply) String() string {
 func (*CompareReply) ProtoMessage() {}
 
 func (x *CompareReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[43]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2794,7 +2534,7 @@ func (x *CompareReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompareReply.ProtoReflect.Descriptor instead.
 func (*CompareReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{43}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *CompareReply) GetReplicas() []*ReplicaReport {
@@ -2824,7 +2564,7 @@ type ReplicaReport struct {
 
 func (x *ReplicaReport) Reset() {
 	*x = ReplicaReport{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2836,7 +2576,7 @@ func (x *ReplicaReport) String() string {
 func (*ReplicaReport) ProtoMessage() {}
 
 func (x *ReplicaReport) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[44]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2849,7 +2589,7 @@ func (x *ReplicaReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplicaReport.ProtoReflect.Descriptor instead.
 func (*ReplicaReport) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{44}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ReplicaReport) GetShard() uint32 {
@@ -2889,7 +2629,7 @@ type BackupRequest struct {
 
 func (x *BackupRequest) Reset() {
 	*x = BackupRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2901,7 +2641,7 @@ func (x *BackupRequest) String() string {
 func (*BackupRequest) ProtoMessage() {}
 
 func (x *BackupRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[45]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2914,7 +2654,7 @@ func (x *BackupRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupRequest.ProtoReflect.Descriptor instead.
 func (*BackupRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{45}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *BackupRequest) GetShard() uint32 {
@@ -2935,7 +2675,7 @@ type BackupReply struct {
 
 func (x *BackupReply) Reset() {
 	*x = BackupReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2947,7 +2687,7 @@ func (x *BackupReply) String() string {
 func (*BackupReply) ProtoMessage() {}
 
 func (x *BackupReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[46]
+	mi := &file_cluster_clusterpb_peer_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2960,7 +2700,7 @@ func (x *BackupReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupReply.ProtoReflect.Descriptor instead.
 func (*BackupReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{46}
+	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *BackupReply) GetCut() *BackupShard {
@@ -2982,102 +2722,6 @@ func (x *BackupReply) GetData() []byte {
 		return x.Data
 	}
 	return nil
-}
-
-type SetBackupsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Backups       *Backups               `protobuf:"bytes,1,opt,name=backups,proto3" json:"backups,omitempty"` // see SetBackups of the control group
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *SetBackupsRequest) Reset() {
-	*x = SetBackupsRequest{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *SetBackupsRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*SetBackupsRequest) ProtoMessage() {}
-
-func (x *SetBackupsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[47]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use SetBackupsRequest.ProtoReflect.Descriptor instead.
-func (*SetBackupsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{47}
-}
-
-func (x *SetBackupsRequest) GetBackups() *Backups {
-	if x != nil {
-		return x.Backups
-	}
-	return nil
-}
-
-type SetBackupsReply struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Error         *CallError             `protobuf:"bytes,1,opt,name=error,proto3" json:"error,omitempty"`
-	Changed       bool                   `protobuf:"varint,2,opt,name=changed,proto3" json:"changed,omitempty"` // false: the record had another revision
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *SetBackupsReply) Reset() {
-	*x = SetBackupsReply{}
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[48]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *SetBackupsReply) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*SetBackupsReply) ProtoMessage() {}
-
-func (x *SetBackupsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_peer_proto_msgTypes[48]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use SetBackupsReply.ProtoReflect.Descriptor instead.
-func (*SetBackupsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{48}
-}
-
-func (x *SetBackupsReply) GetError() *CallError {
-	if x != nil {
-		return x.Error
-	}
-	return nil
-}
-
-func (x *SetBackupsReply) GetChanged() bool {
-	if x != nil {
-		return x.Changed
-	}
-	return false
 }
 
 var File_cluster_clusterpb_peer_proto protoreflect.FileDescriptor
@@ -3126,34 +2770,23 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\n" +
 	"cluster_id\x18\x02 \x01(\tR\tclusterId\x12\x14\n" +
 	"\x05nodes\x18\x03 \x03(\tR\x05nodes\x12\x16\n" +
-	"\x06member\x18\x04 \x01(\bR\x06member\"n\n" +
+	"\x06member\x18\x04 \x01(\bR\x06member\"T\n" +
 	"\x0fRegisterRequest\x12+\n" +
-	"\x04node\x18\x01 \x01(\v2\x17.belfry.cluster.v1.NodeR\x04node\x12\x18\n" +
-	"\arelayed\x18\x02 \x01(\bR\arelayed\x12\x14\n" +
-	"\x05token\x18\x14 \x01(\tR\x05token\".\n" +
+	"\x04node\x18\x01 \x01(\v2\x17.belfry.cluster.v1.NodeR\x04node\x12\x14\n" +
+	"\x05token\x18\x02 \x01(\tR\x05token\".\n" +
 	"\rRegisterReply\x12\x1d\n" +
 	"\n" +
-	"cluster_id\x18\x01 \x01(\tR\tclusterId\"^\n" +
-	"\vTokenChange\x12/\n" +
-	"\x03add\x18\x01 \x01(\v2\x1b.belfry.cluster.v1.NewTokenH\x00R\x03add\x12\x18\n" +
-	"\x06remove\x18\x02 \x01(\tH\x00R\x06removeB\x04\n" +
-	"\x02op\"9\n" +
-	"\bNewToken\x12\x12\n" +
-	"\x04hash\x18\x01 \x01(\fR\x04hash\x12\x19\n" +
-	"\bvalid_ms\x18\x02 \x01(\x03R\avalidMs\"B\n" +
-	"\fTokenChanged\x122\n" +
-	"\x05token\x18\x01 \x01(\v2\x1c.belfry.cluster.v1.JoinTokenR\x05token\"\r\n" +
+	"cluster_id\x18\x01 \x01(\tR\tclusterId\"\r\n" +
 	"\vPingRequest\"E\n" +
 	"\tPingReply\x12\x1f\n" +
 	"\vreceived_ns\x18\x01 \x01(\x03R\n" +
 	"receivedNs\x12\x17\n" +
-	"\asent_ns\x18\x02 \x01(\x03R\x06sentNs\".\n" +
-	"\x12AwaitQueuesRequest\x12\x18\n" +
-	"\aversion\x18\x01 \x01(\x04R\aversion\"\x12\n" +
-	"\x10AwaitQueuesReply\".\n" +
-	"\x12AwaitAccessRequest\x12\x18\n" +
-	"\aversion\x18\x01 \x01(\x04R\aversion\"\x12\n" +
-	"\x10AwaitAccessReply\">\n" +
+	"\asent_ns\x18\x02 \x01(\x03R\x06sentNs\">\n" +
+	"\fAwaitRequest\x12\x16\n" +
+	"\x06queues\x18\x01 \x01(\x04R\x06queues\x12\x16\n" +
+	"\x06access\x18\x02 \x01(\x04R\x06access\"\f\n" +
+	"\n" +
+	"AwaitReply\">\n" +
 	"\x0eArrivedRequest\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x16\n" +
 	"\x06fences\x18\x02 \x03(\x06R\x06fences\">\n" +
@@ -3325,12 +2958,7 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\vBackupReply\x120\n" +
 	"\x03cut\x18\x01 \x01(\v2\x1e.belfry.cluster.v1.BackupShardR\x03cut\x12:\n" +
 	"\x05error\x18\x02 \x01(\v2$.belfry.cluster.v1.forward.CallErrorR\x05error\x12\x12\n" +
-	"\x04data\x18\x03 \x01(\fR\x04data\"I\n" +
-	"\x11SetBackupsRequest\x124\n" +
-	"\abackups\x18\x01 \x01(\v2\x1a.belfry.cluster.v1.BackupsR\abackups\"g\n" +
-	"\x0fSetBackupsReply\x12:\n" +
-	"\x05error\x18\x01 \x01(\v2$.belfry.cluster.v1.forward.CallErrorR\x05error\x12\x18\n" +
-	"\achanged\x18\x02 \x01(\bR\achanged*\xac\x01\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data*\xac\x01\n" +
 	"\bMoveWait\x12\x12\n" +
 	"\x0eMOVE_WAIT_NONE\x10\x00\x12\x12\n" +
 	"\x0eMOVE_WAIT_TURN\x10\x01\x12\x12\n" +
@@ -3338,7 +2966,8 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x15MOVE_WAIT_NODE_SILENT\x10\x03\x12\x17\n" +
 	"\x13MOVE_WAIT_NO_LEADER\x10\x04\x12\x15\n" +
 	"\x11MOVE_WAIT_NO_HEIR\x10\x05\x12\x19\n" +
-	"\x15MOVE_WAIT_STEP_FAILED\x10\x062\xc4\f\n" +
+	"\x15MOVE_WAIT_STEP_FAILED\x10\x062\xae\n" +
+	"\n" +
 	"\x04Peer\x12M\n" +
 	"\aPromise\x12!.belfry.cluster.v1.PromiseRequest\x1a\x1f.belfry.cluster.v1.PromiseReply\x12P\n" +
 	"\bRegister\x12\".belfry.cluster.v1.RegisterRequest\x1a .belfry.cluster.v1.RegisterReply\x12a\n" +
@@ -3347,16 +2976,12 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x06Status\x12 .belfry.cluster.v1.StatusRequest\x1a\x1e.belfry.cluster.v1.StatusReply\x12J\n" +
 	"\x06Faults\x12 .belfry.cluster.v1.FaultsRequest\x1a\x1e.belfry.cluster.v1.FaultsReply\x12M\n" +
 	"\aApplied\x12!.belfry.cluster.v1.AppliedRequest\x1a\x1f.belfry.cluster.v1.AppliedReply\x12M\n" +
-	"\aCompare\x12!.belfry.cluster.v1.CompareRequest\x1a\x1f.belfry.cluster.v1.CompareReply\x12Y\n" +
-	"\vAwaitQueues\x12%.belfry.cluster.v1.AwaitQueuesRequest\x1a#.belfry.cluster.v1.AwaitQueuesReply\x12Y\n" +
-	"\vAwaitAccess\x12%.belfry.cluster.v1.AwaitAccessRequest\x1a#.belfry.cluster.v1.AwaitAccessReply\x12X\n" +
+	"\aCompare\x12!.belfry.cluster.v1.CompareRequest\x1a\x1f.belfry.cluster.v1.CompareReply\x12G\n" +
+	"\x05Await\x12\x1f.belfry.cluster.v1.AwaitRequest\x1a\x1d.belfry.cluster.v1.AwaitReply\x12X\n" +
 	"\x04Pull\x12&.belfry.cluster.v1.forward.PullRequest\x1a$.belfry.cluster.v1.forward.PullReply(\x010\x01\x12M\n" +
 	"\aArrived\x12!.belfry.cluster.v1.ArrivedRequest\x1a\x1f.belfry.cluster.v1.ArrivedReply\x12M\n" +
-	"\aWitness\x12!.belfry.cluster.v1.WitnessRequest\x1a\x1f.belfry.cluster.v1.WitnessReply\x12O\n" +
-	"\fChangeTokens\x12\x1e.belfry.cluster.v1.TokenChange\x1a\x1f.belfry.cluster.v1.TokenChanged\x12L\n" +
-	"\x06Backup\x12 .belfry.cluster.v1.BackupRequest\x1a\x1e.belfry.cluster.v1.BackupReply0\x01\x12V\n" +
-	"\n" +
-	"SetBackups\x12$.belfry.cluster.v1.SetBackupsRequest\x1a\".belfry.cluster.v1.SetBackupsReply\x12G\n" +
+	"\aWitness\x12!.belfry.cluster.v1.WitnessRequest\x1a\x1f.belfry.cluster.v1.WitnessReply\x12L\n" +
+	"\x06Backup\x12 .belfry.cluster.v1.BackupRequest\x1a\x1e.belfry.cluster.v1.BackupReply0\x01\x12G\n" +
 	"\x05Audit\x12\x1f.belfry.cluster.v1.AuditRequest\x1a\x1d.belfry.cluster.v1.AuditReply\x12f\n" +
 	"\n" +
 	"ReadEvents\x12,.belfry.cluster.v1.forward.ReadEventsRequest\x1a*.belfry.cluster.v1.forward.ReadEventsReply\x12f\n" +
@@ -3376,82 +3001,73 @@ func file_cluster_clusterpb_peer_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_clusterpb_peer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
+var file_cluster_clusterpb_peer_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
 var file_cluster_clusterpb_peer_proto_goTypes = []any{
-	(MoveWait)(0),              // 0: belfry.cluster.v1.MoveWait
-	(*NodeRun)(nil),            // 1: belfry.cluster.v1.NodeRun
-	(*SeenPosition)(nil),       // 2: belfry.cluster.v1.SeenPosition
-	(*SeenNode)(nil),           // 3: belfry.cluster.v1.SeenNode
-	(*SeenNodes)(nil),          // 4: belfry.cluster.v1.SeenNodes
-	(*WitnessRequest)(nil),     // 5: belfry.cluster.v1.WitnessRequest
-	(*WitnessReply)(nil),       // 6: belfry.cluster.v1.WitnessReply
-	(*Standing)(nil),           // 7: belfry.cluster.v1.Standing
-	(*PromiseRequest)(nil),     // 8: belfry.cluster.v1.PromiseRequest
-	(*PromiseReply)(nil),       // 9: belfry.cluster.v1.PromiseReply
-	(*RegisterRequest)(nil),    // 10: belfry.cluster.v1.RegisterRequest
-	(*RegisterReply)(nil),      // 11: belfry.cluster.v1.RegisterReply
-	(*TokenChange)(nil),        // 12: belfry.cluster.v1.TokenChange
-	(*NewToken)(nil),           // 13: belfry.cluster.v1.NewToken
-	(*TokenChanged)(nil),       // 14: belfry.cluster.v1.TokenChanged
-	(*PingRequest)(nil),        // 15: belfry.cluster.v1.PingRequest
-	(*PingReply)(nil),          // 16: belfry.cluster.v1.PingReply
-	(*AwaitQueuesRequest)(nil), // 17: belfry.cluster.v1.AwaitQueuesRequest
-	(*AwaitQueuesReply)(nil),   // 18: belfry.cluster.v1.AwaitQueuesReply
-	(*AwaitAccessRequest)(nil), // 19: belfry.cluster.v1.AwaitAccessRequest
-	(*AwaitAccessReply)(nil),   // 20: belfry.cluster.v1.AwaitAccessReply
-	(*ArrivedRequest)(nil),     // 21: belfry.cluster.v1.ArrivedRequest
-	(*ArrivedReply)(nil),       // 22: belfry.cluster.v1.ArrivedReply
-	(*StatusRequest)(nil),      // 23: belfry.cluster.v1.StatusRequest
-	(*StatusReply)(nil),        // 24: belfry.cluster.v1.StatusReply
-	(*FaultsRequest)(nil),      // 25: belfry.cluster.v1.FaultsRequest
-	(*FaultsReply)(nil),        // 26: belfry.cluster.v1.FaultsReply
-	(*ReplicaFault)(nil),       // 27: belfry.cluster.v1.ReplicaFault
-	(*AppliedRequest)(nil),     // 28: belfry.cluster.v1.AppliedRequest
-	(*AppliedReply)(nil),       // 29: belfry.cluster.v1.AppliedReply
-	(*ReplicaApplied)(nil),     // 30: belfry.cluster.v1.ReplicaApplied
-	(*Vitals)(nil),             // 31: belfry.cluster.v1.Vitals
-	(*AuditRequest)(nil),       // 32: belfry.cluster.v1.AuditRequest
-	(*AuditReply)(nil),         // 33: belfry.cluster.v1.AuditReply
-	(*BackupOutcome)(nil),      // 34: belfry.cluster.v1.BackupOutcome
-	(*Shape)(nil),              // 35: belfry.cluster.v1.Shape
-	(*Deletion)(nil),           // 36: belfry.cluster.v1.Deletion
-	(*AutoSplit)(nil),          // 37: belfry.cluster.v1.AutoSplit
-	(*SlotsWait)(nil),          // 38: belfry.cluster.v1.SlotsWait
-	(*NodeHealth)(nil),         // 39: belfry.cluster.v1.NodeHealth
-	(*ReplicaStatus)(nil),      // 40: belfry.cluster.v1.ReplicaStatus
-	(*Checkpoint)(nil),         // 41: belfry.cluster.v1.Checkpoint
-	(*CompareRequest)(nil),     // 42: belfry.cluster.v1.CompareRequest
-	(*ReplicaAsked)(nil),       // 43: belfry.cluster.v1.ReplicaAsked
-	(*CompareReply)(nil),       // 44: belfry.cluster.v1.CompareReply
-	(*ReplicaReport)(nil),      // 45: belfry.cluster.v1.ReplicaReport
-	(*BackupRequest)(nil),      // 46: belfry.cluster.v1.BackupRequest
-	(*BackupReply)(nil),        // 47: belfry.cluster.v1.BackupReply
-	(*SetBackupsRequest)(nil),  // 48: belfry.cluster.v1.SetBackupsRequest
-	(*SetBackupsReply)(nil),    // 49: belfry.cluster.v1.SetBackupsReply
-	nil,                        // 50: belfry.cluster.v1.Shape.ShardsEntry
-	nil,                        // 51: belfry.cluster.v1.Shape.AwayMsEntry
-	nil,                        // 52: belfry.cluster.v1.Shape.StuckMsEntry
-	nil,                        // 53: belfry.cluster.v1.Shape.SlotsEntry
-	nil,                        // 54: belfry.cluster.v1.Shape.StepsEntry
-	nil,                        // 55: belfry.cluster.v1.Shape.WaitsForEntry
-	nil,                        // 56: belfry.cluster.v1.Shape.SlotsWaitEntry
-	nil,                        // 57: belfry.cluster.v1.Shape.DeletionsEntry
-	nil,                        // 58: belfry.cluster.v1.Shape.BulkWaitsEntry
-	(*Shard)(nil),              // 59: belfry.cluster.v1.Shard
-	(*Node)(nil),               // 60: belfry.cluster.v1.Node
-	(*JoinToken)(nil),          // 61: belfry.cluster.v1.JoinToken
-	(*BackupShard)(nil),        // 62: belfry.cluster.v1.BackupShard
-	(*CallError)(nil),          // 63: belfry.cluster.v1.forward.CallError
-	(*Backups)(nil),            // 64: belfry.cluster.v1.Backups
-	(*SlotsProgress)(nil),      // 65: belfry.cluster.v1.SlotsProgress
-	(*ForwardRequest)(nil),     // 66: belfry.cluster.v1.forward.ForwardRequest
-	(*PullRequest)(nil),        // 67: belfry.cluster.v1.forward.PullRequest
-	(*ReadEventsRequest)(nil),  // 68: belfry.cluster.v1.forward.ReadEventsRequest
-	(*TaskEventsRequest)(nil),  // 69: belfry.cluster.v1.forward.TaskEventsRequest
-	(*ForwardReply)(nil),       // 70: belfry.cluster.v1.forward.ForwardReply
-	(*PullReply)(nil),          // 71: belfry.cluster.v1.forward.PullReply
-	(*ReadEventsReply)(nil),    // 72: belfry.cluster.v1.forward.ReadEventsReply
-	(*TaskEventsReply)(nil),    // 73: belfry.cluster.v1.forward.TaskEventsReply
+	(MoveWait)(0),             // 0: belfry.cluster.v1.MoveWait
+	(*NodeRun)(nil),           // 1: belfry.cluster.v1.NodeRun
+	(*SeenPosition)(nil),      // 2: belfry.cluster.v1.SeenPosition
+	(*SeenNode)(nil),          // 3: belfry.cluster.v1.SeenNode
+	(*SeenNodes)(nil),         // 4: belfry.cluster.v1.SeenNodes
+	(*WitnessRequest)(nil),    // 5: belfry.cluster.v1.WitnessRequest
+	(*WitnessReply)(nil),      // 6: belfry.cluster.v1.WitnessReply
+	(*Standing)(nil),          // 7: belfry.cluster.v1.Standing
+	(*PromiseRequest)(nil),    // 8: belfry.cluster.v1.PromiseRequest
+	(*PromiseReply)(nil),      // 9: belfry.cluster.v1.PromiseReply
+	(*RegisterRequest)(nil),   // 10: belfry.cluster.v1.RegisterRequest
+	(*RegisterReply)(nil),     // 11: belfry.cluster.v1.RegisterReply
+	(*PingRequest)(nil),       // 12: belfry.cluster.v1.PingRequest
+	(*PingReply)(nil),         // 13: belfry.cluster.v1.PingReply
+	(*AwaitRequest)(nil),      // 14: belfry.cluster.v1.AwaitRequest
+	(*AwaitReply)(nil),        // 15: belfry.cluster.v1.AwaitReply
+	(*ArrivedRequest)(nil),    // 16: belfry.cluster.v1.ArrivedRequest
+	(*ArrivedReply)(nil),      // 17: belfry.cluster.v1.ArrivedReply
+	(*StatusRequest)(nil),     // 18: belfry.cluster.v1.StatusRequest
+	(*StatusReply)(nil),       // 19: belfry.cluster.v1.StatusReply
+	(*FaultsRequest)(nil),     // 20: belfry.cluster.v1.FaultsRequest
+	(*FaultsReply)(nil),       // 21: belfry.cluster.v1.FaultsReply
+	(*ReplicaFault)(nil),      // 22: belfry.cluster.v1.ReplicaFault
+	(*AppliedRequest)(nil),    // 23: belfry.cluster.v1.AppliedRequest
+	(*AppliedReply)(nil),      // 24: belfry.cluster.v1.AppliedReply
+	(*ReplicaApplied)(nil),    // 25: belfry.cluster.v1.ReplicaApplied
+	(*Vitals)(nil),            // 26: belfry.cluster.v1.Vitals
+	(*AuditRequest)(nil),      // 27: belfry.cluster.v1.AuditRequest
+	(*AuditReply)(nil),        // 28: belfry.cluster.v1.AuditReply
+	(*BackupOutcome)(nil),     // 29: belfry.cluster.v1.BackupOutcome
+	(*Shape)(nil),             // 30: belfry.cluster.v1.Shape
+	(*Deletion)(nil),          // 31: belfry.cluster.v1.Deletion
+	(*AutoSplit)(nil),         // 32: belfry.cluster.v1.AutoSplit
+	(*SlotsWait)(nil),         // 33: belfry.cluster.v1.SlotsWait
+	(*NodeHealth)(nil),        // 34: belfry.cluster.v1.NodeHealth
+	(*ReplicaStatus)(nil),     // 35: belfry.cluster.v1.ReplicaStatus
+	(*Checkpoint)(nil),        // 36: belfry.cluster.v1.Checkpoint
+	(*CompareRequest)(nil),    // 37: belfry.cluster.v1.CompareRequest
+	(*ReplicaAsked)(nil),      // 38: belfry.cluster.v1.ReplicaAsked
+	(*CompareReply)(nil),      // 39: belfry.cluster.v1.CompareReply
+	(*ReplicaReport)(nil),     // 40: belfry.cluster.v1.ReplicaReport
+	(*BackupRequest)(nil),     // 41: belfry.cluster.v1.BackupRequest
+	(*BackupReply)(nil),       // 42: belfry.cluster.v1.BackupReply
+	nil,                       // 43: belfry.cluster.v1.Shape.ShardsEntry
+	nil,                       // 44: belfry.cluster.v1.Shape.AwayMsEntry
+	nil,                       // 45: belfry.cluster.v1.Shape.StuckMsEntry
+	nil,                       // 46: belfry.cluster.v1.Shape.SlotsEntry
+	nil,                       // 47: belfry.cluster.v1.Shape.StepsEntry
+	nil,                       // 48: belfry.cluster.v1.Shape.WaitsForEntry
+	nil,                       // 49: belfry.cluster.v1.Shape.SlotsWaitEntry
+	nil,                       // 50: belfry.cluster.v1.Shape.DeletionsEntry
+	nil,                       // 51: belfry.cluster.v1.Shape.BulkWaitsEntry
+	(*Shard)(nil),             // 52: belfry.cluster.v1.Shard
+	(*Node)(nil),              // 53: belfry.cluster.v1.Node
+	(*BackupShard)(nil),       // 54: belfry.cluster.v1.BackupShard
+	(*CallError)(nil),         // 55: belfry.cluster.v1.forward.CallError
+	(*SlotsProgress)(nil),     // 56: belfry.cluster.v1.SlotsProgress
+	(*ForwardRequest)(nil),    // 57: belfry.cluster.v1.forward.ForwardRequest
+	(*PullRequest)(nil),       // 58: belfry.cluster.v1.forward.PullRequest
+	(*ReadEventsRequest)(nil), // 59: belfry.cluster.v1.forward.ReadEventsRequest
+	(*TaskEventsRequest)(nil), // 60: belfry.cluster.v1.forward.TaskEventsRequest
+	(*ForwardReply)(nil),      // 61: belfry.cluster.v1.forward.ForwardReply
+	(*PullReply)(nil),         // 62: belfry.cluster.v1.forward.PullReply
+	(*ReadEventsReply)(nil),   // 63: belfry.cluster.v1.forward.ReadEventsReply
+	(*TaskEventsReply)(nil),   // 64: belfry.cluster.v1.forward.TaskEventsReply
 }
 var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	1,  // 0: belfry.cluster.v1.SeenNode.run:type_name -> belfry.cluster.v1.NodeRun
@@ -3461,82 +3077,72 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	1,  // 4: belfry.cluster.v1.WitnessReply.run:type_name -> belfry.cluster.v1.NodeRun
 	3,  // 5: belfry.cluster.v1.WitnessReply.seen:type_name -> belfry.cluster.v1.SeenNode
 	7,  // 6: belfry.cluster.v1.WitnessReply.standing:type_name -> belfry.cluster.v1.Standing
-	59, // 7: belfry.cluster.v1.Standing.shards:type_name -> belfry.cluster.v1.Shard
-	60, // 8: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
-	13, // 9: belfry.cluster.v1.TokenChange.add:type_name -> belfry.cluster.v1.NewToken
-	61, // 10: belfry.cluster.v1.TokenChanged.token:type_name -> belfry.cluster.v1.JoinToken
-	40, // 11: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
-	39, // 12: belfry.cluster.v1.StatusReply.health:type_name -> belfry.cluster.v1.NodeHealth
-	31, // 13: belfry.cluster.v1.StatusReply.vitals:type_name -> belfry.cluster.v1.Vitals
-	35, // 14: belfry.cluster.v1.StatusReply.shape:type_name -> belfry.cluster.v1.Shape
-	27, // 15: belfry.cluster.v1.FaultsReply.faults:type_name -> belfry.cluster.v1.ReplicaFault
-	30, // 16: belfry.cluster.v1.AppliedReply.replicas:type_name -> belfry.cluster.v1.ReplicaApplied
-	34, // 17: belfry.cluster.v1.Vitals.backup:type_name -> belfry.cluster.v1.BackupOutcome
-	50, // 18: belfry.cluster.v1.Shape.shards:type_name -> belfry.cluster.v1.Shape.ShardsEntry
-	51, // 19: belfry.cluster.v1.Shape.away_ms:type_name -> belfry.cluster.v1.Shape.AwayMsEntry
-	52, // 20: belfry.cluster.v1.Shape.stuck_ms:type_name -> belfry.cluster.v1.Shape.StuckMsEntry
-	53, // 21: belfry.cluster.v1.Shape.slots:type_name -> belfry.cluster.v1.Shape.SlotsEntry
-	54, // 22: belfry.cluster.v1.Shape.steps:type_name -> belfry.cluster.v1.Shape.StepsEntry
-	55, // 23: belfry.cluster.v1.Shape.waits_for:type_name -> belfry.cluster.v1.Shape.WaitsForEntry
-	56, // 24: belfry.cluster.v1.Shape.slots_wait:type_name -> belfry.cluster.v1.Shape.SlotsWaitEntry
-	37, // 25: belfry.cluster.v1.Shape.auto_split:type_name -> belfry.cluster.v1.AutoSplit
-	57, // 26: belfry.cluster.v1.Shape.deletions:type_name -> belfry.cluster.v1.Shape.DeletionsEntry
-	58, // 27: belfry.cluster.v1.Shape.bulk_waits:type_name -> belfry.cluster.v1.Shape.BulkWaitsEntry
-	43, // 28: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
-	45, // 29: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
-	39, // 30: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
-	41, // 31: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
-	62, // 32: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
-	63, // 33: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.forward.CallError
-	64, // 34: belfry.cluster.v1.SetBackupsRequest.backups:type_name -> belfry.cluster.v1.Backups
-	63, // 35: belfry.cluster.v1.SetBackupsReply.error:type_name -> belfry.cluster.v1.forward.CallError
-	65, // 36: belfry.cluster.v1.Shape.SlotsEntry.value:type_name -> belfry.cluster.v1.SlotsProgress
-	0,  // 37: belfry.cluster.v1.Shape.WaitsForEntry.value:type_name -> belfry.cluster.v1.MoveWait
-	38, // 38: belfry.cluster.v1.Shape.SlotsWaitEntry.value:type_name -> belfry.cluster.v1.SlotsWait
-	36, // 39: belfry.cluster.v1.Shape.DeletionsEntry.value:type_name -> belfry.cluster.v1.Deletion
-	8,  // 40: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
-	10, // 41: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
-	66, // 42: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.forward.ForwardRequest
-	15, // 43: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
-	23, // 44: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
-	25, // 45: belfry.cluster.v1.Peer.Faults:input_type -> belfry.cluster.v1.FaultsRequest
-	28, // 46: belfry.cluster.v1.Peer.Applied:input_type -> belfry.cluster.v1.AppliedRequest
-	42, // 47: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
-	17, // 48: belfry.cluster.v1.Peer.AwaitQueues:input_type -> belfry.cluster.v1.AwaitQueuesRequest
-	19, // 49: belfry.cluster.v1.Peer.AwaitAccess:input_type -> belfry.cluster.v1.AwaitAccessRequest
-	67, // 50: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.forward.PullRequest
-	21, // 51: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
-	5,  // 52: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
-	12, // 53: belfry.cluster.v1.Peer.ChangeTokens:input_type -> belfry.cluster.v1.TokenChange
-	46, // 54: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
-	48, // 55: belfry.cluster.v1.Peer.SetBackups:input_type -> belfry.cluster.v1.SetBackupsRequest
-	32, // 56: belfry.cluster.v1.Peer.Audit:input_type -> belfry.cluster.v1.AuditRequest
-	68, // 57: belfry.cluster.v1.Peer.ReadEvents:input_type -> belfry.cluster.v1.forward.ReadEventsRequest
-	69, // 58: belfry.cluster.v1.Peer.TaskEvents:input_type -> belfry.cluster.v1.forward.TaskEventsRequest
-	9,  // 59: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
-	11, // 60: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
-	70, // 61: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.forward.ForwardReply
-	16, // 62: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
-	24, // 63: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
-	26, // 64: belfry.cluster.v1.Peer.Faults:output_type -> belfry.cluster.v1.FaultsReply
-	29, // 65: belfry.cluster.v1.Peer.Applied:output_type -> belfry.cluster.v1.AppliedReply
-	44, // 66: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
-	18, // 67: belfry.cluster.v1.Peer.AwaitQueues:output_type -> belfry.cluster.v1.AwaitQueuesReply
-	20, // 68: belfry.cluster.v1.Peer.AwaitAccess:output_type -> belfry.cluster.v1.AwaitAccessReply
-	71, // 69: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.forward.PullReply
-	22, // 70: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
-	6,  // 71: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
-	14, // 72: belfry.cluster.v1.Peer.ChangeTokens:output_type -> belfry.cluster.v1.TokenChanged
-	47, // 73: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
-	49, // 74: belfry.cluster.v1.Peer.SetBackups:output_type -> belfry.cluster.v1.SetBackupsReply
-	33, // 75: belfry.cluster.v1.Peer.Audit:output_type -> belfry.cluster.v1.AuditReply
-	72, // 76: belfry.cluster.v1.Peer.ReadEvents:output_type -> belfry.cluster.v1.forward.ReadEventsReply
-	73, // 77: belfry.cluster.v1.Peer.TaskEvents:output_type -> belfry.cluster.v1.forward.TaskEventsReply
-	59, // [59:78] is the sub-list for method output_type
-	40, // [40:59] is the sub-list for method input_type
-	40, // [40:40] is the sub-list for extension type_name
-	40, // [40:40] is the sub-list for extension extendee
-	0,  // [0:40] is the sub-list for field type_name
+	52, // 7: belfry.cluster.v1.Standing.shards:type_name -> belfry.cluster.v1.Shard
+	53, // 8: belfry.cluster.v1.RegisterRequest.node:type_name -> belfry.cluster.v1.Node
+	35, // 9: belfry.cluster.v1.StatusReply.replicas:type_name -> belfry.cluster.v1.ReplicaStatus
+	34, // 10: belfry.cluster.v1.StatusReply.health:type_name -> belfry.cluster.v1.NodeHealth
+	26, // 11: belfry.cluster.v1.StatusReply.vitals:type_name -> belfry.cluster.v1.Vitals
+	30, // 12: belfry.cluster.v1.StatusReply.shape:type_name -> belfry.cluster.v1.Shape
+	22, // 13: belfry.cluster.v1.FaultsReply.faults:type_name -> belfry.cluster.v1.ReplicaFault
+	25, // 14: belfry.cluster.v1.AppliedReply.replicas:type_name -> belfry.cluster.v1.ReplicaApplied
+	29, // 15: belfry.cluster.v1.Vitals.backup:type_name -> belfry.cluster.v1.BackupOutcome
+	43, // 16: belfry.cluster.v1.Shape.shards:type_name -> belfry.cluster.v1.Shape.ShardsEntry
+	44, // 17: belfry.cluster.v1.Shape.away_ms:type_name -> belfry.cluster.v1.Shape.AwayMsEntry
+	45, // 18: belfry.cluster.v1.Shape.stuck_ms:type_name -> belfry.cluster.v1.Shape.StuckMsEntry
+	46, // 19: belfry.cluster.v1.Shape.slots:type_name -> belfry.cluster.v1.Shape.SlotsEntry
+	47, // 20: belfry.cluster.v1.Shape.steps:type_name -> belfry.cluster.v1.Shape.StepsEntry
+	48, // 21: belfry.cluster.v1.Shape.waits_for:type_name -> belfry.cluster.v1.Shape.WaitsForEntry
+	49, // 22: belfry.cluster.v1.Shape.slots_wait:type_name -> belfry.cluster.v1.Shape.SlotsWaitEntry
+	32, // 23: belfry.cluster.v1.Shape.auto_split:type_name -> belfry.cluster.v1.AutoSplit
+	50, // 24: belfry.cluster.v1.Shape.deletions:type_name -> belfry.cluster.v1.Shape.DeletionsEntry
+	51, // 25: belfry.cluster.v1.Shape.bulk_waits:type_name -> belfry.cluster.v1.Shape.BulkWaitsEntry
+	38, // 26: belfry.cluster.v1.CompareRequest.replicas:type_name -> belfry.cluster.v1.ReplicaAsked
+	40, // 27: belfry.cluster.v1.CompareReply.replicas:type_name -> belfry.cluster.v1.ReplicaReport
+	34, // 28: belfry.cluster.v1.CompareReply.health:type_name -> belfry.cluster.v1.NodeHealth
+	36, // 29: belfry.cluster.v1.ReplicaReport.checkpoints:type_name -> belfry.cluster.v1.Checkpoint
+	54, // 30: belfry.cluster.v1.BackupReply.cut:type_name -> belfry.cluster.v1.BackupShard
+	55, // 31: belfry.cluster.v1.BackupReply.error:type_name -> belfry.cluster.v1.forward.CallError
+	56, // 32: belfry.cluster.v1.Shape.SlotsEntry.value:type_name -> belfry.cluster.v1.SlotsProgress
+	0,  // 33: belfry.cluster.v1.Shape.WaitsForEntry.value:type_name -> belfry.cluster.v1.MoveWait
+	33, // 34: belfry.cluster.v1.Shape.SlotsWaitEntry.value:type_name -> belfry.cluster.v1.SlotsWait
+	31, // 35: belfry.cluster.v1.Shape.DeletionsEntry.value:type_name -> belfry.cluster.v1.Deletion
+	8,  // 36: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
+	10, // 37: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
+	57, // 38: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.forward.ForwardRequest
+	12, // 39: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
+	18, // 40: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
+	20, // 41: belfry.cluster.v1.Peer.Faults:input_type -> belfry.cluster.v1.FaultsRequest
+	23, // 42: belfry.cluster.v1.Peer.Applied:input_type -> belfry.cluster.v1.AppliedRequest
+	37, // 43: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
+	14, // 44: belfry.cluster.v1.Peer.Await:input_type -> belfry.cluster.v1.AwaitRequest
+	58, // 45: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.forward.PullRequest
+	16, // 46: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
+	5,  // 47: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
+	41, // 48: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
+	27, // 49: belfry.cluster.v1.Peer.Audit:input_type -> belfry.cluster.v1.AuditRequest
+	59, // 50: belfry.cluster.v1.Peer.ReadEvents:input_type -> belfry.cluster.v1.forward.ReadEventsRequest
+	60, // 51: belfry.cluster.v1.Peer.TaskEvents:input_type -> belfry.cluster.v1.forward.TaskEventsRequest
+	9,  // 52: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
+	11, // 53: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
+	61, // 54: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.forward.ForwardReply
+	13, // 55: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
+	19, // 56: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
+	21, // 57: belfry.cluster.v1.Peer.Faults:output_type -> belfry.cluster.v1.FaultsReply
+	24, // 58: belfry.cluster.v1.Peer.Applied:output_type -> belfry.cluster.v1.AppliedReply
+	39, // 59: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
+	15, // 60: belfry.cluster.v1.Peer.Await:output_type -> belfry.cluster.v1.AwaitReply
+	62, // 61: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.forward.PullReply
+	17, // 62: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
+	6,  // 63: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
+	42, // 64: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
+	28, // 65: belfry.cluster.v1.Peer.Audit:output_type -> belfry.cluster.v1.AuditReply
+	63, // 66: belfry.cluster.v1.Peer.ReadEvents:output_type -> belfry.cluster.v1.forward.ReadEventsReply
+	64, // 67: belfry.cluster.v1.Peer.TaskEvents:output_type -> belfry.cluster.v1.forward.TaskEventsReply
+	52, // [52:68] is the sub-list for method output_type
+	36, // [36:52] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_peer_proto_init() }
@@ -3548,17 +3154,13 @@ func file_cluster_clusterpb_peer_proto_init() {
 	file_cluster_clusterpb_backup_proto_init()
 	file_cluster_clusterpb_control_proto_init()
 	file_cluster_clusterpb_forward_proto_init()
-	file_cluster_clusterpb_peer_proto_msgTypes[11].OneofWrappers = []any{
-		(*TokenChange_Add)(nil),
-		(*TokenChange_Remove)(nil),
-	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_peer_proto_rawDesc), len(file_cluster_clusterpb_peer_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   58,
+			NumMessages:   51,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -22,25 +22,22 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Peer_Promise_FullMethodName      = "/belfry.cluster.v1.Peer/Promise"
-	Peer_Register_FullMethodName     = "/belfry.cluster.v1.Peer/Register"
-	Peer_Forward_FullMethodName      = "/belfry.cluster.v1.Peer/Forward"
-	Peer_Ping_FullMethodName         = "/belfry.cluster.v1.Peer/Ping"
-	Peer_Status_FullMethodName       = "/belfry.cluster.v1.Peer/Status"
-	Peer_Faults_FullMethodName       = "/belfry.cluster.v1.Peer/Faults"
-	Peer_Applied_FullMethodName      = "/belfry.cluster.v1.Peer/Applied"
-	Peer_Compare_FullMethodName      = "/belfry.cluster.v1.Peer/Compare"
-	Peer_AwaitQueues_FullMethodName  = "/belfry.cluster.v1.Peer/AwaitQueues"
-	Peer_AwaitAccess_FullMethodName  = "/belfry.cluster.v1.Peer/AwaitAccess"
-	Peer_Pull_FullMethodName         = "/belfry.cluster.v1.Peer/Pull"
-	Peer_Arrived_FullMethodName      = "/belfry.cluster.v1.Peer/Arrived"
-	Peer_Witness_FullMethodName      = "/belfry.cluster.v1.Peer/Witness"
-	Peer_ChangeTokens_FullMethodName = "/belfry.cluster.v1.Peer/ChangeTokens"
-	Peer_Backup_FullMethodName       = "/belfry.cluster.v1.Peer/Backup"
-	Peer_SetBackups_FullMethodName   = "/belfry.cluster.v1.Peer/SetBackups"
-	Peer_Audit_FullMethodName        = "/belfry.cluster.v1.Peer/Audit"
-	Peer_ReadEvents_FullMethodName   = "/belfry.cluster.v1.Peer/ReadEvents"
-	Peer_TaskEvents_FullMethodName   = "/belfry.cluster.v1.Peer/TaskEvents"
+	Peer_Promise_FullMethodName    = "/belfry.cluster.v1.Peer/Promise"
+	Peer_Register_FullMethodName   = "/belfry.cluster.v1.Peer/Register"
+	Peer_Forward_FullMethodName    = "/belfry.cluster.v1.Peer/Forward"
+	Peer_Ping_FullMethodName       = "/belfry.cluster.v1.Peer/Ping"
+	Peer_Status_FullMethodName     = "/belfry.cluster.v1.Peer/Status"
+	Peer_Faults_FullMethodName     = "/belfry.cluster.v1.Peer/Faults"
+	Peer_Applied_FullMethodName    = "/belfry.cluster.v1.Peer/Applied"
+	Peer_Compare_FullMethodName    = "/belfry.cluster.v1.Peer/Compare"
+	Peer_Await_FullMethodName      = "/belfry.cluster.v1.Peer/Await"
+	Peer_Pull_FullMethodName       = "/belfry.cluster.v1.Peer/Pull"
+	Peer_Arrived_FullMethodName    = "/belfry.cluster.v1.Peer/Arrived"
+	Peer_Witness_FullMethodName    = "/belfry.cluster.v1.Peer/Witness"
+	Peer_Backup_FullMethodName     = "/belfry.cluster.v1.Peer/Backup"
+	Peer_Audit_FullMethodName      = "/belfry.cluster.v1.Peer/Audit"
+	Peer_ReadEvents_FullMethodName = "/belfry.cluster.v1.Peer/ReadEvents"
+	Peer_TaskEvents_FullMethodName = "/belfry.cluster.v1.Peer/TaskEvents"
 )
 
 // PeerClient is the client API for Peer service.
@@ -50,7 +47,8 @@ type PeerClient interface {
 	// Promise asks a node without a cluster to promise durably that it will form this cluster with these nodes, and join
 	// no other.
 	Promise(ctx context.Context, in *PromiseRequest, opts ...grpc.CallOption) (*PromiseReply, error)
-	// Register adds a node to the cluster, or updates the node's addresses. Any node accepts the call.
+	// Register adds the calling node to the cluster, or updates its addresses. Any node accepts the call, and asks the
+	// leader of the control group.
 	Register(ctx context.Context, in *RegisterRequest, opts ...grpc.CallOption) (*RegisterReply, error)
 	// Forward carries calls to the leaders on the receiving node.
 	Forward(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ForwardRequest, ForwardReply], error)
@@ -64,11 +62,8 @@ type PeerClient interface {
 	Applied(ctx context.Context, in *AppliedRequest, opts ...grpc.CallOption) (*AppliedReply, error)
 	// Compare returns state hashes of replicas on the receiving node. The calling node compares them with its own.
 	Compare(ctx context.Context, in *CompareRequest, opts ...grpc.CallOption) (*CompareReply, error)
-	// AwaitQueues returns when this version of the queues' policies, or a later one, is in force on the receiving node
-	// and in every shard that the node leads.
-	AwaitQueues(ctx context.Context, in *AwaitQueuesRequest, opts ...grpc.CallOption) (*AwaitQueuesReply, error)
-	// AwaitAccess returns when the receiving node knows this version of the keys and namespaces, or a later one.
-	AwaitAccess(ctx context.Context, in *AwaitAccessRequest, opts ...grpc.CallOption) (*AwaitAccessReply, error)
+	// Await returns when these versions of the control group's state, or later ones, are in force on the receiving node.
+	Await(ctx context.Context, in *AwaitRequest, opts ...grpc.CallOption) (*AwaitReply, error)
 	// Pull carries the demands of the calling node's consumers to shards that the receiving node leads, and the leased
 	// tasks back.
 	Pull(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[PullRequest, PullReply], error)
@@ -77,13 +72,9 @@ type PeerClient interface {
 	// Witness returns the receiving node's observations of the calling node, which is about to start. The receiving node
 	// answers also while it takes part in no Raft group itself.
 	Witness(ctx context.Context, in *WitnessRequest, opts ...grpc.CallOption) (*WitnessReply, error)
-	// ChangeTokens adds or removes a token of new nodes, if the receiving node leads the control group.
-	ChangeTokens(ctx context.Context, in *TokenChange, opts ...grpc.CallOption) (*TokenChanged, error)
 	// Backup sends the state of a shard that the receiving node leads: first the cut, or the reason why there is none,
 	// then the bytes.
 	Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupReply], error)
-	// SetBackups changes the record of the scheduled backups, if the receiving node leads the control group.
-	SetBackups(ctx context.Context, in *SetBackupsRequest, opts ...grpc.CallOption) (*SetBackupsReply, error)
 	// Audit returns records of the receiving node's audit log.
 	Audit(ctx context.Context, in *AuditRequest, opts ...grpc.CallOption) (*AuditReply, error)
 	// ReadEvents returns events of the receiving node's replica of a shard.
@@ -183,20 +174,10 @@ func (c *peerClient) Compare(ctx context.Context, in *CompareRequest, opts ...gr
 	return out, nil
 }
 
-func (c *peerClient) AwaitQueues(ctx context.Context, in *AwaitQueuesRequest, opts ...grpc.CallOption) (*AwaitQueuesReply, error) {
+func (c *peerClient) Await(ctx context.Context, in *AwaitRequest, opts ...grpc.CallOption) (*AwaitReply, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(AwaitQueuesReply)
-	err := c.cc.Invoke(ctx, Peer_AwaitQueues_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *peerClient) AwaitAccess(ctx context.Context, in *AwaitAccessRequest, opts ...grpc.CallOption) (*AwaitAccessReply, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(AwaitAccessReply)
-	err := c.cc.Invoke(ctx, Peer_AwaitAccess_FullMethodName, in, out, cOpts...)
+	out := new(AwaitReply)
+	err := c.cc.Invoke(ctx, Peer_Await_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -236,16 +217,6 @@ func (c *peerClient) Witness(ctx context.Context, in *WitnessRequest, opts ...gr
 	return out, nil
 }
 
-func (c *peerClient) ChangeTokens(ctx context.Context, in *TokenChange, opts ...grpc.CallOption) (*TokenChanged, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(TokenChanged)
-	err := c.cc.Invoke(ctx, Peer_ChangeTokens_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 func (c *peerClient) Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupReply], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &Peer_ServiceDesc.Streams[2], Peer_Backup_FullMethodName, cOpts...)
@@ -264,16 +235,6 @@ func (c *peerClient) Backup(ctx context.Context, in *BackupRequest, opts ...grpc
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Peer_BackupClient = grpc.ServerStreamingClient[BackupReply]
-
-func (c *peerClient) SetBackups(ctx context.Context, in *SetBackupsRequest, opts ...grpc.CallOption) (*SetBackupsReply, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(SetBackupsReply)
-	err := c.cc.Invoke(ctx, Peer_SetBackups_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
 
 func (c *peerClient) Audit(ctx context.Context, in *AuditRequest, opts ...grpc.CallOption) (*AuditReply, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
@@ -312,7 +273,8 @@ type PeerServer interface {
 	// Promise asks a node without a cluster to promise durably that it will form this cluster with these nodes, and join
 	// no other.
 	Promise(context.Context, *PromiseRequest) (*PromiseReply, error)
-	// Register adds a node to the cluster, or updates the node's addresses. Any node accepts the call.
+	// Register adds the calling node to the cluster, or updates its addresses. Any node accepts the call, and asks the
+	// leader of the control group.
 	Register(context.Context, *RegisterRequest) (*RegisterReply, error)
 	// Forward carries calls to the leaders on the receiving node.
 	Forward(grpc.BidiStreamingServer[ForwardRequest, ForwardReply]) error
@@ -326,11 +288,8 @@ type PeerServer interface {
 	Applied(context.Context, *AppliedRequest) (*AppliedReply, error)
 	// Compare returns state hashes of replicas on the receiving node. The calling node compares them with its own.
 	Compare(context.Context, *CompareRequest) (*CompareReply, error)
-	// AwaitQueues returns when this version of the queues' policies, or a later one, is in force on the receiving node
-	// and in every shard that the node leads.
-	AwaitQueues(context.Context, *AwaitQueuesRequest) (*AwaitQueuesReply, error)
-	// AwaitAccess returns when the receiving node knows this version of the keys and namespaces, or a later one.
-	AwaitAccess(context.Context, *AwaitAccessRequest) (*AwaitAccessReply, error)
+	// Await returns when these versions of the control group's state, or later ones, are in force on the receiving node.
+	Await(context.Context, *AwaitRequest) (*AwaitReply, error)
 	// Pull carries the demands of the calling node's consumers to shards that the receiving node leads, and the leased
 	// tasks back.
 	Pull(grpc.BidiStreamingServer[PullRequest, PullReply]) error
@@ -339,13 +298,9 @@ type PeerServer interface {
 	// Witness returns the receiving node's observations of the calling node, which is about to start. The receiving node
 	// answers also while it takes part in no Raft group itself.
 	Witness(context.Context, *WitnessRequest) (*WitnessReply, error)
-	// ChangeTokens adds or removes a token of new nodes, if the receiving node leads the control group.
-	ChangeTokens(context.Context, *TokenChange) (*TokenChanged, error)
 	// Backup sends the state of a shard that the receiving node leads: first the cut, or the reason why there is none,
 	// then the bytes.
 	Backup(*BackupRequest, grpc.ServerStreamingServer[BackupReply]) error
-	// SetBackups changes the record of the scheduled backups, if the receiving node leads the control group.
-	SetBackups(context.Context, *SetBackupsRequest) (*SetBackupsReply, error)
 	// Audit returns records of the receiving node's audit log.
 	Audit(context.Context, *AuditRequest) (*AuditReply, error)
 	// ReadEvents returns events of the receiving node's replica of a shard.
@@ -386,11 +341,8 @@ func (UnimplementedPeerServer) Applied(context.Context, *AppliedRequest) (*Appli
 func (UnimplementedPeerServer) Compare(context.Context, *CompareRequest) (*CompareReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Compare not implemented")
 }
-func (UnimplementedPeerServer) AwaitQueues(context.Context, *AwaitQueuesRequest) (*AwaitQueuesReply, error) {
-	return nil, status.Error(codes.Unimplemented, "method AwaitQueues not implemented")
-}
-func (UnimplementedPeerServer) AwaitAccess(context.Context, *AwaitAccessRequest) (*AwaitAccessReply, error) {
-	return nil, status.Error(codes.Unimplemented, "method AwaitAccess not implemented")
+func (UnimplementedPeerServer) Await(context.Context, *AwaitRequest) (*AwaitReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Await not implemented")
 }
 func (UnimplementedPeerServer) Pull(grpc.BidiStreamingServer[PullRequest, PullReply]) error {
 	return status.Error(codes.Unimplemented, "method Pull not implemented")
@@ -401,14 +353,8 @@ func (UnimplementedPeerServer) Arrived(context.Context, *ArrivedRequest) (*Arriv
 func (UnimplementedPeerServer) Witness(context.Context, *WitnessRequest) (*WitnessReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Witness not implemented")
 }
-func (UnimplementedPeerServer) ChangeTokens(context.Context, *TokenChange) (*TokenChanged, error) {
-	return nil, status.Error(codes.Unimplemented, "method ChangeTokens not implemented")
-}
 func (UnimplementedPeerServer) Backup(*BackupRequest, grpc.ServerStreamingServer[BackupReply]) error {
 	return status.Error(codes.Unimplemented, "method Backup not implemented")
-}
-func (UnimplementedPeerServer) SetBackups(context.Context, *SetBackupsRequest) (*SetBackupsReply, error) {
-	return nil, status.Error(codes.Unimplemented, "method SetBackups not implemented")
 }
 func (UnimplementedPeerServer) Audit(context.Context, *AuditRequest) (*AuditReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Audit not implemented")
@@ -573,38 +519,20 @@ func _Peer_Compare_Handler(srv interface{}, ctx context.Context, dec func(interf
 	return interceptor(ctx, in, info, handler)
 }
 
-func _Peer_AwaitQueues_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(AwaitQueuesRequest)
+func _Peer_Await_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AwaitRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(PeerServer).AwaitQueues(ctx, in)
+		return srv.(PeerServer).Await(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: Peer_AwaitQueues_FullMethodName,
+		FullMethod: Peer_Await_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(PeerServer).AwaitQueues(ctx, req.(*AwaitQueuesRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Peer_AwaitAccess_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(AwaitAccessRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(PeerServer).AwaitAccess(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Peer_AwaitAccess_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(PeerServer).AwaitAccess(ctx, req.(*AwaitAccessRequest))
+		return srv.(PeerServer).Await(ctx, req.(*AwaitRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -652,24 +580,6 @@ func _Peer_Witness_Handler(srv interface{}, ctx context.Context, dec func(interf
 	return interceptor(ctx, in, info, handler)
 }
 
-func _Peer_ChangeTokens_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(TokenChange)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(PeerServer).ChangeTokens(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Peer_ChangeTokens_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(PeerServer).ChangeTokens(ctx, req.(*TokenChange))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
 func _Peer_Backup_Handler(srv interface{}, stream grpc.ServerStream) error {
 	m := new(BackupRequest)
 	if err := stream.RecvMsg(m); err != nil {
@@ -680,24 +590,6 @@ func _Peer_Backup_Handler(srv interface{}, stream grpc.ServerStream) error {
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Peer_BackupServer = grpc.ServerStreamingServer[BackupReply]
-
-func _Peer_SetBackups_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(SetBackupsRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(PeerServer).SetBackups(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Peer_SetBackups_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(PeerServer).SetBackups(ctx, req.(*SetBackupsRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
 
 func _Peer_Audit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(AuditRequest)
@@ -789,12 +681,8 @@ var Peer_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Peer_Compare_Handler,
 		},
 		{
-			MethodName: "AwaitQueues",
-			Handler:    _Peer_AwaitQueues_Handler,
-		},
-		{
-			MethodName: "AwaitAccess",
-			Handler:    _Peer_AwaitAccess_Handler,
+			MethodName: "Await",
+			Handler:    _Peer_Await_Handler,
 		},
 		{
 			MethodName: "Arrived",
@@ -803,14 +691,6 @@ var Peer_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Witness",
 			Handler:    _Peer_Witness_Handler,
-		},
-		{
-			MethodName: "ChangeTokens",
-			Handler:    _Peer_ChangeTokens_Handler,
-		},
-		{
-			MethodName: "SetBackups",
-			Handler:    _Peer_SetBackups_Handler,
 		},
 		{
 			MethodName: "Audit",

@@ -2,15 +2,14 @@ package control
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/internal/bulk"
 	"github.com/belfryhq/belfry/cluster/internal/erasure"
 	"github.com/belfryhq/belfry/cluster/internal/tenancy"
-	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // Tasks gives access to the tasks of namespaces that are being deleted, to the nodes that may take more of them, and to
@@ -34,64 +33,43 @@ func (g *Group) endNamespace(ctx context.Context, name string) error {
 	return err
 }
 
-// ChangeAccess changes a key or a namespace, and waits until the entry is committed; see package tenancy. It answers
-// with the reason if the state, or a node with an older build, does not allow the change. The error is a
-// *task.FieldError if a field breaks a limit, and a *task.NotLeaderError on a node that is not the leader.
-// ChangeAccess only reads the message.
-func (g *Group) ChangeAccess(
-	ctx context.Context, change *clusterpb.AccessChange,
-) (*clusterpb.AccessChanged, error) {
-	entry, err := tenancy.Prepare(change, g.cfg.Clock())
-	if err != nil {
+// prepareAccess checks a change of a key or a namespace, and sets its times; see package tenancy.
+func prepareAccess(r *reconciler, c *clusterpb.ControlChange) (*clusterpb.ControlChanged, error) {
+	if err := tenancy.Prepare(c.Entry, r.group.cfg.Clock()); err != nil {
 		return nil, err
 	}
-	before := g.State()
-	if g.group.Leads() { // the state of another node may be old
-		if err := tenancy.CheckShare(before, change); err != nil {
-			return nil, err
-		}
-	}
-	_, err = g.decide(ctx, entry)
-	var behind *BehindError
-	var refusal *tenancy.Refusal
-	switch {
-	case errors.As(err, &behind):
-		return &clusterpb.AccessChanged{Impossible: behind.Error()}, nil
-	case errors.As(err, &refusal):
-		return &clusterpb.AccessChanged{Impossible: refusal.Error()}, nil
-	case err != nil:
-		return nil, err
-	}
-	return accessChanged(before, g.State(), change), nil
+	return nil, tenancy.CheckShare(r.group.State(), c.Entry)
 }
 
-// accessChanged describes a change by the states before and after it.
-func accessChanged(before, after *clusterpb.ControlState, change *clusterpb.AccessChange) *clusterpb.AccessChanged {
-	changed := &clusterpb.AccessChanged{Version: after.AccessVersion}
-	key := func(id string) {
-		old := tenancy.Key(before, id)
-		changed.Existed, changed.Key = old != nil, tenancy.Key(after, id)
-		if changed.Key == nil {
-			changed.Key = old
+// keyed returns the answer to a change of the key that an operation names.
+func keyed[M proto.Message](
+	id func(M) string,
+) func(c *clusterpb.ControlChanged, before, after *clusterpb.ControlState, op M) {
+	return func(c *clusterpb.ControlChanged, before, after *clusterpb.ControlState, op M) {
+		old := tenancy.Key(before, id(op))
+		c.Existed, c.Key, c.AccessVersion = old != nil, tenancy.Key(after, id(op)), after.AccessVersion
+		if c.Key == nil {
+			c.Key = old
 		}
 	}
-	namespace := func(name string) {
-		changed.Existed, changed.Namespace = tenancy.Find(before, name) != nil, tenancy.Find(after, name)
-		changed.Operation = tenancy.Deletion(after, name)
+}
+
+func addedKey(add *clusterpb.AddKey) string { return add.GetKey().GetId() }
+
+// named returns the answer to a change of the namespace that an operation names.
+func named[M proto.Message](
+	name func(M) string,
+) func(c *clusterpb.ControlChanged, before, after *clusterpb.ControlState, op M) {
+	return func(c *clusterpb.ControlChanged, before, after *clusterpb.ControlState, op M) {
+		c.Existed, c.AccessVersion = tenancy.Find(before, name(op)) != nil, after.AccessVersion
+		c.Namespace, c.Operation = tenancy.Find(after, name(op)), tenancy.Deletion(after, name(op))
 	}
-	switch op := change.GetOp().(type) {
-	case *clusterpb.AccessChange_AddKey:
-		key(op.AddKey.GetKey().GetId())
-	case *clusterpb.AccessChange_RemoveKey:
-		key(op.RemoveKey.GetId())
-	case *clusterpb.AccessChange_RotateKey:
-		key(op.RotateKey.GetId())
-	case *clusterpb.AccessChange_SetNamespace:
-		namespace(op.SetNamespace.GetNamespace().GetName())
-	case *clusterpb.AccessChange_DeleteNamespace:
-		namespace(op.DeleteNamespace.GetName())
-	}
-	return changed
+}
+
+func setName(set *clusterpb.SetNamespace) string { return set.GetNamespace().GetName() }
+
+func answerVersion[M proto.Message](c *clusterpb.ControlChanged, _, after *clusterpb.ControlState, _ M) {
+	c.AccessVersion = after.AccessVersion
 }
 
 // applyDeleteNamespace begins to delete a namespace, and ends the bulk operations in it.
@@ -119,15 +97,4 @@ func applyEndNamespace(s *clusterpb.ControlState, end *clusterpb.EndNamespace) e
 // onNamespace reports whether an operation is about a namespace.
 func onNamespace(op *clusterpb.Operation) bool {
 	return op.GetKind() == clusterpb.OperationKind_OPERATION_KIND_DELETE_NAMESPACE
-}
-
-// ChangeAccess changes a key or a namespace through the node's group, which must lead; see Group.
-func (r *Replica) ChangeAccess(
-	ctx context.Context, change *clusterpb.AccessChange,
-) (*clusterpb.AccessChanged, error) {
-	g := r.Group()
-	if g == nil {
-		return nil, fmt.Errorf("%w: this node is in no cluster yet", task.ErrNotProposed)
-	}
-	return g.ChangeAccess(ctx, change)
 }

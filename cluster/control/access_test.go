@@ -12,19 +12,19 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-func newKey(id string) *clusterpb.AccessChange {
-	return &clusterpb.AccessChange{Op: &clusterpb.AccessChange_AddKey{AddKey: &clusterpb.AddKey{Key: &clusterpb.ApiKey{
+func newKey(id string) *clusterpb.ControlEntry {
+	return &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_AddKey{AddKey: &clusterpb.AddKey{Key: &clusterpb.ApiKey{
 		Id: id, Name: "ci", Secrets: []*clusterpb.KeySecret{{Hash: HashToken(id)}},
 		Grants: []*clusterpb.KeyGrant{{Role: clusterpb.KeyRole_KEY_ROLE_READ, Namespace: access.AllNamespaces}},
 	}}}}
 }
 
-func revoked(id string) *clusterpb.AccessChange {
-	return &clusterpb.AccessChange{Op: &clusterpb.AccessChange_RemoveKey{RemoveKey: &clusterpb.RemoveKey{Id: id}}}
+func revoked(id string) *clusterpb.ControlEntry {
+	return &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_RemoveKey{RemoveKey: &clusterpb.RemoveKey{Id: id}}}
 }
 
-func namespace(name string) *clusterpb.AccessChange {
-	return &clusterpb.AccessChange{Op: &clusterpb.AccessChange_SetNamespace{SetNamespace: &clusterpb.SetNamespace{
+func namespace(name string) *clusterpb.ControlEntry {
+	return &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_SetNamespace{SetNamespace: &clusterpb.SetNamespace{
 		Namespace: &clusterpb.Namespace{Name: name},
 	}}}
 }
@@ -38,15 +38,15 @@ func TestKeysOutliveARestart(t *testing.T) {
 		if err := g.Register(t.Context(), &clusterpb.Node{Id: "a", CommandVersion: Version, Boot: 1}); err != nil {
 			t.Fatal(err)
 		}
-		change := func(c *clusterpb.AccessChange) *clusterpb.AccessChanged {
+		change := func(e *clusterpb.ControlEntry) *clusterpb.ControlChanged {
 			t.Helper()
-			changed, err := g.ChangeAccess(t.Context(), c)
+			changed, err := g.Change(t.Context(), asking(e))
 			if err != nil || changed.Impossible != "" {
-				t.Fatalf("%v: %v, %v", c, changed, err)
+				t.Fatalf("%v: %v, %v", e, changed, err)
 			}
 			return changed
 		}
-		if made := change(newKey("k1")); made.Existed || made.Key.GetId() != "k1" || made.Version != g.State().AccessVersion {
+		if made := change(newKey("k1")); made.Existed || made.Key.GetId() != "k1" || made.AccessVersion != g.State().AccessVersion {
 			t.Errorf("made: %v", made)
 		}
 		if again := change(newKey("k1")); !again.Existed {
@@ -59,7 +59,7 @@ func TestKeysOutliveARestart(t *testing.T) {
 		if made := change(namespace("shop")); made.Existed || made.Namespace.GetName() != "shop" {
 			t.Errorf("a namespace: %v", made)
 		}
-		if _, err := g.ChangeAccess(t.Context(), namespace("Shop")); !isFieldError(err) {
+		if _, err := g.Change(t.Context(), asking(namespace("Shop"))); !isFieldError(err) {
 			t.Errorf("a bad name: %v", err)
 		}
 		closeGroup(t, g)
@@ -94,12 +94,5 @@ func TestDeletionsLeaveOtherOperations(t *testing.T) {
 	g := growth{state: s, now: time.Now()}
 	if g.busy() != "" {
 		t.Error("no shard splits while a namespace is deleted")
-	}
-}
-
-// TestKeysNeedACluster checks that no node changes keys before it is in a cluster.
-func TestKeysNeedACluster(t *testing.T) {
-	if _, err := NewReplica("a", 1).ChangeAccess(t.Context(), newKey("k")); !errors.Is(err, task.ErrNotProposed) {
-		t.Error(err)
 	}
 }

@@ -1,7 +1,6 @@
 package control
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,36 +11,44 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 )
 
-// ErrNotAdmitted is the error of a registration that needs a valid token and has none. The text of such an error is for
+// errNotAdmitted is the error of a registration that needs a valid token and has none. The text of such an error is for
 // the operator of the new node.
-var ErrNotAdmitted = errors.New("the node is not let into the cluster")
+var errNotAdmitted = errors.New("the node is not let into the cluster")
 
-// admissionError is an ErrNotAdmitted with its reason.
+// admissionError is an errNotAdmitted with its reason.
 type admissionError struct{ reason string }
 
 func (e *admissionError) Error() string { return e.reason + "; " + remedy }
 
-// Is reports whether target is ErrNotAdmitted.
-func (e *admissionError) Is(target error) bool { return target == ErrNotAdmitted }
+// Is reports whether target is errNotAdmitted.
+func (e *admissionError) Is(target error) bool { return target == errNotAdmitted }
 
 func notAdmitted(format string, args ...any) error {
 	return &admissionError{fmt.Sprintf(format, args...)}
 }
 
-// remedy ends the text of every ErrNotAdmitted.
+// remedy ends the text of every errNotAdmitted.
 const remedy = "`belfry node token create` makes a token for one new node, which shows it with `belfry serve " +
 	"--join-token-file FILE`"
 
-// Admit adds the node to the state or updates its record, and waits until the entry is committed. A new node shows a
-// one-time token; see Config.Tokens. Only the leader can register nodes: on other nodes the error is a
-// *task.NotLeaderError. The error is an ErrNotAdmitted if the token is missing or not valid.
-func (g *Group) Admit(ctx context.Context, node *clusterpb.Node, token string) error {
-	if known := Node(g.State(), node.Id); known != nil && proto.Equal(known, node) && g.group.Leads() {
-		return nil
+// Registration returns the change that adds a node to the state or updates its record. A new node shows a one-time
+// token; see Config.Tokens.
+func Registration(node *clusterpb.Node, token string) *clusterpb.ControlChange {
+	return &clusterpb.ControlChange{Token: token, Entry: &clusterpb.ControlEntry{
+		Op: &clusterpb.ControlEntry_Register{Register: &clusterpb.Register{Node: node}},
+	}}
+}
+
+// prepareRegister adds the terms under which a node may register. A record that is up to date stays.
+func prepareRegister(r *reconciler, c *clusterpb.ControlChange) (*clusterpb.ControlChanged, error) {
+	register := c.Entry.GetRegister()
+	id := register.GetNode().GetId()
+	if known := Node(r.group.State(), id); known != nil && proto.Equal(known, register.Node) {
+		c.Entry = nil
+		return &clusterpb.ControlChanged{}, nil
 	}
-	register := &clusterpb.Register{Node: node, Admission: g.admission(node.Id, token)}
-	_, err := g.propose(ctx, &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_Register{Register: register}})
-	return err
+	register.Admission = r.group.admission(id, c.Token)
+	return nil, nil
 }
 
 // admission returns the terms under which a node may register, or nil if any node may. The members of the group are
@@ -115,7 +122,7 @@ func applyAddToken(s *clusterpb.ControlState, add *clusterpb.AddJoinToken) error
 	expired := func(t *clusterpb.JoinToken) bool { return t.ExpiresMs <= token.CreatedMs }
 	kept := slices.DeleteFunc(slices.Clone(s.JoinTokens), expired)
 	if len(kept) >= MaxTokens {
-		return ErrTooManyTokens
+		return errTooManyTokens
 	}
 	at, found := slices.BinarySearchFunc(kept, token.Id, byTokenID)
 	if found {

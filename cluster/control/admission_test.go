@@ -36,6 +36,12 @@ func addToken(token string, created, expires int64) *clusterpb.ControlEntry {
 		Token: &clusterpb.JoinToken{Id: tokenID(hash), Hash: hash, CreatedMs: created, ExpiresMs: expires}}}}
 }
 
+// newToken is a token as a node asks for it.
+func newToken(token string, life time.Duration) *clusterpb.ControlEntry {
+	return &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_AddJoinToken{AddJoinToken: &clusterpb.AddJoinToken{
+		Token: &clusterpb.JoinToken{Hash: HashToken(token)}, ValidMs: life.Milliseconds()}}}
+}
+
 // admitting returns a machine of a cluster with the node a, and tokens that expire after two hours.
 func admitting(t *testing.T, tokens ...string) *machine {
 	t.Helper()
@@ -87,7 +93,7 @@ func TestAdmission(t *testing.T) {
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
-		case !errors.Is(err, ErrNotAdmitted) || !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), tt.says) ||
+		case !errors.Is(err, errNotAdmitted) || !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), tt.says) ||
 			!strings.Contains(err.Error(), "belfry node token create"):
 			t.Errorf("%s: %v, want %q", name, err, tt.says)
 		default:
@@ -106,7 +112,7 @@ func TestTokenLetsOneNodeIn(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err := change(t, m, admit("c", "three", "t1"))
-		if !errors.Is(err, ErrNotAdmitted) || !strings.Contains(err.Error(), "was used by node two (b) at 1970-01-01T01:00:00Z") {
+		if !errors.Is(err, errNotAdmitted) || !strings.Contains(err.Error(), "was used by node two (b) at 1970-01-01T01:00:00Z") {
 			t.Fatalf("the second node: %v", err)
 		}
 	}
@@ -143,7 +149,7 @@ func TestTokensOfAState(t *testing.T) {
 			t.Errorf("after the removal: %v", s.JoinTokens)
 		}
 	}
-	if _, err := change(t, m, admit("c", "three", "t2")); !errors.Is(err, ErrNotAdmitted) {
+	if _, err := change(t, m, admit("c", "three", "t2")); !errors.Is(err, errNotAdmitted) {
 		t.Errorf("a removed token: %v", err)
 	}
 	if s := must(addToken("t3", 2*hour, 3*hour)); len(s.JoinTokens) != 1 || s.JoinTokens[0].Id != tokenID(HashToken("t3")) {
@@ -178,26 +184,30 @@ func TestGroupAdmits(t *testing.T) {
 		g.cfg.Tokens, g.cfg.Clock = true, func() time.Time { return now }
 		add := func() string {
 			token := NewToken()
-			added, err := g.AddToken(t.Context(), HashToken(token), time.Hour)
-			if err != nil || added.ExpiresMs != now.Add(time.Hour).UnixMilli() || added.Id != tokenID(HashToken(token)) {
-				t.Fatalf("added %v, %v", added, err)
+			changed, err := g.Change(t.Context(), asking(newToken(token, time.Hour)))
+			if added := changed.GetToken(); err != nil || added.GetExpiresMs() != now.Add(time.Hour).UnixMilli() || added.GetId() != tokenID(HashToken(token)) {
+				t.Fatalf("added %v, %v", changed, err)
 			}
 			return token
 		}
 		node := &clusterpb.Node{Id: "b", Name: "two", CommandVersion: Version, Boot: 1}
-		if err := g.Register(t.Context(), node); !errors.Is(err, ErrNotAdmitted) {
+		if err := g.Register(t.Context(), node); !errors.Is(err, errNotAdmitted) {
 			t.Fatalf("without a token: %v", err)
 		}
 		old := add()
 		now = now.Add(time.Hour)
-		if err := g.Admit(t.Context(), node, old); !errors.Is(err, ErrNotAdmitted) || !strings.Contains(err.Error(), "expired") {
+		admit := func(token string) error {
+			_, err := g.change(t.Context(), Registration(node, token))
+			return err
+		}
+		if err := admit(old); !errors.Is(err, errNotAdmitted) || !strings.Contains(err.Error(), "expired") {
 			t.Fatalf("with an old token: %v", err)
 		}
 		token := add()
 		now = now.Add(time.Hour - time.Millisecond)
 		for boot := range uint64(2) { // the second registration is of a restarted node
 			node.Boot += boot
-			if err := g.Admit(t.Context(), node, token); err != nil {
+			if err := admit(token); err != nil {
 				t.Fatalf("with a token: %v", err)
 			}
 		}
@@ -205,11 +215,13 @@ func TestGroupAdmits(t *testing.T) {
 		if err := g.Register(t.Context(), node); err != nil {
 			t.Errorf("a known node without a token: %v", err)
 		}
-		removed, err := g.RemoveToken(t.Context(), tokenID(HashToken(token)))
-		if err != nil || removed.GetUsedBy() != "b" || len(g.State().JoinTokens) != 0 {
+		remove := &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_RemoveJoinToken{
+			RemoveJoinToken: &clusterpb.RemoveJoinToken{Id: tokenID(HashToken(token))}}}
+		removed, err := g.Change(t.Context(), asking(remove))
+		if err != nil || !removed.Existed || removed.Token.GetUsedBy() != "b" || len(g.State().JoinTokens) != 0 {
 			t.Errorf("removed %v, %v; left %v", removed, err, g.State().JoinTokens)
 		}
-		if _, err := g.AddToken(t.Context(), HashToken("x"), time.Second); !errors.Is(err, ErrRefused) {
+		if _, err := g.change(t.Context(), asking(newToken("x", time.Second))); !errors.Is(err, ErrRefused) {
 			t.Errorf("a short life: %v", err)
 		}
 	})

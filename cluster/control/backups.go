@@ -1,7 +1,6 @@
 package control
 
 import (
-	"context"
 	"errors"
 
 	"google.golang.org/protobuf/proto"
@@ -9,20 +8,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 )
 
-// SetBackups replaces the record of the scheduled backups, and waits until the entry is committed. It changes nothing,
-// and returns false, if the record has another revision by now. The error is a *BehindError if a node cannot read the
-// entry, and a *task.NotLeaderError on a node that is not the leader.
-func (g *Group) SetBackups(ctx context.Context, b *clusterpb.Backups) (changed bool, err error) {
-	answer, err := g.propose(ctx, &clusterpb.ControlEntry{
-		Op: &clusterpb.ControlEntry_SetBackups{SetBackups: &clusterpb.SetBackups{Backups: b}},
-	})
-	if err != nil {
-		return false, err
-	}
-	change, _ := answer.(Change) // every other answer is an error, returned above
-	return !change.Conflict, nil
-}
-
+// applySetBackups replaces the record of the scheduled backups, unless the record has another revision by now.
 func applySetBackups(s *clusterpb.ControlState, set *clusterpb.SetBackups) error {
 	b := set.GetBackups()
 	switch {

@@ -2,14 +2,9 @@ package control
 
 import (
 	"context"
-	"errors"
-	"fmt"
-
-	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/internal/bulk"
-	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // FindBulk returns a bulk operation of the state, or nil if there is none.
@@ -26,59 +21,35 @@ func newBulks(g *Group) *bulk.Runner {
 	})
 }
 
-// ChangeBulk begins or stops a bulk operation, and returns it. It answers with the reason if the state, or a node with
-// an older build, does not allow the change. An operation that has begun before, by its id, is returned instead. The
-// error is a *task.NotLeaderError on a node that is not the leader. ChangeBulk only reads the message.
-func (g *Group) ChangeBulk(ctx context.Context, change *clusterpb.BulkChange) (*clusterpb.BulkChanged, error) {
-	if g.leading.Load() == nil {
-		leader, _ := g.Leader()
-		return nil, &task.NotLeaderError{Leader: leader}
+// prepareBeginBulk sets the time of a bulk operation. One that has begun before, by its id, is the answer instead.
+func prepareBeginBulk(r *reconciler, c *clusterpb.ControlChange) (*clusterpb.ControlChanged, error) {
+	op := c.Entry.GetBeginBulk().GetOperation()
+	if op == nil {
+		return nil, incomplete("an operation")
 	}
-	entry, id := g.bulkEntry(change)
-	if entry == nil {
-		return &clusterpb.BulkChanged{Operation: bulk.Find(g.State(), id)}, nil
+	if begun := bulk.Find(r.group.State(), op.Id); begun != nil {
+		c.Entry = nil
+		return &clusterpb.ControlChanged{Bulk: begun}, nil
 	}
-	_, err := g.decide(ctx, entry)
-	var behind *BehindError
-	var refusal *bulk.Refusal
-	switch {
-	case errors.As(err, &behind):
-		return &clusterpb.BulkChanged{Impossible: behind.Error()}, nil
-	case errors.As(err, &refusal):
-		return &clusterpb.BulkChanged{Impossible: refusal.Error()}, nil
-	case err != nil:
-		return nil, err
-	}
-	return &clusterpb.BulkChanged{Operation: bulk.Find(g.State(), id)}, nil
+	op.BeganMs = r.group.cfg.Clock().UnixMilli()
+	return nil, nil
 }
 
-// bulkEntry returns the entry of a change, and the id of its operation. The entry is nil if nothing is to change.
-func (g *Group) bulkEntry(change *clusterpb.BulkChange) (entry *clusterpb.ControlEntry, id string) {
-	now := g.cfg.Clock().UnixMilli()
-	if op := change.GetBegin(); op != nil {
-		if bulk.Find(g.State(), op.Id) != nil {
-			return nil, op.Id
-		}
-		op = proto.CloneOf(op)
-		op.BeganMs = now
-		return &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_BeginBulk{
-			BeginBulk: &clusterpb.BeginBulk{Operation: op},
-		}}, op.Id
+// prepareStopBulk sets the time and the reason of a stop. An operation that has ended is the answer instead.
+func prepareStopBulk(r *reconciler, c *clusterpb.ControlChange) (*clusterpb.ControlChanged, error) {
+	stop := c.Entry.GetStopBulk()
+	if op := bulk.Find(r.group.State(), stop.GetId()); op == nil || op.EndedMs > 0 {
+		c.Entry = nil
+		return &clusterpb.ControlChanged{Bulk: op}, nil
 	}
-	id = change.GetStop()
-	if op := bulk.Find(g.State(), id); op == nil || op.EndedMs > 0 {
-		return nil, id
-	}
-	return &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_StopBulk{
-		StopBulk: &clusterpb.StopBulk{Id: id, AtMs: now, Detail: "an operator has stopped it"},
-	}}, id
+	stop.AtMs, stop.Detail = r.group.cfg.Clock().UnixMilli(), "an operator has stopped it"
+	return nil, nil
 }
 
-// ChangeBulk begins or stops a bulk operation through the node's group, which must lead; see Group.
-func (r *Replica) ChangeBulk(ctx context.Context, change *clusterpb.BulkChange) (*clusterpb.BulkChanged, error) {
-	g := r.Group()
-	if g == nil {
-		return nil, fmt.Errorf("%w: this node is in no cluster yet", task.ErrNotProposed)
-	}
-	return g.ChangeBulk(ctx, change)
+func answerBeginBulk(c *clusterpb.ControlChanged, _, after *clusterpb.ControlState, begin *clusterpb.BeginBulk) {
+	c.Bulk = bulk.Find(after, begin.GetOperation().GetId())
+}
+
+func answerStopBulk(c *clusterpb.ControlChanged, _, after *clusterpb.ControlState, stop *clusterpb.StopBulk) {
+	c.Bulk = bulk.Find(after, stop.GetId())
 }

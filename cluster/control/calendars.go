@@ -2,7 +2,6 @@ package control
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 
@@ -18,32 +17,24 @@ import (
 // needs another Version.
 const MaxCalendars = 1024
 
-// SetCalendar makes or replaces a calendar, and waits until the entry is committed. The caller has checked the
-// calendar's fields. The error is a *task.FieldError if its namespace takes none or the calendar would be one too many,
-// and a *task.NotLeaderError on a node that is not the leader. SetCalendar only reads the message.
-func (g *Group) SetCalendar(ctx context.Context, set *clusterpb.SetCalendar) (Change, error) {
-	calendar := proto.CloneOf(set.GetCalendar())
-	calendar.Namespace = cmp.Or(calendar.Namespace, task.DefaultNamespace)
-	calendar.Version = 0                     // applying the entry sets it
-	if state := g.State(); g.group.Leads() { // the state of another node may be old
-		if err := tenancy.CheckActive(state, "namespace", calendar.Namespace); err != nil {
-			return Change{}, err
-		}
-		if err := checkCalendarShare(state, calendar); err != nil {
-			return Change{}, err
-		}
+// prepareSetCalendar checks where a calendar is to be. The asking node has checked its fields.
+func prepareSetCalendar(r *reconciler, c *clusterpb.ControlChange) (*clusterpb.ControlChanged, error) {
+	calendar, state := c.Entry.GetSetCalendar().GetCalendar(), r.group.State()
+	if calendar == nil {
+		return nil, incomplete("a calendar")
 	}
-	return g.changeQueue(ctx, &clusterpb.ControlEntry{
-		Op: &clusterpb.ControlEntry_SetCalendar{SetCalendar: &clusterpb.SetCalendar{Calendar: calendar}},
-	})
+	calendar.Namespace = cmp.Or(calendar.Namespace, task.DefaultNamespace)
+	calendar.Version = 0 // applying the entry sets it
+	if err := tenancy.CheckActive(state, "namespace", calendar.Namespace); err != nil {
+		return nil, err
+	}
+	return nil, checkCalendarShare(state, calendar)
 }
 
-// DeleteCalendar removes a calendar, and waits until the entry is committed; errors are those of SetCalendar.
-func (g *Group) DeleteCalendar(ctx context.Context, namespace, name string) (Change, error) {
-	del := &clusterpb.DeleteCalendar{Namespace: cmp.Or(namespace, task.DefaultNamespace), Name: name}
-	return g.changeQueue(ctx, &clusterpb.ControlEntry{
-		Op: &clusterpb.ControlEntry_DeleteCalendar{DeleteCalendar: del},
-	})
+func prepareDeleteCalendar(_ *reconciler, c *clusterpb.ControlChange) (*clusterpb.ControlChanged, error) {
+	del := c.Entry.GetDeleteCalendar()
+	del.Namespace = cmp.Or(del.Namespace, task.DefaultNamespace)
+	return nil, nil
 }
 
 // checkCalendarShare returns an error for a new calendar beyond the share of its namespace: see tenancy.Share.
@@ -92,14 +83,18 @@ func applyDeleteCalendar(s *clusterpb.ControlState, del *clusterpb.DeleteCalenda
 	return nil
 }
 
-func answerSetCalendar(c *Change, before, after *clusterpb.ControlState, set *clusterpb.SetCalendar) {
+func answerSetCalendar(
+	c *clusterpb.ControlChanged, before, after *clusterpb.ControlState, set *clusterpb.SetCalendar,
+) {
 	_, c.Existed = findCalendar(before, set.GetCalendar().GetNamespace(), set.GetCalendar().GetName())
-	c.Version = after.QueuesVersion
+	c.QueuesVersion = after.QueuesVersion
 }
 
-func answerDeleteCalendar(c *Change, before, after *clusterpb.ControlState, del *clusterpb.DeleteCalendar) {
+func answerDeleteCalendar(
+	c *clusterpb.ControlChanged, before, after *clusterpb.ControlState, del *clusterpb.DeleteCalendar,
+) {
 	_, c.Existed = findCalendar(before, del.GetNamespace(), del.GetName())
-	c.Version = after.QueuesVersion
+	c.QueuesVersion = after.QueuesVersion
 }
 
 func findCalendar(s *clusterpb.ControlState, namespace, name string) (at int, found bool) {

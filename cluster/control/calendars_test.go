@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
@@ -26,18 +28,18 @@ func TestCalendarsChange(t *testing.T) {
 	m := newMachine()
 	for i, step := range []struct {
 		entry *clusterpb.ControlEntry
-		want  Change
+		want  *clusterpb.ControlChanged
 	}{
-		{deleteCalendar("a", "x"), Change{}},
-		{setCalendar("a", "x", "--12-25"), Change{Version: 1}},
-		{setQueue(policy("q", 1)), Change{Version: 2}},
-		{setCalendar("a", "x", "--12-25"), Change{Existed: true, Version: 2}},
-		{setCalendar("b", "x", "--12-26"), Change{Version: 3}},
-		{setCalendar("a", "x", "--12-24"), Change{Existed: true, Version: 4}},
-		{deleteCalendar("b", "x"), Change{Existed: true, Version: 5}},
+		{deleteCalendar("a", "x"), &clusterpb.ControlChanged{}},
+		{setCalendar("a", "x", "--12-25"), &clusterpb.ControlChanged{QueuesVersion: 1}},
+		{setQueue(policy("q", 1)), &clusterpb.ControlChanged{QueuesVersion: 2}},
+		{setCalendar("a", "x", "--12-25"), &clusterpb.ControlChanged{Existed: true, QueuesVersion: 2}},
+		{setCalendar("b", "x", "--12-26"), &clusterpb.ControlChanged{QueuesVersion: 3}},
+		{setCalendar("a", "x", "--12-24"), &clusterpb.ControlChanged{Existed: true, QueuesVersion: 4}},
+		{deleteCalendar("b", "x"), &clusterpb.ControlChanged{Existed: true, QueuesVersion: 5}},
 	} {
-		if got, err := change(t, m, step.entry); err != nil || got != step.want {
-			t.Errorf("step %d: %+v, %v, want %+v", i, got, err, step.want)
+		if got, err := change(t, m, step.entry); err != nil || !proto.Equal(got, step.want) {
+			t.Errorf("step %d: %v, %v, want %v", i, got, err, step.want)
 		}
 	}
 	state, _ := m.watch()

@@ -16,6 +16,35 @@
 // (see placement.Voters). All other nodes are non-voters. Each node reads the state from its own replica. That state
 // may be a little old, but unlike gossip it is always a committed decision.
 //
+// # Changes
+//
+// A node changes the state by Replica.Change. The change is a ControlEntry as the node describes it:
+//
+//	             asking node                  leader                      every replica
+//	Change ──→ commit: finds the leader ──→ Group.Change: prepare ──→ log ──→ apply
+//	           await  ←─────────────────────── answer ←─────────────────────┘
+//
+//	step     does                                                              fails with
+//	prepare  checks the limits, sets times, ids and seals; drops the entry if  the field's error, or the reason why
+//	         nothing is to change                                              the change is impossible
+//	apply    makes the next state, or refuses; tells the answer by the states  the reason
+//	         before and after
+//	commit   asks the named leader, else waits a little; repeats what was not  ErrNotProposed or ErrUnknown at the
+//	         proposed, and what is unknown if a repeat has no further effect   deadline; the reason
+//	await    waits until this node has applied the entry and, for queues and   never: a late node reads the same log
+//	         access, until all live nodes obey it; a second at most
+//
+// One table, kinds, says for each kind of entry which command version reads it, how it is applied, and, if nodes may
+// ask for it, how it is prepared, answered and repeated. The loops of the leader write the other kinds. To add a kind:
+// its message in control.proto, its functions in the file of its subject, its row in the table.
+//
+// A change that is repeated after an unknown outcome finds the work of the first try. Its answer therefore says whether
+// the subject existed as the asking node knew it before the first try. A node that is not in the cluster yet registers
+// by a call of its own (Peer.Register), which a member turns into a change.
+//
+// Why not let each subject have its call, its answer and its search for the leader? There were seven, which differed in
+// the errors that they passed on and in the outcomes that they repeated.
+//
 // # Steps
 //
 // The group's leader brings the cluster into its shape. Three loops look at the cluster and take steps, and a fourth
@@ -93,8 +122,8 @@
 //
 // # Operations
 //
-//   - Begin judges an operation before it is committed, by the placement that would follow. An operation that could not
-//     end is refused with an ImpossibleError; so none hangs from its beginning on.
+//   - The leader judges an operation before it is committed, by the placement that would follow. An operation that
+//     could not end is refused with an ImpossibleError; so none hangs from its beginning on.
 //   - An operation is done when the state shows that it is. Its entry End is that fact, and removes the node of a
 //     removal in the same moment.
 //   - A request for an operation that is under way, on the same node and for the same, begins none: it gets that one.
@@ -114,7 +143,7 @@
 //
 //	Node.command_version          newest version that the node reads; an operator may hold it lower (--hold-version)
 //	ControlState.command_version  the lowest of all nodes: the newest that may be written. It never falls
-//	ControlEntry.version          lowest version that the entry needs (versionOf), likewise fsmpb.Entry.version
+//	ControlEntry.version          lowest version that the entry needs (kinds), likewise fsmpb.Entry.version
 //	ControlState.version          highest version among the applied entries, also in the snapshot's header
 //
 // The numbers keep these rules:
@@ -123,7 +152,7 @@
 //   - The reconciler writes a Raise once all nodes read a newer version. From then on an older build refuses the log
 //     and the snapshot of every node instead of misreading them. Before, each node may return to its older build,
 //     because logs and snapshots have no newer parts.
-//   - A lost node keeps the version from rising until it is waived (Waive).
+//   - A lost node keeps the version from rising until it is waived (Begin.waive).
 //   - Each entry has the version that brought its kind. So a cluster of two builds goes on with all that both read, and
 //     only the newer operations wait.
 //

@@ -148,14 +148,16 @@ func (g *Group) Voters() []string { return g.group.Voters() }
 // AutoSplits returns the number of splits that this replica has begun by itself since its start.
 func (g *Group) AutoSplits() uint64 { return g.splits.Load() }
 
-// Register is Admit without a token.
+// Register adds a node to the state or updates its record, without a token, and waits until the entry is committed. The
+// error is an errNotAdmitted if the node needs a token, and a *task.NotLeaderError on a node that does not lead.
 func (g *Group) Register(ctx context.Context, node *clusterpb.Node) error {
-	return g.Admit(ctx, node, "")
+	_, err := g.change(ctx, Registration(node, ""))
+	return err
 }
 
 // propose commits an entry, and returns the answer of applying it. It sets the entry's version. The error is a
 // *BehindError if a node does not read that version.
-func (g *Group) propose(ctx context.Context, entry *clusterpb.ControlEntry) (any, error) {
+func (g *Group) propose(ctx context.Context, entry *clusterpb.ControlEntry) (*clusterpb.ControlChanged, error) {
 	entry.Version = versionOf(entry)
 	if g.group.Leads() { // the state of another node may be old
 		if err := MayWrite(g.State(), entry.Version); err != nil {
@@ -176,7 +178,18 @@ func (g *Group) propose(ctx context.Context, entry *clusterpb.ControlEntry) (any
 	if refusal, ok := answer.(error); ok {
 		return nil, refusal
 	}
-	return answer, nil
+	changed, _ := answer.(*clusterpb.ControlChanged) // every other answer is an error, returned above
+	return changed, nil
+}
+
+// decide commits an entry and tells the other nodes at once: a caller may go on at another node, and calls on slots
+// that move wait until their node knows the new owner.
+func (g *Group) decide(ctx context.Context, entry *clusterpb.ControlEntry) (*clusterpb.ControlChanged, error) {
+	changed, err := g.propose(ctx, entry)
+	if err == nil {
+		g.group.Announce()
+	}
+	return changed, err
 }
 
 func (g *Group) explain(err error) error {

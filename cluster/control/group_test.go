@@ -73,6 +73,11 @@ func replicaWith(t *testing.T, dir, id string, existing bool, bootstrap []string
 	return g, tr
 }
 
+// asking returns the change by which a node asks for an entry.
+func asking(e *clusterpb.ControlEntry) *clusterpb.ControlChange {
+	return &clusterpb.ControlChange{Entry: e}
+}
+
 func closeGroup(t *testing.T, g *Group) {
 	t.Helper()
 	if err := g.Close(); err != nil {
@@ -157,8 +162,9 @@ func TestPoliciesThroughTheGroup(t *testing.T) {
 		}
 		ctx, given := t.Context(), &fsmpb.QueuePolicy{MaxInFlight: 3, Version: 99}
 		for i := range 2 {
-			if got, err := leader.SetQueue(ctx, &clusterpb.SetQueue{Policy: given}); err != nil || got != (Change{Existed: i > 0, Version: 1}) {
-				t.Errorf("set, time %d: %+v, %v", i+1, got, err)
+			got, err := leader.Change(ctx, asking(setQueue(given)))
+			if err != nil || got.Existed != (i > 0) || got.QueuesVersion != 1 || got.Index == 0 {
+				t.Errorf("set, time %d: %v, %v", i+1, got, err)
 			}
 		}
 		if given.Namespace != "" || given.Version != 99 {
@@ -168,20 +174,20 @@ func TestPoliciesThroughTheGroup(t *testing.T) {
 			return s.QueuesVersion == 1 && Queue(s, "", "").GetMaxInFlight() == 3 && Queue(s, "", "").Version == 1
 		})
 		var notLeader *task.NotLeaderError
-		if _, err := other.SetQueue(ctx, &clusterpb.SetQueue{Policy: given}); !errors.As(err, &notLeader) || notLeader.Leader != "a" {
+		if _, err := other.Change(ctx, asking(setQueue(given))); !errors.As(err, &notLeader) || notLeader.Leader != "a" {
 			t.Errorf("set at a follower: %v", err)
 		}
-		if _, err := other.DeleteQueue(ctx, "", ""); !errors.As(err, &notLeader) {
+		if _, err := other.Change(ctx, asking(deleteQueue("default"))); !errors.As(err, &notLeader) {
 			t.Errorf("deleted at a follower: %v", err)
 		}
 		var field *task.FieldError
-		if _, err := leader.SetQueue(ctx, &clusterpb.SetQueue{Policy: &fsmpb.QueuePolicy{Queue: "not a name"}}); !errors.As(err, &field) {
+		if _, err := leader.Change(ctx, asking(setQueue(&fsmpb.QueuePolicy{Queue: "not a name"}))); !errors.As(err, &field) {
 			t.Errorf("a name that is none: %v", err)
 		}
 		for i := range 2 {
-			got, err := leader.DeleteQueue(ctx, task.DefaultNamespace, task.DefaultQueue)
-			if err != nil || got != (Change{Existed: i == 0, Version: 2}) {
-				t.Errorf("deleted, time %d: %+v, %v", i+1, got, err)
+			got, err := leader.Change(ctx, asking(deleteQueue("")))
+			if err != nil || got.Existed != (i == 0) || got.QueuesVersion != 2 {
+				t.Errorf("deleted, time %d: %v, %v", i+1, got, err)
 			}
 		}
 	})

@@ -11,23 +11,27 @@ import (
 	"github.com/belfryhq/belfry/cluster/internal/tenancy"
 )
 
-// kind is what a replica does with the entries of one kind. The message that an entry carries tells its kind.
+// kind is what the group does with the entries of one kind. The message that an entry carries tells its kind.
 type kind struct {
 	since uint32 // lowest command version that reads the kind
 	// apply carries out an operation on a state, whose changed parts it replaces. The error is errConflict if nothing is
 	// to change. After any error the state is spoiled.
 	apply func(s *clusterpb.ControlState, op proto.Message) error
 	// answer describes the outcome by the states before and after the operation; nil: there is nothing to tell.
-	answer func(c *Change, before, after *clusterpb.ControlState, op proto.Message)
+	answer func(c *clusterpb.ControlChanged, before, after *clusterpb.ControlState, op proto.Message)
+	// prepare checks a change that a node asks for, at the leader, and completes its entry. It drops the entry if nothing
+	// is to be committed, and returns the answer then. Nil: no node may ask for a change of this kind.
+	prepare func(*reconciler, *clusterpb.ControlChange) (*clusterpb.ControlChanged, error)
+	repeats bool // a repeated change has no further effect, so a node repeats one of unknown outcome
 }
 
-// errConflict ends an operation that expects another version than the state has. Its answer has Conflict set.
+// errConflict ends an operation that expects another version than the state has. Its answer has conflict set.
 var errConflict = errors.New("the state has another version than the operation expects")
 
 // kinds is the table of the kinds of entries, by the type of their message.
 var kinds = tableOf(
 	does(firstVersion, applyInit),
-	does(firstVersion, applyRegister),
+	does(firstVersion, applyRegister).asked(prepareRegister).repeated(),
 	does(firstVersion, applyRaise),
 
 	does(firstVersion, applyPlace),
@@ -41,35 +45,35 @@ var kinds = tableOf(
 	does(firstVersion, applyTurnMove),
 	does(firstVersion, applyEndMove),
 
-	does(firstVersion, func(s *clusterpb.ControlState, begin *clusterpb.Begin) error {
-		return applyBegin(s, begin.GetOperation())
-	}),
+	answers(does(firstVersion, applyBegun), answerBegin).asked(prepareBegin).repeated(),
 	does(firstVersion, applyEnd),
 
-	answers(does(firstVersion, applySetQueue), answerSetQueue),
-	answers(does(firstVersion, applyDeleteQueue), answerDeleteQueue),
-	answers(does(firstVersion, applySetCalendar), answerSetCalendar),
-	answers(does(firstVersion, applyDeleteCalendar), answerDeleteCalendar),
+	answers(does(firstVersion, applySetQueue), answerSetQueue).asked(prepareSetQueue),
+	answers(does(firstVersion, applyDeleteQueue), answerDeleteQueue).asked(prepareDeleteQueue),
+	answers(does(firstVersion, applySetCalendar), answerSetCalendar).asked(prepareSetCalendar),
+	answers(does(firstVersion, applyDeleteCalendar), answerDeleteCalendar).asked(prepareDeleteCalendar),
 
-	does(firstVersion, applySetBackups),
-	does(firstVersion, applyAddToken),
-	does(firstVersion, applyRemoveToken),
+	does(firstVersion, applySetBackups).asked(asIs),
+	answers(does(firstVersion, applyAddToken), answerAddToken).asked(prepareAddToken).repeated(),
+	answers(does(firstVersion, applyRemoveToken), answerRemoveToken).asked(asIs).repeated(),
 	does(firstVersion, applyUseClusterKey),
 	does(firstVersion, applySetReceiptKey),
 
-	does(firstVersion, tenancy.AddKey),
-	does(firstVersion, tenancy.RemoveKey),
-	does(firstVersion, tenancy.RotateKey),
-	does(firstVersion, tenancy.UseKeys),
-	does(firstVersion, tenancy.EnforceKeys),
-	does(firstVersion, tenancy.SetNamespace),
-	does(firstVersion, applyDeleteNamespace),
+	answers(does(firstVersion, tenancy.AddKey), keyed(addedKey)).asked(prepareAccess).repeated(),
+	answers(does(firstVersion, tenancy.RemoveKey), keyed((*clusterpb.RemoveKey).GetId)).asked(prepareAccess).repeated(),
+	answers(does(firstVersion, tenancy.RotateKey), keyed((*clusterpb.RotateKey).GetId)).asked(prepareAccess).repeated(),
+	answers(does(firstVersion, tenancy.UseKeys), answerVersion[*clusterpb.UseKeys]).asked(prepareAccess).repeated(),
+	answers(does(firstVersion, tenancy.EnforceKeys), answerVersion[*clusterpb.EnforceKeys]).
+		asked(prepareAccess).repeated(),
+	answers(does(firstVersion, tenancy.SetNamespace), named(setName)).asked(prepareAccess).repeated(),
+	answers(does(firstVersion, applyDeleteNamespace), named((*clusterpb.DeleteNamespace).GetName)).
+		asked(prepareAccess).repeated(),
 	does(firstVersion, applyEndNamespace),
 
-	does(firstVersion, bulk.Begin),
+	answers(does(firstVersion, bulk.Begin), answerBeginBulk).asked(prepareBeginBulk).repeated(),
 	does(firstVersion, bulk.Pin),
 	does(firstVersion, bulk.Count),
-	does(firstVersion, bulk.Stop),
+	answers(does(firstVersion, bulk.Stop), answerStopBulk).asked(prepareStopBulk).repeated(),
 )
 
 // row is a kind with the type of its message.
@@ -94,10 +98,24 @@ func does[M proto.Message](since uint32, apply func(*clusterpb.ControlState, M) 
 }
 
 // answers adds the answer to a row.
-func answers[M proto.Message](r row, answer func(c *Change, before, after *clusterpb.ControlState, op M)) row {
-	r.answer = func(c *Change, before, after *clusterpb.ControlState, op proto.Message) {
+func answers[M proto.Message](
+	r row, answer func(c *clusterpb.ControlChanged, before, after *clusterpb.ControlState, op M),
+) row {
+	r.answer = func(c *clusterpb.ControlChanged, before, after *clusterpb.ControlState, op proto.Message) {
 		answer(c, before, after, op.(M))
 	}
+	return r
+}
+
+// asked lets nodes ask for changes of a kind.
+func (r row) asked(prepare func(*reconciler, *clusterpb.ControlChange) (*clusterpb.ControlChanged, error)) row {
+	r.prepare = prepare
+	return r
+}
+
+// repeated lets nodes repeat a change whose outcome is unknown.
+func (r row) repeated() row {
+	r.repeats = true
 	return r
 }
 

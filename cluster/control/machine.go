@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"sync"
@@ -14,6 +15,7 @@ type machine struct {
 	mu      sync.Mutex
 	state   *clusterpb.ControlState // never changed, only replaced
 	applied uint64                  // index of the last applied entry; 0: the state is a snapshot's
+	edited  uint64                  // index of the entry that made the state; 0: likewise
 	changed chan struct{}           // closed at the next change
 }
 
@@ -37,7 +39,32 @@ func (m *machine) at() (*clusterpb.ControlState, uint64) {
 	return m.state, m.applied
 }
 
-// Apply answers an entry with a Change, or with the error that refuses it. It fails for an entry that it cannot read.
+// lastChange returns the index of the entry that made the state, or 0 if it is not known.
+func (m *machine) lastChange() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.edited
+}
+
+// await waits until the entry at an index, which was not refused, is applied.
+func (m *machine) await(ctx context.Context, index uint64) error {
+	for {
+		m.mu.Lock()
+		applied, changed := m.applied, m.changed
+		m.mu.Unlock()
+		if applied >= index {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Apply answers an entry with a *clusterpb.ControlChanged, or with the error that refuses it. It fails for an entry
+// that it cannot read.
 func (m *machine) Apply(e raftgroup.Entry) (answer any, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -45,15 +72,16 @@ func (m *machine) Apply(e raftgroup.Entry) (answer any, err error) {
 	if !e.Command {
 		return nil, nil
 	}
-	next, change, err := apply(m.state, e.Data)
+	next, changed, err := apply(m.state, e.Data)
 	switch {
 	case isUnreadable(err):
 		return nil, err
 	case err != nil:
 		return err, nil
 	}
+	m.edited, changed.Index = e.Index, e.Index
 	m.replace(next)
-	return change, nil
+	return changed, nil
 }
 
 // replace makes next the state and wakes its watchers. The caller holds the lock.
@@ -77,7 +105,7 @@ func (m *machine) Restore(r io.Reader) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.applied = 0
+	m.applied, m.edited = 0, 0
 	m.replace(state)
 	return nil
 }

@@ -1,66 +1,45 @@
 package control
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/internal/aim"
 	"github.com/belfryhq/belfry/cluster/placement"
-	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// ImpossibleError is the error of an operation that cannot be carried out as things are. Nothing has changed.
-type ImpossibleError struct{ Reason string }
-
-func (e *ImpossibleError) Error() string { return e.Reason }
-
-// Begin begins an operation and returns it with the moves of replicas or slots that it needs. A preview begins nothing.
-// An operation with the same id, or an equal one under way, is returned instead, without moves. The error is an
-// *ImpossibleError for an operation that could not end, and a *task.NotLeaderError if this replica does not lead.
-func (g *Group) Begin(
-	ctx context.Context, op *clusterpb.Operation, preview bool,
-) (*clusterpb.Operation, []*clusterpb.PlannedMove, error) {
-	r := g.leading.Load()
-	if r == nil {
-		leader, _ := g.Leader()
-		return nil, nil, &task.NotLeaderError{Leader: leader}
+// prepareBegin judges an operation, and counts what it has to move. An operation that has begun before, by its id, or
+// an equal one under way is the answer instead, without moves. A preview is answered without an entry. The error is an
+// *ImpossibleError for an operation that could not end.
+func prepareBegin(r *reconciler, c *clusterpb.ControlChange) (*clusterpb.ControlChanged, error) {
+	begin, state := c.Entry.GetBegin(), r.group.State()
+	op := begin.GetOperation()
+	if op == nil {
+		return nil, incomplete("an operation")
 	}
-	if old := begunBefore(g.State(), op); old != nil && !preview {
-		return old, nil, nil
+	if old := begunBefore(state, op); old != nil && !c.Preview {
+		c.Entry = nil
+		return &clusterpb.ControlChanged{Operation: old}, nil
 	}
-	op = proto.CloneOf(op)
-	op.BeganMs, op.Name = time.Now().UnixMilli(), Node(g.State(), op.Node).GetName()
+	op.BeganMs, op.Name = r.group.cfg.Clock().UnixMilli(), Node(state, op.Node).GetName()
 	moves, err := r.judge(op)
-	if err != nil || preview {
-		return op, moves, err
+	if err != nil {
+		return nil, err
 	}
-	if err := r.waive(ctx, op); err != nil {
-		return nil, nil, err
+	if c.Preview {
+		c.Entry = nil
+		return &clusterpb.ControlChanged{Operation: op, Moves: moves}, nil
 	}
-	_, err = g.propose(ctx, &clusterpb.ControlEntry{
-		Op: &clusterpb.ControlEntry_Begin{Begin: &clusterpb.Begin{Operation: op}},
-	})
-	if errors.Is(err, ErrRefused) {
-		return nil, nil, &ImpossibleError{err.Error()}
+	if Leaves(orderOf[op.Kind]) && !r.group.cfg.Shards.Up(op.Node) {
+		begin.Waive = Version
 	}
-	if old := begunBefore(g.State(), op); err == nil && old != nil {
-		op = old // another request for the same may have been faster
-	}
-	return op, moves, err
+	return &clusterpb.ControlChanged{Moves: moves}, nil
 }
 
-// waive stops waiting for a newer build of a node that is away and is to leave the cluster.
-func (r *reconciler) waive(ctx context.Context, op *clusterpb.Operation) error {
-	if !Leaves(orderOf[op.Kind]) || r.group.cfg.Shards.Up(op.Node) {
-		return nil
-	}
-	return r.group.Waive(ctx, op.Node)
+func answerBegin(c *clusterpb.ControlChanged, _, after *clusterpb.ControlState, begin *clusterpb.Begin) {
+	c.Operation = begunBefore(after, begin.GetOperation()) // another request for the same may have been faster
 }
 
 // judge returns the moves that an operation needs, and sets its total. The error is an *ImpossibleError if the

@@ -19,7 +19,7 @@ func TestImpossibleOperationsAreRefused(t *testing.T) {
 			t.Helper()
 			op.Id = "refused"
 			var impossible *ImpossibleError
-			if _, _, err := g.Begin(t.Context(), op, false); !errors.As(err, &impossible) || impossible.Reason == "" {
+			if _, err := g.change(t.Context(), asking(begin(op))); !errors.As(err, &impossible) || impossible.Reason == "" {
 				t.Errorf("%v: %v", op, err)
 			}
 		}
@@ -36,7 +36,10 @@ func TestImpossibleOperationsAreRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		op, moves, err := g.Begin(t.Context(), &clusterpb.Operation{Id: "preview", Kind: leave, Node: "a"}, true)
+		preview := asking(begin(&clusterpb.Operation{Id: "preview", Kind: leave, Node: "a"}))
+		preview.Preview = true
+		changed, err := g.Change(t.Context(), preview)
+		op, moves := changed.GetOperation(), changed.GetMoves()
 		if err != nil || op.Total != 12 || len(moves) == 0 || moves[0].Shard != 1 || moves[0].Action != "add" || moves[0].Node != "b" {
 			t.Errorf("preview: %v, %v, %v", op, moves, err)
 		}

@@ -20,6 +20,28 @@ var ErrRemoved = errors.New("the node was removed from the cluster; with an empt
 // keptOperations is the number of ended operations that stay in the state.
 const keptOperations = 64
 
+// applyBegun begins the operation of an entry, and stops waiting for a newer build of its node if the leader says so.
+// If that node returns with its old build, it stops at the first entry that it cannot read.
+func applyBegun(s *clusterpb.ControlState, begin *clusterpb.Begin) error {
+	op := begin.GetOperation()
+	if begunBefore(s, op) != nil {
+		return nil
+	}
+	if err := applyBegin(s, op); err != nil {
+		return err
+	}
+	at, found := slices.BinarySearchFunc(s.Nodes, op.Node, byID)
+	if !found || s.Nodes[at].CommandVersion >= begin.Waive {
+		return nil
+	}
+	waived := proto.CloneOf(s.Nodes[at])
+	waived.CommandVersion = begin.Waive
+	s.Nodes = slices.Clone(s.Nodes)
+	s.Nodes[at] = waived
+	setCommandVersion(s)
+	return nil
+}
+
 // applyBegin begins an operation, and stops the one under way that it contradicts. An operation that has begun before,
 // or an equal one that is under way, changes nothing.
 func applyBegin(s *clusterpb.ControlState, op *clusterpb.Operation) error {

@@ -2,7 +2,6 @@ package control
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -19,61 +18,33 @@ import (
 // change of the number changes the meaning of logs, and so needs another Version.
 const MaxQueues = 4096
 
-// SetQueue sets a queue's policy, and waits until the entry is committed. The error is a *task.FieldError if the policy
-// breaks a limit or its namespace takes none, a *task.QueuesFullError if the queue would be one too many, and a
-// *task.NotLeaderError on a node that is not the leader. The Change has Conflict set, and changes nothing, if set
-// expects a version that the queue's policy does not have. SetQueue only reads the message.
-func (g *Group) SetQueue(ctx context.Context, set *clusterpb.SetQueue) (Change, error) {
-	policy := proto.CloneOf(set.GetPolicy())
+// prepareSetQueue checks a policy, and seals its secrets.
+func prepareSetQueue(r *reconciler, c *clusterpb.ControlChange) (*clusterpb.ControlChanged, error) {
+	set, state := c.Entry.GetSetQueue(), r.group.State()
+	policy := set.GetPolicy()
+	if policy == nil {
+		return nil, incomplete("a policy")
+	}
 	policy.Namespace, policy.Queue = names(policy.Namespace, policy.Queue)
 	policy.Version = 0 // applying the entry sets it
 	if err := task.CheckQueue(policy); err != nil {
-		return Change{}, err
+		return nil, err
 	}
-	if g.group.Leads() { // the state of another node may be old
-		if err := tenancy.CheckActive(g.State(), "namespace", policy.Namespace); err != nil {
-			return Change{}, err
-		}
-		if err := checkShare(g.State(), policy); err != nil {
-			return Change{}, err
-		}
+	if err := tenancy.CheckActive(state, "namespace", policy.Namespace); err != nil {
+		return nil, err
 	}
-	policy, err := g.seal(policy)
-	if err != nil {
-		return Change{}, err
+	if err := checkShare(state, policy); err != nil {
+		return nil, err
 	}
-	checked := &clusterpb.SetQueue{Policy: policy, Expected: set.Expected}
-	return g.changeQueue(ctx, &clusterpb.ControlEntry{
-		Op: &clusterpb.ControlEntry_SetQueue{SetQueue: checked},
-	})
+	var err error
+	set.Policy, err = r.group.seal(policy)
+	return nil, err
 }
 
-// DeleteQueue removes a queue's policy, and waits until the entry is committed; errors are those of SetQueue.
-func (g *Group) DeleteQueue(ctx context.Context, namespace, queue string) (Change, error) {
-	namespace, queue = names(namespace, queue)
-	del := &clusterpb.DeleteQueue{Namespace: namespace, Queue: queue}
-	return g.changeQueue(ctx, &clusterpb.ControlEntry{
-		Op: &clusterpb.ControlEntry_DeleteQueue{DeleteQueue: del},
-	})
-}
-
-// decide commits an entry and tells the other nodes at once: a caller may go on at another node, and calls on slots
-// that move wait until their node knows the new owner.
-func (g *Group) decide(ctx context.Context, entry *clusterpb.ControlEntry) (any, error) {
-	answer, err := g.propose(ctx, entry)
-	if err == nil {
-		g.group.Announce()
-	}
-	return answer, err
-}
-
-func (g *Group) changeQueue(ctx context.Context, entry *clusterpb.ControlEntry) (Change, error) {
-	answer, err := g.decide(ctx, entry)
-	if err != nil {
-		return Change{}, err
-	}
-	change, _ := answer.(Change) // every other answer is an error, returned above
-	return change, nil
+func prepareDeleteQueue(_ *reconciler, c *clusterpb.ControlChange) (*clusterpb.ControlChanged, error) {
+	del := c.Entry.GetDeleteQueue()
+	del.Namespace, del.Queue = names(del.Namespace, del.Queue)
+	return nil, nil
 }
 
 func names(namespace, queue string) (string, string) {
@@ -130,14 +101,14 @@ func applyDeleteQueue(s *clusterpb.ControlState, del *clusterpb.DeleteQueue) err
 	return nil
 }
 
-func answerSetQueue(c *Change, before, after *clusterpb.ControlState, set *clusterpb.SetQueue) {
+func answerSetQueue(c *clusterpb.ControlChanged, before, after *clusterpb.ControlState, set *clusterpb.SetQueue) {
 	_, c.Existed = findQueue(before, set.GetPolicy().GetNamespace(), set.GetPolicy().GetQueue())
-	c.Version = after.QueuesVersion
+	c.QueuesVersion = after.QueuesVersion
 }
 
-func answerDeleteQueue(c *Change, before, after *clusterpb.ControlState, del *clusterpb.DeleteQueue) {
+func answerDeleteQueue(c *clusterpb.ControlChanged, before, after *clusterpb.ControlState, del *clusterpb.DeleteQueue) {
 	_, c.Existed = findQueue(before, del.GetNamespace(), del.GetQueue())
-	c.Version = after.QueuesVersion
+	c.QueuesVersion = after.QueuesVersion
 }
 
 // equalPolicies compares everything but the version, which it copies from old to policy.

@@ -31,8 +31,8 @@ func deleteQueue(queue string) *clusterpb.ControlEntry {
 		DeleteQueue: &clusterpb.DeleteQueue{Namespace: task.DefaultNamespace, Queue: queue}}}
 }
 
-// change applies an entry to a machine.
-func change(t testing.TB, m *machine, e *clusterpb.ControlEntry) (Change, error) {
+// change applies an entry to a machine, and returns the answer without its index.
+func change(t testing.TB, m *machine, e *clusterpb.ControlEntry) (*clusterpb.ControlChanged, error) {
 	t.Helper()
 	data, err := proto.Marshal(e)
 	if err != nil {
@@ -40,18 +40,20 @@ func change(t testing.TB, m *machine, e *clusterpb.ControlEntry) (Change, error)
 	}
 	answer, err := m.Apply(entry(1, data))
 	if err != nil {
-		return Change{}, err
+		return nil, err
 	}
 	if refusal, ok := answer.(error); ok {
-		return Change{}, refusal
+		return nil, refusal
 	}
-	return answer.(Change), nil
+	changed := answer.(*clusterpb.ControlChanged)
+	changed.Index = 0
+	return changed, nil
 }
 
 // A policy with an outdated expected version changes nothing.
 func TestExpectedVersionIsHeld(t *testing.T) {
 	m := newMachine()
-	set := func(limit uint32, expected uint64) Change {
+	set := func(limit uint32, expected uint64) *clusterpb.ControlChanged {
 		t.Helper()
 		entry := setQueue(policy("q", limit))
 		entry.GetSetQueue().Expected = &expected
@@ -64,17 +66,17 @@ func TestExpectedVersionIsHeld(t *testing.T) {
 	for i, step := range []struct {
 		limit    uint32
 		expected uint64
-		want     Change
+		want     *clusterpb.ControlChanged
 	}{
-		{1, 7, Change{Conflict: true}}, // the queue has no policy yet
-		{1, 0, Change{Version: 1}},
-		{2, 0, Change{Existed: true, Version: 1, Conflict: true}},
-		{2, 1, Change{Existed: true, Version: 2}},
-		{3, 1, Change{Existed: true, Version: 2, Conflict: true}},
-		{2, 2, Change{Existed: true, Version: 2}}, // same values
+		{1, 7, &clusterpb.ControlChanged{Conflict: true}}, // the queue has no policy yet
+		{1, 0, &clusterpb.ControlChanged{QueuesVersion: 1}},
+		{2, 0, &clusterpb.ControlChanged{Existed: true, QueuesVersion: 1, Conflict: true}},
+		{2, 1, &clusterpb.ControlChanged{Existed: true, QueuesVersion: 2}},
+		{3, 1, &clusterpb.ControlChanged{Existed: true, QueuesVersion: 2, Conflict: true}},
+		{2, 2, &clusterpb.ControlChanged{Existed: true, QueuesVersion: 2}}, // same values
 	} {
-		if got := set(step.limit, step.expected); got != step.want {
-			t.Errorf("step %d: %+v, want %+v", i, got, step.want)
+		if got := set(step.limit, step.expected); !proto.Equal(got, step.want) {
+			t.Errorf("step %d: %v, want %v", i, got, step.want)
 		}
 	}
 	if state, _ := m.watch(); Queue(state, "", "q").MaxInFlight != 2 {
@@ -105,7 +107,7 @@ func TestPoliciesAreAMap(t *testing.T) {
 			if changes {
 				version++
 			}
-			if err != nil || got.Existed != had || got.Version != version {
+			if err != nil || got.Existed != had || got.QueuesVersion != version {
 				rt.Fatalf("%v, %v; there before: %v, and the version %d", got, err, had, version)
 			}
 			if !proto.Equal(kept, before) {

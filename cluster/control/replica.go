@@ -1,6 +1,7 @@
 package control
 
 import (
+	"log/slog"
 	"sync"
 	"time"
 
@@ -18,15 +19,27 @@ const lastPause = 200 * time.Millisecond
 // Replica is this node's replica of the control group, which is missing until the node is in a cluster. Its methods are
 // safe for concurrent use.
 type Replica struct {
-	node string
-	boot uint64
+	cfg ReplicaConfig
 
 	mu    sync.Mutex
 	group *Group // nil: the node is in no cluster yet
 }
 
-// NewReplica returns the replica of a node in its present start, without a group.
-func NewReplica(node string, boot uint64) *Replica { return &Replica{node: node, boot: boot} }
+// ReplicaConfig describes the node of a Replica.
+type ReplicaConfig struct {
+	Node   string // id
+	Boot   uint64 // number of its present start
+	Nodes  Nodes
+	Logger *slog.Logger // nil: none
+}
+
+// NewReplica returns the replica of a node, without a group.
+func NewReplica(cfg ReplicaConfig) *Replica {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Replica{cfg: cfg}
+}
 
 // Set gives the replica its running group.
 func (r *Replica) Set(g *Group) {
@@ -60,22 +73,22 @@ func (r *Replica) Watch() (*clusterpb.ControlState, <-chan struct{}) {
 // IsCurrent reports whether a state of the group is the present one. A log that is read again after a restart shows old
 // states first. The present state is reached once it contains this start of this node.
 func (r *Replica) IsCurrent(state *clusterpb.ControlState) bool {
-	return Node(state, r.node).GetBoot() == r.boot
+	return Node(state, r.cfg.Node).GetBoot() == r.cfg.Boot
 }
 
-// Search begins a search for the group's leader. Every node has a replica of the group, so the search asks this node's
+// search begins a search for the group's leader. Every node has a replica of the group, so the search asks this node's
 // replica if the leader is not known.
-func (r *Replica) Search() leaders.Search {
-	here := &clusterpb.Shard{Preferred: r.node, Replicas: []string{r.node}}
+func (r *Replica) search() leaders.Search {
+	here := &clusterpb.Shard{Preferred: r.cfg.Node, Replicas: []string{r.cfg.Node}}
 	return leaders.NewSearch(leaders.SearchConfig{
-		Shard: Number, Source: leaders.Raft(r.leader),
+		Shard: Number, Source: leaders.Raft(r.Leader),
 		Placement: func(uint32) *clusterpb.Shard { return here },
 		Alive:     func(string) bool { return true }, LastPause: lastPause,
 	})
 }
 
-// leader returns the group's leader as far as this node's replica knows.
-func (r *Replica) leader() string {
+// Leader returns the group's leader as far as this node's replica knows, or "" if it knows none.
+func (r *Replica) Leader() string {
 	if g := r.Group(); g != nil {
 		leader, _ := g.Leader()
 		return leader

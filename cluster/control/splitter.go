@@ -83,7 +83,8 @@ func (s *splitter) split(ctx context.Context, g growth, shard uint32) (waits str
 	limited, cancel := context.WithTimeout(ctx, moveCall)
 	defer cancel()
 	log := s.group.cfg.Logger.With("shard", shard, "cause", op.Cause)
-	if _, _, err := s.group.Begin(limited, op, false); err != nil {
+	begin := &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_Begin{Begin: &clusterpb.Begin{Operation: op}}}
+	if _, err := s.group.change(limited, &clusterpb.ControlChange{Entry: begin}); err != nil {
 		log.Info("a shard is not split yet", "err", err)
 		return err.Error()
 	}

@@ -16,15 +16,16 @@ import (
 // ErrRefused is the error of a change that the state does not allow.
 var ErrRefused = errors.New("refused by the control group")
 
+// refusal is an ErrRefused with its reason.
+type refusal struct{ reason error }
+
+func (r *refusal) Error() string { return ErrRefused.Error() + ": " + r.reason.Error() }
+
+// Unwrap returns ErrRefused and the reason.
+func (r *refusal) Unwrap() []error { return []error{ErrRefused, r.reason} }
+
 // errUnreadable is the error of an entry that stops the group: replicas that guessed its meaning could differ.
 var errUnreadable = errors.New("the control group's log has an entry that this build cannot read")
-
-// Change is the outcome of an entry about a queue or the scheduled backups.
-type Change struct {
-	Existed  bool   // the queue had a policy before
-	Version  uint64 // ControlState.queues_version after the entry
-	Conflict bool   // nothing changed: the queue's policy or the record of the backups was not the expected one
-}
 
 // Apply returns the state after an entry, to which it gives the version that the entry needs. It does not modify the
 // given state. The error wraps ErrRefused if the state does not allow the entry.
@@ -38,37 +39,37 @@ func Apply(state *clusterpb.ControlState, entry *clusterpb.ControlEntry) (*clust
 	return next, err
 }
 
-// apply returns the state after the entry, and the Change of an entry that has one. It does not modify the given
+// apply returns the state after the entry, and the answer to the node that asked for it. It does not modify the given
 // state; the two states share all unchanged parts. After an error the state is unchanged: ErrRefused is the caller's
 // answer, and errUnreadable ends the group on this node.
-func apply(state *clusterpb.ControlState, data []byte) (*clusterpb.ControlState, Change, error) {
+func apply(state *clusterpb.ControlState, data []byte) (*clusterpb.ControlState, *clusterpb.ControlChanged, error) {
 	var entry clusterpb.ControlEntry
 	if err := proto.Unmarshal(data, &entry); err != nil {
-		return state, Change{}, fmt.Errorf("%w: %w", errUnreadable, err)
+		return state, nil, fmt.Errorf("%w: %w", errUnreadable, err)
 	}
 	if entry.Version > Version {
-		return state, Change{}, fmt.Errorf("%w: it has command version %d, and this build reads %d at most: "+
+		return state, nil, fmt.Errorf("%w: it has command version %d, and this build reads %d at most: "+
 			"upgrade this node", errUnreadable, entry.Version, Version)
 	}
 	k, op, known := kindOf(&entry)
 	if !known {
-		return state, Change{}, fmt.Errorf("%w: it has no operation known here", errUnreadable)
+		return state, nil, fmt.Errorf("%w: it has no operation known here", errUnreadable)
 	}
 	next := shallowCopy(state)
 	if entry.Version > firstVersion {
 		next.Version = max(next.Version, entry.Version)
 	}
-	var change Change
+	changed := &clusterpb.ControlChanged{}
 	switch err := k.apply(next, op); {
 	case errors.Is(err, errConflict):
-		next, change.Conflict = state, true
+		next, changed.Conflict = state, true
 	case err != nil:
-		return state, Change{}, fmt.Errorf("%w: %w", ErrRefused, err)
+		return state, nil, &refusal{err}
 	}
 	if k.answer != nil {
-		k.answer(&change, state, next, op)
+		k.answer(changed, state, next, op)
 	}
-	return next, change, nil
+	return next, changed, nil
 }
 
 // applyRaise changes nothing: the version of its entry is all that it brings.

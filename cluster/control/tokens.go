@@ -1,7 +1,6 @@
 package control
 
 import (
-	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -25,8 +24,8 @@ const (
 	tokenTextLength = len(tokenPrefix) + tokenBytes*8/5
 )
 
-// ErrTooManyTokens refuses a token beyond MaxTokens. Its text is for the caller.
-var ErrTooManyTokens = &task.FieldError{
+// errTooManyTokens refuses a token beyond MaxTokens. Its text is for the caller.
+var errTooManyTokens = &task.FieldError{
 	Field: "tokens", Detail: "are as many as may be that have not expired; remove one that is not needed",
 	Limit: fmt.Sprint(MaxTokens),
 }
@@ -71,32 +70,30 @@ func findToken(s *clusterpb.ControlState, hash []byte) int {
 
 func instant(ms int64) string { return time.UnixMilli(ms).UTC().Format(time.RFC3339) }
 
-// AddToken adds the token with this hash, which one new node may use within its life. It returns the token. A token
-// that is there already stays as it is. Errors are those of SetQueue, with ErrTooManyTokens.
-func (g *Group) AddToken(ctx context.Context, hash []byte, life time.Duration) (*clusterpb.JoinToken, error) {
+// prepareAddToken makes the token with a hash, which one new node may use within its life.
+func prepareAddToken(r *reconciler, c *clusterpb.ControlChange) (*clusterpb.ControlChanged, error) {
+	add := c.Entry.GetAddJoinToken()
+	hash, life := add.GetToken().GetHash(), time.Duration(add.GetValidMs())*time.Millisecond
 	if len(hash) != sha256.Size || life < MinTokenLife || life > MaxTokenLife {
-		return nil, fmt.Errorf("%w: a hash of %d bytes, and a life of %v", ErrRefused, len(hash), life)
+		return nil, &refusal{fmt.Errorf("a hash of %d bytes, and a life of %v", len(hash), life)}
 	}
-	now := g.cfg.Clock()
-	token := &clusterpb.JoinToken{
+	now := r.group.cfg.Clock()
+	add.ValidMs = 0
+	add.Token = &clusterpb.JoinToken{
 		Id: tokenID(hash), Hash: hash, CreatedMs: now.UnixMilli(), ExpiresMs: now.Add(life).UnixMilli(),
 	}
-	_, err := g.propose(ctx, &clusterpb.ControlEntry{
-		Op: &clusterpb.ControlEntry_AddJoinToken{AddJoinToken: &clusterpb.AddJoinToken{Token: token}},
-	})
-	if err != nil {
-		return nil, err
-	}
-	return Token(g.State(), token.Id), nil
+	return nil, nil
 }
 
-// RemoveToken removes a token. It returns the token, or nil if there was none.
-func (g *Group) RemoveToken(ctx context.Context, id string) (*clusterpb.JoinToken, error) {
-	token := Token(g.State(), id)
-	_, err := g.propose(ctx, &clusterpb.ControlEntry{
-		Op: &clusterpb.ControlEntry_RemoveJoinToken{RemoveJoinToken: &clusterpb.RemoveJoinToken{Id: id}},
-	})
-	return token, err
+func answerAddToken(c *clusterpb.ControlChanged, _, after *clusterpb.ControlState, add *clusterpb.AddJoinToken) {
+	c.Token = Token(after, add.GetToken().GetId())
+}
+
+func answerRemoveToken(
+	c *clusterpb.ControlChanged, before, _ *clusterpb.ControlState, remove *clusterpb.RemoveJoinToken,
+) {
+	c.Token = Token(before, remove.GetId())
+	c.Existed = c.Token != nil
 }
 
 // Token returns a token of the state, or nil if there is none.

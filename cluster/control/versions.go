@@ -1,12 +1,9 @@
 package control
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
-
-	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm"
@@ -81,20 +78,4 @@ func raisable(state *clusterpb.ControlState, members []raftgroup.Member) uint32 
 func raise(version uint32) step {
 	entry := &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_Raise{Raise: &clusterpb.Raise{Version: version}}}
 	return step{what: fmt.Sprintf("raise the command version to %d", version), entry: entry}
-}
-
-// Waive stops waiting for the build of a lost node: the node no longer keeps the command version from rising. If the
-// node returns with an old build, it stops at the first entry that it cannot read. Errors are those of Register, and
-// ErrRefused for a node that is not registered.
-func (g *Group) Waive(ctx context.Context, id string) error {
-	node := Node(g.State(), id)
-	switch {
-	case node == nil:
-		return fmt.Errorf("%w: node %s is not registered", ErrRefused, id)
-	case node.CommandVersion >= Version:
-		return nil
-	}
-	waived := proto.CloneOf(node)
-	waived.CommandVersion = Version
-	return g.Register(ctx, waived)
 }

@@ -33,6 +33,9 @@ func TestLaterOperationsDeclareTheirVersion(t *testing.T) {
 		if !slices.Contains(firstOps, op.Number()) {
 			want = 2
 		}
+		if _, _, known := kindOf(entry); !known {
+			t.Errorf("%s has no row in the table of kinds", op.Name())
+		}
 		if needed := versionOf(entry); needed != want {
 			t.Errorf("%s needs version %d, not %d", op.Name(), needed, want)
 		}

@@ -36,8 +36,8 @@ func (t *Tenants) NewKey(ctx context.Context, spec KeySpec) (text string, made a
 	if !spec.Expires.IsZero() {
 		added.ExpiresMs = spec.Expires.UnixMilli()
 	}
-	changed, err := t.change(ctx, &clusterpb.AccessChange{
-		Op: &clusterpb.AccessChange_AddKey{AddKey: &clusterpb.AddKey{Key: added}},
+	changed, err := t.change(ctx, &clusterpb.ControlEntry{
+		Op: &clusterpb.ControlEntry_AddKey{AddKey: &clusterpb.AddKey{Key: added}},
 	})
 	if err != nil {
 		return "", access.KeyRecord{}, err
@@ -53,8 +53,8 @@ func (t *Tenants) RotateKey(
 ) (text string, rotated access.KeyRecord, existed bool, err error) {
 	text = access.NewSecret(id)
 	hash := access.Hash(text)
-	changed, err := t.change(ctx, &clusterpb.AccessChange{
-		Op: &clusterpb.AccessChange_RotateKey{RotateKey: &clusterpb.RotateKey{
+	changed, err := t.change(ctx, &clusterpb.ControlEntry{
+		Op: &clusterpb.ControlEntry_RotateKey{RotateKey: &clusterpb.RotateKey{
 			Id: id, Hash: hash[:], OverlapMs: overlap.Milliseconds(),
 		}},
 	})
@@ -66,8 +66,8 @@ func (t *Tenants) RotateKey(
 
 // RemoveKey removes a key, and reports whether there was one; errors are those of NewKey. Keys stay in force.
 func (t *Tenants) RemoveKey(ctx context.Context, id string) (existed bool, err error) {
-	changed, err := t.change(ctx, &clusterpb.AccessChange{
-		Op: &clusterpb.AccessChange_RemoveKey{RemoveKey: &clusterpb.RemoveKey{Id: id}},
+	changed, err := t.change(ctx, &clusterpb.ControlEntry{
+		Op: &clusterpb.ControlEntry_RemoveKey{RemoveKey: &clusterpb.RemoveKey{Id: id}},
 	})
 	return changed.GetExisted(), err
 }
@@ -77,8 +77,8 @@ func (t *Tenants) Enforce(ctx context.Context) error {
 	if t.KeysInForce() {
 		return nil
 	}
-	_, err := t.change(ctx, &clusterpb.AccessChange{
-		Op: &clusterpb.AccessChange_EnforceKeys{EnforceKeys: &clusterpb.EnforceKeys{}},
+	_, err := t.change(ctx, &clusterpb.ControlEntry{
+		Op: &clusterpb.ControlEntry_EnforceKeys{EnforceKeys: &clusterpb.EnforceKeys{}},
 	})
 	return err
 }

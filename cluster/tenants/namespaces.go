@@ -20,8 +20,8 @@ import (
 func (t *Tenants) PutNamespace(
 	ctx context.Context, name string, limits quota.Limits,
 ) (put Namespace, created bool, err error) {
-	changed, err := t.change(ctx, &clusterpb.AccessChange{
-		Op: &clusterpb.AccessChange_SetNamespace{SetNamespace: &clusterpb.SetNamespace{
+	changed, err := t.change(ctx, &clusterpb.ControlEntry{
+		Op: &clusterpb.ControlEntry_SetNamespace{SetNamespace: &clusterpb.SetNamespace{
 			Namespace: &clusterpb.Namespace{Name: name, Quotas: tenancy.Quotas(limits)},
 		}},
 	})
@@ -42,8 +42,8 @@ func (t *Tenants) DeleteNamespace(ctx context.Context, name string) (*clusterpb.
 			t.cfg.Logger.Info("the tasks of a namespace to delete are not counted", "namespace", name, "err", err)
 		}
 	}
-	changed, err := t.change(ctx, &clusterpb.AccessChange{
-		Op: &clusterpb.AccessChange_DeleteNamespace{DeleteNamespace: &clusterpb.DeleteNamespace{
+	changed, err := t.change(ctx, &clusterpb.ControlEntry{
+		Op: &clusterpb.ControlEntry_DeleteNamespace{DeleteNamespace: &clusterpb.DeleteNamespace{
 			Name: name, Operation: control.NewOperationID(), Total: uint32(min(total, math.MaxUint32)),
 		}},
 	})

@@ -25,7 +25,7 @@ func (t *Tenants) report(ctx context.Context) {
 func (t *Tenants) reportUses(ctx context.Context) {
 	fresh := t.roster.Load().fresh()
 	for _, hour := range slices.Sorted(maps.Keys(fresh)) {
-		_, err := t.change(ctx, &clusterpb.AccessChange{Op: &clusterpb.AccessChange_UseKeys{UseKeys: &clusterpb.UseKeys{
+		_, err := t.change(ctx, &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_UseKeys{UseKeys: &clusterpb.UseKeys{
 			Ids: fresh[hour], HourMs: time.Unix(hour*3600, 0).UnixMilli(),
 		}}})
 		if err != nil && ctx.Err() == nil {

@@ -2,7 +2,6 @@ package tenants
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -10,22 +9,16 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
-	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// Config holds this node's replica of the control group, and the ways to the other nodes.
+// Config holds this node's data folder and its replica of the control group.
 type Config struct {
-	Self    string        // node id
 	Dir     string        // data folder
 	Cluster func() string // id of the node's cluster; empty: it is in none yet
 	Control *control.Replica
-	Node    func(node string) calls.Node           // changes keys and namespaces at another node
-	Peer    func(node string) clusterpb.PeerClient // asks another node
-	Alive   func(node string) bool                 // reports whether a node seems alive
 	// Count returns the number of tasks in a namespace.
 	Count  func(ctx context.Context, namespace string) (uint64, error)
 	Logger *slog.Logger // nil: none
@@ -122,96 +115,17 @@ func (t *Tenants) Await(ctx context.Context, version uint64) error {
 	}
 }
 
-// Patience is the longest wait until all nodes know a committed change.
-const Patience = time.Second
-
-// changePatience bounds a change whose context has no deadline.
-const changePatience = 10 * time.Second
-
-// change carries out a change through the control group's leader, and waits until it is known. It may ask several
-// nodes, since a repeated change has no further effect. The error is a *control.ImpossibleError if the state does not
-// allow the change.
-func (t *Tenants) change(ctx context.Context, change *clusterpb.AccessChange) (*clusterpb.AccessChanged, error) {
-	if _, limited := ctx.Deadline(); !limited {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, changePatience)
-		defer cancel()
-	}
-	existed, unsure := t.exists(change), false
-	for search := t.cfg.Control.Search(); ; {
-		changed, err := t.changeAt(ctx, search.Next(), change)
-		switch {
-		case err == nil && changed.Impossible != "":
-			return nil, &control.ImpossibleError{Reason: changed.Impossible}
-		case err == nil:
-			if unsure && existed != nil {
-				changed.Existed = *existed
-			}
-			return changed, t.awaitEverywhere(ctx, changed.Version)
-		case errors.Is(err, task.ErrUnknown):
-			unsure = true
-		case !leaders.Repeatable(err):
-			return nil, err
-		}
-		if err := search.Again(ctx, err); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// exists reports whether there is the namespace that a change makes, or the key that it removes, as far as this node
-// knows. It returns nil for other changes. A repetition cannot tell after an attempt of unknown outcome, which may have
-// done its work: it finds the namespace there and the key gone.
-func (t *Tenants) exists(change *clusterpb.AccessChange) *bool {
-	var exists bool
-	switch op := change.GetOp().(type) {
-	case *clusterpb.AccessChange_SetNamespace:
-		_, exists = t.Namespace(op.SetNamespace.GetNamespace().GetName())
-	case *clusterpb.AccessChange_RemoveKey:
-		_, exists = t.Key(op.RemoveKey.GetId())
-	default:
-		return nil
-	}
-	return &exists
-}
-
-// changeAt asks a node to commit the change. The node does so if it leads the control group.
-func (t *Tenants) changeAt(
-	ctx context.Context, node string, change *clusterpb.AccessChange,
-) (*clusterpb.AccessChanged, error) {
-	if node == t.cfg.Self {
-		return t.cfg.Control.ChangeAccess(ctx, change)
-	}
-	return t.cfg.Node(node).ChangeAccess(ctx, change)
-}
-
-// awaitEverywhere waits until this node knows a committed version, and up to a second for the others that seem alive.
-func (t *Tenants) awaitEverywhere(ctx context.Context, version uint64) error {
-	var asking sync.WaitGroup
-	soon, cancel := context.WithTimeout(ctx, Patience)
+// change has the leader of the control group commit an entry, and waits until the change is known. The error is a
+// *control.ImpossibleError if the state does not allow the change.
+func (t *Tenants) change(ctx context.Context, entry *clusterpb.ControlEntry) (*clusterpb.ControlChanged, error) {
+	ctx, cancel := control.Within(ctx)
 	defer cancel()
-	for _, node := range t.cfg.Control.State().Nodes {
-		if node.Id == t.cfg.Self || !t.cfg.Alive(node.Id) {
-			continue
-		}
-		asking.Go(func() {
-			if err := t.AwaitAt(soon, node.Id, version); err != nil {
-				t.cfg.Logger.Debug("a node did not say that it knows a change of keys", "node", node.Id, "err", err)
-			}
-		})
+	changed, err := t.cfg.Control.Change(ctx, &clusterpb.ControlChange{Entry: entry})
+	if err != nil {
+		return nil, err
 	}
-	asking.Wait()
-	if err := t.Await(ctx, version); err != nil {
-		return fmt.Errorf("%w: the change is committed, and this node has not heard of it yet: %w", task.ErrUnknown, err)
+	if err := t.Await(ctx, changed.AccessVersion); err != nil {
+		return nil, fmt.Errorf("%w: the change is committed, and this node has not heard of it yet: %w", task.ErrUnknown, err)
 	}
-	return nil
-}
-
-// AwaitAt waits until a node knows a version of the keys and namespaces.
-func (t *Tenants) AwaitAt(ctx context.Context, node string, version uint64) error {
-	if node == t.cfg.Self {
-		return t.Await(ctx, version)
-	}
-	_, err := t.cfg.Peer(node).AwaitAccess(ctx, &clusterpb.AwaitAccessRequest{Version: version})
-	return err
+	return changed, nil
 }

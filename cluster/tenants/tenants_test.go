@@ -19,12 +19,10 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/access"
-	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
-	"github.com/belfryhq/belfry/quota"
 	"github.com/belfryhq/belfry/raftgroup/raftdisk"
 )
 
@@ -65,10 +63,13 @@ func group(t *testing.T) *control.Group {
 	return g
 }
 
+// start returns the replica of node a in one of its starts.
+func start(boot uint64) *control.Replica {
+	return control.NewReplica(control.ReplicaConfig{Node: "a", Boot: boot, Nodes: &ledger{}})
+}
+
 func alone(cfg Config) Config {
-	cfg.Self = "a"
 	cfg.Cluster = func() string { return "c" }
-	cfg.Alive = func(string) bool { return true }
 	cfg.Count = func(context.Context, string) (uint64, error) { return 0, nil }
 	return cfg
 }
@@ -90,7 +91,7 @@ func withKey(id string, version uint64) *clusterpb.ControlState {
 // its registration for this start back. Then it writes the file, by which its next start goes.
 func TestRosterIsUnknownUntilTheNodeHasCaughtUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, here, dir := group(t), control.NewReplica("a", boot), t.TempDir()
+		g, here, dir := group(t), start(boot), t.TempDir()
 		here.Set(g)
 		n := New(alone(Config{Dir: dir, Control: here}))
 		ctx, cancel := context.WithCancel(t.Context())
@@ -101,9 +102,9 @@ func TestRosterIsUnknownUntilTheNodeHasCaughtUp(t *testing.T) {
 		for state, changed := g.Watch(); state.ClusterId == ""; state, changed = g.Watch() {
 			<-changed
 		}
-		register := func(start uint64) {
+		register := func(number uint64) {
 			t.Helper()
-			if err := g.Register(t.Context(), &clusterpb.Node{Id: "a", CommandVersion: control.Version, Boot: start}); err != nil {
+			if err := g.Register(t.Context(), &clusterpb.Node{Id: "a", CommandVersion: control.Version, Boot: number}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -120,11 +121,11 @@ func TestRosterIsUnknownUntilTheNodeHasCaughtUp(t *testing.T) {
 		}
 		cancel()
 		running.Wait()
-		next := New(alone(Config{Dir: dir, Control: control.NewReplica("a", boot+1)}))
+		next := New(alone(Config{Dir: dir, Control: start(boot + 1)}))
 		if next.KeysVersion() != 2 || !next.KeysInForce() {
 			t.Errorf("the next start knows version %d", next.KeysVersion())
 		}
-		elsewhere := alone(Config{Dir: dir, Control: control.NewReplica("a", boot+1)})
+		elsewhere := alone(Config{Dir: dir, Control: start(boot + 1)})
 		elsewhere.Cluster = func() string { return "d" }
 		if other := New(elsewhere); other.KeysVersion() != 0 {
 			t.Error("a node of another cluster goes by the file")
@@ -204,31 +205,44 @@ func TestNamespaceLookups(t *testing.T) {
 	}
 }
 
-// ledger is a leader that records reports.
+// ledger is a leader, node a, that records reports.
 type ledger struct {
-	calls.Node
 	reports []*clusterpb.UseKeys
 	fails   atomic.Bool
 	version uint64 // of its answers
 }
 
-func (l *ledger) ChangeAccess(
-	_ context.Context, change *clusterpb.AccessChange,
-) (*clusterpb.AccessChanged, error) {
+func (l *ledger) Change(
+	_ context.Context, _ string, change *clusterpb.ControlChange,
+) (*clusterpb.ControlChanged, error) {
 	if l.fails.Load() {
 		return nil, errors.New("broken")
 	}
-	l.reports = append(l.reports, change.GetUseKeys())
-	return &clusterpb.AccessChanged{Version: l.version, Existed: true}, nil
+	l.reports = append(l.reports, change.Entry.GetUseKeys())
+	return &clusterpb.ControlChanged{AccessVersion: l.version, Existed: true}, nil
+}
+
+func (*ledger) Await(context.Context, string, *clusterpb.AwaitRequest) error { return nil }
+
+func (*ledger) Alive(string) bool { return true }
+
+// led returns the replica of a node b whose leader is the ledger.
+func led(t *testing.T, l *ledger) *control.Replica {
+	t.Helper()
+	g := group(t)
+	for state, changed := g.Watch(); state.ClusterId == ""; state, changed = g.Watch() {
+		<-changed
+	}
+	here := control.NewReplica(control.ReplicaConfig{Node: "b", Boot: boot, Nodes: l})
+	here.Set(g)
+	return here
 }
 
 // TestChangesAreKnownHere checks that no call returns before its own node knows the change, and that the error says so
 // if the node does not hear of it in time.
 func TestChangesAreKnownHere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		cfg := alone(Config{Dir: t.TempDir(), Control: control.NewReplica("a", boot)})
-		cfg.Self, cfg.Node = "b", func(string) calls.Node { return &ledger{version: 5} }
-		n := New(cfg)
+		n := New(alone(Config{Dir: t.TempDir(), Control: led(t, &ledger{version: 5})}))
 		n.learn(withKey("k", 4), false)
 		revoked := make(chan error, 1)
 		go func() {
@@ -256,63 +270,12 @@ func TestChangesAreKnownHere(t *testing.T) {
 	})
 }
 
-// forgetful is a leader whose first answer to each change is lost after the change.
-type forgetful struct {
-	calls.Node
-	namespaces, keys map[string]bool
-	answered         int
-}
-
-func (f *forgetful) ChangeAccess(
-	_ context.Context, change *clusterpb.AccessChange,
-) (*clusterpb.AccessChanged, error) {
-	changed := &clusterpb.AccessChanged{Version: 4}
-	if name := change.GetSetNamespace().GetNamespace().GetName(); name != "" {
-		changed.Existed, changed.Namespace = f.namespaces[name], &clusterpb.Namespace{Name: name}
-		f.namespaces[name] = true
-	} else {
-		changed.Existed = f.keys[change.GetRemoveKey().GetId()]
-		delete(f.keys, change.GetRemoveKey().GetId())
-	}
-	if f.answered++; f.answered%2 == 1 {
-		return nil, fmt.Errorf("%w: the answer is lost", task.ErrUnknown)
-	}
-	return changed, nil
-}
-
-// TestRepeatedChangesAreToldAsDone checks that a call whose first attempt was carried out, and whose answer was lost,
-// reports the namespace as made and the key as removed.
-func TestRepeatedChangesAreToldAsDone(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		leader := &forgetful{namespaces: map[string]bool{"default": true}, keys: map[string]bool{"k": true}}
-		cfg := alone(Config{Dir: t.TempDir(), Control: control.NewReplica("a", boot)})
-		cfg.Self, cfg.Node = "b", func(string) calls.Node { return leader }
-		n := New(cfg)
-		n.learn(withKey("k", 4), false)
-		for name, want := range map[string]bool{"port": true, "default": false} {
-			if _, created, err := n.PutNamespace(t.Context(), name, quota.Limits{}); err != nil || created != want {
-				t.Errorf("%s: created %v, %v", name, created, err)
-			}
-		}
-		for id, want := range map[string]bool{"k": true, "other": false} {
-			if existed, err := n.RemoveKey(t.Context(), id); err != nil || existed != want {
-				t.Errorf("key %s: existed %v, %v", id, existed, err)
-			}
-		}
-		if leader.answered != 8 {
-			t.Errorf("%d attempts of four changes", leader.answered)
-		}
-	})
-}
-
 // TestUsesAreReportedOnceAnHour uses a key without a pause, and counts the reports.
 func TestUsesAreReportedOnceAnHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		leader := new(ledger)
 		leader.fails.Store(true)
-		cfg := alone(Config{Dir: t.TempDir(), Control: control.NewReplica("a", boot)})
-		cfg.Self, cfg.Node = "b", func(string) calls.Node { return leader }
-		n := New(cfg)
+		n := New(alone(Config{Dir: t.TempDir(), Control: led(t, leader)}))
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		defer running.Wait()
@@ -365,7 +328,7 @@ func TestUsesOutliveARoster(t *testing.T) {
 // TestNoSecretInTheFile checks that the file has the hashes of keys, and not the keys.
 func TestNoSecretInTheFile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, here, dir := group(t), control.NewReplica("a", boot), t.TempDir()
+		g, here, dir := group(t), start(boot), t.TempDir()
 		here.Set(g)
 		var log strings.Builder
 		n := New(alone(Config{Dir: dir, Control: here, Logger: slog.New(slog.NewTextHandler(&log, nil))}))

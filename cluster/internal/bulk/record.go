@@ -35,8 +35,8 @@ func (r *Refusal) Error() string { return r.Reason }
 
 func refuse(format string, args ...any) error { return &Refusal{fmt.Sprintf(format, args...)} }
 
-// Begin adds an operation, unless it has begun before. Begin, Pin, Count and Stop carry out an entry on a shallow copy of
-// a state: they replace the list of operations and change no operation in place.
+// Begin adds an operation, unless it has begun before. Begin, Pin, Count and Stop carry out an entry on a shallow copy
+// of a state: they replace the list of operations and change no operation in place.
 func Begin(s *clusterpb.ControlState, begin *clusterpb.BeginBulk) error {
 	op := begin.GetOperation()
 	switch {

@@ -38,7 +38,7 @@ func TestLookupOrder(t *testing.T) {
 	})
 	var gossip Mesh
 	d := New(Config{
-		Identity: id, Control: control.NewReplica(id.NodeID(), id.Boot()),
+		Identity: id, Control: control.NewReplica(control.ReplicaConfig{Node: id.NodeID(), Boot: id.Boot()}),
 		Book: addressbook.Open(t.TempDir(), slog.New(slog.DiscardHandler)),
 		Join: []string{"own:1", "third:1", "join:1"}, OwnAddr: func() string { return "own:1" },
 		Mesh: func() Mesh { return gossip },

@@ -153,24 +153,9 @@ func (l local) PullSlots(
 	return &clusterpb.SlotsProgress{}, l.do(ctx, id, "").Err
 }
 
-func (l local) Begin(ctx context.Context, call *clusterpb.BeginCall) (*clusterpb.Began, error) {
-	r := l.do(ctx, 0, call.GetOperation().GetId())
-	return &clusterpb.Began{Operation: call.GetOperation()}, r.Err
-}
-
-func (l local) ChangeQueue(ctx context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {
-	r := l.do(ctx, 0, change.GetDelete().GetQueue())
-	return &clusterpb.QueueChanged{Existed: true, Version: 9}, r.Err
-}
-
-func (l local) ChangeAccess(ctx context.Context, change *clusterpb.AccessChange) (*clusterpb.AccessChanged, error) {
-	r := l.do(ctx, 0, change.GetRemoveKey().GetId())
-	return &clusterpb.AccessChanged{Existed: true, Version: 9}, r.Err
-}
-
-func (l local) ChangeBulk(ctx context.Context, change *clusterpb.BulkChange) (*clusterpb.BulkChanged, error) {
-	r := l.do(ctx, 0, change.GetStop())
-	return &clusterpb.BulkChanged{}, r.Err
+func (l local) Change(ctx context.Context, change *clusterpb.ControlChange) (*clusterpb.ControlChanged, error) {
+	r := l.do(ctx, 0, change.GetEntry().GetDeleteQueue().GetQueue())
+	return &clusterpb.ControlChanged{Existed: true, QueuesVersion: 9}, r.Err
 }
 
 func echo(_ context.Context, shard uint32, id string) task.Reply {
@@ -225,8 +210,10 @@ func borrowed(queue string) shard.Borrow { return shard.Borrow{Queue: queue, Wan
 
 func command(id string) []*fsmpb.Command { return []*fsmpb.Command{{Id: id}} }
 
-func deletion(queue string) *clusterpb.QueueChange {
-	return &clusterpb.QueueChange{Op: &clusterpb.QueueChange_Delete{Delete: &clusterpb.DeleteQueue{Queue: queue}}}
+func deletion(queue string) *clusterpb.ControlChange {
+	return &clusterpb.ControlChange{Entry: &clusterpb.ControlEntry{
+		Op: &clusterpb.ControlEntry_DeleteQueue{DeleteQueue: &clusterpb.DeleteQueue{Queue: queue}},
+	}}
 }
 
 func TestAnswersFindTheirCalls(t *testing.T) {
@@ -254,8 +241,8 @@ func TestAnswersFindTheirCalls(t *testing.T) {
 			if err != nil || loan.Permits != 5+int(shard) {
 				t.Errorf("lend %d: %v, %v", i, loan, err)
 			}
-			changed, err := s.ChangeQueue(t.Context(), deletion(id))
-			if err != nil || !changed.Existed || changed.Version != 9 {
+			changed, err := s.Change(t.Context(), deletion(id))
+			if err != nil || !changed.Existed || changed.QueuesVersion != 9 {
 				t.Errorf("change %d: %v, %v", i, changed, err)
 			}
 		})
@@ -325,7 +312,7 @@ func TestStreamBrokenMidCall(t *testing.T) {
 			if err := <-errs; !errors.Is(err, c.read) {
 				t.Errorf("read: %v", err)
 			}
-			go func() { _, err := s.ChangeQueue(t.Context(), deletion("x")); errs <- err }()
+			go func() { _, err := s.Change(t.Context(), deletion("x")); errs <- err }()
 			<-started
 			s.breakWire(c.cause)
 			if err := <-errs; !errors.Is(err, c.command) {

@@ -5,7 +5,6 @@
 //	Member     the way in: a new node forms or joins a cluster (package formation), a restarted one is checked first
 //	           (package witness); then the node opens its replica of the control group
 //	Registrar  the node's entry in the control group, and the entries of other nodes that ask this one
-//	Tokens     the one-time tokens of new nodes, made and removed through the control group's leader
 //
 // A node that starts without a cluster:
 //

@@ -16,7 +16,6 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/internal/pause"
-	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
@@ -81,6 +80,10 @@ func (r *Registrar) registerSelf(ctx context.Context) error {
 		}
 		req.Token = token
 	}
+	if leader := r.cfg.Control.Leader(); leader != "" && leader != req.Node.Id {
+		_, err := r.cfg.Peer(leader).Register(ctx, req) // which admits a node that was renamed, too
+		return err
+	}
 	return r.Register(ctx, req)
 }
 
@@ -96,30 +99,12 @@ func (r *Registrar) entry() *clusterpb.Node {
 	return entry
 }
 
-// Register asks the control group's leader to register the entry. It tries the nodes that are named as the leader, and
-// does not wait for an election. A relayed entry goes no further than this node.
+// Register has the control group's leader register the entry of a node. It fails at once if this node is in no cluster.
 func (r *Registrar) Register(ctx context.Context, req *clusterpb.RegisterRequest) error {
 	if r.cfg.Control.Group() == nil {
 		return fmt.Errorf("%w: this node is in no cluster yet", task.ErrNotProposed)
 	}
-	for search := r.cfg.Control.Search(); ; {
-		node := search.Next()
-		if req.Relayed {
-			node = r.cfg.Entry.Id
-		}
-		err := r.registerAt(ctx, node, req)
-		if err == nil || req.Relayed || search.Refused(leaders.LeaderIn(err)) > 0 {
-			return err
-		}
-	}
-}
-
-// registerAt asks a node to register the entry. The node does so if it leads the control group.
-func (r *Registrar) registerAt(ctx context.Context, node string, req *clusterpb.RegisterRequest) error {
-	if node == r.cfg.Entry.Id {
-		return r.cfg.Control.Group().Admit(ctx, req.Node, req.Token)
-	}
-	_, err := r.cfg.Peer(node).Register(ctx, &clusterpb.RegisterRequest{Node: req.Node, Token: req.Token, Relayed: true})
+	_, err := r.cfg.Control.Change(ctx, control.Registration(req.Node, req.Token))
 	return err
 }
 
@@ -160,8 +145,9 @@ func (r *Registrar) refusal() error {
 
 // refusalIn returns the reason for which a registration was refused, or nil for any other error.
 func refusalIn(err error) error {
+	var refused *control.ImpossibleError
 	switch {
-	case errors.Is(err, control.ErrNotAdmitted), errors.Is(err, errTokenFile):
+	case errors.As(err, &refused), errors.Is(err, errTokenFile):
 		return err
 	case status.Code(err) == codes.PermissionDenied:
 		return errors.New(status.Convert(err).Message())

@@ -39,17 +39,14 @@ func TestReadToken(t *testing.T) {
 	}
 }
 
-// The status of an error keeps the kind of the error, and that of another node is passed on.
+// The status of an error tells whether the registration was refused.
 func TestRefusalStatus(t *testing.T) {
-	refused := status.Error(codes.PermissionDenied, "the token has expired")
 	for _, tt := range []struct {
 		err  error
 		code codes.Code
 	}{
-		{fmt.Errorf("%w: %w", control.ErrRefused, control.ErrTooManyTokens), codes.ResourceExhausted},
-		{fmt.Errorf("%w: %w", control.ErrRefused, control.ErrNotAdmitted), codes.PermissionDenied},
-		{&control.BehindError{Needed: 2}, codes.FailedPrecondition},
-		{refused, codes.PermissionDenied},
+		{&control.ImpossibleError{Reason: "the token has expired"}, codes.PermissionDenied},
+		{fmt.Errorf("%w: too late", task.ErrUnknown), codes.Unavailable},
 		{&task.NotLeaderError{}, codes.Unavailable},
 	} {
 		if got := RefusalStatus(tt.err); status.Code(got) != tt.code {
@@ -70,6 +67,7 @@ func TestRefusalLasts(t *testing.T) {
 		{status.Error(codes.PermissionDenied, "a new node needs a token"), "a new node needs a token"},
 		{status.Error(codes.PermissionDenied, "a new node needs a token"), "a new node needs a token"},
 		{status.Error(codes.Unavailable, "nothing listens"), "a new node needs a token"},
+		{&control.ImpossibleError{Reason: "the token is unknown"}, "the token is unknown"},
 		{fmt.Errorf("%w: it is empty", errTokenFile), "it is empty"},
 		{nil, ""},
 	} {
@@ -78,7 +76,7 @@ func TestRefusalLasts(t *testing.T) {
 			t.Errorf("after %v: %v, want %q", step.err, err, step.says)
 		}
 	}
-	if n := strings.Count(log.String(), "level=WARN"); n != 2 {
+	if n := strings.Count(log.String(), "level=WARN"); n != 3 {
 		t.Errorf("%d warnings:\n%s", n, log.String())
 	}
 }

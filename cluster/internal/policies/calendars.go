@@ -14,8 +14,8 @@ import (
 // PutCalendar makes or replaces a calendar, whose fields the caller has checked; see Put. The error is a
 // *task.FieldError if it would be one too many.
 func (p *Policies) PutCalendar(ctx context.Context, c *fsmpb.Calendar) (created bool, err error) {
-	changed, err := p.change(ctx, &clusterpb.QueueChange{
-		Op: &clusterpb.QueueChange_SetCalendar{SetCalendar: &clusterpb.SetCalendar{Calendar: c}},
+	changed, err := p.change(ctx, &clusterpb.ControlEntry{
+		Op: &clusterpb.ControlEntry_SetCalendar{SetCalendar: &clusterpb.SetCalendar{Calendar: c}},
 	})
 	return err == nil && !changed.Existed, err
 }
@@ -23,8 +23,8 @@ func (p *Policies) PutCalendar(ctx context.Context, c *fsmpb.Calendar) (created 
 // DeleteCalendar removes a calendar; see Put.
 func (p *Policies) DeleteCalendar(ctx context.Context, namespace, name string) (existed bool, err error) {
 	del := &clusterpb.DeleteCalendar{Namespace: namespace, Name: name}
-	changed, err := p.change(ctx, &clusterpb.QueueChange{
-		Op: &clusterpb.QueueChange_DeleteCalendar{DeleteCalendar: del},
+	changed, err := p.change(ctx, &clusterpb.ControlEntry{
+		Op: &clusterpb.ControlEntry_DeleteCalendar{DeleteCalendar: del},
 	})
 	return changed.GetExisted(), err
 }

@@ -4,28 +4,20 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync"
-	"time"
 
-	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
-	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/cluster/seal"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard"
 )
 
-// Config holds this node's replica of the control group, and the ways to the nodes and shards.
+// Config holds this node's replica of the control group and its shards.
 type Config struct {
-	Self    string // node id
 	Control *control.Replica
-	Shards  func() []*shard.Shard                  // returns the replicas on this node
-	Alive   func(node string) bool                 // reports whether a node seems alive
-	Node    func(node string) calls.Node           // changes policies at another node
-	Peer    func(node string) clusterpb.PeerClient // asks another node
-	Secrets *seal.Keys                             // cluster keys of this node; nil: none
+	Shards  func() []*shard.Shard // returns the replicas on this node
+	Secrets *seal.Keys            // cluster keys of this node; nil: none
 	Logger  *slog.Logger
 }
 
@@ -47,8 +39,8 @@ func New(cfg Config) *Policies { return &Policies{cfg: cfg} }
 // task.ErrNotProposed and task.ErrUnknown. A context without a deadline gives the call ten seconds. No error and no
 // log contains a secret of the policy.
 func (p *Policies) Put(ctx context.Context, policy *fsmpb.QueuePolicy) (created bool, err error) {
-	changed, err := p.change(ctx, &clusterpb.QueueChange{
-		Op: &clusterpb.QueueChange_Set{Set: &clusterpb.SetQueue{Policy: policy}},
+	changed, err := p.change(ctx, &clusterpb.ControlEntry{
+		Op: &clusterpb.ControlEntry_SetQueue{SetQueue: &clusterpb.SetQueue{Policy: policy}},
 	})
 	return err == nil && !changed.Existed, err
 }
@@ -60,7 +52,7 @@ func (p *Policies) Put(ctx context.Context, policy *fsmpb.QueuePolicy) (created 
 func (p *Policies) Update(
 	ctx context.Context, namespace, queue string, change func(*fsmpb.QueuePolicy) (*fsmpb.QueuePolicy, error),
 ) (*fsmpb.QueuePolicy, error) {
-	ctx, cancel := changeWithin(ctx)
+	ctx, cancel := control.Within(ctx)
 	defer cancel()
 	for {
 		current := control.Queue(p.cfg.Control.State(), namespace, queue)
@@ -69,8 +61,8 @@ func (p *Policies) Update(
 			return nil, err
 		}
 		expected := current.GetVersion()
-		changed, err := p.change(ctx, &clusterpb.QueueChange{
-			Op: &clusterpb.QueueChange_Set{Set: &clusterpb.SetQueue{Policy: policy, Expected: &expected}},
+		changed, err := p.change(ctx, &clusterpb.ControlEntry{
+			Op: &clusterpb.ControlEntry_SetQueue{SetQueue: &clusterpb.SetQueue{Policy: policy, Expected: &expected}},
 		})
 		if err != nil {
 			return nil, err
@@ -78,7 +70,7 @@ func (p *Policies) Update(
 		if !changed.Conflict {
 			return policy, nil
 		}
-		if err := p.await(ctx, changed.Version); err != nil {
+		if err := p.await(ctx, changed.QueuesVersion); err != nil {
 			return nil, fmt.Errorf("%w: %w", task.ErrNotProposed, err)
 		}
 	}
@@ -86,78 +78,16 @@ func (p *Policies) Update(
 
 // Delete resets a queue to the defaults; see Put. Its tasks stay.
 func (p *Policies) Delete(ctx context.Context, namespace, queue string) (existed bool, err error) {
-	changed, err := p.change(ctx, &clusterpb.QueueChange{
-		Op: &clusterpb.QueueChange_Delete{Delete: &clusterpb.DeleteQueue{Namespace: namespace, Queue: queue}},
+	del := &clusterpb.DeleteQueue{Namespace: namespace, Queue: queue}
+	changed, err := p.change(ctx, &clusterpb.ControlEntry{
+		Op: &clusterpb.ControlEntry_DeleteQueue{DeleteQueue: del},
 	})
 	return changed.GetExisted(), err
 }
 
-// changePatience bounds a change of a queue whose context has no deadline.
-const changePatience = 10 * time.Second
-
-// changeWithin adds the deadline of changePatience to a context without a deadline.
-func changeWithin(ctx context.Context) (context.Context, context.CancelFunc) {
-	if _, ok := ctx.Deadline(); ok {
-		return ctx, func() {}
-	}
-	return context.WithTimeout(ctx, changePatience)
-}
-
-// change commits the change through the control group's leader, and waits until it is in force.
-func (p *Policies) change(ctx context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {
-	ctx, cancel := changeWithin(ctx)
-	defer cancel()
-	for search := p.cfg.Control.Search(); ; {
-		changed, err := p.changeAt(ctx, search.Next(), change)
-		if err == nil {
-			if !changed.Conflict {
-				p.awaitEverywhere(ctx, changed.Version)
-			}
-			return changed, nil
-		}
-		if !leaders.Repeatable(err) {
-			return nil, err
-		}
-		if err := search.Again(ctx, err); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// changeAt asks a node to commit the change. The node does so if it leads the control group.
-func (p *Policies) changeAt(
-	ctx context.Context, node string, change *clusterpb.QueueChange,
-) (*clusterpb.QueueChanged, error) {
-	if node == p.cfg.Self {
-		return p.ChangeHere(ctx, change)
-	}
-	return p.cfg.Node(node).ChangeQueue(ctx, change)
-}
-
-// ChangeHere commits the change through this node's replica of the control group; see control.Group.
-func (p *Policies) ChangeHere(ctx context.Context, change *clusterpb.QueueChange) (*clusterpb.QueueChanged, error) {
-	g := p.cfg.Control.Group()
-	if g == nil {
-		return nil, fmt.Errorf("%w: this node is in no cluster yet", task.ErrNotProposed)
-	}
-	var done control.Change
-	var err error
-	switch op := change.GetOp().(type) {
-	case *clusterpb.QueueChange_Set:
-		done, err = g.SetQueue(ctx, op.Set)
-	case *clusterpb.QueueChange_Delete:
-		done, err = g.DeleteQueue(ctx, op.Delete.GetNamespace(), op.Delete.GetQueue())
-	case *clusterpb.QueueChange_SetCalendar:
-		done, err = g.SetCalendar(ctx, op.SetCalendar)
-	case *clusterpb.QueueChange_DeleteCalendar:
-		done, err = g.DeleteCalendar(ctx, op.DeleteCalendar.GetNamespace(), op.DeleteCalendar.GetName())
-	default:
-		err = fmt.Errorf("%w: a change that this build does not know", task.ErrNotProposed)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return &clusterpb.QueueChanged{Existed: done.Existed, Version: done.Version, Conflict: done.Conflict}, nil
+// change has the leader of the control group commit an entry, and waits until it is in force.
+func (p *Policies) change(ctx context.Context, entry *clusterpb.ControlEntry) (*clusterpb.ControlChanged, error) {
+	return p.cfg.Control.Change(ctx, &clusterpb.ControlChange{Entry: entry})
 }
 
 // Policy returns the policy of a queue from the control group's state, with its secrets in the clear. The policy is
@@ -190,36 +120,6 @@ func (p *Policies) Watch() (shard.Policed, <-chan struct{}) {
 	}, changed
 }
 
-// Patience is the longest wait for a committed change to be in force everywhere.
-const Patience = time.Second
-
-// awaitEverywhere waits until every node that seems alive has the version in force.
-func (p *Policies) awaitEverywhere(ctx context.Context, version uint64) {
-	ctx, cancel := context.WithTimeout(ctx, Patience)
-	defer cancel()
-	var wg sync.WaitGroup
-	for _, node := range p.cfg.Control.State().Nodes {
-		if !p.cfg.Alive(node.Id) {
-			continue
-		}
-		wg.Go(func() {
-			if err := p.awaitAt(ctx, node.Id, version); err != nil {
-				p.cfg.Logger.Debug("a node did not say that a policy is in force", "node", node.Id, "err", err)
-			}
-		})
-	}
-	wg.Wait()
-}
-
-// awaitAt waits until a node has the version in force.
-func (p *Policies) awaitAt(ctx context.Context, node string, version uint64) error {
-	if node == p.cfg.Self {
-		return p.InForce(ctx, version)
-	}
-	_, err := p.cfg.Peer(node).AwaitQueues(ctx, &clusterpb.AwaitQueuesRequest{Version: version})
-	return err
-}
-
 // InForce returns once this node knows the policies of this version and the shards that it leads obey them. A shard
 // that the node begins to lead later obeys them from the start.
 func (p *Policies) InForce(ctx context.Context, version uint64) error {
@@ -236,19 +136,5 @@ func (p *Policies) InForce(ctx context.Context, version uint64) error {
 
 // await waits until this node knows the policies of this version.
 func (p *Policies) await(ctx context.Context, version uint64) error {
-	g := p.cfg.Control.Group()
-	if g == nil {
-		return fmt.Errorf("%w: this node is in no cluster yet", task.ErrNotProposed)
-	}
-	for {
-		state, changed := g.Watch()
-		if state.QueuesVersion >= version {
-			return nil
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
+	return p.cfg.Control.Await(ctx, func(s *clusterpb.ControlState) bool { return s.QueuesVersion >= version })
 }

@@ -54,9 +54,9 @@ func controlled(t *testing.T) (*Policies, *control.Group) {
 	for state, changed := g.Watch(); state.ClusterId == ""; state, changed = g.Watch() {
 		<-changed
 	}
-	here := control.NewReplica("a", boot)
+	here := control.NewReplica(control.ReplicaConfig{Node: "a", Boot: boot})
 	here.Set(g)
-	return New(Config{Self: "a", Control: here, Shards: func() []*shard.Shard { return nil }}), g
+	return New(Config{Control: here, Shards: func() []*shard.Shard { return nil }}), g
 }
 
 // The policies count as known only after the log has brought this start's registration back.
@@ -99,7 +99,9 @@ func TestInForceWaitsForTheVersion(t *testing.T) {
 				t.Fatalf("told after %d changes: %v", i, err)
 			default:
 			}
-			if _, err := g.SetQueue(t.Context(), &clusterpb.SetQueue{Policy: &fsmpb.QueuePolicy{MaxInFlight: uint32(i + 1)}}); err != nil {
+			policy := &fsmpb.QueuePolicy{MaxInFlight: uint32(i + 1)}
+			set := &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_SetQueue{SetQueue: &clusterpb.SetQueue{Policy: policy}}}
+			if _, err := g.Change(t.Context(), &clusterpb.ControlChange{Entry: set}); err != nil {
 				t.Fatal(err)
 			}
 		}

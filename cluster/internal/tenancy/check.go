@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/task"
@@ -23,26 +21,22 @@ const (
 	KeepExpired   = 30 * 24 * time.Hour
 )
 
-// Prepare returns the entry of a change that comes to the leader now. It only reads the change. The error is a
-// *task.FieldError if a field breaks a limit.
-func Prepare(change *clusterpb.AccessChange, now time.Time) (*clusterpb.ControlEntry, error) {
-	switch op := change.GetOp().(type) {
-	case *clusterpb.AccessChange_AddKey:
-		return prepareAdd(proto.CloneOf(op.AddKey), now)
-	case *clusterpb.AccessChange_RemoveKey:
-		return &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_RemoveKey{RemoveKey: op.RemoveKey}}, nil
-	case *clusterpb.AccessChange_RotateKey:
-		return prepareRotate(proto.CloneOf(op.RotateKey), now)
-	case *clusterpb.AccessChange_UseKeys:
+// Prepare checks an entry that a node asks for, and sets the times of the leader in it. The error is a *task.FieldError
+// if a field breaks a limit.
+func Prepare(entry *clusterpb.ControlEntry, now time.Time) error {
+	switch op := entry.GetOp().(type) {
+	case *clusterpb.ControlEntry_AddKey:
+		return prepareAdd(op.AddKey, now)
+	case *clusterpb.ControlEntry_RotateKey:
+		return prepareRotate(op.RotateKey, now)
+	case *clusterpb.ControlEntry_UseKeys:
 		return prepareUse(op.UseKeys, now)
-	case *clusterpb.AccessChange_EnforceKeys:
-		return &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_EnforceKeys{EnforceKeys: &clusterpb.EnforceKeys{}}}, nil
-	case *clusterpb.AccessChange_SetNamespace:
+	case *clusterpb.ControlEntry_SetNamespace:
 		return prepareNamespace(op.SetNamespace.GetNamespace(), now)
-	case *clusterpb.AccessChange_DeleteNamespace:
-		return prepareDelete(proto.CloneOf(op.DeleteNamespace), now)
+	case *clusterpb.ControlEntry_DeleteNamespace:
+		return prepareDelete(op.DeleteNamespace, now)
 	}
-	return nil, fmt.Errorf("%w: a change that this build does not know", task.ErrNotProposed)
+	return nil // nothing in it can be wrong
 }
 
 // field returns the error of another package about a field as a *task.FieldError.
@@ -58,13 +52,13 @@ func field(err error) error {
 	return err
 }
 
-func prepareAdd(add *clusterpb.AddKey, now time.Time) (*clusterpb.ControlEntry, error) {
+func prepareAdd(add *clusterpb.AddKey, now time.Time) error {
 	key := add.GetKey()
 	if err := checkKey(key, now); err != nil {
-		return nil, err
+		return err
 	}
 	key.CreatedMs, key.UsedMs = now.UnixMilli(), 0
-	return &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_AddKey{AddKey: add}}, nil
+	return nil
 }
 
 // checkKey checks a new key. A key without an id or with a broken hash is a mistake of the node that made it, and no
@@ -101,45 +95,41 @@ func checkKeyQuotas(l quota.Limits) error {
 	return field(l.Check())
 }
 
-func prepareRotate(rotate *clusterpb.RotateKey, now time.Time) (*clusterpb.ControlEntry, error) {
+func prepareRotate(rotate *clusterpb.RotateKey, now time.Time) error {
 	if len(rotate.GetHash()) != sha256.Size {
-		return nil, fmt.Errorf("%w: a rotation has a hash", task.ErrNotProposed)
+		return fmt.Errorf("%w: a rotation has a hash", task.ErrNotProposed)
 	}
 	if err := access.CheckOverlap(time.Duration(rotate.OverlapMs) * time.Millisecond); err != nil {
-		return nil, field(err)
+		return field(err)
 	}
 	rotate.AtMs = now.UnixMilli()
-	return &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_RotateKey{RotateKey: rotate}}, nil
+	return nil
 }
 
 // prepareUse refuses an hour that has not begun: a node's clock that is ahead must not hide later uses.
-func prepareUse(use *clusterpb.UseKeys, now time.Time) (*clusterpb.ControlEntry, error) {
+func prepareUse(use *clusterpb.UseKeys, now time.Time) error {
 	soon := now.Add(time.Minute).UnixMilli()
 	if len(use.GetIds()) > MaxKeys || use.HourMs%time.Hour.Milliseconds() != 0 || use.HourMs > soon {
-		return nil, fmt.Errorf("%w: uses of %d keys in the hour from %d", task.ErrNotProposed, len(use.GetIds()), use.HourMs)
+		return fmt.Errorf("%w: uses of %d keys in the hour from %d", task.ErrNotProposed, len(use.GetIds()), use.HourMs)
 	}
-	return &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_UseKeys{UseKeys: use}}, nil
+	return nil
 }
 
-func prepareNamespace(given *clusterpb.Namespace, now time.Time) (*clusterpb.ControlEntry, error) {
+func prepareNamespace(given *clusterpb.Namespace, now time.Time) error {
 	if err := access.CheckNamespace("namespace", given.GetName()); err != nil {
-		return nil, field(err)
+		return field(err)
 	}
 	if err := Limits(given.Quotas).Check(); err != nil {
-		return nil, field(err)
+		return field(err)
 	}
-	made := &clusterpb.Namespace{
-		Name: given.Name, Quotas: proto.CloneOf(given.Quotas), CreatedMs: now.UnixMilli(),
-	}
-	return &clusterpb.ControlEntry{
-		Op: &clusterpb.ControlEntry_SetNamespace{SetNamespace: &clusterpb.SetNamespace{Namespace: made}},
-	}, nil
+	given.State, given.CreatedMs = clusterpb.NamespaceState_NAMESPACE_STATE_ACTIVE, now.UnixMilli()
+	return nil
 }
 
-func prepareDelete(del *clusterpb.DeleteNamespace, now time.Time) (*clusterpb.ControlEntry, error) {
+func prepareDelete(del *clusterpb.DeleteNamespace, now time.Time) error {
 	if del.GetName() == "" || del.Operation == "" {
-		return nil, fmt.Errorf("%w: a deletion has a namespace and an id", task.ErrNotProposed)
+		return fmt.Errorf("%w: a deletion has a namespace and an id", task.ErrNotProposed)
 	}
 	del.AtMs = now.UnixMilli()
-	return &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_DeleteNamespace{DeleteNamespace: del}}, nil
+	return nil
 }

@@ -1,8 +1,8 @@
 // Package tenancy changes the control group's record of API keys and namespaces. All of it is a pure function of the
 // state: package control commits the entries, and package tenants asks for the changes at any node.
 //
-//	Prepare  at the leader: checks a change against the limits, and makes its entry with the leader's time
-//	AddKey, … at every replica: carry out an entry and replace the changed parts of a state, which an error leaves spoiled
+//	Prepare  at the leader: checks an entry against the limits, and sets the leader's time in it
+//	AddKey, … at every replica: carry out an entry, and replace the changed parts of a state; an error leaves it spoiled
 //	Key, Find, Deleting  readers
 //
 //	change           refused if                                        a repeat

@@ -20,8 +20,8 @@ func Share(s *clusterpb.ControlState, n int) int {
 
 // CheckShare returns a *task.FieldError for a change that adds a key beyond the share of its namespace. Keys of all
 // namespaces, or of several, belong to the cluster and are not counted.
-func CheckShare(s *clusterpb.ControlState, change *clusterpb.AccessChange) error {
-	key := change.GetAddKey().GetKey()
+func CheckShare(s *clusterpb.ControlState, entry *clusterpb.ControlEntry) error {
+	key := entry.GetAddKey().GetKey()
 	namespace := soleNamespace(key)
 	if namespace == "" || Key(s, key.Id) != nil {
 		return nil
