@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -39,10 +38,10 @@ func diskKinds() []Kind {
 			}}
 	}
 	return []Kind{
-		kind(PowerLoss, 8, func(ctx context.Context, s *diskStrike) error { return s.powerLoss(ctx, s.some(1)) }),
-		kind(PowerLossAll, 6, func(ctx context.Context, s *diskStrike) error { return s.powerLoss(ctx, s.Stand.Names()) }),
+		kind(PowerLoss, 8, func(ctx context.Context, s *diskStrike) error { return s.down(ctx, s.some(1), s.lose) }),
+		kind(PowerLossAll, 6, func(ctx context.Context, s *diskStrike) error { return s.down(ctx, s.Stand.Names(), s.lose) }),
 		kind(powerLossAgain, 3, func(ctx context.Context, s *diskStrike) error {
-			return s.powerLossAgain(ctx, s.some(1+s.Rand.IntN(len(s.Stand.Names()))))
+			return s.downAgain(ctx, s.some(1+s.Rand.IntN(len(s.Stand.Names()))), s.lose)
 		}),
 		kind(FailedSync, 5, func(ctx context.Context, s *diskStrike) error {
 			return s.failing(ctx, s.some(1), "fsync fails with EIO", func(d *lossyfs.Disk) { d.FailSync(syscall.EIO) })
@@ -92,54 +91,6 @@ const (
 	maxStuck   = 100 * time.Millisecond // hang before the power goes
 	struckDead = 100 * time.Millisecond // time from a kill until only the kernel acts for the process
 )
-
-// powerLoss cuts the power of nodes, and starts them again after a while.
-func (s *diskStrike) powerLoss(ctx context.Context, nodes []string) error {
-	release, err := s.claim(nodes)
-	if err != nil {
-		return err
-	}
-	defer release()
-	fault := s.strikeDead(ctx, nodes, "dead for %v", s.Hold.Round(time.Millisecond))
-	if err := s.lose(nodes); err != nil {
-		return err
-	}
-	Wait(ctx, s.Hold)
-	s.Recorder.Mending(fault)
-	return s.start(fault, nodes)
-}
-
-// powerLossAgain cuts the power of nodes, and cuts it again several times while they recover from the cut before.
-func (s *diskStrike) powerLossAgain(ctx context.Context, nodes []string) error {
-	release, err := s.claim(nodes)
-	if err != nil {
-		return err
-	}
-	defer release()
-	lives := make([]time.Duration, 2+s.Rand.IntN(maxCrashes-1))
-	var told []string
-	for i := range lives {
-		lives[i] = time.Duration(1 + s.Rand.Int64N(int64(time.Second)))
-		told = append(told, lives[i].Round(time.Millisecond).String())
-	}
-	fault := s.strikeDead(ctx, nodes, "again after %s", strings.Join(told, ", "))
-	if err := s.lose(nodes); err != nil {
-		return err
-	}
-	for _, life := range lives {
-		if err := s.Stand.Start(nodes...); err != nil {
-			return err
-		}
-		if !Wait(ctx, life) {
-			break
-		}
-		if err := s.lose(nodes); err != nil {
-			return err
-		}
-	}
-	s.Recorder.Mending(fault)
-	return s.start(fault, nodes)
-}
 
 // slow makes every fsync slower. No node has to die of that.
 func (s *diskStrike) slow(ctx context.Context, nodes []string) error {

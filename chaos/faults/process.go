@@ -130,13 +130,20 @@ func (s *striking) fault(ctx context.Context, nodes []string, format string, arg
 
 // kill kills nodes with SIGKILL, all at once, and starts them again after a while.
 func (s *striking) kill(ctx context.Context, nodes []string) error {
+	return s.down(ctx, nodes, s.sigkill)
+}
+
+func (s *striking) sigkill(nodes []string) error { return s.Stand.Kill(nodes...) }
+
+// down ends nodes by a function, all at once, and starts them again after a while.
+func (s *striking) down(ctx context.Context, nodes []string, end func(nodes []string) error) error {
 	release, err := s.claim(nodes)
 	if err != nil {
 		return err
 	}
 	defer release()
 	fault := s.strikeDead(ctx, nodes, "dead for %v", s.Hold.Round(time.Millisecond))
-	if err := s.Stand.Kill(nodes...); err != nil {
+	if err := end(nodes); err != nil {
 		return err
 	}
 	Wait(ctx, s.Hold)
@@ -156,31 +163,36 @@ func (s *striking) start(fault int, nodes []string) error {
 
 const maxCrashes = 5
 
-// crashLoop kills a node, and kills it again several times while it recovers from the kill before.
+// crashLoop kills nodes, and kills them again several times while they recover from the kill before.
 func (s *striking) crashLoop(ctx context.Context, nodes []string) error {
+	return s.downAgain(ctx, nodes, s.sigkill)
+}
+
+// downAgain ends nodes by a function, and again several times while they recover from the end before.
+func (s *striking) downAgain(ctx context.Context, nodes []string, end func(nodes []string) error) error {
 	release, err := s.claim(nodes)
 	if err != nil {
 		return err
 	}
 	defer release()
-	lives := make([]string, 2+s.Rand.IntN(maxCrashes-1))
-	spans := make([]time.Duration, len(lives))
+	lives := make([]time.Duration, 2+s.Rand.IntN(maxCrashes-1))
+	var told []string
 	for i := range lives {
-		spans[i] = time.Duration(1 + s.Rand.Int64N(int64(time.Second)))
-		lives[i] = spans[i].Round(time.Millisecond).String()
+		lives[i] = time.Duration(1 + s.Rand.Int64N(int64(time.Second)))
+		told = append(told, lives[i].Round(time.Millisecond).String())
 	}
-	fault := s.strikeDead(ctx, nodes, "killed again after %s", strings.Join(lives, ", "))
-	if err := s.Stand.Kill(nodes...); err != nil {
+	fault := s.strikeDead(ctx, nodes, "again after %s", strings.Join(told, ", "))
+	if err := end(nodes); err != nil {
 		return err
 	}
-	for _, life := range spans {
+	for _, life := range lives {
 		if err := s.Stand.Start(nodes...); err != nil {
 			return err
 		}
 		if !Wait(ctx, life) {
 			break
 		}
-		if err := s.Stand.Kill(nodes...); err != nil {
+		if err := end(nodes); err != nil {
 			return err
 		}
 	}
