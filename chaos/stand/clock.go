@@ -1,8 +1,6 @@
 package stand
 
 import (
-	"errors"
-	"fmt"
 	"path/filepath"
 	"time"
 
@@ -17,22 +15,6 @@ func (c *Clock) Set(offset time.Duration) { c.number.Store(int64(offset)) }
 
 // openClocks gives every node a clock.
 func openClocks(cfg Config, places []local.Place) (map[string]*Clock, error) {
-	clocks := make(map[string]*Clock, len(places))
-	for i, name := range names(len(places)) {
-		number, err := share(&places[i], "BELFRY_CLOCK_OFFSET_FILE", filepath.Join(cfg.Dir, "clocks", name))
-		if err != nil {
-			return clocks, fmt.Errorf("the clock of %s: %w", name, err)
-		}
-		clocks[name] = &Clock{number}
-	}
-	return clocks, nil
-}
-
-func (s *Stand) closeClocks() error {
-	var errs []error
-	for _, c := range s.Clocks {
-		errs = append(errs, c.close())
-	}
-	s.Clocks = nil
-	return errors.Join(errs...)
+	return shareAll(places, "BELFRY_CLOCK_OFFSET_FILE", filepath.Join(cfg.Dir, "clocks"),
+		func(number *shared) *Clock { return &Clock{number} })
 }

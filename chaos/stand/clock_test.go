@@ -22,7 +22,7 @@ func TestClocks(t *testing.T) {
 	}
 	s := &Stand{Clocks: clocks}
 	t.Cleanup(func() {
-		if err := s.closeClocks(); err != nil {
+		if err := closeAll(s.Clocks); err != nil {
 			t.Error(err)
 		}
 	})

@@ -1,8 +1,6 @@
 package stand
 
 import (
-	"errors"
-	"fmt"
 	"path/filepath"
 
 	"github.com/belfryhq/belfry/deploy/local"
@@ -22,24 +20,8 @@ func (g *Gossip) Mute(on bool) {
 
 // openGossip gives every node gossip that can be switched off.
 func openGossip(cfg Config, places []local.Place) (map[string]*Gossip, error) {
-	all := make(map[string]*Gossip, len(places))
-	for i, name := range names(len(places)) {
-		number, err := share(&places[i], "BELFRY_GOSSIP_MUTE_FILE", filepath.Join(cfg.Dir, "gossip", name))
-		if err != nil {
-			return all, fmt.Errorf("the gossip of %s: %w", name, err)
-		}
-		all[name] = &Gossip{number}
-	}
-	return all, nil
-}
-
-func (s *Stand) closeGossip() error {
-	var errs []error
-	for _, g := range s.Gossip {
-		errs = append(errs, g.close())
-	}
-	s.Gossip = nil
-	return errors.Join(errs...)
+	return shareAll(places, "BELFRY_GOSSIP_MUTE_FILE", filepath.Join(cfg.Dir, "gossip"),
+		func(number *shared) *Gossip { return &Gossip{number} })
 }
 
 // GossipPorts returns the nodes' peer addresses if gossip has no key, which is on loopback. Beyond loopback gossip must

@@ -176,12 +176,3 @@ func openMemories(places []local.Place) (map[string]*Memory, error) {
 	}
 	return memories, nil
 }
-
-func (s *Stand) closeMemories() error {
-	var errs []error
-	for _, m := range s.Memories {
-		errs = append(errs, m.close())
-	}
-	s.Memories = nil
-	return errors.Join(errs...)
-}

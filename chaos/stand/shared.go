@@ -44,3 +44,25 @@ func share(with *local.Place, variable, path string) (_ *shared, err error) {
 }
 
 func (s *shared) close() error { return syscall.Munmap(s.mapped) }
+
+// shareAll shares a number with every node, in a file of the folder, and returns what of makes of the numbers, by node.
+func shareAll[T any](places []local.Place, variable, folder string, of func(*shared) T) (map[string]T, error) {
+	all := make(map[string]T, len(places))
+	for i, name := range names(len(places)) {
+		number, err := share(&places[i], variable, filepath.Join(folder, name))
+		if err != nil {
+			return all, fmt.Errorf("a number shared with %s: %w", name, err)
+		}
+		all[name] = of(number)
+	}
+	return all, nil
+}
+
+// closeAll closes what a stand has for each node.
+func closeAll[T interface{ close() error }](all map[string]T) error {
+	var errs []error
+	for _, one := range all {
+		errs = append(errs, one.close())
+	}
+	return errors.Join(errs...)
+}

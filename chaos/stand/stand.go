@@ -186,7 +186,7 @@ func (s *Stand) Close() error {
 	if s.Cluster != nil {
 		s.Cluster.Stop()
 	}
-	errs = append(errs, s.closeClocks(), s.closeGossip(), s.closeMemories())
+	errs = append(errs, closeAll(s.Clocks), closeAll(s.Gossip), closeAll(s.Memories))
 	for _, d := range s.Disks {
 		errs = append(errs, d.Close())
 	}
