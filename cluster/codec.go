@@ -17,7 +17,7 @@ type codec struct{}
 type frequent interface {
 	SizeVT() int
 	MarshalToSizedBufferVT(b []byte) (int, error)
-	UnmarshalVT(b []byte) error
+	UnmarshalVTUnsafe(b []byte) error
 }
 
 // Name returns gRPC's name of protobuf.
@@ -94,14 +94,15 @@ func repair(m protoreflect.Message) {
 	})
 }
 
-// Unmarshal decodes data into a message. The message keeps no reference to data.
+// Unmarshal decodes data into a message. The message keeps no reference to data: gRPC uses the buffers again. The text
+// and the bytes of a frequent message point into one copy of data.
 func (codec) Unmarshal(data mem.BufferSlice, v any) error {
-	b := data.MaterializeToBuffer(mem.DefaultBufferPool())
-	defer b.Free()
 	switch m := v.(type) {
 	case frequent:
-		return m.UnmarshalVT(b.ReadOnlyData())
+		return m.UnmarshalVTUnsafe(data.Materialize())
 	case proto.Message:
+		b := data.MaterializeToBuffer(mem.DefaultBufferPool())
+		defer b.Free()
 		return proto.Unmarshal(b.ReadOnlyData(), m)
 	}
 	return fmt.Errorf("a %T cannot be received", v)

@@ -82,5 +82,5 @@ func readMark(dir string) (*historypb.Mark, error) {
 	if n < 0 || crc32.Checksum(data[:n], crc32.MakeTable(crc32.Castagnoli)) != binary.LittleEndian.Uint32(data[n:]) {
 		return m, fmt.Errorf("%w: the mark", segment.ErrCorrupt)
 	}
-	return m, m.UnmarshalVT(data[:n])
+	return m, m.UnmarshalVTUnsafe(data[:n])
 }

@@ -218,7 +218,7 @@ func (s *settle) command() *fsmpb.Command {
 	_, _, n := protowire.ConsumeTag(s.framed)
 	data, _ := protowire.ConsumeBytes(s.framed[n:])
 	c := &fsmpb.Command{}
-	if err := c.UnmarshalVT(data); err != nil {
+	if err := c.UnmarshalVTUnsafe(data); err != nil {
 		panic(fmt.Sprintf("shard: a settle of this process cannot be read: %v", err))
 	}
 	c.GetSettle().Pushed = true

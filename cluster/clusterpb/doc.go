@@ -11,4 +11,4 @@
 package clusterpb
 
 //go:generate protoc --proto_path=../.. --go_out=../.. --go_opt=paths=source_relative --go-grpc_out=../.. --go-grpc_opt=paths=source_relative cluster/clusterpb/admin.proto cluster/clusterpb/backup.proto cluster/clusterpb/control.proto cluster/clusterpb/forward.proto cluster/clusterpb/peer.proto
-//go:generate protoc --proto_path=../.. --go-vtproto_out=../.. --go-vtproto_opt=paths=source_relative,features=marshal+unmarshal+size cluster/clusterpb/forward.proto
+//go:generate protoc --proto_path=../.. --go-vtproto_out=../.. --go-vtproto_opt=paths=source_relative,features=marshal+unmarshal_unsafe+size cluster/clusterpb/forward.proto

@@ -14,6 +14,7 @@ import (
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	io "io"
 	math "math"
+	unsafe "unsafe"
 )
 
 const (
@@ -4073,7 +4074,7 @@ func (m *SlotsBatch) SizeVT() (n int) {
 	return n
 }
 
-func (m *PullRequest) UnmarshalVT(dAtA []byte) error {
+func (m *PullRequest) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -4132,7 +4133,7 @@ func (m *PullRequest) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			m.Demands = append(m.Demands, &PullDemand{})
-			if err := m.Demands[len(m.Demands)-1].UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.Demands[len(m.Demands)-1].UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -4158,7 +4159,7 @@ func (m *PullRequest) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *PullDemand) UnmarshalVT(dAtA []byte) error {
+func (m *PullDemand) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -4255,7 +4256,11 @@ func (m *PullDemand) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Namespace = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Namespace = stringValue
 			iNdEx = postIndex
 		case 4:
 			if wireType != 2 {
@@ -4287,7 +4292,11 @@ func (m *PullDemand) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Queue = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Queue = stringValue
 			iNdEx = postIndex
 		case 5:
 			if wireType != 0 {
@@ -4426,7 +4435,7 @@ func (m *PullDemand) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *PullReply) UnmarshalVT(dAtA []byte) error {
+func (m *PullReply) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -4485,7 +4494,7 @@ func (m *PullReply) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			m.Answers = append(m.Answers, &PullAnswer{})
-			if err := m.Answers[len(m.Answers)-1].UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.Answers[len(m.Answers)-1].UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -4511,7 +4520,7 @@ func (m *PullReply) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *PullAnswer) UnmarshalVT(dAtA []byte) error {
+func (m *PullAnswer) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -4590,9 +4599,9 @@ func (m *PullAnswer) UnmarshalVT(dAtA []byte) error {
 			}
 			m.Tasks = append(m.Tasks, &fsmpb.Task{})
 			if unmarshal, ok := interface{}(m.Tasks[len(m.Tasks)-1]).(interface {
-				UnmarshalVT([]byte) error
+				UnmarshalVTUnsafe([]byte) error
 			}); ok {
-				if err := unmarshal.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := unmarshal.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
@@ -4672,7 +4681,7 @@ func (m *PullAnswer) UnmarshalVT(dAtA []byte) error {
 			if m.Error == nil {
 				m.Error = &CallError{}
 			}
-			if err := m.Error.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.Error.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -4736,7 +4745,7 @@ func (m *PullAnswer) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *ReadEventsRequest) UnmarshalVT(dAtA []byte) error {
+func (m *ReadEventsRequest) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -4814,7 +4823,11 @@ func (m *ReadEventsRequest) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Namespace = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Namespace = stringValue
 			iNdEx = postIndex
 		case 3:
 			if wireType != 2 {
@@ -4848,7 +4861,7 @@ func (m *ReadEventsRequest) UnmarshalVT(dAtA []byte) error {
 			if m.After == nil {
 				m.After = &EventPosition{}
 			}
-			if err := m.After.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.After.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -4882,7 +4895,11 @@ func (m *ReadEventsRequest) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Queue = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Queue = stringValue
 			iNdEx = postIndex
 		case 5:
 			if wireType == 0 {
@@ -4984,9 +5001,9 @@ func (m *ReadEventsRequest) UnmarshalVT(dAtA []byte) error {
 			}
 			m.Labels = append(m.Labels, &historypb.Label{})
 			if unmarshal, ok := interface{}(m.Labels[len(m.Labels)-1]).(interface {
-				UnmarshalVT([]byte) error
+				UnmarshalVTUnsafe([]byte) error
 			}); ok {
-				if err := unmarshal.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := unmarshal.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
@@ -5025,7 +5042,11 @@ func (m *ReadEventsRequest) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Prefix = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Prefix = stringValue
 			iNdEx = postIndex
 		case 8:
 			if wireType != 0 {
@@ -5106,7 +5127,7 @@ func (m *ReadEventsRequest) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *EventPosition) UnmarshalVT(dAtA []byte) error {
+func (m *EventPosition) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -5195,7 +5216,7 @@ func (m *EventPosition) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *ReadEventsReply) UnmarshalVT(dAtA []byte) error {
+func (m *ReadEventsReply) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -5255,9 +5276,9 @@ func (m *ReadEventsReply) UnmarshalVT(dAtA []byte) error {
 			}
 			m.Events = append(m.Events, &historypb.Event{})
 			if unmarshal, ok := interface{}(m.Events[len(m.Events)-1]).(interface {
-				UnmarshalVT([]byte) error
+				UnmarshalVTUnsafe([]byte) error
 			}); ok {
-				if err := unmarshal.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := unmarshal.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
@@ -5298,7 +5319,7 @@ func (m *ReadEventsReply) UnmarshalVT(dAtA []byte) error {
 			if m.Next == nil {
 				m.Next = &EventPosition{}
 			}
-			if err := m.Next.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.Next.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -5354,7 +5375,7 @@ func (m *ReadEventsReply) UnmarshalVT(dAtA []byte) error {
 			if m.Last == nil {
 				m.Last = &EventPosition{}
 			}
-			if err := m.Last.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.Last.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -5390,7 +5411,7 @@ func (m *ReadEventsReply) UnmarshalVT(dAtA []byte) error {
 			if m.Gone == nil {
 				m.Gone = &EventPosition{}
 			}
-			if err := m.Gone.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.Gone.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -5435,7 +5456,7 @@ func (m *ReadEventsReply) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *TaskEventsRequest) UnmarshalVT(dAtA []byte) error {
+func (m *TaskEventsRequest) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -5494,7 +5515,11 @@ func (m *TaskEventsRequest) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Namespace = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Namespace = stringValue
 			iNdEx = postIndex
 		case 2:
 			if wireType != 2 {
@@ -5526,7 +5551,11 @@ func (m *TaskEventsRequest) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Task = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Task = stringValue
 			iNdEx = postIndex
 		case 3:
 			if wireType != 0 {
@@ -5569,7 +5598,7 @@ func (m *TaskEventsRequest) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *TaskEventsReply) UnmarshalVT(dAtA []byte) error {
+func (m *TaskEventsReply) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -5629,9 +5658,9 @@ func (m *TaskEventsReply) UnmarshalVT(dAtA []byte) error {
 			}
 			m.Events = append(m.Events, &historypb.Event{})
 			if unmarshal, ok := interface{}(m.Events[len(m.Events)-1]).(interface {
-				UnmarshalVT([]byte) error
+				UnmarshalVTUnsafe([]byte) error
 			}); ok {
-				if err := unmarshal.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := unmarshal.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
@@ -5721,7 +5750,7 @@ func (m *TaskEventsReply) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *ForwardRequest) UnmarshalVT(dAtA []byte) error {
+func (m *ForwardRequest) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -5780,7 +5809,7 @@ func (m *ForwardRequest) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			m.Calls = append(m.Calls, &Call{})
-			if err := m.Calls[len(m.Calls)-1].UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.Calls[len(m.Calls)-1].UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -5806,7 +5835,7 @@ func (m *ForwardRequest) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *Call) UnmarshalVT(dAtA []byte) error {
+func (m *Call) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -5922,12 +5951,12 @@ func (m *Call) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			if oneof, ok := m.Op.(*Call_Commands); ok {
-				if err := oneof.Commands.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := oneof.Commands.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
 				v := &Commands{}
-				if err := v.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := v.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 				m.Op = &Call_Commands{Commands: v}
@@ -5963,12 +5992,12 @@ func (m *Call) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			if oneof, ok := m.Op.(*Call_Get); ok {
-				if err := oneof.Get.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := oneof.Get.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
 				v := &GetCall{}
-				if err := v.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := v.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 				m.Op = &Call_Get{Get: v}
@@ -6004,12 +6033,12 @@ func (m *Call) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			if oneof, ok := m.Op.(*Call_List); ok {
-				if err := oneof.List.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := oneof.List.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
 				v := &ListCall{}
-				if err := v.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := v.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 				m.Op = &Call_List{List: v}
@@ -6046,9 +6075,9 @@ func (m *Call) UnmarshalVT(dAtA []byte) error {
 			}
 			if oneof, ok := m.Op.(*Call_Change); ok {
 				if unmarshal, ok := interface{}(oneof.Change).(interface {
-					UnmarshalVT([]byte) error
+					UnmarshalVTUnsafe([]byte) error
 				}); ok {
-					if err := unmarshal.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+					if err := unmarshal.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 						return err
 					}
 				} else {
@@ -6059,9 +6088,9 @@ func (m *Call) UnmarshalVT(dAtA []byte) error {
 			} else {
 				v := &ControlChange{}
 				if unmarshal, ok := interface{}(v).(interface {
-					UnmarshalVT([]byte) error
+					UnmarshalVTUnsafe([]byte) error
 				}); ok {
-					if err := unmarshal.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+					if err := unmarshal.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 						return err
 					}
 				} else {
@@ -6103,9 +6132,9 @@ func (m *Call) UnmarshalVT(dAtA []byte) error {
 			}
 			if oneof, ok := m.Op.(*Call_Queues); ok {
 				if unmarshal, ok := interface{}(oneof.Queues).(interface {
-					UnmarshalVT([]byte) error
+					UnmarshalVTUnsafe([]byte) error
 				}); ok {
-					if err := unmarshal.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+					if err := unmarshal.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 						return err
 					}
 				} else {
@@ -6116,9 +6145,9 @@ func (m *Call) UnmarshalVT(dAtA []byte) error {
 			} else {
 				v := &QueuesCall{}
 				if unmarshal, ok := interface{}(v).(interface {
-					UnmarshalVT([]byte) error
+					UnmarshalVTUnsafe([]byte) error
 				}); ok {
-					if err := unmarshal.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+					if err := unmarshal.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 						return err
 					}
 				} else {
@@ -6159,12 +6188,12 @@ func (m *Call) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			if oneof, ok := m.Op.(*Call_Lend); ok {
-				if err := oneof.Lend.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := oneof.Lend.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
 				v := &LendCall{}
-				if err := v.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := v.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 				m.Op = &Call_Lend{Lend: v}
@@ -6201,9 +6230,9 @@ func (m *Call) UnmarshalVT(dAtA []byte) error {
 			}
 			if oneof, ok := m.Op.(*Call_Members); ok {
 				if unmarshal, ok := interface{}(oneof.Members).(interface {
-					UnmarshalVT([]byte) error
+					UnmarshalVTUnsafe([]byte) error
 				}); ok {
-					if err := unmarshal.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+					if err := unmarshal.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 						return err
 					}
 				} else {
@@ -6214,9 +6243,9 @@ func (m *Call) UnmarshalVT(dAtA []byte) error {
 			} else {
 				v := &MembersCall{}
 				if unmarshal, ok := interface{}(v).(interface {
-					UnmarshalVT([]byte) error
+					UnmarshalVTUnsafe([]byte) error
 				}); ok {
-					if err := unmarshal.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+					if err := unmarshal.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 						return err
 					}
 				} else {
@@ -6257,12 +6286,12 @@ func (m *Call) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			if oneof, ok := m.Op.(*Call_ReadSlots); ok {
-				if err := oneof.ReadSlots.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := oneof.ReadSlots.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
 				v := &ReadSlotsCall{}
-				if err := v.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := v.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 				m.Op = &Call_ReadSlots{ReadSlots: v}
@@ -6299,9 +6328,9 @@ func (m *Call) UnmarshalVT(dAtA []byte) error {
 			}
 			if oneof, ok := m.Op.(*Call_PullSlots); ok {
 				if unmarshal, ok := interface{}(oneof.PullSlots).(interface {
-					UnmarshalVT([]byte) error
+					UnmarshalVTUnsafe([]byte) error
 				}); ok {
-					if err := unmarshal.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+					if err := unmarshal.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 						return err
 					}
 				} else {
@@ -6312,9 +6341,9 @@ func (m *Call) UnmarshalVT(dAtA []byte) error {
 			} else {
 				v := &PullSlotsCall{}
 				if unmarshal, ok := interface{}(v).(interface {
-					UnmarshalVT([]byte) error
+					UnmarshalVTUnsafe([]byte) error
 				}); ok {
-					if err := unmarshal.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+					if err := unmarshal.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 						return err
 					}
 				} else {
@@ -6356,9 +6385,9 @@ func (m *Call) UnmarshalVT(dAtA []byte) error {
 			}
 			if oneof, ok := m.Op.(*Call_NamespaceUse); ok {
 				if unmarshal, ok := interface{}(oneof.NamespaceUse).(interface {
-					UnmarshalVT([]byte) error
+					UnmarshalVTUnsafe([]byte) error
 				}); ok {
-					if err := unmarshal.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+					if err := unmarshal.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 						return err
 					}
 				} else {
@@ -6369,9 +6398,9 @@ func (m *Call) UnmarshalVT(dAtA []byte) error {
 			} else {
 				v := &NamespaceCall{}
 				if unmarshal, ok := interface{}(v).(interface {
-					UnmarshalVT([]byte) error
+					UnmarshalVTUnsafe([]byte) error
 				}); ok {
-					if err := unmarshal.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+					if err := unmarshal.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 						return err
 					}
 				} else {
@@ -6413,9 +6442,9 @@ func (m *Call) UnmarshalVT(dAtA []byte) error {
 			}
 			if oneof, ok := m.Op.(*Call_Quota); ok {
 				if unmarshal, ok := interface{}(oneof.Quota).(interface {
-					UnmarshalVT([]byte) error
+					UnmarshalVTUnsafe([]byte) error
 				}); ok {
-					if err := unmarshal.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+					if err := unmarshal.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 						return err
 					}
 				} else {
@@ -6426,9 +6455,9 @@ func (m *Call) UnmarshalVT(dAtA []byte) error {
 			} else {
 				v := &QuotaCall{}
 				if unmarshal, ok := interface{}(v).(interface {
-					UnmarshalVT([]byte) error
+					UnmarshalVTUnsafe([]byte) error
 				}); ok {
-					if err := unmarshal.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+					if err := unmarshal.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 						return err
 					}
 				} else {
@@ -6469,12 +6498,12 @@ func (m *Call) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			if oneof, ok := m.Op.(*Call_AskGroups); ok {
-				if err := oneof.AskGroups.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := oneof.AskGroups.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
 				v := &GroupsAsk{}
-				if err := v.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := v.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 				m.Op = &Call_AskGroups{AskGroups: v}
@@ -6510,12 +6539,12 @@ func (m *Call) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			if oneof, ok := m.Op.(*Call_LookGroups); ok {
-				if err := oneof.LookGroups.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := oneof.LookGroups.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
 				v := &GroupsLook{}
-				if err := v.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := v.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 				m.Op = &Call_LookGroups{LookGroups: v}
@@ -6552,9 +6581,9 @@ func (m *Call) UnmarshalVT(dAtA []byte) error {
 			}
 			if oneof, ok := m.Op.(*Call_Outlook); ok {
 				if unmarshal, ok := interface{}(oneof.Outlook).(interface {
-					UnmarshalVT([]byte) error
+					UnmarshalVTUnsafe([]byte) error
 				}); ok {
-					if err := unmarshal.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+					if err := unmarshal.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 						return err
 					}
 				} else {
@@ -6565,9 +6594,9 @@ func (m *Call) UnmarshalVT(dAtA []byte) error {
 			} else {
 				v := &OutlookCall{}
 				if unmarshal, ok := interface{}(v).(interface {
-					UnmarshalVT([]byte) error
+					UnmarshalVTUnsafe([]byte) error
 				}); ok {
-					if err := unmarshal.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+					if err := unmarshal.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 						return err
 					}
 				} else {
@@ -6609,9 +6638,9 @@ func (m *Call) UnmarshalVT(dAtA []byte) error {
 			}
 			if oneof, ok := m.Op.(*Call_Activity); ok {
 				if unmarshal, ok := interface{}(oneof.Activity).(interface {
-					UnmarshalVT([]byte) error
+					UnmarshalVTUnsafe([]byte) error
 				}); ok {
-					if err := unmarshal.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+					if err := unmarshal.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 						return err
 					}
 				} else {
@@ -6622,9 +6651,9 @@ func (m *Call) UnmarshalVT(dAtA []byte) error {
 			} else {
 				v := &ActivityCall{}
 				if unmarshal, ok := interface{}(v).(interface {
-					UnmarshalVT([]byte) error
+					UnmarshalVTUnsafe([]byte) error
 				}); ok {
-					if err := unmarshal.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+					if err := unmarshal.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 						return err
 					}
 				} else {
@@ -6665,7 +6694,11 @@ func (m *Call) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Traceparent = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Traceparent = stringValue
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
@@ -6689,7 +6722,7 @@ func (m *Call) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *GroupsAsk) UnmarshalVT(dAtA []byte) error {
+func (m *GroupsAsk) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -6748,7 +6781,11 @@ func (m *GroupsAsk) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Namespace = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Namespace = stringValue
 			iNdEx = postIndex
 		case 2:
 			if wireType != 2 {
@@ -6780,7 +6817,11 @@ func (m *GroupsAsk) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Queue = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Queue = stringValue
 			iNdEx = postIndex
 		case 3:
 			if wireType != 0 {
@@ -6869,7 +6910,7 @@ func (m *GroupsAsk) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			m.Wants = append(m.Wants, &GroupWant{})
-			if err := m.Wants[len(m.Wants)-1].UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.Wants[len(m.Wants)-1].UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -6903,7 +6944,11 @@ func (m *GroupsAsk) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Ended = append(m.Ended, string(dAtA[iNdEx:postIndex]))
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Ended = append(m.Ended, stringValue)
 			iNdEx = postIndex
 		case 8:
 			if wireType != 0 {
@@ -6966,7 +7011,7 @@ func (m *GroupsAsk) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *GroupWant) UnmarshalVT(dAtA []byte) error {
+func (m *GroupWant) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -7025,7 +7070,11 @@ func (m *GroupWant) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Group = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Group = stringValue
 			iNdEx = postIndex
 		case 2:
 			if wireType != 0 {
@@ -7068,7 +7117,7 @@ func (m *GroupWant) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *GroupsAnswer) UnmarshalVT(dAtA []byte) error {
+func (m *GroupsAnswer) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -7165,7 +7214,7 @@ func (m *GroupsAnswer) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			m.Given = append(m.Given, &GroupGiven{})
-			if err := m.Given[len(m.Given)-1].UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.Given[len(m.Given)-1].UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -7191,7 +7240,7 @@ func (m *GroupsAnswer) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *GroupGiven) UnmarshalVT(dAtA []byte) error {
+func (m *GroupGiven) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -7250,7 +7299,11 @@ func (m *GroupGiven) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Group = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Group = stringValue
 			iNdEx = postIndex
 		case 2:
 			if wireType != 0 {
@@ -7314,7 +7367,7 @@ func (m *GroupGiven) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *GroupsLook) UnmarshalVT(dAtA []byte) error {
+func (m *GroupsLook) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -7411,7 +7464,11 @@ func (m *GroupsLook) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Namespace = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Namespace = stringValue
 			iNdEx = postIndex
 		case 4:
 			if wireType != 2 {
@@ -7443,7 +7500,11 @@ func (m *GroupsLook) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Queue = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Queue = stringValue
 			iNdEx = postIndex
 		case 5:
 			if wireType != 2 {
@@ -7475,7 +7536,11 @@ func (m *GroupsLook) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Groups = append(m.Groups, string(dAtA[iNdEx:postIndex]))
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Groups = append(m.Groups, stringValue)
 			iNdEx = postIndex
 		default:
 			iNdEx = preIndex
@@ -7499,7 +7564,7 @@ func (m *GroupsLook) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *GroupsStanding) UnmarshalVT(dAtA []byte) error {
+func (m *GroupsStanding) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -7617,7 +7682,7 @@ func (m *GroupsStanding) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			m.Groups = append(m.Groups, &GroupCount{})
-			if err := m.Groups[len(m.Groups)-1].UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.Groups[len(m.Groups)-1].UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -7643,7 +7708,7 @@ func (m *GroupsStanding) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *GroupCount) UnmarshalVT(dAtA []byte) error {
+func (m *GroupCount) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -7792,7 +7857,7 @@ func (m *GroupCount) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *Commands) UnmarshalVT(dAtA []byte) error {
+func (m *Commands) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -7852,9 +7917,9 @@ func (m *Commands) UnmarshalVT(dAtA []byte) error {
 			}
 			m.Commands = append(m.Commands, &fsmpb.Command{})
 			if unmarshal, ok := interface{}(m.Commands[len(m.Commands)-1]).(interface {
-				UnmarshalVT([]byte) error
+				UnmarshalVTUnsafe([]byte) error
 			}); ok {
-				if err := unmarshal.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := unmarshal.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
@@ -7885,7 +7950,7 @@ func (m *Commands) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *GetCall) UnmarshalVT(dAtA []byte) error {
+func (m *GetCall) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -7944,7 +8009,11 @@ func (m *GetCall) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Namespace = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Namespace = stringValue
 			iNdEx = postIndex
 		case 2:
 			if wireType != 2 {
@@ -7976,7 +8045,11 @@ func (m *GetCall) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Id = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Id = stringValue
 			iNdEx = postIndex
 		case 3:
 			if wireType != 0 {
@@ -8020,7 +8093,7 @@ func (m *GetCall) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *ListCall) UnmarshalVT(dAtA []byte) error {
+func (m *ListCall) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -8082,9 +8155,9 @@ func (m *ListCall) UnmarshalVT(dAtA []byte) error {
 				m.Query = &fsmpb.ListQuery{}
 			}
 			if unmarshal, ok := interface{}(m.Query).(interface {
-				UnmarshalVT([]byte) error
+				UnmarshalVTUnsafe([]byte) error
 			}); ok {
-				if err := unmarshal.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := unmarshal.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
@@ -8135,7 +8208,7 @@ func (m *ListCall) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *LendCall) UnmarshalVT(dAtA []byte) error {
+func (m *LendCall) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -8194,7 +8267,11 @@ func (m *LendCall) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Namespace = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Namespace = stringValue
 			iNdEx = postIndex
 		case 2:
 			if wireType != 2 {
@@ -8226,7 +8303,11 @@ func (m *LendCall) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Queue = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Queue = stringValue
 			iNdEx = postIndex
 		case 3:
 			if wireType != 0 {
@@ -8383,7 +8464,7 @@ func (m *LendCall) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *ForwardReply) UnmarshalVT(dAtA []byte) error {
+func (m *ForwardReply) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -8442,7 +8523,7 @@ func (m *ForwardReply) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			m.Replies = append(m.Replies, &CallReply{})
-			if err := m.Replies[len(m.Replies)-1].UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.Replies[len(m.Replies)-1].UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -8468,7 +8549,7 @@ func (m *ForwardReply) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *CallReply) UnmarshalVT(dAtA []byte) error {
+func (m *CallReply) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -8548,7 +8629,7 @@ func (m *CallReply) UnmarshalVT(dAtA []byte) error {
 			if m.Error == nil {
 				m.Error = &CallError{}
 			}
-			if err := m.Error.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.Error.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -8582,7 +8663,7 @@ func (m *CallReply) UnmarshalVT(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			m.Commands = append(m.Commands, &CommandReply{})
-			if err := m.Commands[len(m.Commands)-1].UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.Commands[len(m.Commands)-1].UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -8619,9 +8700,9 @@ func (m *CallReply) UnmarshalVT(dAtA []byte) error {
 				m.Task = &fsmpb.Task{}
 			}
 			if unmarshal, ok := interface{}(m.Task).(interface {
-				UnmarshalVT([]byte) error
+				UnmarshalVTUnsafe([]byte) error
 			}); ok {
-				if err := unmarshal.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := unmarshal.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
@@ -8663,9 +8744,9 @@ func (m *CallReply) UnmarshalVT(dAtA []byte) error {
 				m.Page = &fsmpb.ListPage{}
 			}
 			if unmarshal, ok := interface{}(m.Page).(interface {
-				UnmarshalVT([]byte) error
+				UnmarshalVTUnsafe([]byte) error
 			}); ok {
-				if err := unmarshal.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := unmarshal.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
@@ -8707,9 +8788,9 @@ func (m *CallReply) UnmarshalVT(dAtA []byte) error {
 				m.Changed = &ControlChanged{}
 			}
 			if unmarshal, ok := interface{}(m.Changed).(interface {
-				UnmarshalVT([]byte) error
+				UnmarshalVTUnsafe([]byte) error
 			}); ok {
-				if err := unmarshal.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := unmarshal.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
@@ -8749,9 +8830,9 @@ func (m *CallReply) UnmarshalVT(dAtA []byte) error {
 			}
 			m.Counts = append(m.Counts, &fsmpb.QueueCounts{})
 			if unmarshal, ok := interface{}(m.Counts[len(m.Counts)-1]).(interface {
-				UnmarshalVT([]byte) error
+				UnmarshalVTUnsafe([]byte) error
 			}); ok {
-				if err := unmarshal.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := unmarshal.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
@@ -8792,7 +8873,7 @@ func (m *CallReply) UnmarshalVT(dAtA []byte) error {
 			if m.Loan == nil {
 				m.Loan = &Loan{}
 			}
-			if err := m.Loan.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.Loan.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -8829,9 +8910,9 @@ func (m *CallReply) UnmarshalVT(dAtA []byte) error {
 				m.Members = &Membership{}
 			}
 			if unmarshal, ok := interface{}(m.Members).(interface {
-				UnmarshalVT([]byte) error
+				UnmarshalVTUnsafe([]byte) error
 			}); ok {
-				if err := unmarshal.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := unmarshal.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
@@ -8872,7 +8953,7 @@ func (m *CallReply) UnmarshalVT(dAtA []byte) error {
 			if m.Batch == nil {
 				m.Batch = &SlotsBatch{}
 			}
-			if err := m.Batch.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.Batch.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -8909,9 +8990,9 @@ func (m *CallReply) UnmarshalVT(dAtA []byte) error {
 				m.Progress = &SlotsProgress{}
 			}
 			if unmarshal, ok := interface{}(m.Progress).(interface {
-				UnmarshalVT([]byte) error
+				UnmarshalVTUnsafe([]byte) error
 			}); ok {
-				if err := unmarshal.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := unmarshal.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
@@ -8953,9 +9034,9 @@ func (m *CallReply) UnmarshalVT(dAtA []byte) error {
 				m.NamespaceUse = &NamespaceUse{}
 			}
 			if unmarshal, ok := interface{}(m.NamespaceUse).(interface {
-				UnmarshalVT([]byte) error
+				UnmarshalVTUnsafe([]byte) error
 			}); ok {
-				if err := unmarshal.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := unmarshal.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
@@ -8997,9 +9078,9 @@ func (m *CallReply) UnmarshalVT(dAtA []byte) error {
 				m.Quota = &QuotaReply{}
 			}
 			if unmarshal, ok := interface{}(m.Quota).(interface {
-				UnmarshalVT([]byte) error
+				UnmarshalVTUnsafe([]byte) error
 			}); ok {
-				if err := unmarshal.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := unmarshal.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
@@ -9040,7 +9121,7 @@ func (m *CallReply) UnmarshalVT(dAtA []byte) error {
 			if m.GroupsAnswer == nil {
 				m.GroupsAnswer = &GroupsAnswer{}
 			}
-			if err := m.GroupsAnswer.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.GroupsAnswer.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -9076,7 +9157,7 @@ func (m *CallReply) UnmarshalVT(dAtA []byte) error {
 			if m.GroupsStanding == nil {
 				m.GroupsStanding = &GroupsStanding{}
 			}
-			if err := m.GroupsStanding.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.GroupsStanding.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -9113,9 +9194,9 @@ func (m *CallReply) UnmarshalVT(dAtA []byte) error {
 				m.Outlook = &fsmpb.Outlook{}
 			}
 			if unmarshal, ok := interface{}(m.Outlook).(interface {
-				UnmarshalVT([]byte) error
+				UnmarshalVTUnsafe([]byte) error
 			}); ok {
-				if err := unmarshal.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := unmarshal.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
@@ -9157,9 +9238,9 @@ func (m *CallReply) UnmarshalVT(dAtA []byte) error {
 				m.Activity = &fsmpb.Activity{}
 			}
 			if unmarshal, ok := interface{}(m.Activity).(interface {
-				UnmarshalVT([]byte) error
+				UnmarshalVTUnsafe([]byte) error
 			}); ok {
-				if err := unmarshal.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := unmarshal.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
@@ -9190,7 +9271,7 @@ func (m *CallReply) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *Loan) UnmarshalVT(dAtA []byte) error {
+func (m *Loan) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -9298,7 +9379,7 @@ func (m *Loan) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *CommandReply) UnmarshalVT(dAtA []byte) error {
+func (m *CommandReply) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -9360,9 +9441,9 @@ func (m *CommandReply) UnmarshalVT(dAtA []byte) error {
 				m.Result = &fsmpb.Result{}
 			}
 			if unmarshal, ok := interface{}(m.Result).(interface {
-				UnmarshalVT([]byte) error
+				UnmarshalVTUnsafe([]byte) error
 			}); ok {
-				if err := unmarshal.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := unmarshal.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
@@ -9403,7 +9484,7 @@ func (m *CommandReply) UnmarshalVT(dAtA []byte) error {
 			if m.Error == nil {
 				m.Error = &CallError{}
 			}
-			if err := m.Error.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.Error.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -9429,7 +9510,7 @@ func (m *CommandReply) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *CallError) UnmarshalVT(dAtA []byte) error {
+func (m *CallError) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -9507,7 +9588,11 @@ func (m *CallError) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Leader = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Leader = stringValue
 			iNdEx = postIndex
 		case 3:
 			if wireType != 2 {
@@ -9539,7 +9624,11 @@ func (m *CallError) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Detail = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Detail = stringValue
 			iNdEx = postIndex
 		case 4:
 			if wireType != 2 {
@@ -9571,7 +9660,11 @@ func (m *CallError) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Field = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Field = stringValue
 			iNdEx = postIndex
 		case 5:
 			if wireType != 2 {
@@ -9603,7 +9696,11 @@ func (m *CallError) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Limit = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Limit = stringValue
 			iNdEx = postIndex
 		case 6:
 			if wireType != 2 {
@@ -9635,7 +9732,11 @@ func (m *CallError) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Node = string(dAtA[iNdEx:postIndex])
+			var stringValue string
+			if intStringLen > 0 {
+				stringValue = unsafe.String(&dAtA[iNdEx], intStringLen)
+			}
+			m.Node = stringValue
 			iNdEx = postIndex
 		case 7:
 			if wireType != 0 {
@@ -9727,7 +9828,7 @@ func (m *CallError) UnmarshalVT(dAtA []byte) error {
 			if m.Quota == nil {
 				m.Quota = &QuotaExceeded{}
 			}
-			if err := m.Quota.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.Quota.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex
@@ -9753,7 +9854,7 @@ func (m *CallError) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *QuotaExceeded) UnmarshalVT(dAtA []byte) error {
+func (m *QuotaExceeded) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -9815,9 +9916,9 @@ func (m *QuotaExceeded) UnmarshalVT(dAtA []byte) error {
 				m.Subject = &QuotaSubject{}
 			}
 			if unmarshal, ok := interface{}(m.Subject).(interface {
-				UnmarshalVT([]byte) error
+				UnmarshalVTUnsafe([]byte) error
 			}); ok {
-				if err := unmarshal.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := unmarshal.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
@@ -9908,7 +10009,7 @@ func (m *QuotaExceeded) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *ReadSlotsCall) UnmarshalVT(dAtA []byte) error {
+func (m *ReadSlotsCall) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -9987,9 +10088,9 @@ func (m *ReadSlotsCall) UnmarshalVT(dAtA []byte) error {
 			}
 			m.Ranges = append(m.Ranges, &fsmpb.SlotRange{})
 			if unmarshal, ok := interface{}(m.Ranges[len(m.Ranges)-1]).(interface {
-				UnmarshalVT([]byte) error
+				UnmarshalVTUnsafe([]byte) error
 			}); ok {
-				if err := unmarshal.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := unmarshal.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
@@ -10058,7 +10159,7 @@ func (m *ReadSlotsCall) UnmarshalVT(dAtA []byte) error {
 	}
 	return nil
 }
-func (m *SlotsBatch) UnmarshalVT(dAtA []byte) error {
+func (m *SlotsBatch) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -10135,8 +10236,7 @@ func (m *SlotsBatch) UnmarshalVT(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			m.Tasks = append(m.Tasks, make([]byte, postIndex-iNdEx))
-			copy(m.Tasks[len(m.Tasks)-1], dAtA[iNdEx:postIndex])
+			m.Tasks = append(m.Tasks, dAtA[iNdEx:postIndex])
 			iNdEx = postIndex
 		case 3:
 			if wireType != 2 {
@@ -10169,9 +10269,9 @@ func (m *SlotsBatch) UnmarshalVT(dAtA []byte) error {
 			}
 			m.Gone = append(m.Gone, &fsmpb.TaskName{})
 			if unmarshal, ok := interface{}(m.Gone[len(m.Gone)-1]).(interface {
-				UnmarshalVT([]byte) error
+				UnmarshalVTUnsafe([]byte) error
 			}); ok {
-				if err := unmarshal.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := unmarshal.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {
@@ -10252,9 +10352,9 @@ func (m *SlotsBatch) UnmarshalVT(dAtA []byte) error {
 				m.Ready = &fsmpb.ReadySlots{}
 			}
 			if unmarshal, ok := interface{}(m.Ready).(interface {
-				UnmarshalVT([]byte) error
+				UnmarshalVTUnsafe([]byte) error
 			}); ok {
-				if err := unmarshal.UnmarshalVT(dAtA[iNdEx:postIndex]); err != nil {
+				if err := unmarshal.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 					return err
 				}
 			} else {

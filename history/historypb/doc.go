@@ -6,4 +6,4 @@
 // Position is the place of an event in its shard.
 package historypb
 
-//go:generate protoc --proto_path=../.. --go_out=../.. --go_opt=paths=source_relative --go-vtproto_out=../.. --go-vtproto_opt=paths=source_relative,features=marshal+unmarshal+unmarshal_unsafe+size+clone history/historypb/history.proto history/historypb/segment.proto
+//go:generate protoc --proto_path=../.. --go_out=../.. --go_opt=paths=source_relative --go-vtproto_out=../.. --go-vtproto_opt=paths=source_relative,features=marshal+unmarshal_unsafe+size+clone history/historypb/history.proto history/historypb/segment.proto

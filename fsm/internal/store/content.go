@@ -151,10 +151,10 @@ func isPlain(spec *fsmpb.Spec) bool {
 func CopyOf[M any, P interface {
 	*M
 	sizedMessage
-	UnmarshalVT(b []byte) error
+	UnmarshalVTUnsafe(b []byte) error
 }](m P) P {
 	own := P(new(M))
-	if err := own.UnmarshalVT(mustMarshal(m)); err != nil {
+	if err := own.UnmarshalVTUnsafe(mustMarshal(m)); err != nil {
 		panic(fmt.Sprintf("fsm: a %T cannot be copied: %v", m, err))
 	}
 	return own

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"fmt"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -143,9 +144,10 @@ func hasOwn(e *fsmpb.Extra) bool {
 	return e.Traceparent != "" || e.Target != nil || e.Series != nil || e.ScheduledMs != 0 || e.Group != ""
 }
 
+// mustReadExtra decodes an extra from a copy of b.
 func mustReadExtra(b []byte) *fsmpb.Extra {
 	var extra fsmpb.Extra
-	if err := extra.UnmarshalVT(b); err != nil {
+	if err := extra.UnmarshalVTUnsafe(bytes.Clone(b)); err != nil {
 		panic(fmt.Sprintf("fsm: a blob of this process cannot be read: %v", err))
 	}
 	return &extra

@@ -89,7 +89,7 @@ func loadSummary(r io.ReaderAt, size int64) (*Contents, error) {
 
 func parseSummary(data []byte, sum uint32, size int64) (*Contents, error) {
 	s := &historypb.Summary{}
-	if crc32.Checksum(data, castagnoli) != sum || s.UnmarshalVT(data) != nil {
+	if crc32.Checksum(data, castagnoli) != sum || s.UnmarshalVTUnsafe(data) != nil {
 		return nil, fmt.Errorf("%w: the summary", ErrCorrupt)
 	}
 	if s.Directory < 0 || s.Length < 0 || s.Directory > size || s.Length > size-s.Directory {

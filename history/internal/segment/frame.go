@@ -44,7 +44,7 @@ func parseFrame(data []byte, at int) (*historypb.Block, int, bool) {
 	}
 	head := rest[frameHeader : frameHeader+length]
 	b := &historypb.Block{}
-	if crc32.Checksum(head, castagnoli) != binary.LittleEndian.Uint32(rest[8:]) || b.UnmarshalVT(head) != nil {
+	if crc32.Checksum(head, castagnoli) != binary.LittleEndian.Uint32(rest[8:]) || b.UnmarshalVTUnsafe(bytes.Clone(head)) != nil {
 		return nil, 0, false
 	}
 	body := at + frameHeader + length
