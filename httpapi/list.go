@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/binary"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/labstack/echo/v4"
 	"google.golang.org/protobuf/proto"
 
@@ -268,31 +270,14 @@ const (
 
 // listingOf hashes the filters of q. The page size and the inclusion of payloads may differ from page to page.
 func listingOf(what string, q *fsmpb.ListQuery) listing {
-	var h hasher
-	h.digest.Reset()
-	h.text(what)
-	h.text(q.Namespace)
-	h.text(q.Queue)
-	h.text(q.Prefix)
-	h.num(q.DueAfterMs)
-	h.num(q.DueBeforeMs)
-	if q.Order != fsmpb.ListOrder_LIST_ORDER_ID { // else the hash is that of an older build, which knows no order
-		h.text(q.Order.String())
+	filters := &fsmpb.ListQuery{
+		Namespace: q.Namespace, Queue: q.Queue, Prefix: q.Prefix, DueAfterMs: q.DueAfterMs, DueBeforeMs: q.DueBeforeMs,
+		Order: q.Order, States: slices.Sorted(slices.Values(q.States)), Labels: slices.Clone(q.Labels),
 	}
-	h.num(int64(len(q.States)))
-	for _, state := range slices.Sorted(slices.Values(q.States)) {
-		h.num(int64(state))
-	}
-	labels := slices.Clone(q.Labels)
-	slices.SortFunc(labels, func(a, b *fsmpb.Label) int {
-		return strings.Compare(a.Name+"\x00"+a.Value, b.Name+"\x00"+b.Value)
+	slices.SortFunc(filters.Labels, func(a, b *fsmpb.Label) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Value, b.Value))
 	})
-	h.num(int64(len(labels)))
-	for _, l := range labels {
-		h.text(l.Name)
-		h.text(l.Value)
-	}
-	return listing(h.digest.Sum64())
+	return listing(xxhash.Sum64(append([]byte(what+"\x00"), encoded(filters)...)))
 }
 
 // listPlace is a place in a list, behind which a page begins. dueMs is 0 in a list by id.
@@ -328,11 +313,7 @@ func (l listing) cursor(at listPlace) string {
 }
 
 func (l listing) sum(rest []byte) uint64 {
-	var h hasher
-	h.digest.Reset()
-	h.num(int64(l))
-	h.bytes(rest)
-	return h.digest.Sum64()
+	return xxhash.Sum64(append(binary.BigEndian.AppendUint64(nil, uint64(l)), rest...))
 }
 
 // decode reads a cursor. ok is false if the cursor is not this listing's.

@@ -23,7 +23,7 @@ type order struct {
 	condition fsmpb.Condition
 	asked     string // the idempotency key as the caller wrote it
 	keyed     bool
-	meaning   func(*hasher) // hashes the call if its command depends on more than the call; nil: the command is hashed
+	meaning   func() []byte // describes the call if its command depends on more than the call; nil: the command does
 }
 
 // plan is a schedule with its parts.
@@ -62,7 +62,7 @@ func (o *order) finish() *fsmpb.Command {
 	if o.keyed {
 		o.key.Hash = keyHash(o.asked)
 		if o.meaning != nil {
-			o.key.Call = meaningHash(&o.cmd, o.meaning)
+			o.key.Call = meaningHash(&o.cmd, o.meaning())
 		} else {
 			o.key.Call = callHash(&o.cmd, o.timed().jitterMs)
 		}

@@ -13,7 +13,7 @@ type revision struct {
 	// command sets the command's op. It may run more than once, each time with what is stored then, and must not write to
 	// stored.
 	command func(stored *fsmpb.Task, cmd *fsmpb.Command) error
-	meaning func(*hasher) // hashes the call for its key; see order
+	meaning func() []byte // describes the call for its key, after command; see order
 	final   bool          // the change ends the schedule: the call keeps no key, and answers with what was stored
 }
 

@@ -2,7 +2,9 @@ package httpapi
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/labstack/echo/v4"
 
@@ -66,11 +68,7 @@ func (s *Server) patchSchedule(c echo.Context) error {
 				cmd.Op, payload = &fsmpb.Command_SetSeries{SetSeries: d.set}, d.patched
 				return err
 			},
-			meaning: func(h *hasher) {
-				h.text("patch schedule")
-				h.bytes(text)
-				h.bytes(payload)
-			},
+			meaning: func() []byte { return slices.Concat([]byte("patch schedule\x00"), text, []byte{0}, payload) },
 		}, err
 	})
 }
@@ -89,11 +87,7 @@ func (s *Server) backfill(c echo.Context) error {
 				cmd.Op = &fsmpb.Command_Backfill{Backfill: &fsmpb.Backfill{ScheduledMs: instants}}
 				return err
 			},
-			meaning: func(h *hasher) {
-				h.text("backfill")
-				h.num(b.from)
-				h.num(b.to)
-			},
+			meaning: func() []byte { return fmt.Appendf(nil, "backfill %d %d", b.from, b.to) },
 		}, err
 	})
 }

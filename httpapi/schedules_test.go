@@ -327,10 +327,10 @@ func TestHashesOfScheduleCallsAreFixed(t *testing.T) {
 		calls[c[0]] = h.fake.last().Key.Call
 	}
 	mustEqual(t, calls, map[string]uint64{
-		"PUT /v1/schedules/a": 3036539593944917295, "PATCH /v1/schedules/a": 6665996214792777393,
-		"POST /v1/schedules/a/pause": 15576037527681147901, "POST /v1/schedules/a/resume": 18252057500225106221,
-		"POST /v1/schedules/a/fire": 9216944335598083921, "POST /v1/schedules/a/skip": 4906936387992909130,
-		"POST /v1/schedules/a/backfill": 8094476905592841572,
+		"PUT /v1/schedules/a": 17751788353265911222, "PATCH /v1/schedules/a": 18144924460539624062,
+		"POST /v1/schedules/a/pause": 4388244082968932701, "POST /v1/schedules/a/resume": 4266759778768513291,
+		"POST /v1/schedules/a/fire": 16127400385655347921, "POST /v1/schedules/a/skip": 13465458184690296013,
+		"POST /v1/schedules/a/backfill": 9101740325041382251,
 	})
 }
 

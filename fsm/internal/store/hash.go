@@ -159,7 +159,7 @@ func (s *Store) digestContent(r *record, c *cold, extra *fsmpb.Extra) uint64 {
 		d.extra(extra)
 	}
 	if extra.Series != nil {
-		d.series(extra.Series)
+		d.message(extra.Series)
 	}
 	if extra.ScheduledMs != 0 {
 		d.int(extra.ScheduledMs)
@@ -251,6 +251,9 @@ func sized[T string | []byte](d *digester, v T) {
 	}
 }
 
+// message hashes the encoding of a message, which is the same for equal messages.
+func (d *digester) message(m sizedMessage) { d.bytes(mustMarshal(m)) }
+
 func (d *digester) target(t *fsmpb.Target) {
 	d.string(t.Url)
 	d.int(t.TimeoutMs)
@@ -277,10 +280,10 @@ func (d *digester) extra(e *fsmpb.Extra) {
 		d.string(l.Name)
 		d.string(l.Value)
 	}
-	if e.Window != nil { // a task without one hashes as before there were any
+	if e.Window != nil {
 		d.window(e.Window)
 	}
-	if e.Group != "" || e.Priority != 0 { // likewise
+	if e.Group != "" || e.Priority != 0 {
 		d.string(e.Group)
 		d.uint(uint64(e.Priority))
 	}

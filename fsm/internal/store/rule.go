@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/cespare/xxhash/v2"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -75,15 +76,4 @@ func (s *Store) touchUntargeted(q *queue) {
 	}
 }
 
-func digestRule(r *fsmpb.QueueRule) uint64 {
-	d := digester{}
-	d.string(r.Namespace)
-	d.string(r.Queue)
-	d.bool(r.Pushed)
-	d.bool(r.Held)
-	d.int(r.AttemptTimeoutMs)
-	d.uint(uint64(r.MaxAttempts))
-	d.int(r.KeepDoneMs)
-	d.int(r.KeepDeadMs)
-	return d.sum()
-}
+func digestRule(r *fsmpb.QueueRule) uint64 { return xxhash.Sum64(mustMarshal(r)) }
