@@ -26,12 +26,13 @@ func (s *Shard) Transfer(ctx context.Context, to string) error {
 // noticed.
 const politeDrain = 20 * time.Millisecond
 
-// errAttemptsRunning is the reason why a transfer that is not urgent gives up.
+// errAttemptsRunning is the reason why a transfer that is not urgent, or has no time left, gives up.
 var errAttemptsRunning = errors.New("attempts are running that the next leader would repeat")
 
 // transfer gives the leadership to the node to. It waits up to patience for a moment without running attempts, because
 // the next leader would repeat running ones. An urgent transfer then holds new attempts back until the running ones
-// have ended, and goes on even if they do not. It takes the place of a transfer that is not urgent.
+// have ended, and goes on after Timing.Drain even if they do not. If ctx ends before that, the leadership stays. An
+// urgent transfer takes the place of a transfer that is not urgent.
 func (l *leadership) transfer(ctx context.Context, to string, patience time.Duration, urgent bool) error {
 	ctx, done, err := l.turns.take(ctx, urgent)
 	if err != nil {
@@ -50,9 +51,11 @@ func (l *leadership) transfer(ctx context.Context, to string, patience time.Dura
 	if urgent {
 		drain = l.shard.cfg.Timing.Drain
 	}
-	err = errAttemptsRunning
-	if l.calm(ctx, drain) || urgent {
+	switch calm := l.calm(ctx, drain); {
+	case calm, urgent && ctx.Err() == nil:
 		err = l.handOver(ctx, to, urgent)
+	default:
+		err = errAttemptsRunning
 	}
 	if err != nil {
 		l.firing.resume()

@@ -2,6 +2,7 @@ package shard
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -99,6 +100,33 @@ func TestStopsRepeatNothing(t *testing.T) {
 			if late := at.Sub(due[id]); late > time.Second {
 				t.Errorf("task %s came %v late", id, late)
 			}
+		}
+	})
+}
+
+// TestTransferOutOfTime checks that an urgent transfer whose time ends before the running attempts is given up. No
+// attempt is repeated, and further ones begin.
+func TestTransferOutOfTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplicas(t, 3, func(cfg *Config) { cfg.Timing = LAN() })
+		c.sink.respond = func(context.Context, task.Attempt) task.Outcome {
+			<-time.After(2 * time.Second)
+			return task.Outcome{Delivered: true}
+		}
+		c.startAll()
+		defer c.close()
+		n := c.leader()
+		n.must(t, schedule("runs", time.Now()))
+		c.eventually("an attempt runs", func() bool { return n.attempts.count() == 1 })
+		ctx, cancel := context.WithTimeout(t.Context(), LAN().Patience/2)
+		defer cancel()
+		if err := n.Transfer(ctx, c.others(n.cfg.NodeID)[0]); !errors.Is(err, errAttemptsRunning) {
+			t.Errorf("the transfer ended with %v", err)
+		}
+		n.must(t, schedule("after", time.Now()))
+		<-time.After(10 * time.Second)
+		if got := len(c.sink.all()); got != 2 || c.leader() != n {
+			t.Errorf("%d attempts of 2 tasks, led by %s", got, c.leader().cfg.NodeID)
 		}
 	})
 }

@@ -112,9 +112,15 @@ func (r *Router) listShard(ctx context.Context, slots *clusterpb.SlotRange, q *f
 // read asks nodes until one answers, or the caller's time is over.
 func read[T any](ctx context.Context, r *Router, shard uint32, stale bool,
 	ask func(context.Context, calls.Shards) (T, error)) (T, error) {
+	return readWithin(ctx, r, shard, stale, readPatience, ask)
+}
+
+// readWithin is read with a limit of its own for each node's answer.
+func readWithin[T any](ctx context.Context, r *Router, shard uint32, stale bool, limit time.Duration,
+	ask func(context.Context, calls.Shards) (T, error)) (T, error) {
 	t := r.newTry(shard)
 	for {
-		answer, err := readOnce(ctx, t, stale, ask)
+		answer, err := readOnce(ctx, t, stale, limit, ask)
 		if err == nil && !stale {
 			t.Found()
 		}
@@ -128,7 +134,7 @@ func read[T any](ctx context.Context, r *Router, shard uint32, stale bool,
 }
 
 func readOnce[T any](
-	ctx context.Context, t *try, stale bool, ask func(context.Context, calls.Shards) (T, error),
+	ctx context.Context, t *try, stale bool, limit time.Duration, ask func(context.Context, calls.Shards) (T, error),
 ) (T, error) {
 	var none T
 	s := t.leader
@@ -139,7 +145,7 @@ func readOnce[T any](
 	if shards == nil {
 		return none, t.noLeader()
 	}
-	once, cancel := context.WithTimeout(ctx, readPatience)
+	once, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	answer, err := ask(once, shards)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, task.ErrUnknown) {

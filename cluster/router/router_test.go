@@ -214,9 +214,32 @@ func (n node) Quota(_ context.Context, shard uint32, call *clusterpb.QuotaCall) 
 	return &clusterpb.QuotaReply{Tokens: shard}, nil
 }
 
-// Members fails, as no test of this package changes members.
-func (node) Members(context.Context, uint32, *clusterpb.MembersCall) (*clusterpb.Membership, error) {
-	return nil, task.ErrNotProposed
+// Members takes three seconds for a transfer, as if attempts were running.
+func (n node) Members(ctx context.Context, shard uint32, ask *clusterpb.MembersCall) (*clusterpb.Membership, error) {
+	n.w.mu.Lock()
+	defer n.w.mu.Unlock()
+	if err := n.check(shard, false); err != nil {
+		return nil, err
+	}
+	n.w.log = append(n.w.log, fmt.Sprint(n.name, " is asked for ", ask.GetTransfer()))
+	select {
+	case <-time.After(3 * time.Second):
+		return &clusterpb.Membership{Leader: ask.GetTransfer()}, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+// A leader that gives its leadership away may wait for running attempts for longer than a read takes.
+func TestTransferHasItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{leader: map[uint32]string{1: "b"}, down: map[string]bool{}}
+		ask := &clusterpb.MembersCall{Change: &clusterpb.MembersCall_Transfer{Transfer: "c"}}
+		m, err := w.at("a").Members(t.Context(), 1, ask)
+		if err != nil || m.Leader != "c" || len(w.log) != 1 {
+			t.Errorf("%v, %v, after %q", m, err, w.log)
+		}
+	})
 }
 
 // ReadSlots and PullSlots fail, as no test of this package copies slots.
