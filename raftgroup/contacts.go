@@ -16,6 +16,7 @@ type contacts struct {
 
 	mu    sync.Mutex
 	peers map[string]contact
+	news  chan struct{} // closed by the next note; nil: nobody waits for one
 }
 
 // stamp is a moment. seq orders moments of this process even while the clock stands still; at is monotonic.
@@ -42,6 +43,20 @@ func (c *contacts) note(peer string, latest contact) {
 	if latest.term > known.term || latest.term == known.term && latest.seq > known.seq {
 		c.peers[peer] = latest
 	}
+	if c.news != nil {
+		close(c.news)
+		c.news = nil
+	}
+}
+
+// next returns a channel that is closed by the next note.
+func (c *contacts) next() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.news == nil {
+		c.news = make(chan struct{})
+	}
+	return c.news
 }
 
 // of returns the newest contact with a peer in this term; ok is false if there is none.

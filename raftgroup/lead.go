@@ -9,24 +9,34 @@ import (
 	"github.com/hashicorp/raft"
 )
 
-// Verify returns nil if this node led in that term at some moment after the call. It hurries heartbeats until a
-// majority has answered heartbeats sent after the call, or ctx ends.
+// Verify returns nil if this node led in that term at some moment after the call. It makes Raft send heartbeats, and
+// waits until a majority of the voters has answered heartbeats sent after the call, or ctx ends. It returns ErrNotLeader
+// if this node leads no more or leads another term. Raft's own answer does not do: older heartbeats and answers of
+// nodes without a vote satisfy it.
 func (g *Group) Verify(ctx context.Context, term uint64) error {
 	g.metronome.rush()
 	defer g.metronome.relax()
 	mark := g.contacts.stamp()
-	for ctx.Err() == nil {
-		if err := g.verifyLeader(ctx); err != nil {
-			return err
-		}
+	if err := g.verifyLeader(ctx); err != nil {
+		return err
+	}
+	for {
+		news := g.contacts.next()
 		if at, ok := g.lastMajority(term); ok && at.seq > mark.seq {
 			return nil
 		}
+		if !g.LeadsIn(term) {
+			return ErrNotLeader
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
-	return context.Cause(ctx)
 }
 
-// verifyLeader makes Raft send heartbeats. Answers to older heartbeats also satisfy it.
+// verifyLeader makes Raft send heartbeats to all other nodes.
 func (g *Group) verifyLeader(ctx context.Context) error {
 	return g.futures.await(ctx, func() raft.Future { return g.raft.VerifyLeader() })
 }

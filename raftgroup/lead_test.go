@@ -122,3 +122,43 @@ func TestHandOverLosesNoAnswer(t *testing.T) {
 		}
 	})
 }
+
+// TestVerifyOfAnotherTerm checks that a leadership whose term is over is not confirmed by answers of a later one.
+func TestVerifyOfAnotherTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := openThree(t, newGates("a", "b", "c"))
+		term := g.raft.CurrentTerm()
+		if err := g.Verify(t.Context(), term); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Verify(t.Context(), term-1); !errors.Is(err, ErrNotLeader) {
+			t.Errorf("the term before is verified with %v", err)
+		}
+	})
+}
+
+// TestVerifyNeedsVoters checks that answers of a node without a vote verify no leadership, and that Verify waits for
+// the voters' answers without asking again and again.
+func TestVerifyNeedsVoters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := openThree(t, newGates("a", "b", "c"))
+		var others []raft.ServerID
+		for _, id := range g.Voters() {
+			if id != g.cfg.NodeID {
+				others = append(others, raft.ServerID(id))
+			}
+		}
+		if err := g.raft.DemoteVoter(others[0], 0, 0).Error(); err != nil {
+			t.Fatal(err)
+		}
+		if err := g.Verify(t.Context(), g.raft.CurrentTerm()); err != nil {
+			t.Fatal(err)
+		}
+		g.cfg.Transport.(gated).Disconnect(raft.ServerAddress(others[1]))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := g.Verify(ctx, g.raft.CurrentTerm()); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a leadership without its only other voter is verified with %v", err)
+		}
+	})
+}

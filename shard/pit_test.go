@@ -107,6 +107,27 @@ func TestReadsShareOneProof(t *testing.T) {
 	})
 }
 
+// TestReadsEndAnOldTerm checks that a leadership that Raft lost and won again in a later term, untold, ends with the
+// next read. The reads after it are answered in the later term.
+func TestReadsEndAnOldTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newReplicas(t, 3, nil).startAll()
+		defer c.close()
+		n := c.leader()
+		n.must(t, schedule("a", time.Now().Add(time.Hour)))
+		old := n.current()
+		old.term.Add(^uint64(0)) // one less, as if Raft had won the next term meanwhile
+		var refused *task.NotLeaderError
+		if _, err := n.Get(t.Context(), "", "a", false); !errors.As(err, &refused) {
+			t.Fatalf("read with %v", err)
+		}
+		c.next(n, old)
+		if got, err := n.Get(t.Context(), "", "a", false); err != nil || got == nil {
+			t.Errorf("%v, %v", got, err)
+		}
+	})
+}
+
 // TestDeposedLeaderReads checks that a leader that is cut off answers no linearizable read, and after a while reports
 // that it does not lead.
 func TestDeposedLeaderReads(t *testing.T) {

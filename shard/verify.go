@@ -60,10 +60,16 @@ func (v *verifier) run() {
 	}
 }
 
-// prove returns nil if this node led its term at some moment after the call.
+// prove returns nil if this node led its term at some moment after the call. It ends a leadership whose term is over:
+// Raft may have lost the leadership and won it again without telling.
 func (v *verifier) prove() error {
-	if err := v.lead.shard.group.Verify(v.lead.ctx, v.lead.term.Load()); err != nil {
-		return v.lead.shard.notLeader()
+	s, term := v.lead.shard, v.lead.term.Load()
+	err := s.group.Verify(v.lead.ctx, term)
+	if !s.group.LeadsIn(term) {
+		v.lead.end(errEnded)
+	}
+	if err != nil {
+		return s.notLeader()
 	}
 	return nil
 }
