@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -186,6 +187,11 @@ func TestImpossibleChanges(t *testing.T) {
 		_, err := r.Change(t.Context(), asking(beginBulk("op", "none")))
 		if !errors.As(err, &impossible) || impossible.Reason != "namespace none does not exist, or is being deleted" || d.asked != 1 {
 			t.Errorf("%v, after %d tries", err, d.asked)
+		}
+		old := &clusterpb.Node{Id: "z", Name: "old", CommandVersion: Version - 1, Boot: 1}
+		_, err = r.Change(t.Context(), Registration(old, ""))
+		if !errors.As(err, &impossible) || !strings.Contains(impossible.Reason, "give the node a newer build") {
+			t.Errorf("a node with an older build: %v", err)
 		}
 	})
 }
