@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -252,10 +253,11 @@ func TestOldCopyOfARestoredFolder(t *testing.T) {
 			c.Start(c.Add())
 		}
 		c.WaitReady()
-		c.Until("three nodes hold each shard", func() error {
+		c.Until("three nodes vote in each shard", func() error {
 			for _, s := range c.Node(1).View(t.Context()).Shards {
-				if len(s.Replicas) != 3 {
-					return fmt.Errorf("shard %d has %d replicas", s.ID, len(s.Replicas))
+				waits := func(r cluster.ReplicaView) bool { return !r.Voter }
+				if len(s.Replicas) != 3 || len(s.Target) > 0 || slices.ContainsFunc(s.Replicas, waits) {
+					return fmt.Errorf("shard %d has the replicas %+v", s.ID, s.Replicas)
 				}
 			}
 			return nil
