@@ -110,7 +110,7 @@ func (a *apart) trial(t *history.Trial) {
 		a.mustBeRefused(t, unseen, &a.foreign)
 	case history.AskBeyond:
 		a.mustBeRefused(t, notItsJob, &a.beyond)
-	default:
+	case history.AskOwn:
 		a.own(t)
 	}
 }

@@ -21,9 +21,11 @@
 //	14         Honest       errors are honest
 //	15         Apart        keys and namespaces keep callers apart
 //	16         Groups       groups keep their order, one task at a time
+//	17         Attacks      an attack gains nothing and stops nothing
 //
-// Apart judges the whole history. All other checks judge the part of one namespace, where ids are those of its tasks:
-// the same id in another namespace is another task. An invariant holds if it was put to the test in each namespace.
+// Apart and Attacks judge the whole history. All other checks judge the part of one namespace, where ids are those of
+// its tasks: the same id in another namespace is another task. An invariant holds if it was put to the test in each
+// namespace.
 //
 // Rules of all checks:
 //   - The record holds the calls with their answers, the arrivals, and the reads at the end of the run. No check talks

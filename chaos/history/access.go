@@ -28,17 +28,33 @@ const (
 	AskForeign = "foreign" // a list of another namespace's tasks
 	AskBeyond  = "beyond"  // a call that needs another role than the key has
 	AskNothing = "nothing" // a call without a key
+
+	// The questions of attacks, of which no one has a key.
+
+	AskForged   = "forged"   // a settle with a receipt that no lease of the called queue gave
+	AskBeside   = "beside"   // a call over a kept connection, while another caller holds half-sent requests open
+	AskAside    = "aside"    // after a start with a damaged file; 200: the file was set aside, 404: it was not
+	AskMinority = "minority" // GET /readyz of a node that has had no majority for long
+	AskNever    = "never"    // a schedule whose calendar is closed on each day
+	AskPrinted  = "printed"  // a command that prints a task with a label of HostileText
 )
+
+// HostileText has characters that a terminal obeys, and a line that looks like one of a command's output.
+const HostileText = "a\x1b[2J\u009b31m\u202eb\r\n" + ForgedLine
+
+// ForgedLine is the second line of HostileText.
+const ForgedLine = "state  forged"
 
 // NoEntry is the entry of a trial without a key.
 const NoEntry = -1
 
-// Trial is a call to one node that shows which callers the node lets in.
+// Trial is a call to one node that shows which callers the node lets in, or what an attack gains.
 type Trial struct {
 	Ask    string  `json:"ask"`
 	Entry  int     `json:"entry"` // place of the key's text in History.Entries
 	Node   string  `json:"node"`
 	Status int     `json:"status,omitempty"` // 0: no answer
+	Text   string  `json:"text,omitempty"`   // the error, the output (of AskPrinted) or the next occurrence (of AskNever)
 	Start  Instant `json:"start"`
 	End    Instant `json:"-"`
 }

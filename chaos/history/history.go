@@ -164,6 +164,8 @@ const (
 
 	SilentGossip = "silent gossip"
 	ForgedGossip = "forged gossip"
+
+	HalfSent = "half-sent requests"
 )
 
 // Fault is one injected fault, from its start until it is mended. Several faults may be under way at once.

@@ -54,7 +54,7 @@ func Of(title string, h *history.History, limits check.Limits) *Verdict {
 	for _, namespace := range h.Namespaces() {
 		v.join(v.judge(h.In(namespace), limits))
 	}
-	v.Findings = append(v.Findings, check.Apart(h, limits))
+	v.Findings = append(v.Findings, check.Apart(h, limits), check.Attacks(h, limits))
 	if n := len(h.Calls); n > 0 {
 		v.Took = h.Calls[n-1].Start.Sub(h.Calls[0].Start)
 	}
