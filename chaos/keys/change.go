@@ -19,11 +19,11 @@ type text struct {
 	key   client.Secret
 }
 
-// create makes a key with the same grants in one namespace.
-func (k *Keeper) create(ctx context.Context, namespace string, roles ...client.Role) (*text, error) {
+// create makes a key with the same grants in one namespace, for some queues of it; nil: for all.
+func (k *Keeper) create(ctx context.Context, namespace string, queues []string, roles ...client.Role) (*text, error) {
 	var grants []client.Grant
 	for _, role := range roles {
-		grants = append(grants, client.Grant{Role: role, Namespace: full(namespace)})
+		grants = append(grants, client.Grant{Role: role, Namespace: full(namespace), Queues: queues})
 	}
 	made, err := k.admin.CreateKey(ctx, client.KeyRequest{Name: k.name(), Grants: grants})
 	if err != nil {
@@ -85,11 +85,21 @@ const (
 
 // giveKey gives the load of a namespace a new key.
 func (k *Keeper) giveKey(ctx context.Context, namespace string) (*text, error) {
-	t, err := k.create(ctx, namespace, client.RoleSchedule, client.RoleConsume, client.RoleOperate)
+	t, err := k.create(ctx, namespace, nil, client.RoleSchedule, client.RoleConsume, client.RoleOperate)
 	if err != nil {
 		return nil, err
 	}
 	return t, writeFile(k.File(namespace), t.key.Text())
+}
+
+// ConsumerKey makes a key for a consumer of one queue of a namespace alone, and returns the path of its file.
+func (k *Keeper) ConsumerKey(ctx context.Context, namespace, queue string) (file string, err error) {
+	t, err := k.create(ctx, namespace, []string{queue}, client.RoleConsume)
+	if err != nil {
+		return "", err
+	}
+	file = k.File(namespace) + "-" + queue
+	return file, writeFile(file, t.key.Text())
 }
 
 // replaceKey gives the load of a namespace two keys, one after the other, and revokes the first one handOver after the

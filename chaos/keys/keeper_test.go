@@ -109,7 +109,7 @@ func TestRecordOfKeys(t *testing.T) {
 			t.Errorf("the key of the load in %q: %v, %v", namespace, info, err)
 		}
 	}
-	first, err := k.create(ctx, "", "read")
+	first, err := k.create(ctx, "", nil, "read")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 // were acknowledged.
 func (k *Keeper) trials(ctx context.Context, namespace string) bool {
 	_ = k.putNamespace(ctx, k.name()) // the lists show whether an acknowledged one stays
-	first, err := k.create(ctx, namespace, client.RoleRead)
+	first, err := k.create(ctx, namespace, nil, client.RoleRead)
 	if err != nil {
 		return false
 	}

@@ -32,11 +32,17 @@ func (r *Round) openLoads(ctx context.Context, prefix string) (err error) {
 	}
 	cfg, all := r.siege.cfg, r.siege.namespaces()
 	for i, namespace := range all {
+		forger := ""
+		if r.keys != nil {
+			if forger, err = r.keys.ConsumerKey(ctx, namespace, workload.ForgerQueue(prefix)); err != nil {
+				return err
+			}
+		}
 		l, err := workload.New(workload.Config{
 			Nodes: r.targets(namespace), Spare: r.siege.stand.Spare, Target: r.siege.receiver.URL, Recorder: r.rec,
 			Seed: r.seed + uint64(i), Namespace: namespace, Prefix: prefix, PerSecond: cfg.PerSecond / len(all),
 			BulkPerSecond: cfg.Bulk / len(all), MaxDelay: cfg.MaxDelay, Plain: cfg.Plain, Kept: cfg.Kept,
-			BulkKept: cfg.bulkKept(), Groups: orderedGroups,
+			BulkKept: cfg.bulkKept(), Groups: orderedGroups, ForgerKey: forger,
 		})
 		if err != nil {
 			return err

@@ -94,6 +94,7 @@ func (r *Round) run(ctx context.Context) error {
 	for i, l := range r.loads {
 		companions.Go(func() { failed[1+i] = l.Probe(watching, r.siege.cfg.Shards) })
 		companions.Go(func() { l.Consume(watching) })
+		companions.Go(func() { l.Forge(watching) })
 	}
 	endKeys := r.changeKeys(watching)
 	err := r.storm(ctx, whole)

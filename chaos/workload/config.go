@@ -61,6 +61,9 @@ type Config struct {
 
 	Kept time.Duration // how long finished tasks of scripts can be read, for Keep
 
+	// ForgerKey is a file with a key for a consumer of ForgerQueue alone, for Forge; empty: calls need none.
+	ForgerKey string
+
 	// Dial opens the connections to nodes; nil: those of the machine's network.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 

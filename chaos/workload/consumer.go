@@ -29,6 +29,7 @@ const (
 	bulkConsumers
 	bulkBatches
 	bulkSizes
+	forgers
 )
 
 const (
@@ -57,5 +58,8 @@ func (l *Load) lease(ctx context.Context, rng *rand.Rand, queue string, want cli
 	defer cancel()
 	asked := l.cfg.Recorder.Now()
 	given, err := l.caller.clients[l.anyNode(rng)].Lease(ctx, queue, want)
+	if len(given) > 0 {
+		l.seen.Store(&sight{queue, given[0].Receipt})
+	}
 	return l.leases(asked, want.Lease, given), err == nil
 }

@@ -11,6 +11,7 @@
 //	Steady           one schedule that is not changed
 //	Consume          consumers, good and bad, of pulled tasks; without it these tasks stay in their queues
 //	Listen           the receiver of pushed tasks
+//	Forge            a consumer of another queue, which tries to settle the load's leases
 //	Storm            another namespace that takes all it can get; neither recorded nor judged
 //	Drain, ReadAll   the end: wait until everything has come to rest, and read the tasks that are left
 //	CountSchedules   the end of schedules: read their counts, and the occurrences that never arrived

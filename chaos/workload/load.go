@@ -4,7 +4,9 @@ import (
 	"context"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/load"
@@ -15,6 +17,8 @@ type Load struct {
 	player *load.Player
 	cfg    Config
 	caller *caller
+	forger *caller               // with the key of the forger
+	seen   atomic.Pointer[sight] // of the last lease; nil: there was none
 
 	repeated *load.Schedules
 	steady   *load.Schedules // nil: Steady was not called
@@ -32,6 +36,13 @@ func New(cfg Config) (*Load, error) {
 		return nil, err
 	}
 	l := &Load{cfg: cfg, caller: c}
+	cfg.Nodes = slices.Clone(cfg.Nodes)
+	for i := range cfg.Nodes {
+		cfg.Nodes[i].KeyFile = cfg.ForgerKey
+	}
+	if l.forger, err = newCaller(cfg); err != nil {
+		return nil, err
+	}
 	l.player, l.repeated = load.New(l.plan()), load.NewSchedules(l.scheduleConfig())
 	return l, nil
 }
