@@ -7,6 +7,7 @@
 //	gossip    lost or forged gossip
 //	memory    a node without memory
 //	receiver  a slow or hostile receiver of deliveries
+//	attack    half-sent requests, files that are damaged before a start
 //	shape     nodes that join, leave, are drained or lose their disk, other numbers of replicas, shards that split;
 //	          nodes and zones that stay away until others have their replicas; kills at steps of moves
 //	upgrade   another build on all nodes, one after the other, and back

@@ -25,14 +25,14 @@ func (e *SurvivalError) Error() string { return e.Reason }
 // Kinds returns all kinds of faults in a fixed order, whether or not a stand supports them.
 func Kinds() []Kind {
 	return slices.Concat(processKinds(), networkKinds(), diskKinds(), clockKinds(), gossipKinds(), memoryKinds(),
-		receiverKinds(), upgradeKinds(), shapeKinds())
+		receiverKinds(), attackKinds(), upgradeKinds(), shapeKinds())
 }
 
 // Kind is a kind of fault.
 type Kind struct {
 	Name  string // name in histories and reports
 	Group string // group that selects the kind: process, network, disk, clock, gossip, memory, receiver,
-	// upgrade, shape
+	// attack, upgrade, shape
 	Weight int  // how often it is chosen relative to the others
 	Deadly bool // a node that it strikes may rightly end by itself
 	Ends   bool // a node that it strikes must end by itself

@@ -14,6 +14,7 @@ import (
 // The names of the kinds of group "process", except those of package history and KillOrphaned.
 const (
 	KillAny        = "kill -9 of a node"
+	KillMost       = "kill -9 of all nodes but one"
 	killTwo        = "kill -9 of two nodes"
 	crashLoop      = "crash loop of a node"
 	pauseBriefly   = "short pause of a leader"
@@ -35,6 +36,7 @@ func processKinds() []Kind {
 		kind(KillAny, 5, func(ctx context.Context, s *striking) error { return s.kill(ctx, s.some(1)) }),
 		kind(killTwo, 3, func(ctx context.Context, s *striking) error { return s.kill(ctx, s.some(2)) }),
 		kind(history.KillAll, 3, func(ctx context.Context, s *striking) error { return s.kill(ctx, s.Stand.Names()) }),
+		kind(KillMost, 1, func(ctx context.Context, s *striking) error { return s.killMost(ctx) }),
 		kind(crashLoop, 3, func(ctx context.Context, s *striking) error { return s.crashLoop(ctx, s.some(1)) }),
 		kind(history.PauseLeader, 6, func(ctx context.Context, s *striking) error {
 			return s.pause(ctx, s.leader(ctx), max(s.Hold, longPause))
@@ -149,6 +151,35 @@ func (s *striking) down(ctx context.Context, nodes []string, end func(nodes []st
 	Wait(ctx, s.Hold)
 	s.Recorder.Mending(fault)
 	return s.start(fault, nodes)
+}
+
+// knownAlone is the time after which a node must know that it has no majority.
+const knownAlone = 10 * time.Second
+
+// killMost kills all nodes but one, and asks that one for its readiness before it starts the others again.
+func (s *striking) killMost(ctx context.Context) error {
+	nodes := s.some(len(s.Stand.Names()))
+	if len(nodes) < 2 {
+		return ErrBusy
+	}
+	release, err := s.claim(nodes)
+	if err != nil {
+		return err
+	}
+	defer release()
+	left, dead := nodes[0], nodes[1:]
+	fault := s.strikeDead(ctx, dead, "dead for %v", knownAlone)
+	if err := s.Stand.Kill(dead...); err != nil {
+		return err
+	}
+	if Wait(ctx, knownAlone) {
+		if k, err := keep(ctx, strings.TrimPrefix(s.Stand.URLs(left)[0], "http://")); err == nil {
+			s.ask(ctx, k, history.AskMinority, left, "/readyz")
+			_ = k.Close()
+		}
+	}
+	s.Recorder.Mending(fault)
+	return s.start(fault, dead)
 }
 
 // start starts nodes and records the fault as mended as soon as their processes run. The writes that their shards

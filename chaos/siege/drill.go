@@ -64,6 +64,7 @@ const (
 	drillSilence = 10 * time.Second // longer than it takes until a silent node is called dead
 	drillForged  = 40 * time.Second
 	drillPath    = 20 * time.Second
+	drillFlood   = 4 * time.Second
 	drillKills   = 3 // leaders killed, one after the other
 )
 
@@ -76,7 +77,8 @@ func drill(ctx context.Context, r *Round) error {
 	}
 	steps = append(steps, []blow{
 		{history.OnePath, drillPath, 0}, {faults.RollingRestart, drillClock, 0}, {faults.LeaderClockAhead, drillClock, 0},
-		{faults.FailedSync, drillClock, 0}, {history.KillAll, drillDead, 0},
+		{faults.FailedSync, drillClock, 0}, {history.HalfSent, drillFlood, 0}, {faults.DamagedFile, 0, 0},
+		{faults.KillMost, 0, 0}, {history.KillAll, drillDead, 0},
 	}...)
 	for _, b := range steps {
 		if back, err := r.alone(ctx, b); err != nil || !back {

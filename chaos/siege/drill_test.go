@@ -77,6 +77,7 @@ func TestDrilledFaultsExist(t *testing.T) {
 	for _, name := range []string{
 		history.SilentGossip, history.ForgedGossip, history.KillLeader, history.KillAll, history.OnePath,
 		faults.RollingRestart, faults.LeaderClockAhead, faults.FailedSync,
+		history.HalfSent, faults.DamagedFile, faults.KillMost,
 	} {
 		if _, err := chosen([]string{name}); err != nil {
 			t.Error(err)

@@ -247,7 +247,7 @@ func (r *Report) Idle() []check.Finding {
 }
 
 // groupOf names the group of faults that an invariant needs to be put to the test.
-var groupOf = map[string]string{"2": "clock", "13d": "disk", "13e": "gossip", "13f": "shape"}
+var groupOf = map[string]string{"2": "clock", "13d": "disk", "13e": "gossip", "13f": "shape", "17": "attack"}
 
 // Unexercised returns the findings about invariants that no round put to the test.
 func (r *Report) Unexercised() []check.Finding {

@@ -46,7 +46,7 @@ func TestKindsAreWhole(t *testing.T) {
 		if names[k.Name] || k.Name == "" || k.Weight <= 0 || k.Strike == nil {
 			t.Errorf("%+v", k)
 		}
-		if !slices.Contains([]string{"process", "network", "disk", "clock", "gossip", "memory", "receiver", "upgrade", "shape"}, k.Group) {
+		if !slices.Contains([]string{"process", "network", "disk", "clock", "gossip", "memory", "receiver", "attack", "upgrade", "shape"}, k.Group) {
 			t.Errorf("%s is of group %q, which no stage knows", k.Name, k.Group)
 		}
 		names[k.Name] = true

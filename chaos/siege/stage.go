@@ -32,7 +32,10 @@ func (s *siege) open(ctx context.Context, kinds []faults.Kind) (err error) {
 		return missing[group] == nil
 	}
 	always := func() error { return nil }
-	other := s.otherBuild(kinds)
+	other, descriptors := s.otherBuild(kinds), 0
+	if want("attack", false, always) {
+		descriptors = fewDescriptors
+	}
 	s.stand, err = stand.Open(ctx, stand.Config{
 		Binary: s.cfg.Binary, Dir: filepath.Join(s.cfg.Dir, dataFolder), Nodes: s.cfg.Nodes,
 		Spare: s.cfg.Spare, Shards: s.cfg.Shards, Zones: s.cfg.Zones, ReplaceAfter: s.cfg.ReplaceAfter,
@@ -43,6 +46,8 @@ func (s *siege) open(ctx context.Context, kinds []faults.Kind) (err error) {
 		Clocks:  want("clock", s.cfg.NoClocks, always),
 		Gossip:  want("gossip", s.cfg.NoGossip, always),
 		Memory:  want("memory", s.cfg.NoMemory, stand.MemorySupported),
+
+		Descriptors: descriptors,
 	})
 	if err != nil {
 		return err
@@ -55,6 +60,10 @@ func (s *siege) open(ctx context.Context, kinds []faults.Kind) (err error) {
 	s.choose(kinds, missing)
 	return nil
 }
+
+// fewDescriptors is the number of files that a node under attack may open: enough for the load, and few enough to be
+// exhausted.
+const fewDescriptors = 4096
 
 // Upgrades reports whether a rolling upgrade can strike in the siege, if it has another build.
 func (c Config) Upgrades() bool {

@@ -34,6 +34,16 @@ func (s *Stand) URLs(nodes ...string) []string {
 	return urls
 }
 
+// Data returns the data folder of a node.
+func (s *Stand) Data(node string) string {
+	for _, n := range s.Cluster.Nodes() {
+		if n.Name == node {
+			return n.Data
+		}
+	}
+	panic("stand: there is no node " + node)
+}
+
 // Down returns the nodes that do not run.
 func (s *Stand) Down() []string {
 	return slices.DeleteFunc(s.Names(), s.Runs)

@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"strconv"
+	"syscall"
 
 	"github.com/belfryhq/belfry/chaos/netlab"
 	"github.com/belfryhq/belfry/deploy/local"
@@ -54,6 +55,20 @@ func openNetwork(cfg Config, places []local.Place) (*netlab.Network, error) {
 		places[i].Args = append(places[i].Args, "--allow-webhook-cidr", outside, "--allow-broker-cidr", outside)
 	}
 	return n, nil
+}
+
+// mayExhaust reports whether this program may open twice as many files as a node that may open n.
+func mayExhaust(n int) bool {
+	var own syscall.Rlimit
+	err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &own)
+	return err == nil && uint64(own.Cur) >= 2*uint64(n) //nolint:unconvert // it is signed on FreeBSD
+}
+
+// boundDescriptors bounds the number of files that each node may open.
+func boundDescriptors(n int, places []local.Place) {
+	for i := range places {
+		places[i].Command = append(places[i].Command, "sh", "-c", "ulimit -n "+strconv.Itoa(n)+` && exec "$@"`, "sh")
+	}
 }
 
 // ReceiverHost returns the address that receivers must listen on for the nodes to reach them.

@@ -44,6 +44,9 @@ type Config struct {
 	Clocks  bool // each node with a wall clock that can be set; needs a Binary with the tag chaos
 	Gossip  bool // each node with gossip that can be lost; needs a Binary with the tag chaos
 	Memory  bool // each node in a control group that can bound its memory; see MemorySupported
+
+	// Descriptors is the number of files that each node may open. It is 0 unless this program may open twice as many.
+	Descriptors int
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -82,6 +85,9 @@ type Stand struct {
 	Gossip   map[string]*Gossip       // by node; nil: gossip cannot be lost
 	Memories map[string]*Memory       // by node; nil: memory is not bounded
 	Logs     *Logs
+
+	// Descriptors is the number of files that each node may open; 0: as many as this program.
+	Descriptors int
 
 	client *client.Client
 	own    local.Build // of all nodes at first
@@ -149,6 +155,10 @@ func Open(ctx context.Context, cfg Config) (s *Stand, err error) {
 		if s.Memories, err = openMemories(places); err != nil {
 			return s, err
 		}
+	}
+	if cfg.Descriptors > 0 && mayExhaust(cfg.Descriptors) {
+		s.Descriptors = cfg.Descriptors
+		boundDescriptors(s.Descriptors, places)
 	}
 	if cfg.Keys && !cfg.Network {
 		withoutRootKey(&places[cfg.Nodes-1])

@@ -1,0 +1,221 @@
+package faults
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/stand"
+)
+
+// DamagedFile is the kind of group "attack" that damages a file of a node before its start.
+const DamagedFile = "file of a dead node is damaged"
+
+// attackKinds returns the kinds of attacks. None may end a node or keep it from its other callers.
+func attackKinds() []Kind {
+	kind := func(name string, needs func(*stand.Stand) error, strike func(context.Context, *striking) error) Kind {
+		return Kind{Name: name, Group: "attack", Weight: 2, Needs: needs, Strike: func(ctx context.Context, on Target) error {
+			return strike(ctx, &striking{Target: on, kind: name})
+		}}
+	}
+	return []Kind{
+		kind(history.HalfSent, needsDescriptors, func(ctx context.Context, s *striking) error {
+			return s.flood(ctx, s.some(1))
+		}),
+		kind(DamagedFile, nil, func(ctx context.Context, s *striking) error { return s.spoil(ctx, s.some(1)) }),
+	}
+}
+
+const (
+	floodBeyond  = 500 // connections beyond the files that the node may open
+	floodCallers = 32  // which open them
+	floodHold    = 4 * time.Second
+	askEvery     = 200 * time.Millisecond
+	askTimeout   = 10 * time.Second
+)
+
+func needsDescriptors(s *stand.Stand) error {
+	if s.Descriptors == 0 {
+		return errors.New("this program may open too few files to exhaust those of a node")
+	}
+	return nil
+}
+
+// flood opens more connections to a node than the node may open files, and sends half a request over each. Meanwhile it
+// asks the node over a connection from before.
+func (s *striking) flood(ctx context.Context, nodes []string) error {
+	release, err := s.claim(nodes)
+	if err != nil {
+		return err
+	}
+	defer release()
+	node, addr := nodes[0], strings.TrimPrefix(s.Stand.URLs(nodes...)[0], "http://")
+	k, err := keep(ctx, addr)
+	if err != nil {
+		return ErrBusy // another fault keeps callers away
+	}
+	defer func() { _ = k.Close() }()
+	if k.get("/healthz") == 0 {
+		return ErrBusy
+	}
+	hold, n := max(s.Hold, floodHold), s.Stand.Descriptors+floodBeyond
+	fault := s.strike(ctx, nodes, "%d connections for %v", n, hold.Round(time.Millisecond))
+	flooding, stop := context.WithTimeout(ctx, hold)
+	defer stop()
+	var flood sync.WaitGroup
+	flood.Go(func() { halfSend(flooding, addr, n) })
+	for Wait(flooding, askEvery) {
+		s.ask(ctx, k, history.AskBeside, node, "/healthz")
+	}
+	s.Recorder.Mending(fault)
+	flood.Wait()
+	s.Recorder.Mended(fault)
+	return nil
+}
+
+// halfSend holds up to n connections with half a request open until ctx ends.
+func halfSend(ctx context.Context, addr string, n int) {
+	var callers sync.WaitGroup
+	var dialer net.Dialer
+	for i := range floodCallers {
+		callers.Go(func() {
+			for range (n + i) / floodCallers {
+				conn, err := dialer.DialContext(ctx, "tcp", addr)
+				if err != nil {
+					continue // the node refused it, or another fault did
+				}
+				defer func() { _ = conn.Close() }()
+				_, _ = io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost: half\r\n") // the node may have closed it
+			}
+			<-ctx.Done()
+		})
+	}
+	callers.Wait()
+}
+
+// kept is a connection to a node that stays open between requests. A http.Client gives a connection up if its own
+// goroutines are late, and could not open another one during a flood.
+type kept struct {
+	net.Conn
+	answers *bufio.Reader
+}
+
+func keep(ctx context.Context, addr string) (*kept, error) {
+	conn, err := (&net.Dialer{Timeout: askTimeout}).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return &kept{conn, bufio.NewReader(conn)}, nil
+}
+
+// get returns the status of the answer to a GET; 0: no answer.
+func (k *kept) get(path string) int {
+	err := k.SetDeadline(time.Now().Add(askTimeout))
+	if err == nil {
+		_, err = fmt.Fprintf(k, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", path, k.RemoteAddr())
+	}
+	if err != nil {
+		return 0
+	}
+	resp, err := http.ReadResponse(k.answers, nil)
+	if err != nil {
+		return 0
+	}
+	_, _ = io.Copy(io.Discard, resp.Body) // the next answer follows
+	_ = resp.Body.Close()
+	return resp.StatusCode
+}
+
+// ask asks a node for a page that needs no key, and records the answer.
+func (s *striking) ask(ctx context.Context, k *kept, question, node, path string) {
+	t := history.Trial{Ask: question, Entry: history.NoEntry, Node: node, Start: s.Recorder.Now()}
+	if t.Status = k.get(path); ctx.Err() == nil {
+		s.Recorder.Try(t)
+	}
+}
+
+// spoilers are for the files that a node does without, below its data folder. Each damages the content of its file, and
+// returns nothing if the file has no content that a node must do without.
+var spoilers = map[string]func(rng *rand.Rand, content []byte) []byte{
+	"audit/audit.jsonl": func(_ *rand.Rand, content []byte) []byte {
+		if !strings.Contains(string(content), "\n") {
+			return nil // no record: a node refuses a file of another program
+		}
+		return append(content, "\x00\x00{\"id\":\nno record\n"...)
+	},
+	"witness": func(rng *rand.Rand, content []byte) []byte {
+		if len(content) > 0 {
+			content[rng.IntN(len(content))] ^= 1 << rng.IntN(8)
+		}
+		return content
+	},
+}
+
+// spoil kills a node, damages a file of its folder, and starts the node again. Once the node is ready, it must have set
+// the file aside.
+func (s *striking) spoil(ctx context.Context, nodes []string) error {
+	release, err := s.claim(nodes)
+	if err != nil {
+		return err
+	}
+	defer release()
+	name := pick(s.Rand, []string{"audit/audit.jsonl", "witness"})
+	path := filepath.Join(s.Stand.Data(nodes[0]), filepath.FromSlash(name))
+	fault := s.strikeDead(ctx, nodes, "%s", name)
+	if err := s.Stand.Kill(nodes...); err != nil {
+		return err
+	}
+	spoiled, err := spoilFile(s.Rand, path, spoilers[name])
+	if err != nil {
+		return err
+	}
+	s.Recorder.Mending(fault)
+	if err := s.start(fault, nodes); err != nil || !spoiled {
+		return err
+	}
+	t := history.Trial{Ask: history.AskAside, Entry: history.NoEntry, Node: nodes[0], Start: s.Recorder.Now()}
+	if s.Stand.AwaitReady(ctx, upFor, nodes...) != nil {
+		return nil // another fault keeps it, or the healed cluster will miss it
+	}
+	t.Status = http.StatusOK
+	if _, err := os.Stat(path + setAside); err != nil {
+		t.Status = http.StatusNotFound
+	}
+	s.Recorder.Try(t)
+	return nil
+}
+
+// setAside ends the name of a file that a node has set aside.
+const setAside = ".damaged"
+
+// spoilFile spoils a file, and forgets the one that was set aside before. It reports whether the file can be spoiled.
+func spoilFile(rng *rand.Rand, path string, spoil func(*rand.Rand, []byte) []byte) (spoiled bool, err error) {
+	content, err := os.ReadFile(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if content = spoil(rng, content); len(content) == 0 {
+		return false, nil
+	}
+	if err := os.Remove(path + setAside); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return false, err
+	}
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		return false, fmt.Errorf("damaging %s: %w", path, err)
+	}
+	return true, nil
+}

@@ -1,0 +1,101 @@
+package faults
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A flood holds exactly as many connections as it is told, each with half a request, until its context ends.
+func TestHalfSend(t *testing.T) {
+	const n = 2*floodCallers + 3
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		halfSend(ctx, l.Addr().String(), n)
+	}()
+	var readers []*bufio.Reader
+	for range n {
+		conn, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		r := bufio.NewReader(conn)
+		if line, err := r.ReadString('\n'); err != nil || !strings.HasPrefix(line, "GET /healthz ") {
+			t.Errorf("%q, %v", line, err)
+		}
+		readers = append(readers, r)
+	}
+	stop()
+	<-done
+	for _, r := range readers {
+		if rest, err := r.ReadString(0); err == nil || rest != "Host: half\r\n" {
+			t.Errorf("the rest of a request is %q, %v", rest, err)
+		}
+	}
+}
+
+// A damaged file differs in the part that the node must notice, and the file that an earlier start set aside is gone. A
+// file without a record, and a missing one, stay as they are.
+func TestSpoilFile(t *testing.T) {
+	for name, files := range map[string][2]string{
+		"audit/audit.jsonl": {"{\"id\":\"a-1\"}\n", ""}, "witness": {"belfryw", ""},
+	} {
+		for i, content := range files {
+			path := filepath.Join(t.TempDir(), "file")
+			if err := errors.Join(os.WriteFile(path, []byte(content), 0o600),
+				os.WriteFile(path+setAside, []byte("old"), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			spoiled, err := spoilFile(rand.New(rand.NewPCG(1, 1)), path, spoilers[name])
+			if err != nil || spoiled != (i == 0) {
+				t.Errorf("%s: spoiled %q: %v, %v", name, content, spoiled, err)
+			}
+			now, err := os.ReadFile(path)
+			if _, aside := os.Stat(path + setAside); err != nil || (string(now) != content) != spoiled || (aside != nil) != spoiled {
+				t.Errorf("%s: %q is now %q, %v; aside: %v", name, content, now, err, aside)
+			}
+		}
+	}
+	missing := filepath.Join(t.TempDir(), "none")
+	if spoiled, err := spoilFile(nil, missing, nil); spoiled || err != nil {
+		t.Errorf("%v, %v", spoiled, err)
+	}
+}
+
+// A kept connection takes one request after the other.
+func TestKeptConnection(t *testing.T) {
+	from := ""
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if from += r.RemoteAddr + r.URL.Path + " "; r.URL.Path == "/readyz" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+	}))
+	defer server.Close()
+	k, err := keep(t.Context(), server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := k.LocalAddr().String()
+	if a, b := k.get("/healthz"), k.get("/readyz"); a != 200 || b != 503 || from != here+"/healthz "+here+"/readyz " {
+		t.Errorf("%d, %d, from %q", a, b, from)
+	}
+	if err := k.Close(); err != nil || k.get("/healthz") != 0 {
+		t.Errorf("an answer after the end, or %v", err)
+	}
+}
