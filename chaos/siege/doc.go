@@ -31,12 +31,20 @@
 // these invariants not exercised.
 //
 //	round 1 of 8   silent gossip, forged gossip, leaders killed, a rolling restart, a leader's clock ahead,
-//	               a failed sync, a start of all nodes with overdue tasks
+//	               a failed sync, half-sent requests, a damaged file, a node without a majority, a start of all nodes
+//	               with overdue tasks
 //	round 2 of 8   forged gossip on another stand, if the siege's stand has a network
 //	round 3 of 8   a rolling upgrade to a newer build and back, on another stand, while leaders are killed
 //
 // On a stand with two builds the newer one holds the command version (see package control), so that nodes can go back.
 // Gossip can be forged only if the nodes have no keys, which is on loopback.
+//
+// # Attacks
+//
+// Attacks go on beside the load of each round, at a low rate: receipts of leases are forged, a schedule follows a
+// calendar that is closed on each day (workload.Load.Forge), and some tasks have a label that a terminal would obey,
+// which the command line prints once the round is at rest. The faults of group "attack" hold half-sent requests open,
+// more than a node may open files, and damage files of a node before its start. Invariant 17 has them all.
 //
 // # Breaches beside the record
 //

@@ -243,6 +243,7 @@ func (r *Round) inspect(ctx context.Context) {
 			r.fail("%v", err)
 		}
 	}
+	r.printTasks(settle)
 }
 
 func (r *Round) hasFailed() bool {

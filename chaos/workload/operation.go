@@ -72,12 +72,21 @@ func (c *caller) task(op load.Operation) client.Task {
 	if t.Queue == c.bulkPushed || t.Queue == c.bulkPulled { // bulk tasks have as few settings as possible
 		return want
 	}
+	if IsHostile(op.What.Op) {
+		want.Labels = map[string]string{"note": history.HostileText}
+	}
 	want.Retry = &client.Retry{MaxAttempts: t.MaxAttempts, MinBackoff: minBackoff, MaxBackoff: maxBackoff}
 	if t.Queue == "" {
 		want.Target = &client.Target{URL: c.target + Path(op.What.Op)}
 	}
 	return want
 }
+
+// hostileEvery is the number of operations of which one labels its task with history.HostileText.
+const hostileEvery = 50
+
+// IsHostile reports whether the task of operation op, if it is no bulk task, has a label with history.HostileText.
+func IsHostile(op int64) bool { return op%hostileEvery == 0 }
 
 // Paths is the number of paths below the receiver's URL to which tasks of the default queue go.
 const Paths = 8
