@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -42,20 +43,11 @@ type Config struct {
 }
 
 func (c Config) withDefaults() (Config, error) {
-	if c.FileBytes == 0 {
-		c.FileBytes = DefaultFileBytes
-	}
-	if c.Files == 0 {
-		c.Files = DefaultFiles
-	}
-	if c.RefusalFiles == 0 {
-		c.RefusalFiles = RefusalFiles
-	}
+	c.FileBytes, c.Files = cmp.Or(c.FileBytes, DefaultFileBytes), cmp.Or(c.Files, DefaultFiles)
+	c.RefusalFiles = cmp.Or(c.RefusalFiles, RefusalFiles)
+	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))
 	if c.Now == nil {
 		c.Now = time.Now
-	}
-	if c.Logger == nil {
-		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	if c.open == nil {
 		c.open = openFile
@@ -119,16 +111,16 @@ func (l *Log) open() error {
 	if err := l.metrics.register(l.cfg.Registerer); err != nil {
 		return err
 	}
-	changes := &files{path: l.cfg.Path, bytes: l.cfg.FileBytes, most: l.cfg.Files, openFile: l.cfg.open, log: l.cfg.Logger}
-	if err := l.changes.open(changes); err != nil {
+	of := func(path string, most int, prefix string) *files {
+		return &files{
+			path: path, bytes: l.cfg.FileBytes, most: most, prefix: prefix, openFile: l.cfg.open, log: l.cfg.Logger,
+		}
+	}
+	if err := l.changes.open(of(l.cfg.Path, l.cfg.Files, "")); err != nil {
 		return err
 	}
-	refusals := &files{
-		path: RefusalsPath(l.cfg.Path), bytes: l.cfg.FileBytes, most: l.cfg.RefusalFiles, openFile: l.cfg.open,
-		prefix: refusalsPrefix, log: l.cfg.Logger,
-	}
-	if err := l.refusals.open(refusals); err != nil {
-		return errors.Join(err, changes.newest.Close())
+	if err := l.refusals.open(of(RefusalsPath(l.cfg.Path), l.cfg.RefusalFiles, refusalsPrefix)); err != nil {
+		return errors.Join(err, l.changes.files.newest.Close())
 	}
 	return nil
 }
@@ -183,14 +175,11 @@ func (l *Log) Refuse(r Record) {
 
 // Failing returns the reason for which records are not written, or nil.
 func (l *Log) Failing() error {
-	err := l.changes.health.failing()
-	if err == nil {
-		err = l.refusals.health.failing()
+	var copies error
+	if l.copies != nil {
+		copies = l.copies.health.failing()
 	}
-	if err == nil && l.copies != nil {
-		err = l.copies.health.failing()
-	}
-	return err
+	return cmp.Or(l.changes.health.failing(), l.refusals.health.failing(), copies)
 }
 
 // Close writes the records that wait, and the counts of refusals, and closes the files. It gives up after some seconds
