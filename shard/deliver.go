@@ -51,6 +51,7 @@ func (f *firing) batchMax(g task.Grant) int {
 type begun struct {
 	task.Attempt
 	grant task.Grant
+	open  *openAttempt
 	plan  plan
 	span  tracing.Span // of the attempt
 	// batched is set if the queue sends batches. A single task goes as a batch too, so that the receiver meets one form
@@ -62,12 +63,13 @@ type begun struct {
 func (f *firing) attempt(grants []task.Grant) {
 	ready := make([]begun, 0, len(grants))
 	for _, g := range grants {
-		b, refused, later := f.prepare(g)
+		o := f.shard.attempts.start(f, g)
+		b, refused, later := f.prepare(o)
 		switch {
 		case refused != nil:
-			f.conclude(g, refused, nil)
+			f.refuse(o, refused)
 		case later != 0:
-			f.holdUntil(g, later)
+			f.holdUntil(o, later)
 		default:
 			ready = append(ready, b)
 		}
@@ -85,14 +87,14 @@ func (f *firing) attempt(grants []task.Grant) {
 // errNoTarget is the reason for not starting an attempt whose queue's policy lost its target after the grant.
 var errNoTarget = errors.New("neither the task nor its queue has a target any more")
 
-// prepare reads the task of a grant and completes it from its queue's policy. A non-nil refused is the settle of a
+// prepare reads the task of an attempt and completes it from its queue's policy. A non-nil refused is the settle of a
 // grant whose attempt must not start. An attempt that may start only a moment later returns that instant, in Unix
 // milliseconds.
-func (f *firing) prepare(g task.Grant) (_ begun, refused *fsmpb.Settle, later int64) {
+func (f *firing) prepare(o *openAttempt) (_ begun, refused *fsmpb.Settle, later int64) {
 	policy := f.shard.cfg.Policy
 	now, _ := f.shard.clock.now()
-	granted, leaseEndMs, ok := f.machine().Attempt(g.Namespace, g.ID, g.Fence)
-	if !ok {
+	g, granted, leaseEndMs := f.shard.attempts.read(o, f.machine())
+	if granted == nil {
 		return begun{}, f.unbegun(g, now), 0
 	}
 	queue := f.shard.policyOf(g.Lane.Namespace, g.Lane.Queue)
@@ -105,7 +107,7 @@ func (f *firing) prepare(g task.Grant) (_ begun, refused *fsmpb.Settle, later in
 	if granted.Spec.Target == nil {
 		granted.Spec.Target = queue.GetTarget()
 	}
-	b := begun{grant: g, plan: policy.planOf(granted, queue), batched: queue.GetBatchMax() > 1}
+	b := begun{grant: g, open: o, plan: policy.planOf(granted, queue), batched: queue.GetBatchMax() > 1}
 	err := b.plan.unstartable(time.UnixMilli(leaseEndMs), now)
 	if granted.Spec.Target == nil {
 		err = errNoTarget
@@ -174,7 +176,7 @@ func (f *firing) deliver(batch []begun) {
 		b.span.End()
 		out := outcomes[i]
 		end.Delivered, end.Refused, end.RetryAfter = out.Delivered, out.Refused || out.Permanent, out.RetryAfter
-		f.conclude(b.grant, op, &dispatch.Ending{Ending: end, URL: b.ownURL(), Error: op.Error, Hung: wasHung})
+		f.conclude(b, op, &dispatch.Ending{Ending: end, URL: b.ownURL(), Error: op.Error, Hung: wasHung})
 	}
 }
 
@@ -238,11 +240,24 @@ func (f *firing) outcomes(ctx context.Context, batch []begun) []task.Outcome {
 	return outcomes
 }
 
-// conclude settles an attempt that has ended or was not started.
-func (f *firing) conclude(g task.Grant, op *fsmpb.Settle, how *dispatch.Ending) {
-	defer f.over(g)
+// conclude settles an attempt that has ended, with the leadership that granted it last.
+func (f *firing) conclude(b begun, op *fsmpb.Settle, how *dispatch.Ending) {
+	defer f.over(b.grant)
 	f.shard.metrics.settled(verdictName(op.Verdict))
-	f.settle(g, op, how)
+	s, by, err := f.shard.attempts.conclude(b.open, op, how)
+	if err != nil {
+		f.logUnsettled(b.grant, err)
+		return
+	}
+	by.queue(s)
+}
+
+// refuse settles an attempt that was not made.
+func (f *firing) refuse(o *openAttempt, op *fsmpb.Settle) {
+	f.shard.metrics.settled(verdictName(op.Verdict))
+	g, by := f.shard.attempts.close(o)
+	defer f.over(g)
+	by.settle(g, op, nil)
 }
 
 // startsAtOnce is the number of attempts that start before other goroutines may run.

@@ -71,9 +71,21 @@
 //     lease that a consumer has is never cut short.
 //
 // Running attempts go on because the receiver may be acting on them already. Cutting the connection would not stop the
-// repeat that Takeover causes, and would only make the first answer unreadable. If an attempt succeeds while this node
-// leads again, the success still settles the task, under any fence. So a failover repeats at most the attempts that
-// were running.
+// repeat that another leader's Takeover causes, and would only make the first answer unreadable.
+//
+// A node that leads again repeats none of its own attempts. It keeps each attempt from its start until the log has its
+// end (attempts.go). When its next Takeover has renewed the grants, and before any of them starts:
+//
+//	the attempt still runs here       it stands for the renewed grant, and its end settles that grant
+//	its end was not committed         the end settles the renewed grant at once
+//	the task has no grant any more    the end was committed after all, or another leader has moved the task on
+//	the grant is of a later attempt   another leader has made it: the attempt starts
+//
+// So a failover to another node repeats at most the attempts that were running, and a leadership that ends and begins
+// anew at the same node, as on a starved machine, repeats none.
+//
+// Why not settle the kept ends before the Takeover? Only its answer shows that no other leader has taken the task on,
+// since the new leader may have applied no entry of that leader yet.
 //
 // A planned transfer first waits a while for a moment without running attempts. It then grants nothing, gives back
 // uncounted the grants not yet started, and waits for the running attempts: up to Timing.Drain if the transfer is

@@ -144,11 +144,24 @@ type settle struct {
 	version uint32           // lowest command version at which it may be written
 	lane    task.Lane        // the lane whose credit it frees
 	how     *dispatch.Ending // the evidence about the receiver; nil: none
+
+	delivered bool         // the attempt has succeeded
+	attempt   *openAttempt // nil: none was made
 }
 
 func newSettle(g task.Grant, op *fsmpb.Settle, how *dispatch.Ending) (settle, error) {
 	op.Fence, op.Occurrence = g.Fence, g.Occurrence
 	cmd := &fsmpb.Command{Namespace: g.Namespace, Id: g.ID, Op: &fsmpb.Command_Settle{Settle: op}}
 	framed, err := frame(nil, cmd)
-	return settle{framed: framed, version: fsm.VersionOf(cmd), lane: g.Lane, how: how}, err
+	return settle{
+		framed: framed, version: fsm.VersionOf(cmd), lane: g.Lane, how: how,
+		delivered: op.Verdict == fsmpb.Verdict_VERDICT_DELIVERED,
+	}, err
+}
+
+// under returns the settle of the same end under a newer grant.
+func (s *settle) under(g task.Grant) (settle, error) {
+	renewed, err := newSettle(g, s.decode().GetSettle(), s.how)
+	renewed.attempt = s.attempt
+	return renewed, err
 }

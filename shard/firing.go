@@ -182,20 +182,38 @@ func (f *firing) start(ctx context.Context, due []task.Grant) bool {
 	return true
 }
 
-// settle queues the verdict with the leadership that granted the attempt, and reports whether it could. After that
-// leadership's end only a success is still useful, and only if this node leads again: a failure settles under the
-// current fence alone.
+// settle queues a grant's verdict with the leadership that made the grant, and reports whether it could.
 func (f *firing) settle(g task.Grant, op *fsmpb.Settle, how *dispatch.Ending) (queued bool) {
 	s, err := newSettle(g, op, how)
 	if err != nil {
-		f.shard.cfg.Logger.Error("settle cannot be encoded", "task", g.ID, "fence", g.Fence, "err", err)
+		f.logUnsettled(g, err)
 		return true // the lease will end on its own
 	}
+	return f.queue(s)
+}
+
+// queue queues a settle. After the end of the leadership only a success is still useful as it is, and only if this node
+// leads again: a failure settles under the current fence alone.
+func (f *firing) queue(s settle) (queued bool) {
 	if f.lead.proposer.intake.settle(s) {
 		return true
 	}
 	l := f.shard.current()
-	return op.Verdict == fsmpb.Verdict_VERDICT_DELIVERED && l != nil && l.proposer.intake.settle(s)
+	return s.delivered && l != nil && l.proposer.intake.settle(s)
+}
+
+func (f *firing) logUnsettled(g task.Grant, err error) {
+	f.shard.cfg.Logger.Error("settle cannot be encoded", "task", g.ID, "fence", g.Fence, "err", err)
+}
+
+// renew passes the grants of this leadership's Takeover to the open attempts of the same tasks, settles those of them
+// that have ended, and returns the other grants, whose attempts must start.
+func (f *firing) renew(grants []task.Grant) (start []task.Grant) {
+	start, ended := f.shard.attempts.renew(f, grants)
+	for _, s := range ended {
+		f.queue(s)
+	}
+	return start
 }
 
 // pause holds new attempts back and returns grants not yet started to their lanes. The proposer grants none meanwhile.
@@ -246,11 +264,13 @@ func (f *firing) release(grants []task.Grant) (left []task.Grant) {
 	return left
 }
 
-// holdUntil takes a grant back whose attempt may start only a moment later. Its attempt no longer counts as running.
-func (f *firing) holdUntil(g task.Grant, ms int64) {
+// holdUntil takes the grant of an attempt back that may start only a moment later. The attempt no longer counts as
+// running.
+func (f *firing) holdUntil(o *openAttempt, ms int64) {
+	g, by := f.shard.attempts.close(o)
 	g.StartMs = ms
 	f.over(g)
-	f.add([]task.Grant{g}, g.Renewed)
+	by.add([]task.Grant{g}, g.Renewed)
 }
 
 func (f *firing) resume() {
@@ -284,57 +304,4 @@ func (h *grantHeap) Pop() any {
 	last := old[len(old)-1]
 	*h = old[:len(old)-1]
 	return last
-}
-
-// attempts counts the attempts that run on this node for this shard, over all its leaderships.
-type attempts struct {
-	ctx    context.Context // cancelled when the shard stops waiting for the attempts
-	cancel context.CancelFunc
-
-	mu      sync.Mutex
-	running int
-	idle    chan struct{} // closed while none runs
-}
-
-func newAttempts() *attempts {
-	ctx, cancel := context.WithCancel(context.Background())
-	a := &attempts{ctx: ctx, cancel: cancel, idle: make(chan struct{})}
-	close(a.idle)
-	return a
-}
-
-func (a *attempts) begin() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.running == 0 {
-		a.idle = make(chan struct{})
-	}
-	a.running++
-}
-
-func (a *attempts) end() {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.running--; a.running == 0 {
-		close(a.idle)
-	}
-}
-
-// wait waits until no attempt runs or ctx ends.
-func (a *attempts) wait(ctx context.Context) error {
-	a.mu.Lock()
-	idle := a.idle
-	a.mu.Unlock()
-	select {
-	case <-idle:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-func (a *attempts) count() int {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.running
 }

@@ -232,6 +232,7 @@ func (p *proposer) answerLost(e *entry, lost *raftgroup.LostError) {
 func (p *proposer) finish(e *entry, got applied, took time.Duration) {
 	p.intake.answer(e.segments, repliesOf(got.Results[e.usersAt:]), nil)
 	p.shard.forwardMoved(e.settles, got.Results[e.settlesAt:])
+	p.shard.attempts.settled(e.settles)
 	if e.takeover {
 		p.lead.open(got.term)
 	}
@@ -268,6 +269,9 @@ func (p *proposer) land(e dispatch.Entry) {
 	start, back := p.planner.Applied(p.shard.planningTime(), e)
 	p.lead.desk.Granted(leased(e.Grants))
 	p.tellReady(e.Lanes)
+	if e.Renewed {
+		start = p.lead.firing.renew(start)
+	}
 	p.lead.firing.add(start, e.Renewed)
 	p.lead.firing.giveBack(back)
 	stats := p.planner.Stats()

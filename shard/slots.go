@@ -176,7 +176,7 @@ func isMoved(r *fsmpb.Result) bool {
 // unbegun returns the settle of a grant whose attempt may not start. If the task has moved, its new shard grants it
 // again.
 func (f *firing) unbegun(g task.Grant, now time.Time) *fsmpb.Settle {
-	if f.shard.machine.SlotOf(g.Namespace, g.ID).Phase != fsmpb.SlotPhase_SLOT_PHASE_OPEN {
+	if f.isMoving(g) {
 		return released()
 	}
 	return stopped(now)
@@ -215,12 +215,17 @@ func (s *Shard) forward(cmds []*fsmpb.Command) {
 
 // command returns the settle as a command that another shard takes.
 func (s *settle) command() *fsmpb.Command {
+	c := s.decode()
+	c.GetSettle().Pushed = true
+	return c
+}
+
+func (s *settle) decode() *fsmpb.Command {
 	_, _, n := protowire.ConsumeTag(s.framed)
 	data, _ := protowire.ConsumeBytes(s.framed[n:])
 	c := &fsmpb.Command{}
 	if err := c.UnmarshalVTUnsafe(data); err != nil {
 		panic(fmt.Sprintf("shard: a settle of this process cannot be read: %v", err))
 	}
-	c.GetSettle().Pushed = true
 	return c
 }
