@@ -42,7 +42,8 @@
 //     task has one live lease at most, and the answer to a settle says what happened.
 //   - A fault excuses only its certain effects. A repeat is excused by a change of leader, by the terms' numbers, while
 //     the outcome of the repeated attempt may have been uncommitted. A later write to the shard proves that the outcome
-//     was committed.
+//     was committed. A process that leads again, in the next term and without another leader between, repeats none of
+//     its attempts, so that such a change of leader excuses nothing.
 //   - The shard of a task may appear in no answer. Then the owners of the task's slot give the shard, or another task
 //     of the same slot does. If that fails too, the changes of leader of all shards excuse the task. A slot may move to
 //     another shard: then the changes of leader of both excuse its tasks.

@@ -218,6 +218,52 @@ var faultCases = []example{
 		s.arrive("a", 800, 100, 1)
 	}, ""},
 
+	{"repeated by the process that led before", limited(Repeats), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.term(1, 0, 10)
+		s.arrive("a", 101, 100, 1).Held = 400 * time.Millisecond
+		s.term(2, 400, 700)
+		s.ledBy("node-1", "node-1")
+		s.arrive("a", 800, 100, 1)
+	}, "came again"},
+	{"repeated by the process that led before the network broke", limited(Repeats), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.term(1, 0, 10)
+		s.arrive("a", 101, 100, 1)
+		s.fault("leader cut off", 150, 900, 1000)
+		s.h.Faults[0].Spared = true
+		s.term(2, 400, 700)
+		s.ledBy("node-1", "node-1")
+		s.arrive("a", 800, 100, 1)
+	}, "came again"},
+	{"repeated by the node that led before, in another process", limited(Repeats), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.term(1, 0, 10)
+		s.arrive("a", 101, 100, 1)
+		s.fault(history.KillLeader, 150, 900, 1000)
+		s.term(2, 400, 700)
+		s.ledBy("node-1", "node-1")
+		s.arrive("a", 800, 100, 1)
+	}, ""},
+	{"repeated by the process that led before, after another leader", limited(Repeats), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.term(1, 0, 10)
+		s.arrive("a", 101, 100, 1)
+		s.term(3, 400, 700)
+		s.ledBy("node-1", "node-1")
+		s.arrive("a", 800, 100, 1)
+	}, ""},
+	{"taken over by a process that led again before it started it", limited(Repeats), func(s *story) {
+		s.schedule("a", 0, 100)
+		s.term(1, 0, 10)
+		s.arrive("a", 101, 100, 1)
+		s.term(2, 400, 700)
+		s.schedule("b", 1500, 90000) // a write of the shard: earlier outcomes are settled
+		s.term(3, 5000, 5500)
+		s.ledBy("node-2", "node-1", "node-1")
+		s.arrive("a", 6000, 100, 1)
+	}, ""},
+
 	{"within the budget of a failover", limited(Lateness), func(s *story) {
 		s.schedule("a", 0, 1200)
 		s.failover(1000)

@@ -128,6 +128,13 @@ func (s *story) term(term uint64, before, at int64) {
 	s.h.Terms = append(s.h.Terms, history.Term{Shard: firstShard, Term: term, Before: ms(before), At: ms(at)})
 }
 
+// ledBy sets the leaders of the terms that were added.
+func (s *story) ledBy(nodes ...string) {
+	for i, node := range nodes {
+		s.h.Terms[i].Leader = node
+	}
+}
+
 // lastSeen adds the last sight of a term.
 func (s *story) lastSeen(term uint64, at int64) { s.term(term, at, at+100) }
 

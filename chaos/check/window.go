@@ -3,6 +3,7 @@ package check
 import (
 	"cmp"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -17,6 +18,7 @@ type window struct {
 	changes  int             // most changes of leader, and so most repeats of one attempt
 	provoked bool            // a fault caused the change; else the cluster changed its leader by itself
 	asked    bool            // the only faults were nodes that were asked to stop
+	again    bool            // the process that led before leads again: it repeats none of its own attempts
 	stays    bool            // receivers' answers were lost or leases ended, and no leader changed
 	begun    history.Instant // of stays: latest arrival of an attempt that may be repeated
 	early    bool            // only attempts that arrived before their due time may be repeated
@@ -54,6 +56,7 @@ func (x *Index) windows(limits Limits) map[uint32][]window {
 			continue // the term at the start of the record
 		}
 		w := window{from: t.Before.Add(-limits.Surprise), to: t.At, changes: int(t.Term - last.Term)}
+		w.again = x.leadsAgain(last, t)
 		for i := range x.h.Faults {
 			if f := &x.h.Faults[i]; f.Struck <= t.At && t.At <= healed(f).Add(limits.Detect) {
 				w.asked = f.Asked && (w.asked || !w.provoked)
@@ -83,6 +86,16 @@ func (x *Index) windows(limits Limits) map[uint32][]window {
 		all[0] = append(all[0], all[shard]...)
 	}
 	return all
+}
+
+// leadsAgain reports whether two terms in succession had the same leading process, as far as the faults tell.
+func (x *Index) leadsAgain(last, next history.Term) bool {
+	if next.Leader == "" || next.Leader != last.Leader || next.Term != last.Term+1 {
+		return false
+	}
+	return !slices.ContainsFunc(x.h.Faults, func(f history.Fault) bool {
+		return !f.Spared && slices.Contains(f.Nodes, next.Leader) && f.Struck <= next.At && last.At <= healed(&f)
+	})
 }
 
 // sawTerm reports whether a new term of a shard was seen to begin during a fault, or up to limits.Detect after it.
@@ -262,11 +275,14 @@ func (o failovers) of(t *task) []*window {
 //   - An attempt of a task that changed its shard may be repeated up to patience after the window: a leader that dies
 //     while slots are sealed leaves the attempts that it has begun there to the ends of their leases.
 //   - A node that was asked to stop repeats only attempts that took longer than limits.Stop.
+//   - A window in which the same process leads again explains only repeats of attempts that this process took over from
+//     another one, and of attempts that were under way at another shard while the slot moved.
 //   - A window without a change of leader explains only repeats of attempts that arrived by its begun. Their answers
 //     may precede the window by up to transit.
 func (o failovers) explain(t *task, p, a *arrival) []*window {
 	var found []*window
-	open := o.settledAt(t, p) // until then the attempt may be in flight
+	open := o.settledAt(t, p)               // until then the attempt may be in flight
+	taken := history.Instant(math.MinInt64) // until then a new leader may take it over
 	for _, w := range o.of(t) {
 		to, until := w.to, open
 		if a.Fence < p.Fence {
@@ -284,8 +300,14 @@ func (o failovers) explain(t *task, p, a *arrival) []*window {
 		if until < w.from || w.stays && p.At > w.begun || w.early && p.At >= p.Due {
 			continue
 		}
+		if w.again && len(t.known()) == 1 && taken < w.from {
+			continue
+		}
 		if !w.stays {
 			open = max(open, w.to)
+		}
+		if !w.stays && w.to >= p.At {
+			taken = max(taken, w.to)
 		}
 		if a.At >= w.from && (a.At <= to || a.At.Add(-o.waits.before(t.known(), a.At)) <= to) {
 			found = append(found, w)

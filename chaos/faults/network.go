@@ -81,7 +81,7 @@ func (s *striking) stretched() time.Duration {
 func (s *striking) damage(ctx context.Context, d damage) error {
 	hold := s.stretched()
 	f := s.fault(ctx, d.nodes, "%s, for %v", d.detail, hold.Round(time.Millisecond))
-	f.Deaf = d.deafens()
+	f.Deaf, f.Spared = d.deafens(), true
 	fault := s.Recorder.Strike(f)
 	lift, err := d.do(s.Stand.Network)
 	Wait(ctx, hold)
@@ -103,7 +103,9 @@ func (s *striking) flap(ctx context.Context, d damage) error {
 		next := span{draw(), draw()}
 		spans, all = append(spans, next), all+next.cut+next.whole
 	}
-	fault := s.strike(ctx, d.nodes, "%s, %d times in %v", d.detail, len(spans), s.Hold.Round(time.Millisecond))
+	f := s.fault(ctx, d.nodes, "%s, %d times in %v", d.detail, len(spans), s.Hold.Round(time.Millisecond))
+	f.Spared = true
+	fault := s.Recorder.Strike(f)
 	var failed error
 	for _, span := range spans {
 		lift, err := d.do(s.Stand.Network)

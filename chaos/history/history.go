@@ -190,6 +190,8 @@ type Fault struct {
 	// Survivable is set if a majority of each shard's replicas stays up, so that every shard must take writes again before
 	// the fault is mended.
 	Survivable bool `json:"survivable,omitempty"`
+	// Spared is set if the nodes' processes went on all the time, as in a fault of the network.
+	Spared bool `json:"spared,omitempty"`
 	// Restarted is set if the nodes' processes ended and were started again.
 	Restarted bool `json:"restarted,omitempty"`
 

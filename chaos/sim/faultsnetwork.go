@@ -14,6 +14,7 @@ import (
 func (c *conductor) network(detail string, change func(set func(from, to *Node, q wire.Quality)), nodes ...*Node) (
 	history.Fault, func()) {
 	f := c.about(detail, nodes...)
+	f.Spared = true
 	c.mu.Lock()
 	c.networks++
 	c.mu.Unlock()
