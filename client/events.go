@@ -2,10 +2,12 @@ package client
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"net/http"
 	"net/url"
@@ -15,6 +17,22 @@ import (
 
 // ErrGone is returned if the service no longer has the events that were asked for.
 var ErrGone = errors.New("the events are no longer kept")
+
+// EventError is the error of an event that the client cannot read. The sequence goes on with the next event, unless the
+// caller breaks off. Without an ID the stream is not the service's, and the sequence ends.
+type EventError struct {
+	ID  string // EventFilter.After goes on behind it; empty: not known
+	Err error
+}
+
+func (e *EventError) Error() string {
+	if e.ID == "" {
+		return "the answer is no stream of events: " + e.Err.Error()
+	}
+	return "cannot read event " + e.ID + ": " + e.Err.Error()
+}
+
+func (e *EventError) Unwrap() error { return e.Err }
 
 // Event is one thing that happened to a task: see the types in openapi.yaml.
 type Event struct {
@@ -105,14 +123,15 @@ const (
 
 // Events returns the events that the filter selects, as they happen. After a failure it goes on at another address,
 // behind the last event, so that none is lost or comes twice. The sequence ends with the context, with the present if
-// the filter Ends, and with an error that a repetition does not mend.
+// the filter Ends, and with an error that a repetition does not mend. An EventError stands for an event that cannot be
+// read, and the next event may follow it.
 func (c *Client) Events(ctx context.Context, filter EventFilter) iter.Seq2[*Event, error] {
 	return func(yield func(*Event, error) bool) {
 		pause := firstEventPause
 		for turn := 0; ; turn++ {
 			node := c.nodes.given[turn%len(c.nodes.given)]
 			before := filter.After
-			ended, err := c.streamEvents(ctx, node.base, &filter, func(e *Event) bool { return yield(e, nil) })
+			ended, err := c.streamEvents(ctx, node.base, &filter, yield)
 			switch {
 			case ended || ctx.Err() != nil:
 				return
@@ -134,6 +153,10 @@ func (c *Client) Events(ctx context.Context, filter EventFilter) iter.Seq2[*Even
 
 // isPassing reports whether another try may succeed.
 func isPassing(err error) bool {
+	var unreadable *EventError
+	if errors.As(err, &unreadable) {
+		return false
+	}
 	var problem *Error
 	return !errors.As(err, &problem) || problem.Status >= 500 || problem.Status == http.StatusTooManyRequests
 }
@@ -141,7 +164,7 @@ func isPassing(err error) bool {
 // streamEvents makes one request, and moves the filter behind each event. ended is set if the caller wants no more, or
 // the present is reached.
 func (c *Client) streamEvents(
-	ctx context.Context, base string, filter *EventFilter, take func(*Event) bool,
+	ctx context.Context, base string, filter *EventFilter, yield func(*Event, error) bool,
 ) (ended bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -162,17 +185,47 @@ func (c *Client) streamEvents(
 	}
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(nil, maxEventLine)
+	lines.Split(wholeLines)
 	for lines.Scan() {
 		quiet.heard()
-		more, err := readEvent(lines.Bytes(), filter, take)
-		if err != nil || !more {
-			return !more && err == nil, err
+		event, err := readEvent(lines.Bytes())
+		var unreadable *EventError
+		switch {
+		case errors.As(err, &unreadable) && unreadable.ID != "":
+			filter.goOnBehind(unreadable.ID)
+		case err != nil:
+			return false, err
+		case event == nil:
+			continue
+		default:
+			filter.goOnBehind(event.ID)
+		}
+		if !yield(event, err) {
+			return true, nil
 		}
 	}
-	if err := lines.Err(); err != nil {
+	switch err := lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return false, &EventError{Err: fmt.Errorf("a line is longer than %d bytes", maxEventLine)}
+	case err != nil:
 		return false, causeOf(ctx, err)
 	}
 	return filter.Ends, nil
+}
+
+// goOnBehind moves the filter behind an event; a gap has no id.
+func (f *EventFilter) goOnBehind(id string) {
+	if id != "" {
+		f.After, f.Since = id, time.Time{}
+	}
+}
+
+// wholeLines is bufio.ScanLines without a last line that has no end: the connection broke within that line.
+func wholeLines(data []byte, atEOF bool) (advance int, token []byte, err error) {
+	if atEOF && len(data) > 0 && !bytes.ContainsRune(data, '\n') {
+		return 0, nil, io.ErrUnexpectedEOF
+	}
+	return bufio.ScanLines(data, atEOF)
 }
 
 const (
@@ -180,28 +233,51 @@ const (
 	maxHeartbeat = 15 * time.Second // between two heartbeats of the service
 )
 
-// readEvent reads one line of a stream. more is false if the caller wants no more events.
-func readEvent(line []byte, filter *EventFilter, take func(*Event) bool) (more bool, err error) {
+// readEvent reads one line of a stream. The event is nil for a heartbeat. The error is the service's problem or an
+// EventError.
+func readEvent(line []byte) (*Event, error) {
 	var read struct {
 		Event
 		Heartbeat *time.Time      `json:"heartbeat"`
 		Problem   json.RawMessage `json:"problem"`
 	}
 	if err := json.Unmarshal(line, &read); err != nil {
-		return false, &garbledError{err}
+		return nil, &EventError{ID: eventID(line), Err: err}
 	}
 	switch {
 	case read.Problem != nil:
 		problem := new(Error)
 		if err := whole(read.Problem, problem.read); err != nil {
-			return false, &garbledError{err}
+			return nil, &EventError{Err: err}
 		}
-		return false, problem
+		return nil, problem
 	case read.Heartbeat != nil:
-		return true, nil
+		return nil, nil
+	case read.Type == "":
+		return nil, &EventError{ID: read.ID, Err: errors.New("it has no type")}
 	}
-	if read.ID != "" {
-		filter.After, filter.Since = read.ID, time.Time{}
+	return &read.Event, nil
+}
+
+// eventID returns the id of an event that cannot be read otherwise, or "" if the line has none.
+func eventID(line []byte) string {
+	fields := json.NewDecoder(bytes.NewReader(line))
+	if begin, err := fields.Token(); err != nil || begin != json.Delim('{') {
+		return ""
 	}
-	return take(&read.Event), nil
+	for fields.More() {
+		name, err := fields.Token()
+		if err != nil {
+			return ""
+		}
+		var id string
+		if name == "id" && fields.Decode(&id) == nil {
+			return id
+		}
+		if name != "id" && fields.Decode(new(json.RawMessage)) == nil {
+			continue
+		}
+		return ""
+	}
+	return ""
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -98,5 +99,88 @@ func TestStreamedProblem(t *testing.T) {
 		if !errors.Is(err, ErrUnauthenticated) {
 			t.Errorf("%v", err)
 		}
+	}
+}
+
+// TestUnreadableEvents checks that an event that cannot be read is an error with its id, that the sequence goes on
+// behind it, also after a reconnection, and that a line without an end is a broken connection.
+func TestUnreadableEvents(t *testing.T) {
+	event := func(id int) string { return fmt.Sprintf(`{"id":"e%d","type":"fired","task":"t","shard":1}`+"\n", id) }
+	for name, c := range map[string]struct {
+		line  string
+		after string // of the request behind the line
+	}{
+		"a wrong type":      {`{"id":"e2","type":"fired","attempt":"one"}` + "\n", "e2"},
+		"no JSON behind id": {`{"type":"fired","shard":1,"id":"e2","at":` + "\n", "e2"},
+		"no type":           {`{"id":"e2"}` + "\n", "e2"},
+		"no end":            {`{"id":"e2","type":"fi`, "e1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var asked atomic.Int32
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if asked.Add(1) == 1 {
+					_, _ = fmt.Fprint(w, event(1), c.line)
+					return
+				}
+				if after := r.URL.Query().Get("after"); after != c.after {
+					t.Errorf("goes on behind %q", after)
+				}
+				_, _ = fmt.Fprint(w, event(3))
+			}))
+			defer s.Close()
+			conn, err := New(Config{Addrs: []string{s.URL}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for e, err := range conn.Events(t.Context(), EventFilter{}) {
+				var unreadable *EventError
+				switch {
+				case errors.As(err, &unreadable):
+					got = append(got, "!"+unreadable.ID)
+				case err != nil:
+					t.Fatal(err)
+				default:
+					got = append(got, e.ID)
+				}
+				if e != nil && e.ID == "e3" {
+					break
+				}
+			}
+			want := "[e1 !e2 e3]"
+			if c.after == "e1" {
+				want = "[e1 e3]"
+			}
+			if fmt.Sprint(got) != want {
+				t.Errorf("%v", got)
+			}
+		})
+	}
+}
+
+// TestNoStreamOfEvents checks that a sequence ends with an error at a server that is not the service.
+func TestNoStreamOfEvents(t *testing.T) {
+	for name, body := range map[string]string{
+		"a page": "<html>\n<p>Welcome\n", "other JSON": `{"hello":"world"}` + "\n", "a list": "[1]\n",
+		"a long line": strings.Repeat("x", maxEventLine+1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				_, _ = fmt.Fprint(w, body)
+			}))
+			defer s.Close()
+			conn, err := New(Config{Addrs: []string{s.URL}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var errs []error
+			for _, err := range conn.Events(t.Context(), EventFilter{}) {
+				errs = append(errs, err)
+			}
+			var unreadable *EventError
+			if len(errs) != 1 || !errors.As(errs[0], &unreadable) || unreadable.ID != "" {
+				t.Errorf("%v", errs)
+			}
+		})
 	}
 }
