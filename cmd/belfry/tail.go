@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -64,7 +65,14 @@ func (f *tailFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	values := f.output.NewEncoder(cmd.OutOrStdout())
+	unread := false
 	for event, err := range conn.Events(cmd.Context(), f.EventFilter) {
+		var unreadable *client.EventError
+		if errors.As(err, &unreadable) && unreadable.ID != "" {
+			unread = true
+			cmd.PrintErrln("belfry:", output.Text(err.Error()))
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -76,6 +84,9 @@ func (f *tailFlags) run(cmd *cobra.Command) error {
 		if err != nil {
 			return err
 		}
+	}
+	if unread {
+		return errSaid
 	}
 	return nil
 }
