@@ -375,6 +375,27 @@ func TestWarningsBeforeTheEnd(t *testing.T) {
 	})
 }
 
+// TestWarningsOfModes checks that the node starts, and warns of each file of keys that others may read or change.
+func TestWarningsOfModes(t *testing.T) {
+	for _, c := range []struct {
+		key, gossip os.FileMode
+		warnings    int
+	}{{0o600, 0o640, 0}, {0o644, 0o600, 1}, {0o600, 0o660, 1}, {0o604, 0o644, 2}} {
+		synctest.Test(t, func(t *testing.T) {
+			w := prepare(t)
+			for file, mode := range map[string]os.FileMode{"node.key": c.key, "gossip.key": c.gossip} {
+				if err := os.Chmod(filepath.Join(w.dir, file), mode); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.watch(0)
+			if n := w.logged("others may read or change"); n != c.warnings {
+				t.Errorf("node.key %o, gossip.key %o: %d warnings", c.key, c.gossip, n)
+			}
+		})
+	}
+}
+
 func TestOpenRefuses(t *testing.T) {
 	for name, fault := range faults {
 		if name == "the certificate has ended" {
