@@ -51,16 +51,16 @@ func Open(cfg Config) (*Keys, error) {
 	}
 	k.metrics = newMetrics(k)
 	for _, path := range []string{f.Key, f.Gossip} {
-		k.warnOfMode(path)
+		WarnOfMode(k.cfg.Logger, path)
 	}
 	return k, nil
 }
 
-// warnOfMode warns of a file of keys that others may read or change. The node starts all the same: a volume of secrets
+// WarnOfMode warns of a file of keys that others may read or change. The node starts all the same: a volume of secrets
 // may have no other modes.
-func (k *Keys) warnOfMode(path string) {
+func WarnOfMode(log *slog.Logger, path string) {
 	if info, err := os.Stat(path); err == nil && info.Mode().Perm()&0o027 != 0 {
-		k.cfg.Logger.Warn("others may read or change a file with keys: take the rights of others away (chmod 640 or 600)",
+		log.Warn("others may read or change a file with keys: take the rights of others away (chmod 640 or 600)",
 			"path", path, "mode", fmt.Sprintf("%04o", info.Mode().Perm()))
 	}
 }

@@ -58,6 +58,7 @@ func Open(cfg Config) (*Certificates, error) {
 		}
 	}
 	c.metrics = newMetrics(c)
+	peerkeys.WarnOfMode(cfg.Logger, cfg.Key)
 	c.checkHost()
 	return c, nil
 }

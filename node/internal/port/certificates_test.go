@@ -171,6 +171,27 @@ func (w *world) metric(name, kind string) float64 {
 	return 0
 }
 
+// TestWarningOfMode checks that the node starts, and warns of a key that others may read.
+func TestWarningOfMode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := open(t)
+		if n := w.logged("others may read"); n != 0 {
+			t.Errorf("mode 0600: %d warnings", n)
+		}
+		if err := os.Chmod(w.path("node.key"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		cfg := w.config()
+		cfg.Registerer = prometheus.NewRegistry()
+		if _, err := Open(cfg); err != nil {
+			t.Fatal(err)
+		}
+		if n := w.logged("others may read"); n != 1 {
+			t.Errorf("mode 0644: %d warnings", n)
+		}
+	})
+}
+
 // New files are in use some seconds after they were copied, and at once after a reload.
 func TestNewFilesAreTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
