@@ -60,9 +60,10 @@ func (r *Replica) commit(ctx context.Context, change *clusterpb.ControlChange) (
 	before, unsure := r.State(), false
 	for search := r.search(); ; {
 		changed, err := r.ask(ctx, search.Next(), change)
+		if err == nil && changed.Impossible != "" {
+			err = &ImpossibleError{changed.Impossible}
+		}
 		switch {
-		case err == nil && changed.Impossible != "":
-			return nil, &ImpossibleError{changed.Impossible}
 		case err == nil:
 			if unsure && k.answer != nil { // the earlier try may have made the change, and the repeat found it there
 				first := &clusterpb.ControlChanged{}
@@ -73,15 +74,21 @@ func (r *Replica) commit(ctx context.Context, change *clusterpb.ControlChange) (
 		case errors.Is(err, task.ErrUnknown) && k.repeats:
 			unsure = true
 		case !leaders.Repeatable(err):
-			return nil, err
+			return nil, outcome(err, unsure)
 		}
 		if err := search.Again(ctx, err); err != nil {
-			if unsure && !errors.Is(err, task.ErrUnknown) {
-				return nil, fmt.Errorf("%w: an earlier try was not answered; the last one: %s", task.ErrUnknown, err.Error())
-			}
-			return nil, err
+			return nil, outcome(err, unsure)
 		}
 	}
+}
+
+// outcome returns the error of a change by the error of its last try. After an earlier try of unknown outcome, a
+// refusal does not prove that nothing has changed.
+func outcome(last error, unsure bool) error {
+	if unsure && !errors.Is(last, task.ErrUnknown) {
+		return fmt.Errorf("%w: an earlier try was not answered; the last one: %s", task.ErrUnknown, last.Error())
+	}
+	return last
 }
 
 func (r *Replica) ask(

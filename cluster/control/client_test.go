@@ -143,6 +143,30 @@ func TestUnknownOutcomesStayUnknown(t *testing.T) {
 	})
 }
 
+// TestRefusedRepeatsAreUnknown checks that a change whose first try was carried out, and whose repeat is refused, is not
+// told as undone.
+func TestRefusedRepeatsAreUnknown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, d := follower(t)
+		deletion := &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_DeleteNamespace{
+			DeleteNamespace: &clusterpb.DeleteNamespace{Name: "port", Operation: "op"},
+		}}
+		d.answer = func(n int, changed *clusterpb.ControlChanged, err error) (*clusterpb.ControlChanged, error) {
+			if n == 1 {
+				if _, err := d.g.Change(t.Context(), asking(deletion)); err != nil {
+					t.Error(err)
+				}
+			}
+			return lost(n, changed, err)
+		}
+		var impossible *ImpossibleError
+		_, err := r.Change(t.Context(), asking(namespace("port")))
+		if !errors.Is(err, task.ErrUnknown) || errors.As(err, &impossible) || d.asked != 2 {
+			t.Errorf("%v, after %d tries", err, d.asked)
+		}
+	})
+}
+
 // TestChangesWaitForTheNodes checks which nodes are asked whether a change is in force there.
 func TestChangesWaitForTheNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
