@@ -56,8 +56,8 @@
 // # Proof of leadership
 //
 // VerifyLeader of hashicorp/raft counts the answer to a heartbeat that was sent before the call, and the answers of
-// nodes without a vote. So it proves nothing about the time after the call. The transport records, for each voter, the send time of the newest answered request of the
-// term (contacts.go):
+// nodes without a vote. So it proves nothing about the time after the call. The transport records, for each voter, the
+// send time of the newest answered request of the term (contacts.go):
 //
 //	Verify    makes Raft send heartbeats, and waits until a majority has answered heartbeats sent after the call
 //	InTouch   reads the same records and sends nothing

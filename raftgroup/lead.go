@@ -10,9 +10,9 @@ import (
 )
 
 // Verify returns nil if this node led in that term at some moment after the call. It makes Raft send heartbeats, and
-// waits until a majority of the voters has answered heartbeats sent after the call, or ctx ends. It returns ErrNotLeader
-// if this node leads no more or leads another term. Raft's own answer does not do: older heartbeats and answers of
-// nodes without a vote satisfy it.
+// waits until a majority of the voters has answered heartbeats sent after the call, or ctx ends. It returns
+// ErrNotLeader if this node leads no more or leads another term. Raft's own answer does not do: older heartbeats and
+// answers of nodes without a vote satisfy it.
 func (g *Group) Verify(ctx context.Context, term uint64) error {
 	g.metronome.rush()
 	defer g.metronome.relax()
