@@ -354,3 +354,69 @@ func TestMovedErrorsTravel(t *testing.T) {
 		}
 	}
 }
+
+// collector keeps the names of asks, as the owner of a queue does.
+type collector struct {
+	local
+	names []string
+}
+
+func (c *collector) Lend(_ context.Context, _ uint32, ask shard.Borrow) (shard.Loan, error) {
+	c.names = append(c.names, ask.Namespace, ask.Queue)
+	return shard.Loan{}, nil
+}
+
+func (c *collector) AskGroups(_ context.Context, _ uint32, ask shard.GroupsAsk) (shard.GroupsAnswer, error) {
+	c.names = append(c.names, ask.Namespace, ask.Queue, ask.Ended[0], ask.Wants[0].Group)
+	return shard.GroupsAnswer{}, nil
+}
+
+func (c *collector) LookGroups(_ context.Context, _ uint32, look shard.GroupsLook) (shard.GroupsStanding, error) {
+	c.names = append(c.names, look.Namespace, look.Queue, look.Groups[0])
+	return shard.GroupsStanding{}, nil
+}
+
+// TestKeptNamesLetGoOfTheirMessage checks that names which a node keeps do not point into the message in which they
+// came: they would keep a whole batch of calls in memory.
+func TestKeptNamesLetGoOfTheirMessage(t *testing.T) {
+	sent := &clusterpb.ForwardRequest{Calls: []*clusterpb.Call{
+		{Op: &clusterpb.Call_Lend{Lend: &clusterpb.LendCall{Namespace: "n", Queue: "q"}}},
+		{Op: &clusterpb.Call_AskGroups{AskGroups: &clusterpb.GroupsAsk{
+			Namespace: "n", Queue: "q", Ended: []string{"g"}, Wants: []*clusterpb.GroupWant{{Group: "g"}},
+		}}},
+		{Op: &clusterpb.Call_LookGroups{LookGroups: &clusterpb.GroupsLook{
+			Namespace: "n", Queue: "q", Groups: []string{"g"},
+		}}},
+	}}
+	data, err := sent.MarshalVT()
+	if err != nil {
+		t.Fatal(err)
+	}
+	received := &clusterpb.ForwardRequest{}
+	if err := received.UnmarshalVTUnsafe(data); err != nil {
+		t.Fatal(err)
+	}
+	c := &collector{}
+	for _, call := range received.Calls {
+		if reply := Answer(t.Context(), c, call); reply.Error != nil {
+			t.Fatal(reply.Error)
+		}
+	}
+	refusal, err := EncodeError(&task.NotLeaderError{Leader: "l"}).MarshalVT()
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := &clusterpb.CallError{}
+	if err := refused.UnmarshalVTUnsafe(refusal); err != nil {
+		t.Fatal(err)
+	}
+	var notLeader *task.NotLeaderError
+	if !errors.As(DecodeError(refused, 1, "b"), &notLeader) {
+		t.Fatal(refused)
+	}
+	clear(data)
+	clear(refusal)
+	if diff := cmp.Diff(append(c.names, notLeader.Leader), []string{"n", "q", "n", "q", "g", "g", "n", "q", "g", "l"}); diff != "" {
+		t.Error(diff)
+	}
+}

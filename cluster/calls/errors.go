@@ -3,6 +3,7 @@ package calls
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
@@ -67,7 +68,7 @@ func DecodeError(e *clusterpb.CallError, id uint32, node string) error {
 	kind := task.ErrUnknown
 	switch e.Kind {
 	case clusterpb.ErrorKind_ERROR_KIND_NOT_LEADER:
-		return &task.NotLeaderError{Shard: id, Leader: e.Leader}
+		return &task.NotLeaderError{Shard: id, Leader: strings.Clone(e.Leader)} // beliefs keep it, and not the message
 	case clusterpb.ErrorKind_ERROR_KIND_MOVED:
 		return &task.MovedError{Shard: e.Shard, Epoch: e.Epoch, Moving: e.Moving}
 	case clusterpb.ErrorKind_ERROR_KIND_MOVE_LOST:

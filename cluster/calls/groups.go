@@ -31,6 +31,10 @@ func (r Remote) AskGroups(ctx context.Context, owner uint32, ask shard.GroupsAsk
 func answerAskGroups(
 	ctx context.Context, n Node, owner uint32, call *clusterpb.GroupsAsk,
 ) (*clusterpb.GroupsAnswer, error) {
+	call, err := own(call)
+	if err != nil {
+		return nil, err
+	}
 	ask := shard.GroupsAsk{
 		Namespace: call.GetNamespace(), Queue: call.GetQueue(), Shard: call.GetShard(), Term: call.GetTerm(),
 		Number: call.GetNumber(), Ended: call.GetEnded(), Wait: call.GetWait(), Epoch: call.GetEpoch(),
@@ -74,6 +78,10 @@ func (r Remote) LookGroups(ctx context.Context, id uint32, look shard.GroupsLook
 func answerLookGroups(
 	ctx context.Context, n Node, id uint32, call *clusterpb.GroupsLook,
 ) (*clusterpb.GroupsStanding, error) {
+	call, err := own(call)
+	if err != nil {
+		return nil, err
+	}
 	standing, err := n.LookGroups(ctx, id, shard.GroupsLook{
 		Owner:     shard.GroupsOwner{Epoch: call.GetEpoch(), Term: call.GetTerm()},
 		Namespace: call.GetNamespace(), Queue: call.GetQueue(), Groups: call.GetGroups(),

@@ -265,7 +265,26 @@ func answerNamespaceUse(
 	return &clusterpb.NamespaceUse{Pending: use.Pending, Dead: use.Dead, Bytes: use.Bytes, Queues: use.Queues}, nil
 }
 
-func answerLend(ctx context.Context, n Node, owner uint32, ask *clusterpb.LendCall) (*clusterpb.Loan, error) {
+// own returns a copy of a message, whose text points into the batch of calls in which the message came. The owner of a
+// queue keeps text of an ask for as long as the queue is in use, and with it would keep the whole batch.
+func own[M any, P interface {
+	*M
+	MarshalVT() ([]byte, error)
+	UnmarshalVTUnsafe(b []byte) error
+}](m P) (P, error) {
+	data, err := m.MarshalVT()
+	if err != nil {
+		return nil, err
+	}
+	copied := P(new(M))
+	return copied, copied.UnmarshalVTUnsafe(data)
+}
+
+func answerLend(ctx context.Context, n Node, owner uint32, call *clusterpb.LendCall) (*clusterpb.Loan, error) {
+	ask, err := own(call)
+	if err != nil {
+		return nil, err
+	}
 	loan, err := n.Lend(ctx, owner, shard.Borrow{
 		Namespace: ask.Namespace, Queue: ask.Queue, Shard: ask.Borrower, Term: ask.Term, Round: ask.Round,
 		InFlight: int(ask.InFlight), Unused: int(ask.Unused), Want: int(ask.Want), Priority: int(ask.Priority),
