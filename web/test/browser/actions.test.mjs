@@ -513,7 +513,7 @@ test('the lateness of attempts that a limit held stands apart', async () => {
 
 test('bars on a logarithmic scale say so, and the waiting tasks have their own trend', async () => {
   await page.visit('');
-  await page.getByText('Logarithmic scale.').waitFor();
+  await page.getByText('Logarithmic scale.', { exact: true }).waitFor();
   await page.locator('.bars .axis').getByText('10', { exact: true }).last().waitFor();
   await page.getByRole('img', { name: /^Trend of the waiting tasks since/ }).waitFor();
 });
