@@ -1,5 +1,5 @@
-// Package vitals watches the resources that the nodes of a cluster take from their machine, and judges whether they stay
-// flat.
+// Package vitals watches the resources that the nodes of a cluster take from their machine, and judges whether they
+// stay flat.
 //
 //	quantity                                                source
 //	memory, descriptors, threads, processor time            the kernel (Linux only)

@@ -5,8 +5,8 @@
 // generated too, by vtprotobuf:
 //
 //   - It uses no reflection.
-//   - Decoded text and bytes point into the input (UnmarshalVTUnsafe). A caller whose input changes later decodes a copy
-//     of it. A second decoder that copies each field would add 18,000 lines.
+//   - Decoded text and bytes point into the input (UnmarshalVTUnsafe). A caller whose input changes later decodes a
+//     copy of it. A second decoder that copies each field would add 18,000 lines.
 //   - The messages that every entry consists of have pools. No message with bytes in it is pooled: its next use would
 //     overwrite the memory that the bytes point to.
 package fsmpb
