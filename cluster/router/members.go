@@ -19,6 +19,8 @@ func (r *Router) Members(
 	if _, gives := ask.Change.(*clusterpb.MembersCall_Transfer); gives {
 		limit = r.cfg.Patience
 	}
-	change := func(ctx context.Context, s calls.Shards) (*clusterpb.Membership, error) { return s.Members(ctx, shard, ask) }
+	change := func(ctx context.Context, s calls.Shards) (*clusterpb.Membership, error) {
+		return s.Members(ctx, shard, ask)
+	}
 	return readWithin(ctx, r, shard, false, limit, change)
 }
