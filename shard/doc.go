@@ -66,7 +66,8 @@
 //   - Each replica remembers the last few thousand leases (fsm.Machine.LiveLeases) with the boot number of the node
 //     that each lease was for. Each node remembers the leases that reached it.
 //   - The next leader asks all nodes. A lease whose node lives and did not receive it goes back to its lane, and that
-//     node no longer accepts it.
+//     node no longer accepts it: the old leader's process may have been stopped, and hands the lease over when it
+//     wakes.
 //   - A lease that was on its way to a consumer at the node that died runs out first. The consumer may have it, and a
 //     lease that a consumer has is never cut short.
 //

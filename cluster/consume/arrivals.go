@@ -19,15 +19,19 @@ type arrivals struct {
 	fences []uint64 // the newest fences
 	next   int      // index of the oldest fence, once arrivalsKept fences are recorded
 
-	// The fences that a leader asked about last and that had not arrived: the leader has given these leases back since.
-	// Later leases have higher fences.
+	// missed has the fences that a leader asked about and that had not arrived: it may have given these leases back
+	// since. It asks again only about the leases of nodes that did not answer, so each question adds to the set. The
+	// leader that granted a lease may hand it over long after, when its process was stopped meanwhile.
 	missed  map[uint64]bool
-	highest uint64 // highest fence in missed
+	highest uint64 // highest fence in missed; leases that are granted after the question have higher fences
+	barred  uint64 // no lease with a fence up to this one is taken: highest, when missed was full and cleared
 }
 
 // take records the fences of tasks that have arrived. It returns the tasks without those that a leader has given back.
 func (a *arrivals) take(tasks []*fsmpb.Task) []*fsmpb.Task {
-	tasks = slices.DeleteFunc(tasks, func(t *fsmpb.Task) bool { return t.Fence <= a.highest && a.missed[t.Fence] })
+	tasks = slices.DeleteFunc(tasks, func(t *fsmpb.Task) bool {
+		return t.Fence <= a.barred || t.Fence <= a.highest && a.missed[t.Fence]
+	})
 	for _, t := range tasks {
 		if len(a.fences) < arrivalsKept {
 			a.fences = append(a.fences, t.Fence)
@@ -37,6 +41,29 @@ func (a *arrivals) take(tasks []*fsmpb.Task) []*fsmpb.Task {
 		a.next = (a.next + 1) % arrivalsKept
 	}
 	return tasks
+}
+
+// ask returns which of these leases have arrived. The others are not taken any more.
+func (a *arrivals) ask(fences []uint64) (arrived []uint64) {
+	here := make(map[uint64]bool, len(a.fences))
+	for _, fence := range a.fences {
+		here[fence] = true
+	}
+	var missed []uint64
+	for _, fence := range fences {
+		if here[fence] {
+			arrived = append(arrived, fence)
+		} else {
+			missed = append(missed, fence)
+		}
+	}
+	if a.missed == nil || len(a.missed)+len(missed) > arrivalsKept {
+		a.missed, a.barred = make(map[uint64]bool), a.highest
+	}
+	for _, fence := range missed {
+		a.missed[fence], a.highest = true, max(a.highest, fence)
+	}
+	return arrived
 }
 
 // arrivedWithin is how long a node may take to answer which leases reached it.
@@ -68,21 +95,7 @@ func (p *Consumers) Arrived(ctx context.Context, shard uint32, fences []uint64) 
 func (p *Consumers) ArrivedHere(shard uint32, fences []uint64) desk.Arrivals {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	a := p.arrivals(shard)
-	here := make(map[uint64]bool, len(a.fences))
-	for _, fence := range a.fences {
-		here[fence] = true
-	}
-	answer := desk.Arrivals{Holder: p.holder}
-	a.missed, a.highest = make(map[uint64]bool), 0
-	for _, fence := range fences {
-		if here[fence] {
-			answer.Fences = append(answer.Fences, fence)
-		} else {
-			a.missed[fence], a.highest = true, max(a.highest, fence)
-		}
-	}
-	return answer
+	return desk.Arrivals{Holder: p.holder, Fences: p.arrivals(shard).ask(fences)}
 }
 
 func (p *Consumers) arrivals(shard uint32) *arrivals {

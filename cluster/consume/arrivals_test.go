@@ -43,6 +43,7 @@ func TestArrived(t *testing.T) {
 			if got.Holder != p.holder || !slices.Equal(got.Fences, []uint64{came[0].Fence}) {
 				t.Errorf("%+v", got)
 			}
+			p.ArrivedHere(1, []uint64{late + 1}) // the leader asks again about the leases of a node that did not answer
 		})
 		if tasks, err := w.lease(ctx, "a", 1); err != nil || len(tasks) > 0 {
 			t.Errorf("taken after all: %v, %v", tasks, err)
@@ -55,6 +56,47 @@ func TestArrived(t *testing.T) {
 			t.Errorf("the next one: %v, %v", tasks, err)
 		}
 	})
+}
+
+// TestReclaimedLeaseIsRefused checks that a node refuses a lease that a leader has given back, also after that leader
+// or the next one has asked about other leases. The leader that granted the lease may have been stopped, and hands the
+// task over once it is woken.
+func TestReclaimedLeaseIsRefused(t *testing.T) {
+	const came, lost = 5, 6
+	full := make([]uint64, arrivalsKept)
+	for i := range full {
+		full[i] = uint64(100 + i)
+	}
+	for name, later := range map[string][][]uint64{
+		"no other question":                {},
+		"repeated for a silent node":       {{7}, {7}},
+		"next leader asks":                 {{came, 7, 20}},
+		"next leader's leases all arrived": {{came}},
+		"as many leases as are remembered": {full},
+		"more leases than are remembered":  {full, {10_000}, {10_001}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var a arrivals
+			a.take([]*fsmpb.Task{{Fence: came}})
+			if got := a.ask([]uint64{came, lost, 7}); !slices.Equal(got, []uint64{came}) {
+				t.Fatalf("arrived: %v", got)
+			}
+			for _, fences := range later {
+				a.ask(fences)
+			}
+			const granted = 20_000 // by the next leader
+			got := a.take([]*fsmpb.Task{{Fence: lost}, {Fence: granted}})
+			if len(got) != 1 || got[0].Fence != granted {
+				t.Errorf("took %v", got)
+			}
+			if got := a.ask([]uint64{came, lost}); !slices.Equal(got, []uint64{came}) {
+				t.Errorf("arrived in the end: %v", got)
+			}
+			if len(a.missed) > arrivalsKept {
+				t.Errorf("%d leases are remembered as given back", len(a.missed))
+			}
+		})
+	}
 }
 
 // TestArrivalsAreBounded: a node remembers the last arrivalsKept fences.

@@ -44,7 +44,7 @@
 //   - The leading node releases the tasks that it could not send. This node releases the tasks that have arrived and
 //     that no consumer takes.
 //   - A new leader asks the nodes which of the last leases reached them, and gives the other leases back. A node does
-//     not take a task of such a lease that arrives late (Arrived).
+//     not take a task of such a lease that arrives late, whatever it is asked about afterwards (Arrived).
 //   - A task that is lost while its leader lives comes back when its lease ends.
 //
 // # Why not otherwise
