@@ -58,7 +58,7 @@ func (t *Tenants) RotateKey(
 			Id: id, Hash: hash[:], OverlapMs: overlap.Milliseconds(),
 		}},
 	})
-	if err != nil || !changed.Existed || changed.Key == nil {
+	if err != nil || changed.Key == nil { // Existed may be false after a repeat on a node that did not know the key
 		return "", access.KeyRecord{}, false, err
 	}
 	return text, tenancy.Record(changed.Key), true, nil

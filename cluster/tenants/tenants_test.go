@@ -210,6 +210,9 @@ type ledger struct {
 	reports []*clusterpb.UseKeys
 	fails   atomic.Bool
 	version uint64 // of its answers
+
+	key     *clusterpb.ApiKey // of its answers
+	missing bool              // its answers say that the subject did not exist
 }
 
 func (l *ledger) Change(
@@ -219,7 +222,7 @@ func (l *ledger) Change(
 		return nil, errors.New("broken")
 	}
 	l.reports = append(l.reports, change.Entry.GetUseKeys())
-	return &clusterpb.ControlChanged{AccessVersion: l.version, Existed: true}, nil
+	return &clusterpb.ControlChanged{AccessVersion: l.version, Existed: !l.missing, Key: l.key}, nil
 }
 
 func (*ledger) Await(context.Context, string, *clusterpb.AwaitRequest) error { return nil }
@@ -266,6 +269,24 @@ func TestChangesAreKnownHere(t *testing.T) {
 		n.learn(withKey("k", 4), false)
 		if _, err := n.RemoveKey(t.Context(), "k"); !errors.Is(err, task.ErrUnknown) {
 			t.Errorf("a change that the node does not hear of: %v", err)
+		}
+	})
+}
+
+// TestRotatedKeyThatTheNodeDidNotKnow checks that a rotation counts as made when the answer has the key. After a lost
+// answer, the answer to the repeat says only whether the asking node knew the key before.
+func TestRotatedKeyThatTheNodeDidNotKnow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		leader := &ledger{key: withKey("k", 0).ApiKeys[0], missing: true}
+		n := New(alone(Config{Dir: t.TempDir(), Control: led(t, leader)}))
+		n.learn(&clusterpb.ControlState{KeysInForce: true}, false)
+		text, rotated, existed, err := n.RotateKey(t.Context(), "k", time.Hour)
+		if err != nil || !existed || text == "" || rotated.ID != "k" {
+			t.Errorf("rotated %+v: %v, %v", rotated, existed, err)
+		}
+		leader.key = nil
+		if _, _, existed, err := n.RotateKey(t.Context(), "none", time.Hour); err != nil || existed {
+			t.Errorf("a key that is not there: %v, %v", existed, err)
 		}
 	})
 }
