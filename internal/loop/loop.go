@@ -31,7 +31,7 @@ type Outcome struct {
 }
 
 // Closed makes calls until n of them are made or the time limit has passed. The first error also ends the loop, and is
-// returned with the outcome so far. The calls have the numbers from 0 on.
+// returned with the outcome so far. The calls have the numbers from 0 on. Without callers there are none.
 func Closed[C any](ctx context.Context, callers []C, n int, limit time.Duration,
 	call func(ctx context.Context, caller C, i int) error,
 ) (Outcome, error) {
@@ -51,7 +51,12 @@ func Closed[C any](ctx context.Context, callers []C, n int, limit time.Duration,
 	})
 	all := slices.Concat(latencies...)
 	slices.Sort(all)
-	return Outcome{Done: len(all), Elapsed: slices.Max(last), Latencies: all}, err
+	slices.Sort(last)
+	o := Outcome{Done: len(all), Latencies: all}
+	if len(last) > 0 {
+		o.Elapsed = last[len(last)-1]
+	}
+	return o, err
 }
 
 // Open makes n calls, the i-th one at the time at(i) after an instant or as soon as a caller is free. It returns the

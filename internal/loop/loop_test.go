@@ -35,6 +35,14 @@ func TestClosed(t *testing.T) {
 	})
 }
 
+// A closed loop without callers makes no call.
+func TestClosedWithoutCallers(t *testing.T) {
+	got, err := Closed(t.Context(), nil, 3, Forever, callFor(0))
+	if err != nil || got.Done != 0 || got.Elapsed != 0 || len(got.Latencies) != 0 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
 // No call begins after the time limit. The calls under way are answered and count.
 func TestClosedEndsAtItsLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
