@@ -43,8 +43,9 @@ func parseFrame(data []byte, at int) (*historypb.Block, int, bool) {
 		return nil, 0, false
 	}
 	head := rest[frameHeader : frameHeader+length]
+	sum := binary.LittleEndian.Uint32(rest[8:])
 	b := &historypb.Block{}
-	if crc32.Checksum(head, castagnoli) != binary.LittleEndian.Uint32(rest[8:]) || b.UnmarshalVTUnsafe(bytes.Clone(head)) != nil {
+	if crc32.Checksum(head, castagnoli) != sum || b.UnmarshalVTUnsafe(bytes.Clone(head)) != nil {
 		return nil, 0, false
 	}
 	body := at + frameHeader + length
