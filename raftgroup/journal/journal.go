@@ -170,10 +170,14 @@ func (j *Journal) write(b *batch) {
 	}
 }
 
-// reserve returns the place of a frame. It waits for a free segment if it needs one.
+// reserve returns the place of a frame. It waits for a free segment if it needs one. After a failure it returns that
+// failure: a frame behind one that is not on the disk would make the journal look damaged.
 func (j *Journal) reserve(b *batch) (*segment, int64, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if j.err != nil {
+		return nil, 0, j.err
+	}
 	if !j.segments[j.active].fits(len(b.frame)) {
 		for j.segments[1-j.active].busy && j.err == nil {
 			j.freed.Wait()

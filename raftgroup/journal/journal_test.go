@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/belfryhq/belfry/internal/gated"
 )
@@ -255,6 +256,42 @@ func TestWritesShareASync(t *testing.T) {
 		}
 		if err := j.Close(); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// TestNoWriteBehindAFailedOne checks that the writes that came during a sync are not acknowledged if that sync fails,
+// and that no frame of them follows the lost one.
+func TestNoWriteBehindAFailedOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.open()
+		var files [2]*File
+		for i := range files {
+			files[i], _ = w.create(fmt.Sprint("file-", i))
+		}
+		number, fails := w.journal.number, make(chan error, 1)
+		w.journal.segments[w.journal.active].sync = func(*os.File) error {
+			select {
+			case err := <-fails:
+				return err
+			case <-time.After(time.Second): // a later sync would succeed
+				return nil
+			}
+		}
+		var errs [2]error
+		var writers sync.WaitGroup
+		for i, f := range files {
+			writers.Go(func() {
+				_, err := f.WriteAt([]byte("lost"), 0)
+				errs[i] = errors.Join(err, f.Sync())
+			})
+			synctest.Wait()
+		}
+		fails <- errors.New("the disk is broken")
+		writers.Wait()
+		if errs[0] == nil || errs[1] == nil || w.journal.number != number+1 {
+			t.Errorf("%v, then %v, with %d frames", errs[0], errs[1], w.journal.number-number)
 		}
 	})
 }
