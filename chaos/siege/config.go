@@ -108,13 +108,13 @@ func (c Config) withDefaults() (Config, error) {
 // usuallyKept is how long a queue without a policy keeps finished tasks.
 const usuallyKept = 10 * time.Minute
 
-// bulkKept is how long finished tasks of the bulk can be read. Without Kept it is short: a node that starts reads
-// mostly finished tasks if they are kept for longer.
+// bulkKept is how long finished tasks of the bulk can be read. Without Kept it is short, but longer than the drill,
+// which plays each fault once: a node that starts reads mostly finished tasks if they are kept for longer.
 func (c Config) bulkKept() time.Duration {
 	if c.Kept > 0 {
 		return c.Kept
 	}
-	return c.Strike + 3*c.Drain
+	return c.Strike + 5*c.Drain
 }
 
 // kept is how long all finished tasks can be read.
