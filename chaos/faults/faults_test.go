@@ -32,10 +32,12 @@ func TestReplicas(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%+v", got)
 	}
-	behind := []history.Replica{got[0], got[1]}
-	behind[1].Applied = 6
-	if !equal(got[:2]) || equal(behind) || equal(got) {
-		t.Error("equal is wrong: equal replicas have applied equally many entries and have a hash")
+	if level := levels(got); !slices.Equal(level[1], want[:2]) || level[2] != nil || len(level) != 2 {
+		t.Errorf("level: %+v; a replica of shard 2 has no hash", level)
+	}
+	got[1].Applied = 6
+	if level := levels(got); level[1] != nil {
+		t.Errorf("level: %+v; a replica of shard 1 is behind", level)
 	}
 }
 

@@ -142,23 +142,37 @@ func (w *watch) last() {
 	}
 }
 
-// RecordReplicas waits until all replicas of each shard have applied equally many entries, as their own nodes report,
-// and have a hash of their state. It then records their positions. It also records them if the context ends before.
+// RecordReplicas waits, for each shard, until all replicas have applied equally many entries, as their own nodes
+// report, and have a hash of their state. It then records their positions. It also records them if the context ends
+// before. The shards need not rest: finished tasks of earlier rounds expire meanwhile.
 func RecordReplicas(ctx context.Context, on *stand.Stand, rec *history.Recorder) error {
-	var before []history.Replica
+	level := map[uint32][]history.Replica{} // by shard
 	for {
 		view, err := on.View(ctx)
 		if err != nil {
 			return fmt.Errorf("reading the replicas' positions: %w", err)
 		}
-		now := replicasOf(view)
-		if equal(now) && slices.Equal(now, before) || !Wait(ctx, pollEvery) {
-			for _, r := range now {
+		now, waits := replicasOf(view), false
+		for shard, replicas := range levels(now) {
+			if level[shard] == nil {
+				level[shard] = replicas
+			}
+			waits = waits || level[shard] == nil
+		}
+		if waits && Wait(ctx, pollEvery) {
+			continue
+		}
+		for _, r := range now {
+			if level[r.Shard] == nil {
 				rec.Replica(r)
 			}
-			return nil
 		}
-		before = now
+		for _, shard := range slices.Sorted(maps.Keys(level)) {
+			for _, r := range level[shard] {
+				rec.Replica(r)
+			}
+		}
+		return nil
 	}
 }
 
@@ -177,13 +191,17 @@ func replicasOf(view *client.Cluster) []history.Replica {
 	return all
 }
 
-func equal(replicas []history.Replica) bool {
-	first := map[uint32]uint64{}
+// levels returns the replicas of the shards whose replicas have all applied equally many entries, and have hashes. The
+// other shards have no replicas in it.
+func levels(replicas []history.Replica) map[uint32][]history.Replica {
+	shards := map[uint32][]history.Replica{}
 	for _, r := range replicas {
-		if applied, ok := first[r.Shard]; ok && applied != r.Applied || r.Hash == "" {
-			return false
-		}
-		first[r.Shard] = r.Applied
+		shards[r.Shard] = append(shards[r.Shard], r)
 	}
-	return true
+	for shard, of := range shards {
+		if slices.ContainsFunc(of, func(r history.Replica) bool { return r.Hash == "" || r.Applied != of[0].Applied }) {
+			shards[shard] = nil
+		}
+	}
+	return shards
 }
