@@ -16,7 +16,7 @@ type contacts struct {
 
 	mu    sync.Mutex
 	peers map[string]contact
-	news  chan struct{} // closed by the next note; nil: nobody waits for one
+	news  chan struct{} // closed by the next note; nil: no caller of next waits
 }
 
 // stamp is a moment. seq orders moments of this process even while the clock stands still; at is monotonic.

@@ -31,7 +31,7 @@ type taskName struct{ namespace, id string }
 
 func nameOf(g task.Grant) taskName { return taskName{g.Namespace, g.ID} }
 
-// openAttempt is a pushed attempt whose end is not in the log. The mutex of attempts guards its fields.
+// openAttempt is a pushed attempt without an end in the log. The mutex of attempts guards its fields.
 type openAttempt struct {
 	grant  task.Grant // the newest grant that it stands for
 	firing *firing    // of the leadership that made the grant

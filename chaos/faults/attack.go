@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -39,7 +41,7 @@ func attackKinds() []Kind {
 
 const (
 	floodBeyond  = 500 // connections beyond the files that the node may open
-	floodCallers = 32  // which open them
+	floodCallers = 32  // goroutines that open the connections
 	floodHold    = 4 * time.Second
 	askEvery     = 200 * time.Millisecond
 	askTimeout   = 10 * time.Second
@@ -145,8 +147,8 @@ func (s *striking) ask(ctx context.Context, k *kept, question, node, path string
 	}
 }
 
-// spoilers are for the files that a node does without, below its data folder. Each damages the content of its file, and
-// returns nothing if the file has no content that a node must do without.
+// spoilers damage files of a node, by their paths below its data folder. The node must start without such a file. A
+// spoiler returns the damaged content, or nothing if the node may refuse to start with it.
 var spoilers = map[string]func(rng *rand.Rand, content []byte) []byte{
 	"audit/audit.jsonl": func(_ *rand.Rand, content []byte) []byte {
 		if !strings.Contains(string(content), "\n") {
@@ -170,7 +172,7 @@ func (s *striking) spoil(ctx context.Context, nodes []string) error {
 		return err
 	}
 	defer release()
-	name := pick(s.Rand, []string{"audit/audit.jsonl", "witness"})
+	name := pick(s.Rand, slices.Sorted(maps.Keys(spoilers)))
 	path := filepath.Join(s.Stand.Data(nodes[0]), filepath.FromSlash(name))
 	fault := s.strikeDead(ctx, nodes, "%s", name)
 	if err := s.Stand.Kill(nodes...); err != nil {

@@ -32,12 +32,13 @@ func TestReplicas(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("%+v", got)
 	}
-	if level := levels(got); !slices.Equal(level[1], want[:2]) || level[2] != nil || len(level) != 2 {
-		t.Errorf("level: %+v; a replica of shard 2 has no hash", level)
+	shards := byShard(got)
+	if !slices.Equal(shards[1], want[:2]) || !areLevel(shards[1]) || areLevel(shards[2]) || len(shards) != 2 {
+		t.Errorf("%+v: the replicas of shard 1 are level, and one of shard 2 has no hash", shards)
 	}
-	got[1].Applied = 6
-	if level := levels(got); level[1] != nil {
-		t.Errorf("level: %+v; a replica of shard 1 is behind", level)
+	shards[1][1].Applied = 6
+	if areLevel(shards[1]) || areLevel(nil) {
+		t.Errorf("%+v are level, though one is behind", shards[1])
 	}
 }
 

@@ -146,29 +146,24 @@ func (w *watch) last() {
 // report, and have a hash of their state. It then records their positions. It also records them if the context ends
 // before. The shards need not rest: finished tasks of earlier rounds expire meanwhile.
 func RecordReplicas(ctx context.Context, on *stand.Stand, rec *history.Recorder) error {
-	level := map[uint32][]history.Replica{} // by shard
+	seen := map[uint32][]history.Replica{} // the replicas of each shard: level ones, or those of the last look
 	for {
 		view, err := on.View(ctx)
 		if err != nil {
 			return fmt.Errorf("reading the replicas' positions: %w", err)
 		}
-		now, waits := replicasOf(view), false
-		for shard, replicas := range levels(now) {
-			if level[shard] == nil {
-				level[shard] = replicas
+		waits := false
+		for shard, replicas := range byShard(replicasOf(view)) {
+			if !areLevel(seen[shard]) {
+				seen[shard] = replicas
 			}
-			waits = waits || level[shard] == nil
+			waits = waits || !areLevel(seen[shard])
 		}
 		if waits && Wait(ctx, pollEvery) {
 			continue
 		}
-		for _, r := range now {
-			if level[r.Shard] == nil {
-				rec.Replica(r)
-			}
-		}
-		for _, shard := range slices.Sorted(maps.Keys(level)) {
-			for _, r := range level[shard] {
+		for _, shard := range slices.Sorted(maps.Keys(seen)) {
+			for _, r := range seen[shard] {
 				rec.Replica(r)
 			}
 		}
@@ -191,17 +186,16 @@ func replicasOf(view *client.Cluster) []history.Replica {
 	return all
 }
 
-// levels returns the replicas of the shards whose replicas have all applied equally many entries, and have hashes. The
-// other shards have no replicas in it.
-func levels(replicas []history.Replica) map[uint32][]history.Replica {
+func byShard(replicas []history.Replica) map[uint32][]history.Replica {
 	shards := map[uint32][]history.Replica{}
 	for _, r := range replicas {
 		shards[r.Shard] = append(shards[r.Shard], r)
 	}
-	for shard, of := range shards {
-		if slices.ContainsFunc(of, func(r history.Replica) bool { return r.Hash == "" || r.Applied != of[0].Applied }) {
-			shards[shard] = nil
-		}
-	}
 	return shards
+}
+
+// areLevel reports whether the replicas of a shard, at least one, have applied equally many entries, and have hashes.
+func areLevel(replicas []history.Replica) bool {
+	differs := func(r history.Replica) bool { return r.Hash == "" || r.Applied != replicas[0].Applied }
+	return len(replicas) > 0 && !slices.ContainsFunc(replicas, differs)
 }

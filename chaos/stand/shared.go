@@ -58,7 +58,7 @@ func shareAll[T any](places []local.Place, variable, folder string, of func(*sha
 	return all, nil
 }
 
-// closeAll closes what a stand has for each node.
+// closeAll closes all values of a map from nodes to resources, and joins the errors.
 func closeAll[T interface{ close() error }](all map[string]T) error {
 	var errs []error
 	for _, one := range all {

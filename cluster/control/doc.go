@@ -34,13 +34,13 @@
 //	await    waits until this node has applied the entry and, for queues and   never: a late node reads the same log
 //	         access, until all live nodes obey it; a second at most
 //
-// One table, kinds, says for each kind of entry which command version reads it, how it is applied, and, if nodes may
-// ask for it, how it is prepared, answered and repeated. The loops of the leader write the other kinds. To add a kind:
-// its message in control.proto, its functions in the file of its subject, its row in the table.
+// One table, kinds, holds the command version of each kind of entry and its functions: apply for all kinds; prepare,
+// answer and the rule for repeats for the kinds of changes. The loops of the leader write the other kinds. To add a
+// kind: its message in control.proto, its functions in the file of its subject, its row in the table.
 //
-// A change that is repeated after an unknown outcome finds the work of the first try. Its answer therefore says whether
-// the subject existed as the asking node knew it before the first try. A node that is not in the cluster yet registers
-// by a call of its own (Peer.Register), which a member turns into a change.
+// A repeat after an unknown outcome finds the work of the first try. The answer to it therefore says whether the
+// subject existed as the asking node knew it before the first try. A node that is not in the cluster yet registers by a
+// call of its own (Peer.Register), which a member turns into a change.
 //
 // Why not let each subject have its call, its answer and its search for the leader? There were seven, which differed in
 // the errors that they passed on and in the outcomes that they repeated.

@@ -11,7 +11,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/internal/tenancy"
 )
 
-// kind is what the group does with the entries of one kind. The message that an entry carries tells its kind.
+// kind holds the functions and rules for one kind of entry. The type of an entry's message is its kind.
 type kind struct {
 	since uint32 // lowest command version that reads the kind
 	// apply carries out an operation on a state, whose changed parts it replaces. The error is errConflict if nothing is

@@ -150,11 +150,11 @@ func (n *rotated) stop(t *testing.T) {
 	}
 }
 
-// stragglers is how long a goroutine of memberlist may outlive its closed node, waiting for an answer. A bubble must not
-// end before its goroutines.
+// stragglers is how long a goroutine of memberlist may outlive its closed node, waiting for an answer. A bubble must
+// not end before its goroutines.
 const stragglers = time.Minute
 
-// stop closes all nodes, and outlives what they leave behind.
+// stop closes all nodes, and waits for the goroutines of memberlist.
 func (r *rotation) stop() {
 	var stopping sync.WaitGroup
 	for _, n := range r.nodes {

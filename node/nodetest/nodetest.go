@@ -178,7 +178,7 @@ func (c *Cluster) close(i int, n *node.Node) {
 	}
 }
 
-// stop ends all nodes, and outlives what they leave behind.
+// stop ends all nodes, and waits for the goroutines of memberlist and Raft.
 func (c *Cluster) stop() {
 	var wg sync.WaitGroup
 	for i := range c.members {

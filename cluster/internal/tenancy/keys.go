@@ -85,7 +85,7 @@ func RemoveKey(s *clusterpb.ControlState, op *clusterpb.RemoveKey) error {
 	return nil
 }
 
-// RotateKey adds a secret to a key, and drops those that have expired.
+// RotateKey adds a secret to a key, and drops its expired secrets.
 func RotateKey(s *clusterpb.ControlState, op *clusterpb.RotateKey) error {
 	at, found := findKey(s, op.GetId())
 	if !found || hasSecret(s.ApiKeys[at], op.Hash) {
