@@ -3,6 +3,7 @@ package check
 import (
 	"encoding/json"
 	"fmt"
+	"math/bits"
 	"slices"
 	"strings"
 	"time"
@@ -86,4 +87,93 @@ func (s Spreads) String() string {
 	}
 	slices.Sort(parts)
 	return strings.Join(parts, "; ")
+}
+
+// Spread is a histogram of durations with an error of about three percent. Its size does not grow with their number.
+// The zero value is empty.
+type Spread struct {
+	Count  int
+	Max    time.Duration // exact
+	Sum    time.Duration
+	bucket []int // counts, indexed by bucketOf
+}
+
+// steps is the number of buckets for each doubling of the duration.
+const steps = 32
+
+// bucketOf returns the bucket of a duration. Buckets below 2*steps hold one nanosecond value each. Any other bucket
+// holds the values with equal highest bits.
+func bucketOf(d time.Duration) int {
+	n := uint64(max(d, 0))
+	if n < 2*steps {
+		return int(n)
+	}
+	shift := bits.Len64(n) - bits.Len(2*steps-1)
+	return shift*steps + int(n>>shift)
+}
+
+// endOf returns the greatest duration that falls into bucket b.
+func endOf(b int) time.Duration {
+	if b < 2*steps {
+		return time.Duration(b)
+	}
+	shift := b/steps - 1
+	return time.Duration((uint64(b-shift*steps)+1)<<shift - 1)
+}
+
+// Add adds a duration to the spread. A negative duration counts as 0.
+func (s *Spread) Add(d time.Duration) {
+	d = max(d, 0)
+	b := bucketOf(d)
+	if b >= len(s.bucket) {
+		s.bucket = append(s.bucket, make([]int, b+1-len(s.bucket))...)
+	}
+	s.bucket[b]++
+	s.Count++
+	s.Sum += d
+	s.Max = max(s.Max, d)
+}
+
+// Plus returns the spread of the durations of s and t together.
+func (s Spread) Plus(t Spread) Spread {
+	longer, shorter := s.bucket, t.bucket
+	if len(longer) < len(shorter) {
+		longer, shorter = shorter, longer
+	}
+	longer = slices.Clone(longer)
+	for b, n := range shorter {
+		longer[b] += n
+	}
+	return Spread{Count: s.Count + t.Count, Max: max(s.Max, t.Max), Sum: s.Sum + t.Sum, bucket: longer}
+}
+
+// Quantile returns a duration that the given percent of the durations do not exceed. It returns 0 for an empty spread.
+func (s Spread) Quantile(percent int) time.Duration {
+	rank, seen := (s.Count*percent+99)/100, 0
+	for b, n := range s.bucket {
+		if seen += n; seen >= rank && n > 0 {
+			return min(endOf(b), s.Max)
+		}
+	}
+	return s.Max
+}
+
+// Mean returns the mean of the durations, 0 for an empty spread.
+func (s Spread) Mean() time.Duration {
+	if s.Count == 0 {
+		return 0
+	}
+	return s.Sum / time.Duration(s.Count)
+}
+
+func (s Spread) String() string {
+	return fmt.Sprintf("%d, p50 %v, p99 %v, max %v", s.Count, round(s.Quantile(50)), round(s.Quantile(99)), round(s.Max))
+}
+
+// MarshalJSON writes the count, and the mean, the 50th and the 99th percentile and the maximum in nanoseconds.
+func (s Spread) MarshalJSON() ([]byte, error) {
+	return json.Marshal(map[string]int64{
+		"count": int64(s.Count), "mean": int64(s.Mean()), "p50": int64(s.Quantile(50)), "p99": int64(s.Quantile(99)),
+		"max": int64(s.Max),
+	})
 }

@@ -318,3 +318,77 @@ func (o failovers) explain(t *task, p, a *arrival) []*window {
 
 // answeredAt returns the instant at which the receiver answered an arrival. No outcome is committed before it.
 func answeredAt(a *arrival) history.Instant { return a.At.Add(a.Held) }
+
+// backlogs holds, by shard, how long first attempts waited, in the order of their arrival. A wait counts from the due
+// time, or from the last answer about the payload's operation if that is later. Attempts that a new leader grants again
+// wait in the same queue.
+type backlogs map[uint32][]wait
+
+type wait struct {
+	at   history.Instant
+	long time.Duration
+}
+
+func (x *Index) backlogs() backlogs {
+	all := backlogs{}
+	for _, t := range x.order {
+		for i, a := range t.arrivals {
+			o := x.writes[a.Wrote]
+			if a.Pulled || o == nil || a.Attempt > 1 || seenBefore(t.arrivals[:i], a) {
+				continue
+			}
+			for _, shard := range t.known() {
+				all[shard] = append(all[shard], wait{a.At, a.At.Sub(max(a.Due, o.last))})
+			}
+		}
+	}
+	for _, waits := range all {
+		slices.SortFunc(waits, func(a, b wait) int { return cmp.Compare(a.at, b.at) })
+	}
+	return all
+}
+
+// around is the longest time between two arrivals whose waits are taken as alike.
+const around = time.Second
+
+// before returns the longest wait of the first attempts that arrived at one of the shards within around before an
+// instant.
+func (b backlogs) before(shards []uint32, at history.Instant) (longest time.Duration) {
+	for _, shard := range shards {
+		longest = max(longest, b.beforeAt(shard, at))
+	}
+	return longest
+}
+
+func (b backlogs) beforeAt(shard uint32, at history.Instant) (longest time.Duration) {
+	waits := b[shard]
+	byAt := func(w wait, at history.Instant) int { return cmp.Compare(w.at, at) }
+	i, _ := slices.BinarySearchFunc(waits, at.Add(-around), byAt)
+	for ; i < len(waits) && waits[i].at <= at; i++ {
+		longest = max(longest, waits[i].long)
+	}
+	return longest
+}
+
+// depositions holds, by shard, the instants at which a fault struck the shard's leader and a new term followed soon.
+type depositions map[uint32][]history.Instant
+
+func (x *Index) depositions(limits Limits) depositions {
+	all := depositions{}
+	for i := range x.h.Faults {
+		f := &x.h.Faults[i]
+		for _, shard := range f.Shards {
+			if x.sawTerm(shard, f, limits) {
+				all[shard] = append(all[shard], f.Struck)
+			}
+		}
+	}
+	return all
+}
+
+// between reports whether one of the shards lost its leader between two instants.
+func (d depositions) between(shards []uint32, from, to history.Instant) bool {
+	return slices.ContainsFunc(shards, func(shard uint32) bool {
+		return slices.ContainsFunc(d[shard], func(at history.Instant) bool { return from <= at && at <= to })
+	})
+}

@@ -1,6 +1,14 @@
 package history
 
-import "time"
+import (
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+)
 
 // Instant is a reading of the run's clock, in nanoseconds of Unix time. 0 stands for no instant.
 type Instant int64
@@ -246,4 +254,275 @@ type History struct {
 	Tallies       []Tally
 
 	Namespace string // of all calls and arrivals, if In made the history
+}
+
+// The kinds of calls about schedules.
+const (
+	PutSchedule    = "put"
+	PauseSchedule  = "pause"
+	ResumeSchedule = "resume"
+	FireSchedule   = "fire" // begins an occurrence that no rule names
+	SkipNext       = "skip"
+	BackfillPast   = "backfill"
+	DeleteSchedule = "delete"
+)
+
+// The policies of schedules that the checks know.
+const (
+	OverlapAllow = "allow" // occurrences run beside each other
+	MisfireAll   = "all"   // all missed occurrences run, up to the last thousand
+)
+
+// ScheduleCall is an operation about a schedule, with all its tries. It is recorded once the last try is over.
+type ScheduleCall struct {
+	Op        int64         `json:"op"`
+	Kind      string        `json:"kind"`
+	ID        string        `json:"id"`
+	Namespace string        `json:"namespace,omitempty"`
+	Every     time.Duration `json:"every,omitempty"`   // of a put: the interval; 0: another rule
+	Count     int64         `json:"count,omitempty"`   // of a put: most occurrences of its rule; 0: no limit
+	Overlap   string        `json:"overlap,omitempty"` // of a put
+	Misfire   string        `json:"misfire,omitempty"` // of a put
+	Body      uint64        `json:"body,omitempty"`    // of a put: hash of the occurrences' payload, which names Op
+	From      Instant       `json:"from,omitempty"`    // of a backfill: its first instant
+	To        Instant       `json:"to,omitempty"`      // of a backfill: its last instant
+	Start     Instant       `json:"start"`             // of the first try
+	End       Instant       `json:"-"`                 // when the last try was answered or given up
+	Outcome   Outcome       `json:"outcome"`
+	Tries     int           `json:"tries"`
+}
+
+// Tally is a schedule as a read at the end of a run shows it, with the occurrences whose tasks were found.
+type Tally struct {
+	At        Instant       `json:"-"`
+	ID        string        `json:"id"`
+	Namespace string        `json:"namespace,omitempty"`
+	Absent    bool          `json:"absent,omitempty"` // there is no such schedule
+	Every     time.Duration `json:"every,omitempty"`  // 0: another rule than an interval
+	Anchor    Instant       `json:"anchor,omitempty"` // of the interval
+	Last      uint64        `json:"last"`             // number of the last occurrence
+	Started   uint64        `json:"started"`
+	Passed    uint64        `json:"passed"`
+	Running   []uint64      `json:"running,omitempty"`
+	Waiting   []uint64      `json:"waiting,omitempty"`
+	// Found are the numbers of the occurrences that never arrived, and whose tasks could be read.
+	Found []uint64 `json:"found,omitempty"`
+}
+
+// occurrenceMark separates the id of a schedule from the number of an occurrence.
+const occurrenceMark = "@"
+
+// ScheduleOf returns the id of the schedule that a task is an occurrence of. ok is false for any other task.
+func ScheduleOf(taskID string) (id string, ok bool) {
+	id, _, ok = strings.Cut(taskID, occurrenceMark)
+	return id, ok
+}
+
+// CalledSchedule records an operation about a schedule that is over now.
+func (r *Recorder) CalledSchedule(c ScheduleCall) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c.End = r.Now()
+	r.h.ScheduleCalls = append(r.h.ScheduleCalls, c)
+	r.write(line{At: c.End, ScheduleCall: &c})
+}
+
+// Tally records a schedule at the end of a run, read now.
+func (r *Recorder) Tally(t Tally) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t.At = r.Now()
+	r.h.Tallies = append(r.h.Tallies, t)
+	r.write(line{At: t.At, Tally: &t})
+}
+
+// The kinds of entries and rolls.
+const (
+	OfKeys       = "keys"
+	OfNamespaces = "namespaces"
+	OfTasks      = "tasks" // of rolls only
+)
+
+// Entry is one text of an API key, or a namespace, which a call has made and perhaps another one has ended. The text
+// itself is not recorded.
+type Entry struct {
+	Kind      string `json:"kind"`
+	ID        string `json:"id"` // id of the key, or name of the namespace
+	Namespace string `json:"namespace,omitempty"`
+	Role      string `json:"role,omitempty"`
+	// Rotated is set if another text of the same key follows it, so that the id stays.
+	Rotated bool `json:"-"`
+
+	Made   Instant `json:"-"` // when its making was acknowledged
+	Ending Instant `json:"-"` // start of the first call that may end it; 0: there was none
+	Ended  Instant `json:"-"` // when its end was acknowledged; 0: never
+}
+
+// The questions of trials.
+const (
+	AskOwn     = "own"     // a call that the key allows, and that needs no quorum
+	AskForeign = "foreign" // a list of another namespace's tasks
+	AskBeyond  = "beyond"  // a call that needs another role than the key has
+	AskNothing = "nothing" // a call without a key
+
+	// The questions of attacks, of which no one has a key.
+
+	AskForged   = "forged"   // a settle with a receipt that no lease of the called queue gave
+	AskBeside   = "beside"   // a call over a kept connection, while another caller holds half-sent requests open
+	AskAside    = "aside"    // after a start with a damaged file; 200: the file was set aside, 404: it was not
+	AskMinority = "minority" // GET /readyz of a node that has had no majority for long
+	AskNever    = "never"    // a schedule whose calendar is closed on each day
+	AskPrinted  = "printed"  // a command that prints a task with a label of HostileText
+)
+
+// HostileText has characters that a terminal obeys, and a line that looks like one of a command's output.
+const HostileText = "a\x1b[2J\u009b31m\u202eb\r\n" + ForgedLine
+
+// ForgedLine is the second line of HostileText.
+const ForgedLine = "state  forged"
+
+// NoEntry is the entry of a trial without a key.
+const NoEntry = -1
+
+// Trial is a call to one node that shows which callers the node lets in, or what an attack gains.
+type Trial struct {
+	Ask    string  `json:"ask"`
+	Entry  int     `json:"entry"` // place of the key's text in History.Entries
+	Node   string  `json:"node"`
+	Status int     `json:"status,omitempty"` // 0: no answer
+	Text   string  `json:"text,omitempty"`   // the error, the output (of AskPrinted) or the next occurrence (of AskNever)
+	Start  Instant `json:"start"`
+	End    Instant `json:"-"`
+}
+
+// Roll is a list that a node gave. A list of tasks is one page of a namespace.
+type Roll struct {
+	Kind      string   `json:"kind"`
+	Node      string   `json:"node"`
+	Namespace string   `json:"namespace,omitempty"`
+	IDs       []string `json:"ids,omitempty"`   // of keys or namespaces
+	Wrote     []int64  `json:"wrote,omitempty"` // operations that the payloads of the tasks name
+	Start     Instant  `json:"start"`
+	End       Instant  `json:"-"`
+}
+
+// Enter records that an entry's making was acknowledged now, and returns the entry's number.
+func (r *Recorder) Enter(e Entry) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e.Made = r.Now()
+	r.h.Entries = append(r.h.Entries, e)
+	n := len(r.h.Entries) - 1
+	r.write(line{At: e.Made, N: n, Entry: &e})
+	return n
+}
+
+// Ending records that a call starts now that may end entry n. rotated is set if the call makes another text.
+func (r *Recorder) Ending(n int, rotated bool) {
+	stage := "ending"
+	if rotated {
+		stage = "rotating"
+	}
+	r.end(n, stage, func(e *Entry, at Instant) { e.Ending, e.Rotated = at, rotated })
+}
+
+// Ended records that the end of entry n was acknowledged now.
+func (r *Recorder) Ended(n int) { r.end(n, "ended", func(e *Entry, at Instant) { e.Ended = at }) }
+
+func (r *Recorder) end(n int, stage string, set func(*Entry, Instant)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at := r.Now()
+	set(&r.h.Entries[n], at)
+	r.write(line{At: at, N: n, Stage: stage})
+}
+
+// Try records a trial whose answer came now.
+func (r *Recorder) Try(t Trial) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t.End = r.Now()
+	r.h.Trials = append(r.h.Trials, t)
+	r.write(line{At: t.End, Trial: &t})
+}
+
+// List records a list whose answer came now.
+func (r *Recorder) List(l Roll) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l.End = r.Now()
+	r.h.Rolls = append(r.h.Rolls, l)
+	r.write(line{At: l.End, Roll: &l})
+}
+
+// Namespaces returns the namespaces of the calls and arrivals, in the order of their names. A history without any has
+// the default one.
+func (h *History) Namespaces() []string {
+	seen := map[string]bool{}
+	for i := range h.Calls {
+		seen[h.Calls[i].Namespace] = true
+	}
+	for i := range h.Arrivals {
+		seen[h.Arrivals[i].Namespace] = true
+	}
+	if len(seen) == 0 {
+		return []string{""}
+	}
+	return slices.Sorted(maps.Keys(seen))
+}
+
+// In returns the part of a history in one namespace: its calls, arrivals and schedules, with the faults, terms, owners
+// and replicas. It shares these with h, and has no keys.
+func (h *History) In(namespace string) *History {
+	part := &History{
+		Namespace: namespace, Faults: h.Faults, Terms: h.Terms, Owners: h.Owners, Replicas: h.Replicas,
+		Calls: h.Calls, Arrivals: h.Arrivals,
+		Occurrences: h.Occurrences, ScheduleCalls: h.ScheduleCalls, Tallies: h.Tallies,
+	}
+	if len(h.Namespaces()) == 1 {
+		return part
+	}
+	part.Calls = only(h.Calls, func(c *Call) bool { return c.Namespace == namespace })
+	part.Arrivals = only(h.Arrivals, func(a *Arrival) bool { return a.Namespace == namespace })
+	part.Occurrences = only(h.Occurrences, func(a *Arrival) bool { return a.Namespace == namespace })
+	part.ScheduleCalls = only(h.ScheduleCalls, func(c *ScheduleCall) bool { return c.Namespace == namespace })
+	part.Tallies = only(h.Tallies, func(t *Tally) bool { return t.Namespace == namespace })
+	return part
+}
+
+// only returns the records that belong to a part of a history.
+func only[T any](records []T, belongs func(*T) bool) (part []T) {
+	for i := range records {
+		if belongs(&records[i]) {
+			part = append(part, records[i])
+		}
+	}
+	return part
+}
+
+// Slots is the number of slots over which all ids are hashed. The service publishes the number and the hash.
+const Slots = 4096
+
+// SlotOf returns the slot of a task in the default namespace.
+func SlotOf(id string) uint32 { return SlotIn("", id) }
+
+// SlotIn returns the slot of a task in a namespace, whose shard is the one that owns the slot. Of the id of an
+// occurrence, only the part before the @ counts.
+func SlotIn(namespace, id string) uint32 {
+	id, _, _ = strings.Cut(id, "@")
+	if namespace == "" {
+		namespace = "default"
+	}
+	return uint32(xxhash.Sum64String(namespace+"\x00"+id) % Slots)
+}
+
+// Fingerprint returns the 64-bit FNV-1a hash of a body, by which the checks compare bodies. It returns 0 for an empty
+// body.
+func Fingerprint(body []byte) uint64 {
+	if len(body) == 0 {
+		return 0
+	}
+	h := fnv.New64a()
+	h.Write(body)
+	return h.Sum64()
 }

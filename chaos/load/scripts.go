@@ -2,12 +2,97 @@ package load
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
 )
+
+// script plays the life of one id: a few calls, one after the other.
+type script func(ctx context.Context, p *Player, rng *rand.Rand, id string)
+
+// scripts are all scripts with their usual weights. A seed keeps its scripts as long as the weights stay and the
+// scripts with a weight keep their order.
+var scripts = []struct {
+	name   string
+	weight int
+	play   script
+}{
+	{"plain", 30, plain},
+	{"storm", 4, storm},
+	{"batch", 4, batch},
+	{"retried", 8, retried},
+	{"dead", 3, dead},
+	{"cancelled", 12, cancelled},
+	{"cancelled at due", 10, cancelledAtDue},
+	{"stopped", 4, stopped},
+	{"replaced", 8, replaced},
+	{"replaced and cancelled", 4, replacedAndCancelled},
+	{"replaced at due", 4, replacedAtDue},
+	{"patched", 6, patched},
+	{"touched", 6, touched},
+	{"heartbeats", 2, heartbeats},
+	{"fired", 5, fired},
+	{"conditional", 4, conditional},
+	{"expiring", 5, expiring},
+	{"queued", 8, queued},
+	{"pulled", 12, pulled},
+	{"grouped", 0, grouped}, // needs Config.Groups
+}
+
+// Only returns the weights with which all scripts but one are never played.
+func Only(name string) map[string]int {
+	weights := map[string]int{}
+	for _, s := range scripts {
+		weights[s.name] = 0
+	}
+	weights[name] = 1
+	return weights
+}
+
+// weigh returns the scripts with their weights. A weight in changed replaces the usual weight of the script of that
+// name. weigh panics if no script has the name.
+func weigh(changed map[string]int) []choice[script] {
+	unknown := maps.Clone(changed)
+	all := make([]choice[script], len(scripts))
+	for i, s := range scripts {
+		if weight, ok := changed[s.name]; ok {
+			s.weight = weight
+			delete(unknown, s.name)
+		}
+		all[i] = choice[script]{s.weight, s.play}
+	}
+	if len(unknown) > 0 {
+		panic(fmt.Sprintf("load: no scripts %q", slices.Sorted(maps.Keys(unknown))))
+	}
+	return all
+}
+
+// choice is one of several values, with its weight.
+type choice[T any] struct {
+	weight int
+	value  T
+}
+
+func pick[T any](rng *rand.Rand, from []choice[T]) T {
+	total := 0
+	for _, c := range from {
+		total += c.weight
+	}
+	n := rng.IntN(total)
+	for _, c := range from {
+		if n < c.weight {
+			return c.value
+		}
+		n -= c.weight
+	}
+	panic("weights do not add up")
+}
 
 // Play plays script i. The seed and i decide the script and its operations.
 func (p *Player) Play(ctx context.Context, i int) {
@@ -275,4 +360,102 @@ func Between(rng *rand.Rand, least, most time.Duration) time.Duration {
 		most /= 2
 	}
 	return least + time.Duration(rng.Int64N(int64(most-least)+1))
+}
+
+// storm schedules many tasks in one call, all due at the same instant, so that their deliveries wait for each other.
+func storm(ctx context.Context, p *Player, rng *rand.Rand, id string) {
+	t := p.at(rng)
+	t.Hold = p.hold(rng)
+	ops := make([]Operation, 5+rng.IntN(60))
+	for i := range ops {
+		ops[i] = p.Schedule(fmt.Sprintf("%s.%d", id, i), t)
+	}
+	p.batch(ctx, rng, ops)
+}
+
+const batchLines = 40
+
+// batch sends operations of several kinds about new ids in one call. Some lines are about the ids of earlier lines.
+func batch(ctx context.Context, p *Player, rng *rand.Rand, id string) {
+	ops := make([]Operation, batchLines)
+	for i := range ops {
+		ops[i] = p.batchLine(rng, id, i)
+	}
+	p.batch(ctx, rng, ops)
+}
+
+// batch tries operations in one call, and repeats those without a final answer one by one.
+func (p *Player) batch(ctx context.Context, rng *rand.Rand, ops []Operation) {
+	tries := branch(rng)
+	endings := p.cfg.Driver.Batch(ctx, tries, ops)
+	for i, op := range ops {
+		if i >= len(endings) || !Final(endings[i].Outcome, endings[i].Answer) {
+			p.Perform(ctx, tries, op)
+		}
+	}
+}
+
+// batchLine draws line i of a batch. More than half of the lines schedule a task with an id of its own.
+func (p *Player) batchLine(rng *rand.Rand, id string, i int) Operation {
+	own := fmt.Sprintf("%s.%d", id, i)
+	earlier := fmt.Sprintf("%s.%d", id, rng.IntN(i+1))
+	again := p.later(rng)
+	switch n := rng.IntN(100); {
+	case n < 55:
+		return p.Schedule(own, p.at(rng))
+	case n < 62:
+		return p.Touch(own, again.Delay, &again)
+	case n < 76:
+		return p.Cancel(earlier)
+	case n < 84:
+		return p.Touch(earlier, again.Delay, nil)
+	case n < 88:
+		return p.Touch(earlier, again.Delay, &again)
+	case n < 94:
+		return p.Fire(earlier)
+	}
+	return p.Schedule(earlier, p.at(rng))
+}
+
+const (
+	hotCalls  = 150 // calls of one hot id; then a new id takes its place, since an id's history is judged as a whole
+	hotPulled = 60  // calls of a pulled hot id: the settles of its consumers come on top
+	hotAtOnce = 3   // calls of a hot id at the same time
+)
+
+// playHot makes several calls of one hot id at once. i counts the hot scripts. The calls are not repeated: a repeat
+// could come when many other calls have made the node forget its key, and would then rightly happen a second time.
+func (p *Player) playHot(ctx context.Context, rng *rand.Rand, i int) {
+	which, most, queue := i%p.cfg.Hot, hotCalls, ""
+	if p.cfg.HotQueue != "" && which%2 == 1 {
+		most, queue = hotPulled, p.cfg.HotQueue
+	}
+	id := fmt.Sprintf("%shot-%d-%d", p.cfg.Prefix, which, i/p.cfg.Hot*hotAtOnce/most)
+	var calls sync.WaitGroup
+	for range hotAtOnce {
+		op, tries := p.hotCall(rng, id, queue), branch(rng)
+		calls.Go(func() { p.cfg.Driver.Try(ctx, tries, op) })
+	}
+	calls.Wait()
+}
+
+func (p *Player) hotCall(rng *rand.Rand, id, queue string) Operation {
+	delay := time.Millisecond + upTo(rng, p.cfg.Draw.HotDelay).Round(time.Millisecond)
+	want := Task{Delay: delay, Queue: queue}
+	switch n := rng.IntN(100); {
+	case n < 30:
+		return p.Schedule(id, want)
+	case n < 40:
+		return p.Patch(id, delay, rng.IntN(2) == 0)
+	case n < 48:
+		return p.Touch(id, delay, nil)
+	case n < 55:
+		return p.Touch(id, delay, &want)
+	case n < 70:
+		return p.Cancel(id)
+	case n < 75:
+		return p.Fire(id)
+	default:
+		return p.Get(id)
+	}
 }

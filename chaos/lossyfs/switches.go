@@ -2,6 +2,7 @@ package lossyfs
 
 import (
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -100,4 +101,92 @@ func (s *switches) awaitTurn(off <-chan struct{}) bool {
 func (s *switches) write() syscall.Errno {
 	now, _ := s.get()
 	return now.failWrite
+}
+
+// room counts the pages that files take, up to a limit.
+type room struct {
+	mu    sync.Mutex // guards the fields below
+	used  int64      // pages
+	limit int64      // pages; negative: none
+}
+
+// take takes n pages and reports whether there was room for all of them. It takes none otherwise.
+func (r *room) take(n int64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.limit >= 0 && r.used+n > r.limit {
+		return false
+	}
+	r.used += n
+	return true
+}
+
+func (r *room) give(n int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.used -= n
+}
+
+// leave leaves room for that many more bytes from now on. A negative number removes the limit.
+func (r *room) leave(bytes int64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.limit = -1
+	if bytes >= 0 {
+		r.limit = r.used + bytes/pageSize
+	}
+}
+
+// left returns the numbers of free and used pages. Without a limit, limited is false and free means nothing.
+func (r *room) left() (free, used int64, limited bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return max(r.limit-r.used, 0), r.used, r.limit >= 0
+}
+
+// empty forgets the used pages. The limit stays.
+func (r *room) empty() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.used = 0
+}
+
+// Stats counts the calls and losses of a disk since Mount.
+type Stats struct {
+	Writes       int64 // of file data
+	WrittenBytes int64
+	Syncs        int64 // successful syncs of files and folders
+	FailedSyncs  int64
+	FailedWrites int64 // for want of room, too
+
+	PowerLosses  int64
+	DroppedPages int64 // unsynced pages that were lost
+	TornPages    int64 // unsynced pages that were half lost
+	KeptPages    int64 // unsynced pages that survived
+	DroppedNames int64 // unsynced creations, renames and removals that were lost
+	KeptNames    int64
+}
+
+func (s *Stats) count(f fate) {
+	switch f {
+	case survived:
+		s.KeptPages++
+	case torn:
+		s.TornPages++
+	case dropped:
+		s.DroppedPages++
+	}
+}
+
+func (s *Stats) add(o Stats) {
+	s.DroppedPages += o.DroppedPages
+	s.TornPages += o.TornPages
+	s.KeptPages += o.KeptPages
+	s.DroppedNames += o.DroppedNames
+	s.KeptNames += o.KeptNames
+}
+
+// counters count calls, which come concurrently.
+type counters struct {
+	writes, writtenBytes, syncs, failedSyncs, failedWrites atomic.Int64
 }

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,7 +17,9 @@ import (
 	"github.com/belfryhq/belfry/chaos/faults"
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/keys"
+	"github.com/belfryhq/belfry/chaos/stand"
 	"github.com/belfryhq/belfry/chaos/workload"
+	"github.com/belfryhq/belfry/client"
 )
 
 // Round is a round under way. A plan acts on the cluster through its methods.
@@ -259,4 +264,180 @@ func (r *Round) note(to *[]check.Breach, what string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	*to = append(*to, check.Breach{At: r.rec.Now(), What: what})
+}
+
+// Plan replaces the strikers of a round.
+type Plan struct {
+	Name  string
+	Quiet bool // no load beside the plan
+	Play  func(ctx context.Context, r *Round) error
+
+	// Before prepares the cluster before the load begins; nil: nothing does.
+	Before func(ctx context.Context, r *Round) error
+
+	apart []string // faults that it needs on a stand of its own; none: it plays on the siege's
+}
+
+// Load returns the round's load in the default namespace.
+func (r *Round) Load() *workload.Load { return r.loads[0] }
+
+// Leaders waits until all shards have leaders, and returns the name of each shard's leader. It fails after leadLimit,
+// with what the cluster showed last.
+func (r *Round) Leaders(ctx context.Context) (map[uint32]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, leadLimit)
+	defer cancel()
+	for {
+		view, err := r.siege.stand.View(ctx)
+		if err == nil && len(view.Shards) >= r.siege.cfg.Shards {
+			if leaders := stand.LeadersIn(view); len(leaders) == len(view.Shards) {
+				return leaders, nil
+			}
+		}
+		if !faults.Wait(ctx, tryAgain) {
+			return nil, errors.Join(fmt.Errorf("not all of %d shards have leaders: %s", r.siege.cfg.Shards, leaderless(view)),
+				err, context.Cause(ctx))
+		}
+	}
+}
+
+// leaderless describes the shards of a view that have no leader, and the nodes that do not answer.
+func leaderless(view *client.Cluster) string {
+	if view == nil {
+		return "no node shows the cluster"
+	}
+	var b strings.Builder
+	b.WriteString("nodes away:")
+	for _, n := range view.Nodes {
+		if !n.Alive {
+			fmt.Fprintf(&b, " %s", n.Name)
+		}
+	}
+	fmt.Fprintf(&b, "; control group led by %q in term %d", view.Control.Leader, view.Control.Term)
+	for _, shard := range view.Shards {
+		if view.Node(shard.Leader) == nil {
+			fmt.Fprintf(&b, "; shard %d in term %d: %+v", shard.ID, shard.Term, shard.Replicas)
+		}
+	}
+	return b.String()
+}
+
+const (
+	tryAgain  = 100 * time.Millisecond
+	busyLimit = time.Minute // longest wait for the target of a planned fault to become free
+	leadLimit = time.Minute // longest wait for the leaders of all shards: no fault lasts as long
+)
+
+// Strike strikes one fault by the name of its kind, and returns when the fault is mended. A kind that strikes leaders
+// strikes the leader of the given shard (0: of any). Strike waits until all shards have leaders and the fault's target
+// is free.
+func (r *Round) Strike(ctx context.Context, kind string, hold time.Duration, shard uint32) error {
+	return r.strike(ctx, kind, func(on *faults.Target) { on.Hold, on.Shard = hold, shard })
+}
+
+// StrikeNode strikes a fault of one node, as Strike does.
+func (r *Round) StrikeNode(ctx context.Context, kind, node string) error {
+	return r.strike(ctx, kind, func(on *faults.Target) { on.Node = node })
+}
+
+func (r *Round) strike(ctx context.Context, kind string, aim func(on *faults.Target)) error {
+	all := faults.Kinds()
+	i := slices.IndexFunc(all, func(k faults.Kind) bool { return k.Name == kind })
+	if i < 0 {
+		return fmt.Errorf("there is no fault %q", kind)
+	}
+	if _, err := r.Leaders(ctx); err != nil {
+		return err
+	}
+	on := r.target(rand.New(rand.NewPCG(r.seed, r.planned.Add(1))))
+	aim(&on)
+	for end := time.Now().Add(busyLimit); ; {
+		err := all[i].Strike(ctx, on)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, faults.ErrBusy) || time.Now().After(end) || !faults.Wait(ctx, tryAgain) {
+			return r.noteSurvival(kind, err)
+		}
+	}
+}
+
+// Pause lets the round go on for a while without a new fault.
+func (r *Round) Pause(ctx context.Context, d time.Duration) error {
+	if !faults.Wait(ctx, d) {
+		return ctx.Err()
+	}
+	return nil
+}
+
+const (
+	minHold  = 300 * time.Millisecond
+	maxHold  = 5 * time.Second
+	maxPause = 2 * time.Second // longest pause of a striker between two faults
+	busyWait = 200 * time.Millisecond
+)
+
+// strikeAll runs all strikers until the round's time is up, and returns when all their faults are mended.
+func (r *Round) strikeAll(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, r.siege.cfg.Strike)
+	defer cancel()
+	if len(r.siege.kinds) == 0 {
+		<-ctx.Done() // the load runs alone
+		return nil
+	}
+	failed := make([]error, r.siege.cfg.Strikers)
+	var strikers sync.WaitGroup
+	for i := range failed {
+		rng := rand.New(rand.NewPCG(r.seed, uint64(i+1)))
+		strikers.Go(func() { failed[i] = r.strikeOn(ctx, rng) })
+	}
+	strikers.Wait()
+	return errors.Join(failed...)
+}
+
+// strikeOn strikes one fault after the other. Each fault has its own source of choices. The number of choices that a
+// fault makes therefore does not change the choices after it.
+func (r *Round) strikeOn(ctx context.Context, rng *rand.Rand) error {
+	for faults.Wait(ctx, time.Duration(rng.Int64N(int64(maxPause)))) {
+		kind := choose(rng, r.siege.kinds)
+		on := r.target(rand.New(rand.NewPCG(rng.Uint64(), 0)))
+		on.Hold = minHold + time.Duration(rng.Int64N(int64(maxHold-minHold)))
+		switch err := kind.Strike(ctx, on); {
+		case errors.Is(err, faults.ErrBusy):
+			faults.Wait(ctx, busyWait)
+		case err != nil:
+			if err := r.noteSurvival(kind.Name, err); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// noteSurvival notes a node that runs on after a fault that must end it. It returns any other error of a fault.
+func (r *Round) noteSurvival(kind string, err error) error {
+	var survival *faults.SurvivalError
+	if errors.As(err, &survival) {
+		r.note(&r.survivors, fmt.Sprintf("%s: %v", kind, err))
+		return nil
+	}
+	return fmt.Errorf("%s: %w", kind, err)
+}
+
+func (r *Round) target(rng *rand.Rand) faults.Target {
+	return faults.Target{Stand: r.siege.stand, Recorder: r.rec, Receiver: r.siege.receiver, Rand: rng}
+}
+
+// choose picks a kind by weight.
+func choose(rng *rand.Rand, kinds []faults.Kind) faults.Kind {
+	total := 0
+	for _, k := range kinds {
+		total += k.Weight
+	}
+	n := rng.IntN(total)
+	for _, k := range kinds {
+		if n -= k.Weight; n < 0 {
+			return k
+		}
+	}
+	panic("weights do not add up")
 }

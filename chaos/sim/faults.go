@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/sim/internal/disk"
 	"github.com/belfryhq/belfry/chaos/sim/internal/wire"
 )
 
@@ -151,4 +152,210 @@ func (c *conductor) move(rng *rand.Rand, hold time.Duration) (history.Fault, fun
 func (c *conductor) freeze(rng *rand.Rand, _ time.Duration) (history.Fault, func()) {
 	n := c.aLeader(rng)
 	return c.about("", n), n.hang()
+}
+
+// network changes ways of the network. Ways turn calm again only when the last network fault under way is mended.
+func (c *conductor) network(detail string, change func(set func(from, to *Node, q wire.Quality)), nodes ...*Node) (
+	history.Fault, func()) {
+	f := c.about(detail, nodes...)
+	f.Spared = true
+	c.mu.Lock()
+	c.networks++
+	c.mu.Unlock()
+	change(func(from, to *Node, q wire.Quality) { c.world.net.Set(from.name, to.name, q) })
+	return f, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if c.networks--; c.networks == 0 {
+			c.world.net.Heal()
+		}
+	}
+}
+
+var cut = wire.Quality{Cut: true}
+
+func (c *conductor) isolateLeader(rng *rand.Rand, _ time.Duration) (history.Fault, func()) {
+	n := c.aLeader(rng)
+	return c.network(n.name, func(set func(from, to *Node, q wire.Quality)) {
+		for _, other := range c.world.nodes {
+			set(n, other, cut)
+			set(other, n, cut)
+		}
+	}, n)
+}
+
+func (c *conductor) split(rng *rand.Rand, _ time.Duration) (history.Fault, func()) {
+	side := c.some(rng)
+	return c.network(fmt.Sprint(names(side)), func(set func(from, to *Node, q wire.Quality)) {
+		for _, a := range side {
+			for _, b := range c.world.nodes {
+				if !slices.Contains(side, b) {
+					set(a, b, cut)
+					set(b, a, cut)
+				}
+			}
+		}
+	}, c.world.nodes...)
+}
+
+func names(nodes []*Node) []string {
+	var all []string
+	for _, n := range nodes {
+		all = append(all, n.name)
+	}
+	return all
+}
+
+// oneWay cuts all ways to a node, or all ways from it.
+func (c *conductor) oneWay(rng *rand.Rand, _ time.Duration) (history.Fault, func()) {
+	n, in := c.aLeader(rng), rng.IntN(2) == 0
+	if rng.IntN(2) == 0 {
+		n = c.any(rng)
+	}
+	return c.network(fmt.Sprintf("%s, in %v", n.name, in), func(set func(from, to *Node, q wire.Quality)) {
+		for _, other := range c.world.nodes {
+			if in {
+				set(other, n, cut)
+			} else {
+				set(n, other, cut)
+			}
+		}
+	}, c.world.nodes...)
+}
+
+// bridge cuts two nodes apart. The other nodes still reach both.
+func (c *conductor) bridge(rng *rand.Rand, _ time.Duration) (history.Fault, func()) {
+	a, b := c.any(rng), c.any(rng)
+	return c.network(a.name+"-"+b.name, func(set func(from, to *Node, q wire.Quality)) {
+		set(a, b, cut)
+		set(b, a, cut)
+	}, c.world.nodes...)
+}
+
+func (c *conductor) flaky(rng *rand.Rand, _ time.Duration) (history.Fault, func()) {
+	q := c.world.net.Calm()
+	q.Loss, q.Duplicate, q.Late = rng.Float64()*0.3, rng.Float64()*0.3, rng.Float64()*0.1
+	q.Jitter += time.Duration(rng.IntN(200)) * time.Millisecond
+	q.Lateness = between(rng, span(10*time.Millisecond, 4*c.world.cfg.pace.heartbeat))
+	detail := fmt.Sprintf("loss %.2f, twice %.2f, late %.2f by %v", q.Loss, q.Duplicate, q.Late, q.Lateness)
+	return c.everyWay(rng, detail, q)
+}
+
+func (c *conductor) slowNetwork(rng *rand.Rand, _ time.Duration) (history.Fault, func()) {
+	q := c.world.net.Calm()
+	q.Delay += between(rng, span(5*time.Millisecond, time.Second))
+	q.Jitter += time.Duration(rng.Int64N(int64(q.Delay)))
+	return c.everyWay(rng, fmt.Sprintf("%v and up to %v", q.Delay, q.Jitter), q)
+}
+
+// everyWay gives the quality q to all ways, or to about half of them.
+func (c *conductor) everyWay(rng *rand.Rand, detail string, q wire.Quality) (history.Fault, func()) {
+	all := rng.IntN(2) == 0
+	return c.network(detail, func(set func(from, to *Node, q wire.Quality)) {
+		for _, a := range c.world.nodes {
+			for _, b := range c.world.nodes {
+				if all || rng.IntN(2) == 0 {
+					set(a, b, q)
+				}
+			}
+		}
+	}, c.world.nodes...)
+}
+
+// disks puts all disks of the given nodes into a trouble. Mending gives them the calm trouble of the config.
+func (c *conductor) disks(detail string, t disk.Trouble, nodes ...*Node) (history.Fault, func()) {
+	f := c.about(detail, nodes...)
+	set := func(t disk.Trouble) {
+		for _, n := range nodes {
+			for _, d := range n.files.all() {
+				d.Set(t)
+			}
+		}
+	}
+	set(t)
+	return f, func() { set(c.world.cfg.disk) }
+}
+
+func (c *conductor) slowDisk(rng *rand.Rand, _ time.Duration) (history.Fault, func()) {
+	t := c.world.cfg.disk
+	t.Delay += between(rng, span(5*time.Millisecond, 2*time.Second))
+	t.Jitter += time.Duration(rng.Int64N(int64(t.Delay)))
+	return c.disks(fmt.Sprintf("%v and up to %v", t.Delay, t.Jitter), t, c.some(rng)...)
+}
+
+func (c *conductor) hungDisk(rng *rand.Rand, _ time.Duration) (history.Fault, func()) {
+	return c.disks("", disk.Trouble{Hang: true}, c.aLeader(rng))
+}
+
+func (c *conductor) failingDisk(rng *rand.Rand, _ time.Duration) (history.Fault, func()) {
+	t := c.world.cfg.disk
+	t.Fail = 0.02 + rng.Float64()*0.3
+	return c.disks(fmt.Sprintf("%.2f of writes", t.Fail), t, c.some(rng)...)
+}
+
+func (c *conductor) setClock(rng *rand.Rand, _ time.Duration) (history.Fault, func()) {
+	n, by := c.any(rng), between(rng, span(10*time.Millisecond, 3*time.Hour))
+	if rng.IntN(2) == 0 {
+		n = c.aLeader(rng)
+	}
+	if rng.IntN(2) == 0 {
+		by = -by
+	}
+	f := c.about(fmt.Sprintf("by %v", by), n)
+	f.Skew, f.Alone = by, len(c.world.nodes) == 1 || n.votesAlone()
+	n.clock.set(by, 0)
+	return f, func() { n.clock.set(0, 0) }
+}
+
+// votesAlone reports whether a replica on the node is the only voter of its shard, so that no other node checks its
+// clock. That happens where shards move.
+func (n *Node) votesAlone() bool {
+	p := n.running()
+	return p != nil && slices.ContainsFunc(p.all(), func(r replica) bool { return len(r.shard.Voters()) == 1 })
+}
+
+// driftsBy is the largest drift of a clock from true time before the clocks are set right. The cluster bears it
+// without a change of leader.
+const driftsBy = 100 * time.Millisecond
+
+// drift lets the clocks run apart slowly, as they do without a time daemon.
+func (c *conductor) drift(rng *rand.Rand, hold time.Duration) (history.Fault, func()) {
+	f := c.about("", c.world.nodes...)
+	f.Skew = driftsBy
+	most := min(500, 1e6*driftsBy.Seconds()/hold.Seconds())
+	for _, n := range c.world.nodes {
+		n.clock.set(0, most*(2*rng.Float64()-1))
+	}
+	return f, func() {
+		for _, n := range c.world.nodes {
+			n.clock.set(0, 0)
+		}
+	}
+}
+
+func (c *conductor) receiverDown(*rand.Rand, time.Duration) (history.Fault, func()) {
+	return c.receiverIs(true, 0, 0)
+}
+
+func (c *conductor) receiverDeaf(rng *rand.Rand, _ time.Duration) (history.Fault, func()) {
+	return c.receiverIs(false, rng.Float64(), 0)
+}
+
+func (c *conductor) receiverSlow(rng *rand.Rand, _ time.Duration) (history.Fault, func()) {
+	return c.receiverIs(false, 0, between(rng, span(100*time.Millisecond, 20*time.Second)))
+}
+
+func (c *conductor) receiverIs(down bool, deaf float64, slow time.Duration) (history.Fault, func()) {
+	r := c.world.receiver
+	r.be(down, deaf, slow)
+	return history.Fault{Detail: fmt.Sprintf("deaf %.2f, slow %v", deaf, slow)}, func() { r.be(false, 0, 0) }
+}
+
+func (c *conductor) pause(rng *rand.Rand, _ time.Duration) (history.Fault, func()) {
+	all := basePolicies()
+	i := rng.IntN(len(all))
+	paused, before := basePolicies()[i], all[i]
+	paused.Paused = true
+	c.world.setPolicy(paused)
+	return history.Fault{Detail: paused.Queue}, func() { c.world.setPolicy(before) }
 }

@@ -7,7 +7,12 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/chaos/sim/internal/wire"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // aim is one new target of a shard.
@@ -119,4 +124,208 @@ func (w *World) haveArrived() bool {
 		}
 	}
 	return true
+}
+
+// reign is one leadership of the control group, by one process. Its entries take effect until the next reign begins.
+// The process may notice that a while later, and goes on with the state that it last saw. It is a control.Decisions and
+// a control.Groups.
+type reign struct {
+	world   *World
+	process *process
+
+	mu   sync.Mutex
+	rng  *rand.Rand
+	last *clusterpb.ControlState // the last state that a deposed leader has seen; nil: it leads
+}
+
+// reconcile has one process after the other move the shards, until ctx ends. A reign ends with its process or after a
+// drawn time. Then there may be no leader for a while.
+func (w *World) reconcile(ctx context.Context) {
+	var reigns sync.WaitGroup
+	defer reigns.Wait()
+	rng := w.rng("reigns", 0)
+	for ctx.Err() == nil {
+		p := w.nodes[rng.IntN(len(w.nodes))].running()
+		if p == nil {
+			wire.Sleep(ctx, w.cfg.pace.heartbeat/4)
+			continue
+		}
+		r := &reign{world: w, process: p, rng: rand.New(rand.NewPCG(rng.Uint64(), 0))}
+		notices := max(0, time.Duration(rng.Int64N(int64(oldLeader)))-oldLeader/2)
+		reigning, over := context.WithTimeout(ctx, between(rng, reignLasts))
+		reigns.Go(func() { r.run(ctx, reigning, notices) })
+		select {
+		case <-reigning.Done():
+		case <-p.host.Life().Done():
+		}
+		r.depose()
+		over()
+		wire.Sleep(ctx, max(0, time.Duration(rng.Int64N(int64(2*time.Second)))-time.Second))
+	}
+}
+
+// oldLeader is twice the longest time for which a deposed leader goes on.
+const oldLeader = 10 * time.Second
+
+var reignLasts = span(500*time.Millisecond, 2*time.Minute)
+
+// run drives the moves until some time after reigning has ended, or until the process or ctx ends.
+func (r *reign) run(ctx, reigning context.Context, notices time.Duration) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(r.process.host.Life(), cancel)()
+	defer context.AfterFunc(reigning, func() {
+		wire.Sleep(ctx, notices)
+		cancel()
+	})()
+	control.NewMover(r, r, r.process.logger()).Run(ctx)
+}
+
+// depose ends the reign. The process sees no newer state, and its entries are refused.
+func (r *reign) depose() {
+	state := r.world.now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.last = state
+}
+
+// Watch returns the state that the leader sees, and a channel that is closed at the next change.
+func (r *reign) Watch() (*clusterpb.ControlState, <-chan struct{}) {
+	if last := r.deposed(); last != nil {
+		return last, nil
+	}
+	return r.world.decisions.Watch()
+}
+
+// Propose makes an entry take effect if this is the present reign. The entry passes through another node: a leader that
+// reaches no other commits nothing.
+func (r *reign) Propose(ctx context.Context, entry *clusterpb.ControlEntry) error {
+	p := r.process
+	if !p.host.Gate() {
+		return task.ErrNotProposed
+	}
+	_, err := askOther(ctx, p, r.other(), func(context.Context, here) (struct{}, error) {
+		return struct{}{}, r.decide(entry)
+	})
+	return err
+}
+
+func (r *reign) decide(entry *clusterpb.ControlEntry) error {
+	err := r.world.decide(entry, r.leads)
+	if err == nil && entry.GetRetarget() != nil {
+		r.world.count(func(f *Figures) { f.Moves++ })
+	}
+	return err
+}
+
+func (r *reign) other() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.process.other(r.rng)
+}
+
+// deposed returns the last state that a deposed leader has seen, or nil if r leads.
+func (r *reign) deposed() *clusterpb.ControlState {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last
+}
+
+func (r *reign) leads() error {
+	if r.deposed() != nil {
+		return &task.NotLeaderError{}
+	}
+	return nil
+}
+
+// Members makes a change of a shard's membership at its leader. Some changes are repeated later, as if the network or a
+// deposed leader had held them back. The answer to some is lost.
+func (r *reign) Members(ctx context.Context, shard uint32, ask *clusterpb.MembersCall) (*clusterpb.Membership, error) {
+	p := r.process
+	if !p.host.Gate() {
+		return nil, task.ErrNotProposed
+	}
+	if ask.Change == nil {
+		return p.router.Members(ctx, shard, ask)
+	}
+	r.world.members.asked(shard, proto.CloneOf(ask))
+	again, lost := r.fate()
+	if again > 0 {
+		r.world.wg.Go(func() { r.repeat(again, shard, proto.CloneOf(ask)) })
+	}
+	m, err := p.router.Members(ctx, shard, ask)
+	if err == nil && lost {
+		return nil, task.ErrUnknown
+	}
+	return m, err
+}
+
+// callLasts is how long a call can be under way. In production every call has a deadline.
+const callLasts = 5 * time.Second
+
+// fate draws when a change is repeated, 0 for never, and whether its answer is lost.
+func (r *reign) fate() (again time.Duration, lost bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.rng.IntN(3) == 0 {
+		again = 1 + time.Duration(r.rng.Int64N(int64(callLasts)))
+	}
+	return again, r.rng.IntN(8) == 0
+}
+
+func (r *reign) repeat(after time.Duration, shard uint32, ask *clusterpb.MembersCall) {
+	if !r.process.host.Sleep(after) || !r.process.host.Gate() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.process.host.Life(), callLasts)
+	defer cancel()
+	_, _ = r.process.router.Members(ctx, shard, ask) // a repeated call has no reader
+}
+
+// Applied asks a node for the last entry that its replica of a shard has applied.
+func (r *reign) Applied(ctx context.Context, node string, shard uint32, joined uint64) (uint64, error) {
+	return askOther(ctx, r.process, node, func(_ context.Context, h here) (uint64, error) {
+		s, err := h.Find(shard)
+		switch {
+		case err != nil:
+			return 0, err
+		case !h.p.replicas.HasJoined(shard, joined):
+			return 0, &task.NotLeaderError{Shard: shard}
+		}
+		return s.Status().Applied, nil
+	})
+}
+
+// Fit reports whether a process runs on a node.
+func (r *reign) Fit(_ uint32, node string) bool { return r.process.alive(node) }
+
+// askOther is askThere, except that a process asks itself directly.
+func askOther[T any](
+	ctx context.Context, p *process, node string, ask func(context.Context, here) (T, error),
+) (T, error) {
+	if node == p.node.name {
+		return ask(ctx, p.here())
+	}
+	return askThere(ctx, p, node, ask)
+}
+
+// other returns a random node that is not p's, or p's if there is no other.
+func (p *process) other(rng *rand.Rand) string {
+	nodes := p.world.nodes
+	if len(nodes) == 1 {
+		return p.node.name
+	}
+	n := nodes[rng.IntN(len(nodes)-1)]
+	if n == p.node {
+		n = nodes[len(nodes)-1]
+	}
+	return n.name
+}
+
+// reaches reports whether a node answers.
+func (p *process) reaches(node string) bool {
+	ctx, cancel := context.WithTimeout(p.host.Life(), p.world.cfg.pace.rpcTimeout())
+	defer cancel()
+	_, err := askOther(ctx, p, node, func(context.Context, here) (bool, error) { return true, nil })
+	return err == nil
 }

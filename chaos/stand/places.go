@@ -1,14 +1,18 @@
 package stand
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"syscall"
 
 	"github.com/belfryhq/belfry/chaos/netlab"
+	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local"
 )
 
@@ -77,4 +81,104 @@ func (s *Stand) ReceiverHost() string {
 		return s.Network.Outside().String()
 	}
 	return "127.0.0.1"
+}
+
+// ErrPatient means that the nodes wait so long for an absent one that no fault can wait for its replacement.
+var ErrPatient = errors.New("nodes that replace an absent one soon: --replace-after sets the time")
+
+// ErrOneZone means that the nodes have no zones.
+var ErrOneZone = errors.New("nodes in three zones or more: --zones spreads them")
+
+// Replaces returns ErrPatient if the cluster does not make the replicas of an absent node anew within a round.
+func (s *Stand) Replaces() error {
+	if s.replaceAfter == 0 {
+		return ErrPatient
+	}
+	return nil
+}
+
+// HasZones returns an error if no zone can be lost while the other zones keep a majority of each shard's replicas and
+// make the lost ones anew.
+func (s *Stand) HasZones() error {
+	if len(s.zones) < fewestZones {
+		return ErrOneZone
+	}
+	return s.Replaces()
+}
+
+const fewestZones = 3
+
+// setZones gives the zones to the places in turn, and returns the nodes by zone.
+func setZones(zones int, places []local.Place) [][]string {
+	if zones == 0 {
+		return nil
+	}
+	all := make([][]string, zones)
+	for i, name := range names(len(places)) {
+		zone := i % zones
+		places[i].Args = append(places[i].Args, "--zone", "zone-"+strconv.Itoa(zone+1))
+		all[zone] = append(all[zone], name)
+	}
+	return all
+}
+
+// Zones returns the nodes in the cluster by zone.
+func (s *Stand) Zones() [][]string {
+	spare := s.Spare()
+	var all [][]string
+	for _, nodes := range s.zones {
+		all = append(all, slices.DeleteFunc(slices.Clone(nodes), func(n string) bool { return slices.Contains(spare, n) }))
+	}
+	return all
+}
+
+// AwaitReplicas waits until each shard has all its replicas on live nodes, spread over their zones, and none on the
+// lost nodes, which are given by their ids.
+func (s *Stand) AwaitReplicas(ctx context.Context, lost ...string) error {
+	return s.await(ctx, "the replicas are not whole", func(view *client.Cluster) string { return lacking(view, lost) })
+}
+
+// lacking returns a reason why the replicas of the shards are not whole, or "".
+func lacking(view *client.Cluster, lost []string) string {
+	zones := map[string]bool{}
+	for _, n := range view.Nodes {
+		if n.Alive && !slices.Contains(lost, n.ID) {
+			zones[zoneOf(n)] = true
+		}
+	}
+	for _, shard := range view.Shards {
+		if why := lackingAt(view, shard, lost, len(zones)); why != "" {
+			return fmt.Sprintf("shard %d: %s (on its way to %v: %s)", shard.ID, why, shard.Target, shard.Waits)
+		}
+	}
+	return ""
+}
+
+func lackingAt(view *client.Cluster, shard client.Shard, lost []string, zones int) string {
+	used := map[string]bool{}
+	for _, r := range shard.Replicas {
+		node := view.Node(r.Node)
+		switch {
+		case slices.Contains(lost, r.Node):
+			return "a replica is on a lost node"
+		case node == nil || !node.Alive || !r.Voter:
+			return "a replica does not vote, or its node is down"
+		}
+		used[zoneOf(*node)] = true
+	}
+	switch wanted := view.Replication.Wanted; {
+	case len(shard.Replicas) != wanted:
+		return fmt.Sprintf("%d replicas of %d", len(shard.Replicas), wanted)
+	case len(used) < min(wanted, zones):
+		return fmt.Sprintf("its replicas are in %d zones, and %d have live nodes", len(used), zones)
+	}
+	return ""
+}
+
+// zoneOf returns the zone of a node, which is the node itself if it has none.
+func zoneOf(n client.Node) string {
+	if n.Zone == "" {
+		return "node/" + n.ID
+	}
+	return n.Zone
 }

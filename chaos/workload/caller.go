@@ -160,3 +160,222 @@ func (l *Load) timeout(rng *rand.Rand) time.Duration {
 	}
 	return l.cfg.CallTimeout
 }
+
+// The backoffs keep retries within a short run, also after a receiver was hostile for long.
+const (
+	minBackoff = 200 * time.Millisecond
+	maxBackoff = 2 * time.Second
+)
+
+// send makes one request of an operation and returns the answer of the node.
+func (c *caller) send(ctx context.Context, to *client.Client, op load.Operation) (history.Answer, error) {
+	id, key := op.What.ID, client.WithKey(c.key(op.What.Op))
+	var kept client.Task
+	var err error
+	switch op.What.Kind {
+	case history.Schedule:
+		_, err = to.Schedule(ctx, c.task(op), append(conditions(op.Task), key, client.ReturnTask(&kept))...)
+	case history.Touch:
+		_, err = to.Touch(ctx, id, c.touch(op), key, client.ReturnTask(&kept))
+	case history.Fire:
+		_, err = to.FireNow(ctx, id, key, client.ReturnTask(&kept))
+	case history.Cancel:
+		outcome, err := to.Cancel(ctx, id, key, client.ReturnTask(&kept))
+		return history.Answer{Cancel: string(outcome), Revision: kept.Revision}, err
+	case history.Patch:
+		return shown(to.Patch(ctx, id, client.Patch{Delay: op.Delay, Payload: op.Body}, key))
+	case history.Get:
+		return shown(to.Get(ctx, id))
+	case history.Stale:
+		return shown(to.GetStale(ctx, id))
+	default:
+		settled := to.Settle(ctx, c.queue, settlementOf(op))[0]
+		return history.Answer{Status: settled.Status, Replaced: settled.Replaced}, settled.Err
+	}
+	return shown(&kept, err)
+}
+
+// line returns the line of a batch for an operation. It panics on a kind that cannot be a line.
+func (c *caller) line(op load.Operation) client.Op {
+	id, key := op.What.ID, client.WithKey(c.key(op.What.Op))
+	switch op.What.Kind {
+	case history.Schedule:
+		return client.ScheduleOp(c.task(op), append(conditions(op.Task), key)...)
+	case history.Touch:
+		return client.TouchOp(id, c.touch(op), key)
+	case history.Fire:
+		return client.FireOp(id, key)
+	case history.Cancel:
+		return client.CancelOp(id, key)
+	default:
+		panic(fmt.Sprintf("%s in a batch", op.What.Kind)) // no script makes such a line
+	}
+}
+
+// task returns the task of a schedule, or of a touch that may make one.
+func (c *caller) task(op load.Operation) client.Task {
+	t := op.Task
+	want := client.Task{
+		ID: op.What.ID, FireAt: t.FireAt, Delay: t.Delay, Queue: t.Queue, Group: t.Group, Payload: op.Body,
+		ExpiresAfter: t.Expires,
+	}
+	if t.Queue == c.bulkPushed || t.Queue == c.bulkPulled { // bulk tasks have as few settings as possible
+		return want
+	}
+	if IsHostile(op.What.Op) {
+		want.Labels = map[string]string{"note": history.HostileText}
+	}
+	want.Retry = &client.Retry{MaxAttempts: t.MaxAttempts, MinBackoff: minBackoff, MaxBackoff: maxBackoff}
+	if t.Queue == "" {
+		want.Target = &client.Target{URL: c.target + Path(op.What.Op)}
+	}
+	return want
+}
+
+// hostileEvery is the number of operations of which one labels its task with history.HostileText.
+const hostileEvery = 50
+
+// IsHostile reports whether the task of operation op, if it is no bulk task, has a label with history.HostileText.
+func IsHostile(op int64) bool { return op%hostileEvery == 0 }
+
+// Paths is the number of paths below the receiver's URL to which tasks of the default queue go.
+const Paths = 8
+
+// Path returns the path below the receiver's URL to which the task of operation op goes.
+func Path(op int64) string { return "/" + strconv.FormatInt(op%Paths, 10) }
+
+func (c *caller) touch(op load.Operation) client.Touch {
+	touch := client.Touch{Delay: op.Delay}
+	if op.Task != nil {
+		want := c.task(op)
+		touch.OrSchedule = &want
+	}
+	return touch
+}
+
+func conditions(t *load.Task) []client.Option {
+	var opts []client.Option
+	if t.IfAbsent {
+		opts = append(opts, client.IfAbsent())
+	}
+	if t.IfRevision > 0 {
+		opts = append(opts, client.IfRevision(t.IfRevision))
+	}
+	return opts
+}
+
+// shown converts a task in an answer to the answer that the record keeps.
+func shown(t *client.Task, err error) (history.Answer, error) {
+	if err != nil {
+		return history.Answer{}, err
+	}
+	return history.Answer{
+		Revision: t.Revision, Shard: t.Shard, State: string(t.State), Previous: string(t.Previous),
+		FireAt: history.At(t.FireAt), Attempts: t.Attempts, Body: history.Fingerprint(t.Payload),
+		Wrote: load.Decode(t.Payload).Op, Cancel: string(t.Outcome),
+	}, nil
+}
+
+// oneRequest is the largest number of lines that the client sends in one request.
+const oneRequest = 1000
+
+// batch sends operations through one node, some after the others, and records each line as a call. It returns an ending
+// for each line that was answered, in the order of ops.
+func (c *caller) batch(ctx context.Context, node int, timeout time.Duration, ops []load.Operation) []history.Ending {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	endings := make([]history.Ending, 0, len(ops))
+	for part := range slices.Chunk(ops, oneRequest) {
+		ended := c.request(ctx, node, part)
+		endings = append(endings, ended...)
+		if len(ended) < len(part) {
+			break
+		}
+	}
+	return endings
+}
+
+// request is batch for the lines of one request. Its sendings are counted, and those of another request would count for
+// lines that never went out.
+func (c *caller) request(ctx context.Context, node int, ops []load.Operation) []history.Ending {
+	ctx, sent := countSends(ctx)
+	calls := make([]history.Call, len(ops))
+	for i, op := range ops {
+		calls[i] = op.What
+		calls[i].Batch, calls[i].Node, calls[i].Namespace = true, c.nodes[node].Name, c.space
+	}
+	first := c.rec.Begin(calls...)
+	lines := func(yield func(client.Op) bool) {
+		for _, op := range ops {
+			if !yield(c.line(op)) {
+				return
+			}
+		}
+	}
+	endings := make([]history.Ending, 0, len(ops))
+	for r := range c.clients[node].Batch(ctx, lines) {
+		a := history.Answer{Status: r.Status, Revision: r.Revision, Cancel: string(r.Outcome)}
+		outcome := judge(&a, r.Err, int(sent.Load()))
+		endings = append(endings, history.Ending{Outcome: outcome, Answer: a})
+	}
+	c.rec.EndAll(first, endings)
+	return endings
+}
+
+// without returns the operations that have no ending, or an ending that is not done.
+func without(ops []load.Operation, endings []history.Ending, done func(history.Outcome, history.Answer) bool) (
+	left []load.Operation) {
+	for i, op := range ops {
+		if i >= len(endings) || !done(endings[i].Outcome, endings[i].Answer) {
+			left = append(left, op)
+		}
+	}
+	return left
+}
+
+// instantOrZero returns an instant, and 0 for the zero time.
+func instantOrZero(t time.Time) history.Instant {
+	if t.IsZero() {
+		return 0
+	}
+	return history.At(t)
+}
+
+// leases records the tasks of one answer as arrivals at the same instant, and returns them as leases.
+func (l *Load) leases(asked history.Instant, length time.Duration, given []client.Leased) []load.Lease {
+	got := l.cfg.Recorder.Now()
+	all := make([]load.Lease, len(given))
+	arrivals := make([]history.Arrival, len(given))
+	for i := range given {
+		g := &given[i]
+		p := load.Decode(g.Payload)
+		arrivals[i] = history.Arrival{
+			At: got, ID: g.ID, Namespace: l.cfg.Namespace, WebhookID: g.WebhookID, Attempt: g.Attempt, Fence: g.Fence,
+			Due: history.At(g.FireAt), Scheduled: instantOrZero(g.Scheduled),
+			Body: history.Fingerprint(g.Payload), Wrote: p.Op,
+			Pulled: true, Shard: g.Shard, Asked: asked, LeaseEnds: history.At(g.LeaseEndsAt),
+			LeaseFor: length,
+		}
+		all[i] = load.Lease{Arrival: arrivals[i], Payload: p, Receipt: g.Receipt}
+	}
+	l.cfg.Recorder.Arrive(arrivals...)
+	return all
+}
+
+// settlementOf returns the client's settlement for an operation that settles a lease.
+func settlementOf(op load.Operation) client.Settlement {
+	receipt := op.Lease.Receipt
+	switch op.What.Kind {
+	case history.Ack:
+		return client.Settlement{Ack: []string{receipt}}
+	case history.Release:
+		return client.Settlement{Release: []string{receipt}}
+	case history.Extend:
+		return client.Settlement{Extend: []client.Extend{{Receipt: receipt, Lease: op.Delay}}}
+	}
+	nack := client.Nack{Receipt: receipt, Reason: "as the seed would have it"}
+	if op.Delay > 0 {
+		nack.Delay = &op.Delay
+	}
+	return client.Settlement{Nack: []client.Nack{nack}}
+}

@@ -2,15 +2,121 @@ package workload
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/load"
+	"github.com/belfryhq/belfry/client"
 )
+
+// Node is a node that takes calls.
+type Node struct {
+	Name string
+	URL  string // of its HTTP interface
+	// KeyFile is the file with the API key of calls, which may change; empty: they need none.
+	KeyFile string
+}
+
+// Config describes a load. Nodes, Target and Recorder are required.
+type Config struct {
+	Nodes    []Node
+	Spare    func() []string // names of the nodes that are not in the cluster now; nil: all are
+	Target   string          // the receiver's URL
+	Recorder *history.Recorder
+
+	Seed      uint64
+	Namespace string        // of all calls; default the default one
+	Prefix    string        // of all ids; default "t-"
+	Tasks     int           // scripts to play; 0: until stop is closed or the context ends
+	PerSecond int           // scripts begun a second; default 200
+	Workers   int           // scripts at once; default 64
+	Hot       int           // ids that several workers use at once; default 4, negative: none
+	MaxDelay  time.Duration // longest delay of a task; default 3 s
+
+	// Plain makes the load even: each script schedules one task, which the receiver takes at once, and the batches of
+	// the bulk are small. Many consumers share its tasks, so a refused call of one of them delays no task. Only such a
+	// load tells the lateness that a cluster adds. Others have bursts, and receivers and consumers that hold tasks back.
+	Plain bool
+
+	Pulled    int           // percent of the scripts' tasks that consumers pull; default 40, negative: none
+	Queue     string        // queue of the pulled tasks; default: Prefix and "pull"
+	Consumers int           // consumers of that queue; default 6
+	Lease     time.Duration // longest lease of a task; default 2.8 s
+
+	// The bulk is many plain tasks by batch beside the scripts, each with an id of its own. See Load.Bulk.
+	BulkPerSecond int // tasks a second; default 1000
+	// BulkKept is how long finished tasks of the bulk can be read: to the end of a run at least. 0 leaves that to the
+	// nodes. A node that starts reads mostly finished tasks if they are kept for longer.
+	BulkKept      time.Duration
+	BulkLines     int // average tasks of a batch; default 300
+	BulkPushed    int // percent pushed to the receiver, many in a request; the others are pulled. Default 50
+	BulkCancelled int // percent cancelled by later batches. Default 5
+	BulkConsumers int // consumers of pulled bulk tasks. Default 3, of a plain load 24
+
+	// Schedules is the number of schedules that Repeat makes. Default 5, of a plain load none; negative: none.
+	Schedules int
+
+	// Groups is the number of groups that keep their order, for which Order makes a queue. Default 0: no script uses them.
+	Groups int
+
+	Kept time.Duration // how long finished tasks of scripts can be read, for Keep
+
+	// ForgerKey is a file with a key for a consumer of ForgerQueue alone, for Forge; empty: calls need none.
+	ForgerKey string
+
+	// Dial opens the connections to nodes; nil: those of the machine's network.
+	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+
+	CallTimeout time.Duration // longest timeout of a request; some get less. Default 2 s
+	RetryFor    time.Duration // how long an operation is repeated. Default 10 s
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if len(c.Nodes) == 0 || c.Target == "" || c.Recorder == nil {
+		return c, errors.New("workload: Nodes, Target and Recorder must be given")
+	}
+	if c.Prefix == "" {
+		c.Prefix = "t-"
+	}
+	if c.Plain {
+		c.Hot, c.Pulled, c.Groups = -1, -1, 0
+		setDefault(&c.Schedules, -1)
+		setDefault(&c.BulkLines, 20)
+		setDefault(&c.BulkConsumers, 24)
+	}
+	setDefault(&c.PerSecond, 200)
+	setDefault(&c.Workers, 64)
+	setDefault(&c.Hot, 4)
+	setDefault(&c.Pulled, 40)
+	setDefault(&c.Queue, c.Prefix+"pull")
+	setDefault(&c.Consumers, 6)
+	setDefault(&c.Lease, 2800*time.Millisecond)
+	setDefault(&c.BulkPerSecond, 1000)
+	setDefault(&c.BulkLines, 300)
+	setDefault(&c.BulkPushed, 50)
+	setDefault(&c.BulkCancelled, 5)
+	setDefault(&c.BulkConsumers, 3)
+	setDefault(&c.Schedules, 5)
+	setDefault(&c.MaxDelay, 3*time.Second)
+	setDefault(&c.CallTimeout, 2*time.Second)
+	setDefault(&c.RetryFor, 10*time.Second)
+	return c, nil
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
 
 // Load plays scripts and the other parts of a load. Its methods are safe for concurrent use.
 type Load struct {
@@ -140,4 +246,113 @@ func (l *Load) queue(rng *rand.Rand) string {
 		return l.cfg.Queue
 	}
 	return ""
+}
+
+// The queues of a load.
+
+func (c Config) pushQueue() string { return c.Prefix + "bulk-push" }
+func (c Config) pullQueue() string { return c.Prefix + "bulk-pull" }
+
+func (c Config) orderedQueue() string { return c.Prefix + "ordered" }
+
+// Order makes the queue of Config.Groups, if there are any. It pushes the tasks of a group in order, one at a time.
+func (l *Load) Order(ctx context.Context) error {
+	if l.cfg.Groups == 0 {
+		return nil
+	}
+	return l.putQueue(ctx, client.Queue{
+		Name: l.cfg.orderedQueue(), Target: &client.Target{URL: l.cfg.Target}, FIFO: true, KeepDone: l.cfg.Kept,
+	})
+}
+
+// Keep makes the queues of the scripts keep finished tasks for Config.Kept.
+func (l *Load) Keep(ctx context.Context) error {
+	return errors.Join(
+		l.putQueue(ctx, client.Queue{Name: defaultQueue, KeepDone: l.cfg.Kept}),
+		l.putQueue(ctx, client.Queue{Name: l.cfg.Queue, KeepDone: l.cfg.Kept}),
+	)
+}
+
+// defaultQueue is the queue of tasks that name none.
+const defaultQueue = "default"
+
+// putBulkQueues creates the two queues of the bulk. One pushes tasks to the receiver, many in a request. Consumers
+// pull the tasks of the other.
+func (l *Load) putBulkQueues(ctx context.Context) error {
+	pushed := client.Queue{
+		Name: l.cfg.pushQueue(), Target: &client.Target{URL: l.cfg.Target}, BatchMax: bulkRequest, KeepDone: l.cfg.BulkKept,
+		Retry: &client.Retry{MinBackoff: minBackoff, MaxBackoff: maxBackoff},
+	}
+	pulled := client.Queue{Name: l.cfg.pullQueue(), KeepDone: l.cfg.BulkKept}
+	if err := l.putQueue(ctx, pushed); err != nil {
+		return err
+	}
+	return l.putQueue(ctx, pulled)
+}
+
+func (l *Load) putQueue(ctx context.Context, want client.Queue) error {
+	end := l.cfg.Recorder.Now().Add(l.cfg.RetryFor)
+	for node := 0; ; node++ {
+		_, err := l.caller.clients[node%len(l.caller.clients)].PutQueue(ctx, want)
+		if err == nil {
+			return nil
+		}
+		if l.cfg.Recorder.Now() > end || !load.Wait(ctx, maxPause) {
+			return fmt.Errorf("making the queue %s: %w", want.Name, err)
+		}
+	}
+}
+
+// Consume leases and settles the pulled tasks, through random nodes, until the context ends. Without Consume these
+// tasks stay in their queues.
+func (l *Load) Consume(ctx context.Context) {
+	var all sync.WaitGroup
+	for n := range l.cfg.Consumers {
+		all.Go(func() { l.player.Consume(ctx, rand.New(rand.NewPCG(l.cfg.Seed, consumers+uint64(n)))) })
+	}
+	for n := range l.cfg.BulkConsumers {
+		all.Go(func() { l.consumeBulk(ctx, uint64(n)) })
+	}
+	all.Wait()
+}
+
+// The streams of random numbers of one seed, each with a range of its own. Scripts use the range from 0 on.
+const (
+	consumers uint64 = (iota + 1) << 40
+	bulkConsumers
+	bulkBatches
+	bulkSizes
+	forgers
+)
+
+const (
+	impatience = 20 // one lease call in 20 is cut off, perhaps while its answer is on the way
+	leaseWait  = time.Second
+)
+
+func (l *Load) demand(rng *rand.Rand) client.Demand {
+	return client.Demand{Max: 1 + rng.IntN(10), Wait: leaseWait, Lease: l.leaseFor(rng)}
+}
+
+// leaseFor draws the length of a lease, from a quarter of Config.Lease to all of it.
+func (l *Load) leaseFor(rng *rand.Rand) time.Duration {
+	quarter := l.cfg.Lease / 4
+	return quarter + time.Duration(rng.Int64N(int64(3*quarter)))
+}
+
+// lease makes one lease call to a random node. Tasks in an answer that is lost can be leased again when their leases
+// have ended.
+func (l *Load) lease(ctx context.Context, rng *rand.Rand, queue string, want client.Demand) (_ []load.Lease, ok bool) {
+	patience := want.Wait + l.cfg.CallTimeout
+	if rng.IntN(impatience) == 0 {
+		patience = time.Duration(rng.Int64N(int64(want.Wait)))
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	asked := l.cfg.Recorder.Now()
+	given, err := l.caller.clients[l.anyNode(rng)].Lease(ctx, queue, want)
+	if len(given) > 0 {
+		l.seen.Store(&sight{queue, given[0].Receipt})
+	}
+	return l.leases(asked, want.Lease, given), err == nil
 }

@@ -222,3 +222,213 @@ func (p *partition) number() {
 		x.owned = own[x.number]
 	}
 }
+
+// builder turns the changing calls about a task into steps and events.
+type builder struct {
+	*partition
+	life    *life
+	ops     map[int64][]*history.Call // tries of each operation
+	classes map[class]int             // index of each class in events
+}
+
+// class identifies operations that do the same, whenever they were asked for. An operation with a payload is a class of
+// its own.
+type class struct {
+	kind history.Kind
+	ask  history.Ask
+	n    int64
+}
+
+// add adds an operation with all its tries. It ignores tries that failed for a passing reason, which certainly did not
+// happen.
+func (b *builder) add(tries []*history.Call) {
+	var done, refused, open []*history.Call
+	for _, c := range tries {
+		switch {
+		case c.Outcome == history.OK:
+			done = append(done, c)
+		case c.Outcome != history.Failed:
+			open = append(open, c)
+		case aboutState(c.Answer.Status), c.Answer.Replaced:
+			refused = append(refused, c)
+			if c.Answer.Resent { // only the last sending was refused
+				open = append(open, c)
+			}
+		}
+	}
+	o := operation{n: tries[0].Op, kind: tries[0].Kind, ask: tries[0].Ask}
+	if o.settles() {
+		b.addSettles(o, slices.Concat(done, refused), open)
+		return
+	}
+	again := len(open) > 0 && b.others(o.n, open[0].Start) >= keysRemembered
+	b.addDone(o, done, open)
+	once := -1
+	switch {
+	case again:
+		b.addEvents(o, open, false)
+	case len(done) == 0 && len(open) > 0: // the task remembers the first try that happens
+		once = b.addEvents(o, open[:1], len(refused) > 0)
+	}
+	for _, c := range refused {
+		b.addRefused(o, c, once)
+	}
+}
+
+// keysRemembered is the number of calls that a task remembers by their keys.
+const keysRemembered = 2
+
+func (o *operation) settles() bool {
+	switch o.kind {
+	case history.Ack, history.Nack, history.Extend, history.Release:
+		return true
+	}
+	return false
+}
+
+// aboutState reports whether a refusal's status depends on the task's state. Other refusals come from before the task
+// is looked up.
+func aboutState(status int) bool {
+	switch status {
+	case http.StatusNotFound, http.StatusConflict, http.StatusPreconditionFailed, http.StatusUnprocessableEntity:
+		return true
+	}
+	return false
+}
+
+// others returns the number of other operations that may have happened after an instant, and so how many keys the task
+// may have remembered since.
+func (b *builder) others(n int64, since history.Instant) int {
+	count := 0
+	for other, tries := range b.ops {
+		if other != n && slices.ContainsFunc(tries, func(c *history.Call) bool {
+			return c.Outcome != history.Failed && (c.End == 0 || c.Outcome != history.OK || c.End >= since)
+		}) {
+			count++
+		}
+	}
+	return count
+}
+
+// addDone adds the steps of an operation that was done, one for each revision answered. A step starts with the first
+// try that may have done it, and ends with its first answer. Another revision means that the operation happened again.
+func (b *builder) addDone(o operation, done, open []*history.Call) {
+	begun := map[uint64]*step{}
+	for _, c := range done {
+		if x := begun[c.Answer.Revision]; x != nil {
+			x.start, x.end = min(x.start, c.Start), min(x.end, c.End)
+			continue
+		}
+		start := c.Start
+		for _, earlier := range open {
+			start = min(start, earlier.Start)
+		}
+		x := &step{
+			operation: b.asked(o, start, c.End), call: c, start: start, end: c.End, once: -1, number: c.Answer.Revision,
+		}
+		if c.Answer.Status == http.StatusCreated {
+			x.answer = created
+		}
+		b.told(x, len(done)+len(open) > 1 || c.Answer.Resent)
+		begun[x.number] = x
+		b.steps = append(b.steps, x)
+	}
+}
+
+// asked returns the operation with the bounds that its delay sets, given that it was asked for between these instants.
+func (b *builder) asked(o operation, from, to history.Instant) operation {
+	if o.ask.Delay != 0 {
+		behind, _ := b.clocks.off(from, to)
+		o.from = from.Add(o.ask.Delay - behind)
+	}
+	return o
+}
+
+// told takes the contents of an answer into the step. The answer of a repeat shows the current payload, except that of
+// a schedule, which shows its own.
+func (b *builder) told(x *step, repeated bool) {
+	a := &x.call.Answer
+	_, ahead := b.clocks.off(x.start, x.end)
+	now := x.end.Add(ahead + b.clocks.apart + rounding)
+	switch {
+	case x.kind == history.Cancel:
+		var meant bool
+		if x.cancel, meant = outcomeOf(a.Cancel); !meant || x.cancel == none {
+			x.bad = "a cancel has no such outcome"
+		}
+		return
+	case x.kind != history.Fire:
+		x.changes = x.number != 0
+		if x.ask.Delay != 0 {
+			x.to = now.Add(x.ask.Delay)
+		}
+	default:
+		x.to = now.Add(horizon)                                        // a task may be ready that long before it is due,
+		if a.State == ready.String() && b.seenDue(a.FireAt) <= x.end { // or even earlier by a clock that was ahead
+			x.to = max(x.to, a.FireAt)
+		}
+	}
+	if a.State != "" {
+		x.look(b.life, x.kind == history.Schedule || !repeated)
+	}
+}
+
+// rounding is the precision of due times: the service keeps whole milliseconds.
+const rounding = time.Millisecond
+
+// addRefused adds a try that was refused because of the task's state. The task did not know the call's key then, or it
+// would have repeated an answer. once is the class of events that such a step cannot follow, -1 for none.
+func (b *builder) addRefused(o operation, c *history.Call, once int) {
+	x := &step{operation: o, call: c, start: c.Start, end: c.End, once: once}
+	switch c.Answer.Status {
+	case http.StatusOK:
+		x.answer = replaced
+	case http.StatusNotFound:
+		x.answer = missing
+	case http.StatusPreconditionFailed:
+		x.answer = unmet
+	case http.StatusConflict:
+		x.answer = conflict
+		if c.Answer.State != "" {
+			x.look(b.life, false)
+		}
+	default:
+		x.bad = "no key was ever used for two calls"
+	}
+	b.steps = append(b.steps, x)
+}
+
+// addSettles adds the calls of a consumer about its lease. Settles have no keys, so each try is an operation of its
+// own.
+func (b *builder) addSettles(o operation, answered, open []*history.Call) {
+	for _, c := range answered {
+		if c.Outcome == history.Failed {
+			b.addRefused(o, c, -1)
+			continue
+		}
+		b.steps = append(b.steps, &step{operation: b.asked(o, c.Start, c.End), call: c, start: c.Start, end: c.End, once: -1})
+	}
+	if len(open) > 0 {
+		b.addEvents(o, open, false)
+	}
+}
+
+// addEvents adds tries of unknown outcome to a class of events, and returns the class. A class of its own is made for
+// an operation with a payload, or if apart is set.
+func (b *builder) addEvents(o operation, open []*history.Call, apart bool) int {
+	k := class{kind: o.kind, ask: o.ask}
+	if o.ask.Body != 0 || apart {
+		k.n = o.n
+	}
+	i, known := b.classes[k]
+	if !known && len(open) > 0 {
+		i = len(b.events)
+		b.classes[k] = i
+		b.events = append(b.events, event{operation: b.asked(o, open[0].Start, history.Forever)})
+	}
+	for _, c := range open {
+		b.events[i].starts = append(b.events[i].starts, c.Start)
+	}
+	slices.Sort(b.events[i].starts)
+	return i
+}

@@ -3,6 +3,7 @@ package siege
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -175,4 +176,168 @@ func (s *siege) playApart(ctx context.Context, n int, plan *Plan) (round *RoundR
 		return nil, err
 	}
 	return apart.playPlan(ctx, n, plan)
+}
+
+// GrowAndShrink is the play of a Plan for one node with four spare ones. The cluster grows to three nodes and to five,
+// gets five replicas of each shard and three again, and shrinks to three nodes. On the way one node is drained, and
+// another one loses its disk.
+var GrowAndShrink = InTurn(
+	faults.NodeJoins, faults.NodeJoins, faults.NodeJoins, faults.MoreReplicas, faults.FewerReplicas,
+	faults.NodeDrains, faults.LostDisk, faults.NodeLeaves, faults.NodeLeaves,
+)
+
+// LoseNodeAndZone is the play of a Plan for five nodes in three zones. A node is lost for good, and then a zone for a
+// while, each until the other nodes have the lost replicas.
+func LoseNodeAndZone(ctx context.Context, r *Round) error {
+	if err := r.Strike(ctx, faults.LostNode, 0, 0); err != nil {
+		return err
+	}
+	if err := r.Pause(ctx, drillCalm); err != nil {
+		return err
+	}
+	return r.Strike(ctx, faults.LostZone, 0, 0)
+}
+
+// SplitShards is the play of a Plan for three shards. Shards split twice, and the slots are balanced over the five
+// shards and then over twelve.
+var SplitShards = InTurn(faults.ShardSplits, faults.ShardSplits, faults.SlotsBalanced, faults.MoreShards)
+
+// InTurn is the play of a Plan that strikes kinds of faults one after the other. Each of them chooses its target.
+func InTurn(kinds ...string) func(context.Context, *Round) error {
+	return func(ctx context.Context, r *Round) error {
+		for _, kind := range kinds {
+			if err := r.Strike(ctx, kind, 0, 0); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// killDead is how long a killed node is dead while the cluster changes its shape.
+const killDead = time.Second
+
+// UnderKills plays a plan while one node after the other is killed: in turn the leader of a shard, and any node. Among
+// them are the sources and targets of copies, and the reconciler. The pause between two kills must be longer than the
+// time that a node must be up before it gets replicas, or the cluster stays as it is.
+func UnderKills(pause time.Duration, play func(context.Context, *Round) error) func(context.Context, *Round) error {
+	return func(ctx context.Context, r *Round) error {
+		var played error
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			played = play(ctx, r)
+		}()
+		for kind := range alternately(history.KillLeader, faults.KillAny) {
+			select {
+			case <-done:
+				return played
+			case <-time.After(pause):
+			}
+			if err := r.Strike(ctx, kind, killDead, 0); err != nil {
+				<-done
+				return errors.Join(err, played)
+			}
+		}
+		return nil
+	}
+}
+
+// alternately returns the kinds in turn, without end.
+func alternately(kinds ...string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		for i := 0; yield(kinds[i%len(kinds)]); i++ {
+			continue
+		}
+	}
+}
+
+// Aimed is a play that kills nodes at the steps of moves. It moves replicas until each aim about them was hit, and then
+// slots. The nodes run with BELFRY_STEP_PAUSE, so that short steps can be seen from outside.
+type Aimed struct {
+	Aims     *faults.Aims
+	Pause    time.Duration // BELFRY_STEP_PAUSE of the nodes
+	Patience time.Duration // no move of replicas, or of slots, begins after this time
+}
+
+// The times of an aimed kill.
+const (
+	aimedDead  = 300 * time.Millisecond // shortest time that the node is dead,
+	aimedDelay = 700 * time.Millisecond // and most that is added to it
+)
+
+// Play is the play of a Plan.
+func (a Aimed) Play(ctx context.Context, r *Round) error {
+	return errors.Join(
+		a.phase(ctx, r, faults.Replica, alternately(faults.NodeDrains)),
+		a.phase(ctx, r, faults.Slots, slotChanges),
+	)
+}
+
+// mostSplits is the number of splits of a play, since each makes a shard that stays.
+const mostSplits = 4
+
+// slotChanges begins with splits, and goes on with moves between the shards.
+func slotChanges(yield func(string) bool) {
+	for i := 0; ; i++ {
+		kind := faults.SlotsMove
+		if i%3 == 0 && i/3 < mostSplits {
+			kind = faults.ShardSplits
+		}
+		if !yield(kind) {
+			return
+		}
+	}
+}
+
+// phase moves things by the kinds of changes in turn until each aim about them was hit.
+func (a Aimed) phase(ctx context.Context, r *Round, moves string, kinds func(func(string) bool)) error {
+	began := time.Now()
+	for kind := range kinds {
+		if len(a.Aims.Left(moves)) == 0 || time.Since(began) > a.Patience || ctx.Err() != nil {
+			return nil
+		}
+		if err := a.change(ctx, r, moves, kind); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// change strikes a change of the shape and, while it is under way, aimed kills.
+func (a Aimed) change(ctx context.Context, r *Round, moves, kind string) error {
+	killing, stop := context.WithCancel(ctx)
+	var killed error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		killed = a.kill(killing, r, moves)
+	}()
+	err := r.Strike(ctx, kind, 0, 0)
+	stop()
+	<-done
+	return errors.Join(err, killed)
+}
+
+// killsEach is the number of kills in one change. A move of slots begins anew after most of them, and would not end if
+// they did not.
+const killsEach = 4
+
+// kill strikes aimed kills, one after the other, while one is wanted. Between two of them all shards have leaders.
+func (a Aimed) kill(ctx context.Context, r *Round, moves string) error {
+	for range killsEach {
+		if len(a.Aims.Left(moves)) == 0 {
+			return nil
+		}
+		if _, err := r.Leaders(ctx); err != nil {
+			return nil // the change is over
+		}
+		rng := rand.New(rand.NewPCG(r.seed, r.planned.Add(1)))
+		on := r.target(rng)
+		on.Hold = aimedDead + time.Duration(rng.Int64N(int64(aimedDelay)))
+		if err := faults.KillAimed(ctx, on, a.Aims, a.Pause); err != nil && !errors.Is(err, faults.ErrBusy) {
+			return err
+		}
+	}
+	return nil
 }

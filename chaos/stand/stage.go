@@ -10,11 +10,130 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
+	"unsafe"
 
+	"github.com/belfryhq/belfry/chaos/lossyfs"
 	"github.com/belfryhq/belfry/deploy/local"
 )
+
+// openDisks mounts a disk for each node, and moves the nodes' data to the disks. The content of the disks stays for a
+// later stand in the same folder.
+func openDisks(cfg Config, places []local.Place) (map[string]*lossyfs.Disk, error) {
+	disks := map[string]*lossyfs.Disk{}
+	for i, name := range names(len(places)) {
+		dir := filepath.Join(cfg.Dir, "disks", name)
+		d, err := lossyfs.Mount(filepath.Join(dir, "mount"), filepath.Join(dir, "backing"), cfg.Seed+uint64(i))
+		if err != nil {
+			for _, mounted := range disks {
+				err = errors.Join(err, mounted.Close())
+			}
+			return nil, err
+		}
+		disks[name] = d
+		places[i].Data = filepath.Join(d.Mountpoint(), "data")
+	}
+	return disks, nil
+}
+
+// shared is a number in a file that a node maps, too, so that the node sees each change at once. The node's build needs
+// the tag chaos.
+type shared struct {
+	mapped []byte
+	number *atomic.Int64
+}
+
+const sharedBytes = 8
+
+// share makes the file with a zero in it. It gives the node the file's path in an environment variable.
+func share(with *local.Place, variable, path string) (_ *shared, err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(path, make([]byte, sharedBytes), 0o644); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }() // the mapping stays
+	mapped, err := syscall.Mmap(int(file.Fd()), 0, sharedBytes, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	if err != nil {
+		return nil, fmt.Errorf("mapping %s: %w", path, err)
+	}
+	with.Env = append(slices.Clip(with.Env), variable+"="+path)
+	return &shared{mapped, (*atomic.Int64)(unsafe.Pointer(&mapped[0]))}, nil
+}
+
+func (s *shared) close() error { return syscall.Munmap(s.mapped) }
+
+// shareAll shares a number with every node, in a file of the folder, and returns what of makes of the numbers, by node.
+func shareAll[T any](places []local.Place, variable, folder string, of func(*shared) T) (map[string]T, error) {
+	all := make(map[string]T, len(places))
+	for i, name := range names(len(places)) {
+		number, err := share(&places[i], variable, filepath.Join(folder, name))
+		if err != nil {
+			return all, fmt.Errorf("a number shared with %s: %w", name, err)
+		}
+		all[name] = of(number)
+	}
+	return all, nil
+}
+
+// closeAll closes all values of a map from nodes to resources, and joins the errors.
+func closeAll[T interface{ close() error }](all map[string]T) error {
+	var errs []error
+	for _, one := range all {
+		errs = append(errs, one.close())
+	}
+	return errors.Join(errs...)
+}
+
+// Clock is the error of a node's wall clock. The node's monotonic clock stays right.
+type Clock struct{ *shared } // nanoseconds
+
+// Set puts the node's clock ahead of this machine's by offset. A negative offset puts it behind.
+func (c *Clock) Set(offset time.Duration) { c.number.Store(int64(offset)) }
+
+// openClocks gives every node a clock.
+func openClocks(cfg Config, places []local.Place) (map[string]*Clock, error) {
+	return shareAll(places, "BELFRY_CLOCK_OFFSET_FILE", filepath.Join(cfg.Dir, "clocks"),
+		func(number *shared) *Clock { return &Clock{number} })
+}
+
+// Gossip switches a node's gossip off and on, in both directions.
+type Gossip struct{ *shared }
+
+// Mute drops all of the node's gossip from now on. Mute(false) ends that.
+func (g *Gossip) Mute(on bool) {
+	if on {
+		g.number.Store(1)
+		return
+	}
+	g.number.Store(0)
+}
+
+// openGossip gives every node gossip that can be switched off.
+func openGossip(cfg Config, places []local.Place) (map[string]*Gossip, error) {
+	return shareAll(places, "BELFRY_GOSSIP_MUTE_FILE", filepath.Join(cfg.Dir, "gossip"),
+		func(number *shared) *Gossip { return &Gossip{number} })
+}
+
+// GossipPorts returns the nodes' peer addresses if gossip has no key, which is on loopback. Beyond loopback gossip must
+// have a key, and GossipPorts returns none.
+func (s *Stand) GossipPorts() []string {
+	if s.Network != nil {
+		return nil
+	}
+	var addrs []string
+	for _, n := range s.Cluster.Nodes() {
+		addrs = append(addrs, n.PeerAddr)
+	}
+	return addrs
+}
 
 // Memory is a control group of the kernel, of version 1 or 2. Each process of one node runs in it.
 type Memory struct {
