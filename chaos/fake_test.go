@@ -17,7 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/belfryhq/belfry/chaos/load"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // bug names a mistake that a fake cluster makes, some bugs at each call and some now and then.
@@ -195,7 +195,7 @@ func (f *fake) work(ctx context.Context) {
 	f.mu.Lock()
 	d := time.Duration(f.rng.Int64N(int64(callTime)))
 	f.mu.Unlock()
-	load.Wait(ctx, d)
+	wait.For(ctx, d)
 }
 
 func answer(w http.ResponseWriter, r reply) {

@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/belfryhq/belfry/chaos/faults"
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
 	"github.com/belfryhq/belfry/internal/gated"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // upgraded is a local cluster whose nodes change their builds.
@@ -129,7 +129,7 @@ func (u *upgraded) inForce(want uint32) {
 			return
 		case seen > want:
 			u.Fatalf("command version %d is in force, and not %d", seen, want)
-		case !faults.Wait(ctx, 50*time.Millisecond):
+		case !wait.For(ctx, 50*time.Millisecond):
 			u.Fatalf("command version %d is not in force: %d is", want, seen)
 		}
 	}
@@ -144,7 +144,7 @@ func (u *upgraded) refuses(name, reason string) {
 	ctx, cancel := context.WithTimeout(u.Context(), 30*time.Second)
 	defer cancel()
 	err := u.cluster.StartNode(ctx, name)
-	for u.running(name) && faults.Wait(ctx, 20*time.Millisecond) {
+	for u.running(name) && wait.For(ctx, 20*time.Millisecond) {
 		continue // it may end later, and the cluster notices it later still
 	}
 	log, logErr := os.ReadFile(filepath.Join(u.node(name).Dir, "belfry.log"))

@@ -1,12 +1,16 @@
 package faults
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
+	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // Part is the part that a node plays in a move.
@@ -263,4 +267,71 @@ func newHolder(s client.Shard, before []string) string {
 		}
 	}
 	return ""
+}
+
+const (
+	aimEvery = 20 * time.Millisecond // between two looks at the cluster
+	aimFresh = 50 * time.Millisecond // a look that takes longer tells of the past
+	aimMade  = 30 * time.Millisecond // that a step takes after its pause
+	aimFor   = 5 * time.Second       // that a fault of a striker looks
+)
+
+// KillAimed kills a node that plays a wanted part at a step of a move, at a random moment of the step, and starts it
+// again after on.Hold. pause is the time that the nodes pause before each step, by BELFRY_STEP_PAUSE. The kill counts
+// as a hit, because the cluster said an instant before that the move was at this step. KillAimed returns ErrBusy if ctx
+// ends first, or if another fault holds the node.
+func KillAimed(ctx context.Context, on Target, aims *Aims, pause time.Duration) error {
+	return (&striking{Target: on, ctx: ctx, kind: AimedKill}).killAt(ctx, aims, pause)
+}
+
+// killAtAnyStep kills a node at any step of a move that it sees.
+func (s *striking) killAtAnyStep([]string) error {
+	looking, cancel := context.WithTimeout(s.ctx, aimFor)
+	defer cancel()
+	return s.killAt(looking, NewAims(1, slices.Concat(ReplicaAims(), SlotAims(), RetreatAims())...), 0)
+}
+
+// killAt waits for a wanted shot, then for a random moment of the step, and kills the node of a shot of that moment.
+func (s *striking) killAt(looking context.Context, aims *Aims, pause time.Duration) error {
+	for {
+		if len(s.look(looking, aims)) > 0 {
+			wait.For(looking, s.upTo(pause+aimMade))
+			if shots := s.look(looking, aims); len(shots) > 0 {
+				return s.shoot(aims, pick(s.Rand, shots))
+			}
+		}
+		if !wait.For(looking, aimEvery) {
+			return ErrBusy
+		}
+	}
+}
+
+// look returns the wanted shots of this moment.
+func (s *striking) look(ctx context.Context, aims *Aims) []shot {
+	began := time.Now()
+	view, err := s.Stand.View(ctx)
+	if err != nil || time.Since(began) > aimFresh {
+		return nil // no node answers at the moment, or not soon enough
+	}
+	return aims.shots(view)
+}
+
+// shoot kills the node of a shot.
+func (s *striking) shoot(aims *Aims, shot shot) error {
+	node := []string{shot.node}
+	release, err := s.claim(node)
+	if err != nil {
+		return err
+	}
+	defer release()
+	fault := s.Recorder.Strike(history.Fault{
+		Kind: AimedKill, Nodes: node, Shards: shot.led, Restarted: true,
+		Detail: fmt.Sprintf("%s (%s), dead for %v", shot.Aim, shot.what, s.Hold.Round(time.Millisecond)),
+	})
+	if err := s.sigkill(node); err != nil {
+		return err
+	}
+	aims.hit(shot.Aim)
+	s.hold(fault, s.Hold)
+	return s.start(fault, node)
 }

@@ -5,75 +5,34 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"syscall"
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/lossyfs"
 	"github.com/belfryhq/belfry/chaos/stand"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
-// The names of the kinds of group "disk". The exported ones are used by other packages.
-const (
-	PowerLoss    = "power loss of a node"
-	PowerLossAll = "power loss of all nodes"
-	FailedSync   = "failed fsync"
-
-	powerLossAgain = "power loss again and again"
-	slowSync       = "slow fsync"
-	slowSyncs      = "slow fsync on all nodes"
-	hungSync       = "hung fsync"
-	failedWrite    = "failed write"
-	fullDisk       = "full disk"
-)
-
-// diskKinds returns kinds that strike the disks under nodes. A power loss drops unsynced writes. A node whose disk
-// refuses writes must end.
-func diskKinds() []Kind {
-	kind := func(name string, weight int, strike func(context.Context, *diskStrike) error) Kind {
-		deadly := name != slowSync && name != slowSyncs
-		ends := name == FailedSync || name == failedWrite || name == hungSync
-		return Kind{Name: name, Group: "disk", Weight: weight, Deadly: deadly, Ends: ends, Needs: needDisks,
-			Strike: func(ctx context.Context, on Target) error {
-				return strike(ctx, &diskStrike{striking{Target: on, kind: name}})
-			}}
-	}
-	return []Kind{
-		kind(PowerLoss, 8, func(ctx context.Context, s *diskStrike) error { return s.down(ctx, s.some(1), s.lose) }),
-		kind(PowerLossAll, 6, func(ctx context.Context, s *diskStrike) error { return s.down(ctx, s.Stand.Names(), s.lose) }),
-		kind(powerLossAgain, 3, func(ctx context.Context, s *diskStrike) error {
-			return s.downAgain(ctx, s.some(1+s.Rand.IntN(len(s.Stand.Names()))), s.lose)
-		}),
-		kind(FailedSync, 5, func(ctx context.Context, s *diskStrike) error {
-			return s.failing(ctx, s.some(1), "fsync fails with EIO", func(d *lossyfs.Disk) { d.FailSync(syscall.EIO) })
-		}),
-		kind(failedWrite, 4, func(ctx context.Context, s *diskStrike) error {
-			return s.failing(ctx, s.some(1), "writes fail with EIO", func(d *lossyfs.Disk) { d.FailWrite(syscall.EIO) })
-		}),
-		kind(slowSync, 5, func(ctx context.Context, s *diskStrike) error { return s.slow(ctx, s.some(1)) }),
-		kind(slowSyncs, 2, func(ctx context.Context, s *diskStrike) error { return s.slow(ctx, s.Stand.Names()) }),
-		kind(hungSync, 2, func(ctx context.Context, s *diskStrike) error { return s.hung(ctx, s.some(1)) }),
-		kind(fullDisk, 4, func(ctx context.Context, s *diskStrike) error { return s.full(ctx, s.some(1)) }),
-	}
-}
-
-func needDisks(s *stand.Stand) error {
+func needsDisks(s *stand.Stand) error {
 	if s.Disks == nil {
 		return errors.New("the nodes are not on disks of their own")
 	}
 	return nil
 }
 
-type diskStrike struct{ striking }
+// several returns any number of random nodes.
+func several(s *striking) []string { return s.some(1 + s.Rand.IntN(len(s.Stand.Names()))) }
 
-// lose cuts the power of nodes: the nodes are dead at once, and some of their unsynced writes are gone. Often their
-// disks hang a moment before, because otherwise there is next to no unsynced write.
-func (s *diskStrike) lose(nodes []string) error {
+func (s *striking) powerLoss(nodes []string) error { return s.down(nodes, s.losePower) }
+
+// losePower cuts the power of nodes: the nodes are dead at once, and some of their unsynced writes are gone. Often
+// their disks hang a moment before, because otherwise there is next to no unsynced write.
+func (s *striking) losePower(nodes []string) error {
 	if s.Rand.IntN(3) > 0 {
 		for _, n := range nodes {
 			s.Stand.Disks[n].Stall()
 			defer s.Stand.Disks[n].Unstall()
 		}
-		Wait(context.Background(), time.Duration(s.Rand.Int64N(int64(maxStuck))))
+		wait.For(context.Background(), s.upTo(maxStuck))
 	}
 	return stand.Together(nodes, func(n string) error {
 		killed := make(chan error, 1)
@@ -93,23 +52,19 @@ const (
 )
 
 // slow makes every fsync slower. No node has to die of that.
-func (s *diskStrike) slow(ctx context.Context, nodes []string) error {
-	release, err := s.claim(nodes)
-	if err != nil {
-		return err
-	}
-	defer release()
-	delay := minSlow + time.Duration(s.Rand.Int64N(int64(maxSlow-minSlow)))
-	fault := s.strike(ctx, nodes, "%v each, for %v", delay.Round(time.Millisecond), s.Hold.Round(time.Millisecond))
-	for _, n := range nodes {
-		s.Stand.Disks[n].SlowSync(delay)
-	}
-	Wait(ctx, s.Hold)
-	s.Recorder.Mending(fault)
-	for _, n := range nodes {
-		s.Stand.Disks[n].SlowSync(0)
-	}
+func (s *striking) slow(nodes []string) error {
+	delay := minSlow + s.upTo(maxSlow-minSlow)
+	fault := s.begin(nodes, nil, "%v each, for %v", delay, s.Hold)
+	s.disks(nodes, func(d *lossyfs.Disk) { d.SlowSync(delay) })
+	s.hold(fault, s.Hold)
+	s.disks(nodes, func(d *lossyfs.Disk) { d.SlowSync(0) })
 	return s.start(fault, s.dead(nodes))
+}
+
+func (s *striking) disks(nodes []string, do func(d *lossyfs.Disk)) {
+	for _, n := range nodes {
+		do(s.Stand.Disks[n])
+	}
 }
 
 const (
@@ -124,33 +79,26 @@ const (
 )
 
 // failing makes the disks of nodes fail until the nodes have ended by themselves.
-func (s *diskStrike) failing(ctx context.Context, nodes []string, how string, fail func(d *lossyfs.Disk)) error {
-	release, err := s.claim(nodes)
-	if err != nil {
-		return err
-	}
-	defer release()
+func (s *striking) failing(nodes []string, how string, fail func(d *lossyfs.Disk)) error {
 	cut := s.Rand.IntN(2) == 0
 	if cut {
 		how += ", and then the power"
 	}
-	fault := s.strike(ctx, nodes, "%s", how)
+	fault := s.begin(nodes, nil, "%s", how)
 	before := s.failures(nodes)
-	for _, n := range nodes {
-		fail(s.Stand.Disks[n])
-	}
-	survived := s.awaitDeath(ctx, nodes, dying)
-	err = s.unmoved(ctx, before, survived)
+	s.disks(nodes, fail)
+	survived := s.awaitDeath(nodes, dying)
+	err := s.unmoved(before, survived)
 	if err == nil && cut {
-		err = s.lose(nodes)
+		err = s.losePower(nodes)
 	}
 	s.Recorder.Mending(fault)
-	s.heal(nodes)
+	s.disks(nodes, (*lossyfs.Disk).Heal)
 	return errors.Join(err, s.start(fault, s.dead(nodes)))
 }
 
 // failures returns the number of calls that each node's disk has refused so far.
-func (s *diskStrike) failures(nodes []string) map[string]int64 {
+func (s *striking) failures(nodes []string) map[string]int64 {
 	all := map[string]int64{}
 	for _, n := range nodes {
 		stats := s.Stand.Disks[n].Stats()
@@ -163,8 +111,8 @@ func (s *diskStrike) failures(nodes []string) map[string]int64 {
 const fewFailures = 2
 
 // unmoved returns an error if a node lives on with a failing disk. A node that wrote nothing meanwhile may.
-func (s *diskStrike) unmoved(ctx context.Context, before map[string]int64, nodes []string) error {
-	if ctx.Err() != nil {
+func (s *striking) unmoved(before map[string]int64, nodes []string) error {
+	if s.ctx.Err() != nil {
 		return nil // the nodes had no time to end
 	}
 	now := s.failures(nodes)
@@ -179,27 +127,20 @@ func (s *diskStrike) unmoved(ctx context.Context, before map[string]int64, nodes
 // hung lets no fsync return for longer than a node waits for one. The node then ends, as far as a process can while the
 // disk hangs, and wholly when the disk answers. A node that is still starting waits, because no caller relies on it
 // yet.
-func (s *diskStrike) hung(ctx context.Context, nodes []string) error {
-	release, err := s.claim(nodes)
-	if err != nil {
-		return err
-	}
-	defer release()
+func (s *striking) hung(nodes []string) (err error) {
 	starting := slices.DeleteFunc(slices.Clone(nodes), func(n string) bool {
-		return s.Stand.AwaitReady(ctx, readyFor, n) == nil
+		return s.Stand.AwaitReady(s.ctx, readyFor, n) == nil
 	})
-	fault := s.strike(ctx, nodes, "for %v", hangs)
-	for _, n := range nodes {
-		s.Stand.Disks[n].Stall()
-	}
-	Wait(ctx, hangs)
+	fault := s.begin(nodes, nil, "for %v", hangs)
+	s.disks(nodes, (*lossyfs.Disk).Stall)
+	wait.For(s.ctx, hangs)
 	waited := map[string]time.Duration{}
 	for _, n := range nodes {
 		waited[n] = s.Stand.Disks[n].Unstall()
 	}
 	s.Recorder.Mending(fault)
-	for _, n := range s.awaitDeath(ctx, nodes, time.Second) {
-		if waited[n] > tooLong && !slices.Contains(starting, n) && ctx.Err() == nil {
+	for _, n := range s.awaitDeath(nodes, time.Second) {
+		if waited[n] > tooLong && !slices.Contains(starting, n) && s.ctx.Err() == nil {
 			err = &SurvivalError{fmt.Sprintf("%s runs on after an fsync that took %v", n, waited[n])}
 		}
 	}
@@ -208,38 +149,25 @@ func (s *diskStrike) hung(ctx context.Context, nodes []string) error {
 
 // full leaves nodes little room. A node ends at its first write without room, if it makes one. Half the time the dead
 // nodes are started again without room, which must do no harm. All are started when there is room again.
-func (s *diskStrike) full(ctx context.Context, nodes []string) error {
-	release, err := s.claim(nodes)
-	if err != nil {
-		return err
-	}
-	defer release()
+func (s *striking) full(nodes []string) (err error) {
 	room, again := s.Rand.Int64N(mostRoom), s.Rand.IntN(2) == 0
-	fault := s.strike(ctx, nodes, "%d KiB left for %v", room>>10, s.Hold.Round(time.Millisecond))
-	for _, n := range nodes {
-		s.Stand.Disks[n].Limit(room)
-	}
-	s.awaitDeath(ctx, nodes, s.Hold)
+	fault := s.begin(nodes, nil, "%d KiB left for %v", room>>10, s.Hold)
+	s.disks(nodes, func(d *lossyfs.Disk) { d.Limit(room) })
+	s.awaitDeath(nodes, s.Hold)
 	if down := s.dead(nodes); again && len(down) > 0 {
 		err = s.Stand.Start(down...)
-		Wait(ctx, s.Hold/2)
+		wait.For(s.ctx, s.Hold/2)
 		err = errors.Join(err, s.Stand.Kill(down...))
 	}
 	s.Recorder.Mending(fault)
-	s.heal(nodes)
+	s.disks(nodes, (*lossyfs.Disk).Heal)
 	return errors.Join(err, s.start(fault, s.dead(nodes)))
 }
 
 // mostRoom is so little that a node soon runs out: one segment of a log is larger.
 const mostRoom = 2 << 20
 
-func (s *diskStrike) heal(nodes []string) {
-	for _, n := range nodes {
-		s.Stand.Disks[n].Heal()
-	}
-}
-
-func (s *diskStrike) dead(nodes []string) []string {
+func (s *striking) dead(nodes []string) []string {
 	return slices.DeleteFunc(slices.Clone(nodes), s.Stand.Runs)
 }
 
@@ -249,13 +177,13 @@ const deathPoll = 20 * time.Millisecond
 const lastMoment = time.Second
 
 // awaitDeath waits until nodes have ended by themselves, at most for the given time, and returns those still alive.
-func (s *diskStrike) awaitDeath(round context.Context, nodes []string, most time.Duration) (alive []string) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(round), most)
+func (s *striking) awaitDeath(nodes []string, most time.Duration) (alive []string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), most)
 	defer cancel()
-	defer context.AfterFunc(round, func() { time.AfterFunc(lastMoment, cancel) })()
+	defer context.AfterFunc(s.ctx, func() { time.AfterFunc(lastMoment, cancel) })()
 	for {
 		alive = slices.DeleteFunc(slices.Clone(nodes), func(n string) bool { return !s.Stand.Runs(n) })
-		if len(alive) == 0 || !Wait(ctx, deathPoll) {
+		if len(alive) == 0 || !wait.For(ctx, deathPoll) {
 			return alive
 		}
 	}

@@ -14,10 +14,11 @@ import (
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
 	"github.com/belfryhq/belfry/internal/gated"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 func TestDiskKindsNeedDisks(t *testing.T) {
-	for _, k := range diskKinds() {
+	for _, k := range kindsOf("disk") {
 		if k.Needs(&stand.Stand{}) == nil {
 			t.Errorf("%s would strike on this machine's disk", k.Name)
 		}
@@ -46,7 +47,7 @@ func TestDisksAreSoundAfterFaults(t *testing.T) {
 	}
 	rec := history.NewRecorder(nil)
 	w := writing(t, c)
-	for i, k := range diskKinds() {
+	for i, k := range kindsOf("disk") {
 		on := Target{Stand: s, Recorder: rec, Rand: rand.New(rand.NewPCG(uint64(i), 0)), Hold: 500 * time.Millisecond}
 		began := time.Now()
 		if err := k.Strike(t.Context(), on); err != nil {
@@ -87,7 +88,7 @@ func writing(t *testing.T, c *client.Client) *writer {
 	w := &writer{cancel: cancel}
 	t.Cleanup(w.stop)
 	w.done.Go(func() {
-		for i := 0; Wait(ctx, 5*time.Millisecond); i++ {
+		for i := 0; wait.For(ctx, 5*time.Millisecond); i++ {
 			id := fmt.Sprintf("task-%d", i)
 			_, err := c.Schedule(ctx, client.Task{ID: id, FireAt: time.Now().Add(time.Hour),
 				Target: &client.Target{URL: "http://127.0.0.1:1/"}})

@@ -1,12 +1,10 @@
 package faults
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/client"
@@ -100,13 +98,17 @@ func TestOwnersAreSeen(t *testing.T) {
 	}
 }
 
-func TestWaitEndsWithItsContext(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	if !Wait(ctx, 0) {
-		t.Error("Wait returns false for a wait of 0")
-	}
-	cancel()
-	if Wait(ctx, time.Hour) {
-		t.Error("Wait returns true after its context has ended")
+// kindsOf returns the kinds of a group.
+func kindsOf(group string) []Kind {
+	return slices.DeleteFunc(Kinds(), func(k Kind) bool { return k.Group != group })
+}
+
+// A fault claims the nodes that it chooses, one thing for itself, or nothing. A kind that leaves the choice of its
+// nodes to the strike claims none.
+func TestKindsClaimTheirTargets(t *testing.T) {
+	for _, k := range Kinds() {
+		if k.strike == nil || k.nodes == nil && k.claims == "" {
+			t.Errorf("%s strikes nothing, or does not claim what it strikes", k.Name)
+		}
 	}
 }

@@ -13,10 +13,11 @@ import (
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
 	"github.com/belfryhq/belfry/internal/gated"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 func TestGossipKindsNeedTheirStand(t *testing.T) {
-	for _, k := range gossipKinds() {
+	for _, k := range kindsOf("gossip") {
 		if err := k.Needs(&stand.Stand{Network: &netlab.Network{}}); err == nil {
 			t.Errorf("%s would strike gossip with a key and without a switch", k.Name)
 		}
@@ -40,7 +41,7 @@ func TestGossipIsWholeAfterFaults(t *testing.T) {
 		}
 	}()
 	rec := history.NewRecorder(nil)
-	for i, k := range gossipKinds() {
+	for i, k := range kindsOf("gossip") {
 		if err := k.Needs(s); err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +74,7 @@ func TestGossipIsWholeAfterFaults(t *testing.T) {
 		if err == nil && !slices.ContainsFunc(view.Nodes, func(n client.Node) bool { return !n.Alive }) {
 			return
 		}
-		if !Wait(t.Context(), pollEvery) {
+		if !wait.For(t.Context(), pollEvery) {
 			t.Fatal(err)
 		}
 	}

@@ -12,10 +12,11 @@ import (
 	"github.com/belfryhq/belfry/chaos/stand"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
 	"github.com/belfryhq/belfry/internal/gated"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 func TestNetworkKindsNeedNetwork(t *testing.T) {
-	for _, k := range networkKinds() {
+	for _, k := range kindsOf("network") {
 		if k.Needs(&stand.Stand{}) == nil {
 			t.Errorf("%s would strike on loopback", k.Name)
 		}
@@ -39,7 +40,7 @@ func TestNetworkIsWholeAfterFaults(t *testing.T) {
 		}
 	}()
 	rec := history.NewRecorder(nil)
-	kinds := networkKinds()
+	kinds := kindsOf("network")
 	struck := strikeAll(t, s, rec, kinds)
 	faults := rec.History().Faults
 	if len(faults) != struck {
@@ -71,7 +72,7 @@ func TestNetworkIsWholeAfterFaults(t *testing.T) {
 		if err == nil && len(leaders) == 2 {
 			return
 		}
-		if !Wait(soon, 50*time.Millisecond) {
+		if !wait.For(soon, 50*time.Millisecond) {
 			t.Fatalf("leaders: %v, %v", leaders, err)
 		}
 	}

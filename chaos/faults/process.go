@@ -2,154 +2,34 @@ package faults
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/stand"
+	"github.com/belfryhq/belfry/internal/wait"
 )
-
-// The names of the kinds of group "process", except those of package history and KillOrphaned.
-const (
-	KillAny        = "kill -9 of a node"
-	KillMost       = "kill -9 of all nodes but one"
-	killTwo        = "kill -9 of two nodes"
-	crashLoop      = "crash loop of a node"
-	pauseBriefly   = "short pause of a leader"
-	pauseAll       = "pause of all nodes"
-	restart        = "restart of a node"
-	RollingRestart = "rolling restart"
-)
-
-// processKinds returns kinds that strike nodes' processes with signals. A killed node vanishes without a message. A
-// paused node wakes up with its old beliefs. A node that is asked to stop gives its leaderships away.
-func processKinds() []Kind {
-	kind := func(name string, weight int, strike func(context.Context, *striking) error) Kind {
-		return Kind{Name: name, Group: "process", Weight: weight, Strike: func(ctx context.Context, on Target) error {
-			return strike(ctx, &striking{Target: on, kind: name})
-		}}
-	}
-	return []Kind{
-		kind(history.KillLeader, 10, func(ctx context.Context, s *striking) error { return s.kill(ctx, s.leader(ctx)) }),
-		kind(KillAny, 5, func(ctx context.Context, s *striking) error { return s.kill(ctx, s.some(1)) }),
-		kind(killTwo, 3, func(ctx context.Context, s *striking) error { return s.kill(ctx, s.some(2)) }),
-		kind(history.KillAll, 3, func(ctx context.Context, s *striking) error { return s.kill(ctx, s.Stand.Names()) }),
-		kind(KillMost, 1, func(ctx context.Context, s *striking) error { return s.killMost(ctx) }),
-		kind(crashLoop, 3, func(ctx context.Context, s *striking) error { return s.crashLoop(ctx, s.some(1)) }),
-		kind(history.PauseLeader, 6, func(ctx context.Context, s *striking) error {
-			return s.pause(ctx, s.leader(ctx), max(s.Hold, longPause))
-		}),
-		kind(pauseBriefly, 6, func(ctx context.Context, s *striking) error {
-			return s.pause(ctx, s.leader(ctx), time.Duration(1+s.Rand.Int64N(int64(shortPause))))
-		}),
-		kind(pauseAll, 2, func(ctx context.Context, s *striking) error { return s.pause(ctx, s.Stand.Names(), s.Hold) }),
-		kind(KillOrphaned, 3, func(ctx context.Context, s *striking) error { return s.killOrphaned(ctx) }),
-		kind(restart, 4, func(ctx context.Context, s *striking) error { return s.restart(ctx, s.some(1)) }),
-		kind(RollingRestart, 2, func(ctx context.Context, s *striking) error { return s.restart(ctx, s.Stand.Names()) }),
-	}
-}
 
 const (
 	longPause  = 2500 * time.Millisecond // longer than an election: the old leader wakes up to a new one
 	shortPause = 600 * time.Millisecond  // shorter than an election: the leader goes on leading
 )
 
-// striking is a fault under way.
-type striking struct {
-	Target
-	kind string
-}
-
-// leader returns the leader of the target's shard, or that of a random shard. It returns none if no leader is known.
-func (s *striking) leader(ctx context.Context) []string {
-	leaders, err := s.Stand.Leaders(ctx)
-	if err != nil {
-		return nil // no node answers at the moment
-	}
-	shards := make([]uint32, 0, len(leaders))
-	for shard := range leaders {
-		shards = append(shards, shard)
-	}
-	slices.Sort(shards)
-	chosen := s.Shard
-	if chosen == 0 && len(shards) > 0 {
-		chosen = pick(s.Rand, shards)
-	}
-	if leader, ok := leaders[chosen]; ok {
-		return []string{leader}
-	}
-	return nil
-}
-
-// some returns n random nodes, or all if there are fewer; the target's node if it has one.
-func (s *striking) some(n int) []string {
-	if s.Node != "" {
-		return []string{s.Node}
-	}
-	names := s.Stand.Names()
-	s.Rand.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
-	return names[:min(n, len(names))]
-}
-
-func pick[T any](rng *rand.Rand, from []T) T { return from[rng.IntN(len(from))] }
-
-// claim takes the nodes for this fault. All of them must run: a node that is down is another fault's, or has died.
-func (s *striking) claim(nodes []string) (release func(), err error) {
-	if len(nodes) == 0 {
-		return nil, ErrBusy
-	}
-	release, ok := s.Stand.Claim(nodes...)
-	if !ok {
-		return nil, ErrBusy
-	}
-	for _, n := range nodes {
-		if !s.Stand.Runs(n) {
-			release()
-			return nil, ErrBusy
-		}
-	}
-	return release, nil
-}
-
-func (s *striking) strike(ctx context.Context, nodes []string, format string, args ...any) int {
-	return s.Recorder.Strike(s.fault(ctx, nodes, format, args...))
-}
-
-// strikeDead records a fault that ends the processes of its nodes and starts them again in the end.
-func (s *striking) strikeDead(ctx context.Context, nodes []string, format string, args ...any) int {
-	f := s.fault(ctx, nodes, format, args...)
-	f.Restarted = true
-	return s.Recorder.Strike(f)
-}
-
-func (s *striking) fault(ctx context.Context, nodes []string, format string, args ...any) history.Fault {
-	return history.Fault{
-		Kind: s.kind, Nodes: nodes, Shards: s.Stand.LedBy(ctx, nodes...), Detail: fmt.Sprintf(format, args...),
-	}
-}
-
 // kill kills nodes with SIGKILL, all at once, and starts them again after a while.
-func (s *striking) kill(ctx context.Context, nodes []string) error {
-	return s.down(ctx, nodes, s.sigkill)
-}
+func (s *striking) kill(nodes []string) error { return s.down(nodes, s.sigkill) }
 
 func (s *striking) sigkill(nodes []string) error { return s.Stand.Kill(nodes...) }
 
 // down ends nodes by a function, all at once, and starts them again after a while.
-func (s *striking) down(ctx context.Context, nodes []string, end func(nodes []string) error) error {
-	release, err := s.claim(nodes)
-	if err != nil {
-		return err
-	}
-	defer release()
-	fault := s.strikeDead(ctx, nodes, "dead for %v", s.Hold.Round(time.Millisecond))
+func (s *striking) down(nodes []string, end func(nodes []string) error) error {
+	fault := s.begin(nodes, restarts, "dead for %v", s.Hold)
 	if err := end(nodes); err != nil {
 		return err
 	}
-	Wait(ctx, s.Hold)
-	s.Recorder.Mending(fault)
+	s.hold(fault, s.Hold)
 	return s.start(fault, nodes)
 }
 
@@ -157,24 +37,18 @@ func (s *striking) down(ctx context.Context, nodes []string, end func(nodes []st
 const knownAlone = 10 * time.Second
 
 // killMost kills all nodes but one, and asks that one for its readiness before it starts the others again.
-func (s *striking) killMost(ctx context.Context) error {
-	nodes := s.some(len(s.Stand.Names()))
+func (s *striking) killMost(nodes []string) error {
 	if len(nodes) < 2 {
 		return ErrBusy
 	}
-	release, err := s.claim(nodes)
-	if err != nil {
-		return err
-	}
-	defer release()
 	left, dead := nodes[0], nodes[1:]
-	fault := s.strikeDead(ctx, dead, "dead for %v", knownAlone)
-	if err := s.Stand.Kill(dead...); err != nil {
+	fault := s.begin(dead, restarts, "dead for %v", knownAlone)
+	if err := s.sigkill(dead); err != nil {
 		return err
 	}
-	if Wait(ctx, knownAlone) {
-		if k, err := keep(ctx, strings.TrimPrefix(s.Stand.URLs(left)[0], "http://")); err == nil {
-			s.ask(ctx, k, history.AskMinority, left, "/readyz")
+	if wait.For(s.ctx, knownAlone) {
+		if k, err := keep(s.ctx, strings.TrimPrefix(s.Stand.URLs(left)[0], "http://")); err == nil {
+			s.ask(k, history.AskMinority, left, "/readyz")
 			_ = k.Close()
 		}
 	}
@@ -182,37 +56,56 @@ func (s *striking) killMost(ctx context.Context) error {
 	return s.start(fault, dead)
 }
 
-// start starts nodes and records the fault as mended as soon as their processes run. The writes that their shards
-// accept later show whether the nodes are ready.
-func (s *striking) start(fault int, nodes []string) error {
-	if err := s.Stand.Start(nodes...); err != nil {
+// shuffled returns all nodes in random order.
+func shuffled(s *striking) []string { return s.some(len(s.Stand.Names())) }
+
+// leaderFirst returns the leader of a shard, and then the other nodes. It returns none if no leader is known.
+func leaderFirst(s *striking) []string {
+	first := leader(s)
+	if len(first) == 0 {
+		return nil
+	}
+	return append(first, slices.DeleteFunc(s.Stand.Names(), func(n string) bool { return n == first[0] })...)
+}
+
+// orphaned is how long the leader lives on without followers: less than a lease, so that it still believes that it
+// leads.
+const orphaned = 250 * time.Millisecond
+
+// killOrphaned kills all nodes but the leader of a shard, then the leader, and starts the others again. No other node
+// knows the leader's proposals from between. Pausing the followers would not do: the system would still receive the
+// proposals for them.
+func (s *striking) killOrphaned(nodes []string) error {
+	leader, others := nodes[:1], nodes[1:]
+	fault := s.begin(nodes, restarts, "%s the last one, dead for %v", leader[0], s.Hold)
+	if err := s.sigkill(others); err != nil {
 		return err
 	}
-	s.Recorder.Mended(fault)
-	return nil
+	wait.For(s.ctx, orphaned)
+	if err := s.sigkill(leader); err != nil {
+		return err
+	}
+	if err := s.Stand.Start(others...); err != nil {
+		return err
+	}
+	s.hold(fault, s.Hold)
+	return s.start(fault, leader)
 }
 
 const maxCrashes = 5
 
 // crashLoop kills nodes, and kills them again several times while they recover from the kill before.
-func (s *striking) crashLoop(ctx context.Context, nodes []string) error {
-	return s.downAgain(ctx, nodes, s.sigkill)
-}
+func (s *striking) crashLoop(nodes []string) error { return s.downAgain(nodes, s.sigkill) }
 
 // downAgain ends nodes by a function, and again several times while they recover from the end before.
-func (s *striking) downAgain(ctx context.Context, nodes []string, end func(nodes []string) error) error {
-	release, err := s.claim(nodes)
-	if err != nil {
-		return err
-	}
-	defer release()
+func (s *striking) downAgain(nodes []string, end func(nodes []string) error) error {
 	lives := make([]time.Duration, 2+s.Rand.IntN(maxCrashes-1))
 	var told []string
 	for i := range lives {
-		lives[i] = time.Duration(1 + s.Rand.Int64N(int64(time.Second)))
+		lives[i] = 1 + s.upTo(time.Second)
 		told = append(told, lives[i].Round(time.Millisecond).String())
 	}
-	fault := s.strikeDead(ctx, nodes, "again after %s", strings.Join(told, ", "))
+	fault := s.begin(nodes, restarts, "again after %s", strings.Join(told, ", "))
 	if err := end(nodes); err != nil {
 		return err
 	}
@@ -220,7 +113,7 @@ func (s *striking) downAgain(ctx context.Context, nodes []string, end func(nodes
 		if err := s.Stand.Start(nodes...); err != nil {
 			return err
 		}
-		if !Wait(ctx, life) {
+		if !wait.For(s.ctx, life) {
 			break
 		}
 		if err := end(nodes); err != nil {
@@ -232,23 +125,13 @@ func (s *striking) downAgain(ctx context.Context, nodes []string, end func(nodes
 }
 
 // pause suspends nodes and resumes them after a while. They then still hold their old beliefs.
-func (s *striking) pause(ctx context.Context, nodes []string, hold time.Duration) error {
-	release, err := s.claim(nodes)
-	if err != nil {
-		return err
-	}
-	defer release()
-	fault := s.strike(ctx, nodes, "for %v", hold.Round(time.Millisecond))
+func (s *striking) pause(nodes []string, hold time.Duration) error {
+	fault := s.begin(nodes, nil, "for %v", hold)
 	if err := s.Stand.Pause(nodes...); err != nil {
 		return err
 	}
-	Wait(ctx, hold)
-	s.Recorder.Mending(fault)
-	if err := s.Stand.Resume(nodes...); err != nil {
-		return err
-	}
-	s.Recorder.Mended(fault)
-	return nil
+	s.hold(fault, hold)
+	return s.mended(fault, s.Stand.Resume(nodes...))
 }
 
 const (
@@ -259,30 +142,103 @@ const (
 )
 
 // restart asks nodes to stop with SIGTERM, one after the other, and starts each again before the next one.
-func (s *striking) restart(ctx context.Context, nodes []string) error {
-	release, err := s.claim(nodes)
-	if err != nil {
-		return err
-	}
-	defer release()
-	down := time.Duration(1 + s.Rand.Int64N(int64(maxDown)))
+func (s *striking) restart(nodes []string) error {
+	down := 1 + s.upTo(maxDown)
 	s.Rand.Shuffle(len(nodes), func(i, j int) { nodes[i], nodes[j] = nodes[j], nodes[i] })
-	f := s.fault(ctx, nodes, "asked to stop, one after the other, down for %v", down.Round(time.Millisecond))
-	f.Restarted, f.Asked = true, true
-	fault := s.Recorder.Strike(f)
+	asked := func(f *history.Fault) { f.Restarted, f.Asked = true, true }
+	fault := s.begin(nodes, asked, "asked to stop, one after the other, down for %v", down)
 	for i, n := range nodes {
-		if i > 0 && s.Stand.AwaitReady(ctx, upFor, nodes[i-1]) != nil && ctx.Err() != nil {
+		if i > 0 && s.Stand.AwaitReady(s.ctx, upFor, nodes[i-1]) != nil && s.ctx.Err() != nil {
 			break
 		}
 		if err := s.Stand.Terminate(n); err != nil {
 			return err
 		}
-		Wait(ctx, down)
+		wait.For(s.ctx, down)
 		if err := s.Stand.Start(n); err != nil {
 			return err
 		}
 	}
 	s.Recorder.Mending(fault)
-	s.Recorder.Mended(fault)
+	return s.mended(fault, nil)
+}
+
+// freeFor is how long a rolling upgrade waits for a node that another fault holds.
+const freeFor = 15 * time.Second
+
+// rollingUpgrade changes all nodes to the other build, lets them run for a while, and changes them back in another
+// order, also after the context has ended. It skips nodes that other faults hold for long. A node that keeps the other
+// build in the end gets its own one back when the stand is healed.
+func (s *striking) rollingUpgrade(nodes []string) error {
+	for _, node := range nodes {
+		if err := s.change(node, true); err != nil {
+			return err
+		}
+	}
+	wait.For(s.ctx, s.Hold)
+	strays := s.Stand.Strays()
+	s.Rand.Shuffle(len(strays), func(i, j int) { strays[i], strays[j] = strays[j], strays[i] })
+	s.ctx = context.WithoutCancel(s.ctx)
+	for _, node := range strays {
+		if err := s.change(node, false); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// change changes the build of a node, and waits until the node is ready. It does nothing after the context has ended.
+func (s *striking) change(node string, toOther bool) error {
+	release, err := s.claim([]string{node})
+	for end := time.Now().Add(freeFor); err != nil; release, err = s.claim([]string{node}) {
+		if time.Now().After(end) || !wait.For(s.ctx, freeFor/100) {
+			return nil
+		}
+	}
+	defer release()
+	if s.ctx.Err() != nil {
+		return nil
+	}
+	build := "its own build"
+	if toOther {
+		build = "the other build"
+	}
+	fault := s.begin([]string{node}, restarts, "stopped, and started with %s", build)
+	if err := s.Stand.Terminate(node); err != nil {
+		return err
+	}
+	s.Recorder.Mending(fault)
+	if err := s.mended(fault, s.Stand.Change(node, toOther)); err != nil {
+		return err
+	}
+	_ = s.Stand.AwaitReady(s.ctx, upFor, node) // another fault may keep the node from being ready
+	return nil
+}
+
+func needsMemory(s *stand.Stand) error {
+	if s.Memories == nil {
+		return errors.New("the nodes' memory cannot be bounded")
+	}
+	return nil
+}
+
+// mostMemory is the most memory that is left to a node: little more than it takes and gives back all the time.
+const mostMemory = 4 << 20
+
+// squeeze leaves nodes so little memory that the kernel kills them sooner or later, in the middle of any work.
+func (s *striking) squeeze(nodes []string) error {
+	room := s.Rand.Int64N(mostMemory)
+	fault := s.begin(nodes, nil, "%d KiB left for %v", room>>10, s.Hold)
+	var failed []error
+	for _, n := range nodes {
+		failed = append(failed, s.Stand.Memories[n].Squeeze(room))
+	}
+	s.hold(fault, s.Hold)
+	for _, n := range nodes {
+		failed = append(failed, s.Stand.Memories[n].Release())
+	}
+	if err := errors.Join(failed...); err != nil {
+		return fmt.Errorf("bounding memory: %w", err)
+	}
+	return s.start(fault, nodes)
 }

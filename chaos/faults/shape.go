@@ -1,92 +1,48 @@
 package faults
 
 import (
-	"context"
-	"slices"
+	"fmt"
+	"strings"
 	"time"
 
-	"github.com/belfryhq/belfry/chaos/stand"
+	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/client"
 )
 
-// The names of the kinds of group "shape" that change the nodes and the replicas. All but LostDisk are planned: they
-// disturb nothing but the load.
 const (
-	NodeJoins     = "node joins"
-	NodeDrains    = "node is drained and resumed"
-	NodeLeaves    = "node is removed"
-	LostDisk      = "node is replaced after the loss of its disk"
-	MoreReplicas  = "replication is 5"
-	FewerReplicas = "replication is 3"
 	fewestNodes   = 3
 	usualReplicas = 3
+	manyShards    = 12
 	shapeLimit    = 3 * time.Minute // for one change, other faults included
 )
 
-// shapeKinds returns the kinds of group "shape", which change the nodes of the cluster, the replicas of its shards, and
-// its shards. Each waits until the cluster has its new shape. One change is under way at a time.
-func shapeKinds() []Kind {
-	kind := func(name string, weight int, strike func(context.Context, *striking) error) Kind {
-		return shapeKind(name, weight, (*stand.Stand).Shapes, strike)
-	}
-	return slices.Concat(slotKinds(kind), lostKinds(), []Kind{
-		kind(NodeJoins, 6, func(ctx context.Context, s *striking) error { return s.join(ctx) }),
-		kind(NodeDrains, 4, func(ctx context.Context, s *striking) error { return s.drain(ctx) }),
-		kind(NodeLeaves, 4, func(ctx context.Context, s *striking) error { return s.leave(ctx) }),
-		kind(LostDisk, 3, func(ctx context.Context, s *striking) error { return s.loseDisk(ctx) }),
-		kind(MoreReplicas, 2, func(ctx context.Context, s *striking) error { return s.replicate(ctx, usualReplicas+2) }),
-		kind(FewerReplicas, 2, func(ctx context.Context, s *striking) error { return s.replicate(ctx, usualReplicas) }),
-		{
-			Name: AimedKill, Group: "shape", Weight: 6, Needs: (*stand.Stand).Shapes,
-			Strike: func(ctx context.Context, on Target) error {
-				return (&striking{Target: on, kind: AimedKill}).killAtAnyStep(ctx)
-			},
-		},
-	})
-}
-
-func shapeKind(
-	name string, weight int, needs func(*stand.Stand) error, strike func(context.Context, *striking) error,
-) Kind {
-	return Kind{
-		Name: name, Group: "shape", Weight: weight, Needs: needs,
-		Strike: func(ctx context.Context, on Target) error {
-			return (&striking{Target: on, kind: name}).reshape(ctx, strike)
-		},
-	}
-}
-
-// shape is claimed by the change of the cluster's shape that is under way.
-const shape = "the shape"
-
-func (s *striking) reshape(ctx context.Context, strike func(context.Context, *striking) error) error {
-	release, ok := s.Stand.Claim(shape)
-	if !ok {
-		return ErrBusy
-	}
-	defer release()
-	// The change goes on after the end of the faults' time: a cluster on its way to another shape is not whole.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shapeLimit)
-	defer cancel()
-	return strike(ctx, s)
-}
-
 // planned records a change that disturbs no node until it has ended.
-func (s *striking) planned(ctx context.Context, nodes []string, change func() error) error {
-	f := s.fault(ctx, nodes, "")
-	f.Planned = true
-	fault := s.Recorder.Strike(f)
+func (s *striking) planned(nodes []string, change func() error) error {
+	fault := s.begin(nodes, func(f *history.Fault) { f.Planned = true }, "")
 	err := change()
 	s.Recorder.Mending(fault)
-	if err == nil {
-		s.Recorder.Mended(fault)
+	return s.mended(fault, err)
+}
+
+// operate carries out an operation, and then waits until no shard moves.
+func (s *striking) operate(ask client.OperationRequest) error {
+	if err := s.Stand.Operate(s.ctx, ask); err != nil {
+		return err
 	}
-	return err
+	return s.Stand.AwaitMoves(s.ctx)
+}
+
+// onNode returns an operation on a node, given by its name or id.
+func (s *striking) onNode(kind client.OperationKind, node string) client.OperationRequest {
+	if id, err := s.Stand.ID(s.ctx, node); err == nil && id != "" {
+		node = id
+	}
+	return client.OperationRequest{Kind: kind, Node: node}
 }
 
 // join starts a spare node, and waits until it has its replicas. A cluster of one gets two nodes: it gives none of its
 // replicas to a second node before there is a third.
-func (s *striking) join(ctx context.Context) error {
+func (s *striking) join([]string) error {
 	joining := s.Stand.Spare()
 	count := 1
 	if len(s.Stand.Names()) == 1 {
@@ -96,49 +52,44 @@ func (s *striking) join(ctx context.Context) error {
 		return ErrBusy
 	}
 	joining = joining[:count]
-	return s.planned(ctx, joining, func() error {
+	return s.planned(joining, func() error {
 		for _, node := range joining {
 			if err := s.Stand.Join(node); err != nil {
 				return err
 			}
 		}
-		return s.Stand.AwaitMoves(ctx, joining...)
+		return s.Stand.AwaitMoves(s.ctx, joining...)
 	})
 }
 
 // drain moves all replicas off a node, and lets it take some again.
-func (s *striking) drain(ctx context.Context) error {
+func (s *striking) drain(node []string) error {
 	if len(s.Stand.Names()) <= fewestNodes {
 		return ErrBusy
 	}
-	node := s.some(1)
-	return s.planned(ctx, node, func() error {
-		if err := s.operate(ctx, client.Drain, node[0]); err != nil {
+	return s.planned(node, func() error {
+		if err := s.Stand.Operate(s.ctx, s.onNode(client.Drain, node[0])); err != nil {
 			return err
 		}
-		if err := s.operate(ctx, client.Resume, node[0]); err != nil {
-			return err
-		}
-		return s.Stand.AwaitMoves(ctx)
+		return s.operate(s.onNode(client.Resume, node[0]))
 	})
 }
 
 // leave removes a node, and stops it.
-func (s *striking) leave(ctx context.Context) error {
-	node := s.some(1)
+func (s *striking) leave(node []string) error {
 	release, err := s.claimWithout(node, fewestNodes)
 	if err != nil {
 		return err
 	}
 	defer release()
-	return s.planned(ctx, node, func() error {
-		if err := s.operate(ctx, client.Remove, node[0]); err != nil {
+	return s.planned(node, func() error {
+		if err := s.Stand.Operate(s.ctx, s.onNode(client.Remove, node[0])); err != nil {
 			return err
 		}
 		if err := s.Stand.Retire(node[0]); err != nil {
 			return err
 		}
-		return s.Stand.AwaitMoves(ctx)
+		return s.Stand.AwaitMoves(s.ctx)
 	})
 }
 
@@ -151,53 +102,159 @@ func (s *striking) claimWithout(node []string, enough int) (release func(), err 
 }
 
 // loseDisk kills a node and deletes its data. The same machine joins as a new node, and replaces the lost one.
-func (s *striking) loseDisk(ctx context.Context) error {
-	node := s.some(1)
+func (s *striking) loseDisk(node []string) error {
 	release, err := s.claimWithout(node, fewestNodes-1)
 	if err != nil {
 		return err
 	}
 	defer release()
-	lost, err := s.Stand.ID(ctx, node[0])
+	lost, err := s.Stand.ID(s.ctx, node[0])
 	if err != nil || lost == "" {
 		return ErrBusy
 	}
-	fault := s.strikeDead(ctx, node, "dead for %v, with another disk", s.Hold.Round(time.Millisecond))
+	fault := s.begin(node, restarts, "dead for %v, with another disk", s.Hold)
 	if err := s.Stand.LoseDisk(node[0]); err != nil {
 		return err
 	}
-	Wait(ctx, s.Hold)
-	s.Recorder.Mending(fault)
+	s.hold(fault, s.Hold)
 	if err := s.Stand.Join(node[0]); err != nil {
 		return err
 	}
-	if err := s.operate(ctx, client.Replace, lost); err != nil {
+	if err := s.Stand.Operate(s.ctx, s.onNode(client.Replace, lost)); err != nil {
 		return err
 	}
-	if err := s.Stand.AwaitMoves(ctx, node[0]); err != nil {
-		return err
-	}
-	s.Recorder.Mended(fault)
-	return nil
+	return s.mended(fault, s.Stand.AwaitMoves(s.ctx, node[0]))
 }
 
-func (s *striking) replicate(ctx context.Context, replicas int) error {
-	if len(s.Stand.Names()) < replicas {
+func replicate(replicas int) func(*striking, []string) error {
+	return func(s *striking, _ []string) error {
+		if len(s.Stand.Names()) < replicas {
+			return ErrBusy
+		}
+		ask := client.OperationRequest{Kind: client.Replication, Replication: replicas}
+		return s.planned(nil, func() error { return s.operate(ask) })
+	}
+}
+
+// split moves half of the slots of a shard to a new one.
+func (s *striking) split([]string) error {
+	leaders, err := s.Stand.Leaders(s.ctx)
+	if err != nil || len(leaders) == 0 || len(leaders) >= manyShards {
 		return ErrBusy
 	}
-	return s.planned(ctx, nil, func() error {
-		ask := client.OperationRequest{Kind: client.Replication, Replication: replicas}
-		if err := s.Stand.Operate(ctx, ask); err != nil {
-			return err
-		}
-		return s.Stand.AwaitMoves(ctx)
-	})
+	shard := s.Shard
+	if shard == 0 {
+		shard = uint32(1 + s.Rand.IntN(len(leaders)))
+	}
+	return s.moveSlots(client.OperationRequest{Kind: client.Split, Shard: int(shard)})
 }
 
-// operate carries out an operation on a node, by its name or id.
-func (s *striking) operate(ctx context.Context, kind client.OperationKind, node string) error {
-	if id, err := s.Stand.ID(ctx, node); err == nil && id != "" {
-		node = id
+// balance gives all shards as many slots, and makes new shards up to the number; 0: none.
+func balance(shards int) func(*striking, []string) error {
+	return func(s *striking, _ []string) error {
+		leaders, err := s.Stand.Leaders(s.ctx)
+		if err != nil || shards > 0 && len(leaders) >= shards {
+			return ErrBusy
+		}
+		return s.moveSlots(client.OperationRequest{Kind: client.Balance, To: shards})
 	}
-	return s.Stand.Operate(ctx, client.OperationRequest{Kind: kind, Node: node})
+}
+
+// shift moves the upper half of a shard's slots to another shard.
+func (s *striking) shift([]string) error {
+	view, err := s.Stand.View(s.ctx)
+	if err != nil || len(view.Shards) < 2 {
+		return ErrBusy
+	}
+	from := s.Rand.IntN(len(view.Shards))
+	to := (from + 1 + s.Rand.IntN(len(view.Shards)-1)) % len(view.Shards)
+	slots := upperHalf(view.Shards[from].Slots)
+	if slots == "" {
+		return ErrBusy
+	}
+	return s.moveSlots(client.OperationRequest{Kind: client.MoveSlots, Slots: slots, To: int(view.Shards[to].ID)})
+}
+
+func (s *striking) moveSlots(ask client.OperationRequest) error {
+	return s.planned(nil, func() error { return s.operate(ask) })
+}
+
+// upperHalf returns the upper half of some slots, as an operation names them; "" if there is one slot or none.
+func upperHalf(slots []client.Slots) string {
+	count := uint32(0)
+	for _, r := range slots {
+		count += r.End - r.First
+	}
+	var ranges []string
+	left := count / 2
+	for i := len(slots) - 1; i >= 0 && left > 0; i-- {
+		r := slots[i]
+		n := min(left, r.End-r.First)
+		ranges = append([]string{fmt.Sprintf("%d-%d", r.End-n, r.End-1)}, ranges...)
+		left -= n
+	}
+	return strings.Join(ranges, ",")
+}
+
+// survivable marks a fault that ends the processes of its nodes and leaves a majority of each shard's replicas.
+func survivable(f *history.Fault) { f.Restarted, f.Survivable = true, true }
+
+// loseNode kills a node and deletes its data, and waits until others have its replicas, without an operator's call.
+// Then the operator comes: the lost node is taken out of the list, and a new one with its name joins.
+func (s *striking) loseNode(node []string) error {
+	release, err := s.claimWithout(node, usualReplicas)
+	if err != nil {
+		return err
+	}
+	defer release()
+	lost, err := s.Stand.ID(s.ctx, node[0])
+	if err != nil || lost == "" {
+		return ErrBusy
+	}
+	fault := s.begin(node, survivable, "dead, with its disk, until others have its replicas")
+	if err := s.Stand.LoseDisk(node[0]); err != nil {
+		return err
+	}
+	if err := s.Stand.AwaitReplicas(s.ctx, lost); err != nil {
+		return err
+	}
+	s.Recorder.Mending(fault)
+	if err := s.Stand.Operate(s.ctx, client.OperationRequest{Kind: client.Replace, Node: lost}); err != nil {
+		return err
+	}
+	if err := s.Stand.Join(node[0]); err != nil {
+		return err
+	}
+	return s.mended(fault, s.Stand.AwaitMoves(s.ctx, node[0]))
+}
+
+// loseZone kills all nodes of a zone at once, waits until the others have their replicas, and starts them again. It
+// returns when the replicas are spread over all zones again.
+func (s *striking) loseZone([]string) error {
+	nodes := pick(s.Rand, s.Stand.Zones())
+	release, err := s.claimWithout(nodes, usualReplicas+len(nodes)-1)
+	if err != nil {
+		return err
+	}
+	defer release()
+	var lost []string
+	for _, node := range nodes {
+		id, err := s.Stand.ID(s.ctx, node)
+		if err != nil || id == "" {
+			return ErrBusy
+		}
+		lost = append(lost, id)
+	}
+	fault := s.begin(nodes, survivable, "dead until others have their replicas")
+	if err := s.sigkill(nodes); err != nil {
+		return err
+	}
+	if err := s.Stand.AwaitReplicas(s.ctx, lost...); err != nil {
+		return err
+	}
+	s.Recorder.Mending(fault)
+	if err := s.start(fault, nodes); err != nil {
+		return err
+	}
+	return s.Stand.AwaitReplicas(s.ctx)
 }

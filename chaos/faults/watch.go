@@ -12,6 +12,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/stand"
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 const (
@@ -76,7 +77,7 @@ type leadership struct {
 }
 
 func (w *watch) poll(ctx context.Context, c *client.Client) {
-	for Wait(ctx, pollEvery) {
+	for wait.For(ctx, pollEvery) {
 		view, err := c.Cluster(ctx)
 		if err != nil {
 			continue // the node is down or paused; the other pollers go on
@@ -159,7 +160,7 @@ func RecordReplicas(ctx context.Context, on *stand.Stand, rec *history.Recorder)
 			}
 			waits = waits || !areLevel(seen[shard])
 		}
-		if waits && Wait(ctx, pollEvery) {
+		if waits && wait.For(ctx, pollEvery) {
 			continue
 		}
 		for _, shard := range slices.Sorted(maps.Keys(seen)) {

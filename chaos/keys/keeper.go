@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
-	"github.com/belfryhq/belfry/chaos/load"
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // Node is a node of the cluster.
@@ -115,7 +115,7 @@ func (k *Keeper) Run(ctx context.Context) {
 	var loops sync.WaitGroup
 	loop := func(pause time.Duration, do func()) {
 		loops.Go(func() {
-			for load.Wait(ctx, pause) {
+			for wait.For(ctx, pause) {
 				do()
 			}
 		})
@@ -132,7 +132,7 @@ func (k *Keeper) Run(ctx context.Context) {
 // Finish waits until the cluster has been whole for a while, and plays the trials, visits and lists once more. It
 // returns an error if a trial's key could not be changed then.
 func (k *Keeper) Finish(ctx context.Context) error {
-	if !load.Wait(ctx, k.untilCalm()) {
+	if !wait.For(ctx, k.untilCalm()) {
 		return ctx.Err()
 	}
 	var all sync.WaitGroup
@@ -277,10 +277,10 @@ func (k *Keeper) ConsumerKey(ctx context.Context, namespace, queue string) (file
 func (k *Keeper) replaceKey(ctx context.Context, namespace string) {
 	whole := context.WithoutCancel(ctx)
 	old, err := k.giveKey(whole, namespace)
-	if err != nil || !load.Wait(ctx, loadKeyAge) {
+	if err != nil || !wait.For(ctx, loadKeyAge) {
 		return
 	}
-	if _, err := k.giveKey(whole, namespace); err == nil && load.Wait(ctx, handOver) {
+	if _, err := k.giveKey(whole, namespace); err == nil && wait.For(ctx, handOver) {
 		_ = k.revoke(whole, old) // the record has a call of unknown outcome
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/load"
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // trials takes a key of a namespace through its life, and tries it after each change. It reports whether all changes
@@ -46,7 +47,7 @@ func (k *Keeper) twice(ctx context.Context, namespace string, texts ...*text) {
 		for _, t := range texts {
 			k.everywhere(ctx, func(ctx context.Context, n Node) { k.tryAll(ctx, n, namespace, t) })
 		}
-		if !load.Wait(ctx, known) {
+		if !wait.For(ctx, known) {
 			return
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // Lease is a task that a consumer has leased.
@@ -33,10 +34,10 @@ func (p *Player) Consume(ctx context.Context, rng *rand.Rand) {
 		for _, l := range leases {
 			busy.Go(func() { p.Treat(ctx, l) })
 		}
-		if !ok && !Wait(ctx, p.cfg.MaxPause) {
+		if !ok && !wait.For(ctx, p.cfg.MaxPause) {
 			return
 		}
-		if p.cfg.Away != nil && !Wait(ctx, p.cfg.Away(rng)) {
+		if p.cfg.Away != nil && !wait.For(ctx, p.cfg.Away(rng)) {
 			return
 		}
 	}
@@ -64,7 +65,7 @@ const enough = 15
 func (p *Player) Treat(ctx context.Context, l Lease) {
 	sight := p.sights.next(l.ID)
 	h := &holder{player: p, lease: l, rng: rand.New(rand.NewPCG(p.cfg.Seed, hashed(l.ID)+sight))}
-	if !Wait(ctx, l.Payload.HoldFor()) {
+	if !wait.For(ctx, l.Payload.HoldFor()) {
 		return
 	}
 	switch {
@@ -127,7 +128,7 @@ func (h *holder) extend(ctx context.Context) {
 // extendAndAck extends a lease and acks after a pause, perhaps after the original end of the lease.
 func (h *holder) extendAndAck(ctx context.Context) {
 	h.extend(ctx)
-	if Wait(ctx, h.player.cfg.Draw.LeaseFor(h.rng)) {
+	if wait.For(ctx, h.player.cfg.Draw.LeaseFor(h.rng)) {
 		h.ack(ctx)
 	}
 }
@@ -167,7 +168,7 @@ const early = 100 * time.Millisecond
 // sometimes long after.
 func (h *holder) late(ctx context.Context, settle func(context.Context)) {
 	end := h.lease.LeaseEnds.Add(upTo(h.rng, h.player.cfg.Draw.Overdue) - early)
-	if Wait(ctx, end.Sub(h.player.cfg.Recorder.Now())) {
+	if wait.For(ctx, end.Sub(h.player.cfg.Recorder.Now())) {
 		settle(ctx)
 	}
 }

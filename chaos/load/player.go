@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // Driver makes single tries against a cluster, each through a node that it draws, and records them.
@@ -84,7 +85,7 @@ func (p *Player) Perform(ctx context.Context, rng *rand.Rand, op Operation) (his
 	pause := minPause
 	for {
 		outcome, answer := p.cfg.Driver.Try(ctx, tries, op)
-		if Final(outcome, answer) || p.cfg.Recorder.Now() > end || !Wait(ctx, pause) {
+		if Final(outcome, answer) || p.cfg.Recorder.Now() > end || !wait.For(ctx, pause) {
 			return outcome, answer
 		}
 		pause = min(2*pause, p.cfg.MaxPause)
@@ -103,21 +104,6 @@ func Final(outcome history.Outcome, a history.Answer) bool {
 func (p *Player) New(ctx context.Context, rng *rand.Rand, id string, t Task) (history.Answer, bool) {
 	outcome, answer := p.Perform(ctx, rng, p.Schedule(id, t))
 	return answer, outcome == history.OK
-}
-
-// Wait waits for d. It returns false if the context ends first.
-func Wait(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }
 
 // branch returns a new source of choices, seeded with one number from rng.

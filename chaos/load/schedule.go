@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // ScheduleOperation is one request about a schedule.
@@ -195,7 +196,7 @@ func (r *repeater) change(ctx context.Context) bool {
 		r.put(ctx)
 	default:
 		r.do(ctx, history.PauseSchedule)
-		if Wait(ctx, r.while()) {
+		if wait.For(ctx, r.while()) {
 			r.do(ctx, history.ResumeSchedule)
 		}
 	}
@@ -259,7 +260,7 @@ func (r *repeater) perform(ctx context.Context, op ScheduleOperation) (history.O
 			what.Outcome = outcome
 		}
 		end := what.Start.Add(r.cfg.RetryFor)
-		if Final(outcome, answer) || r.cfg.Recorder.Now() > end || !Wait(ctx, pause) {
+		if Final(outcome, answer) || r.cfg.Recorder.Now() > end || !wait.For(ctx, pause) {
 			r.cfg.Recorder.CalledSchedule(*what)
 			return what.Outcome, answer
 		}

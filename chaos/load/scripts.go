@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // script plays the life of one id: a few calls, one after the other.
@@ -137,12 +138,12 @@ func (p *Player) pause(ctx context.Context, rng *rand.Rand) bool {
 	if p.cfg.Draw.Pause == nil {
 		return ctx.Err() == nil
 	}
-	return Wait(ctx, p.cfg.Draw.Pause(rng))
+	return wait.For(ctx, p.cfg.Draw.Pause(rng))
 }
 
 // waitFor waits until the given time after an instant.
 func (p *Player) waitFor(ctx context.Context, at time.Time, after time.Duration) bool {
-	return Wait(ctx, history.At(at).Sub(p.cfg.Recorder.Now())+after)
+	return wait.For(ctx, history.At(at).Sub(p.cfg.Recorder.Now())+after)
 }
 
 func (p *Player) hold(rng *rand.Rand) time.Duration {
@@ -279,7 +280,7 @@ func heartbeats(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	t := Task{Delay: heartbeatDelay, Queue: p.queue(rng)}
 	for range 5 + rng.IntN(20) {
 		p.Perform(ctx, rng, p.Touch(id, t.Delay, &t))
-		if !Wait(ctx, upTo(rng, heartbeatPause)) {
+		if !wait.For(ctx, upTo(rng, heartbeatPause)) {
 			return
 		}
 	}

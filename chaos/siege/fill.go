@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/belfryhq/belfry/chaos/faults"
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/procstat"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 const (
@@ -127,7 +127,7 @@ func (r *Round) CopiesDuring(ctx context.Context, rate float64, do func() error)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for faults.Wait(polling, copyPoll) {
+		for wait.For(polling, copyPoll) {
 			_ = r.lookAtCopies(ctx, meter) // the change may stop a node; the last look must succeed
 		}
 	}()

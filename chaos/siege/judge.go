@@ -94,7 +94,7 @@ func explains(struck []history.Fault, node string, at history.Instant) bool {
 	for _, f := range struck {
 		i := slices.IndexFunc(kinds, func(k faults.Kind) bool { return k.Name == f.Kind })
 		over := f.Mended != 0 && at > f.Mended.Add(late)
-		if i >= 0 && kinds[i].Deadly && slices.Contains(f.Nodes, node) && at >= f.Struck && !over {
+		if i >= 0 && kinds[i].Death != faults.Lives && slices.Contains(f.Nodes, node) && at >= f.Struck && !over {
 			return true
 		}
 	}
@@ -133,7 +133,7 @@ func (r *Round) whole(h *history.History) check.Finding {
 func (r *Round) ends(h *history.History) check.Finding {
 	kinds, struck := faults.Kinds(), 0
 	for _, f := range h.Faults {
-		if slices.ContainsFunc(kinds, func(k faults.Kind) bool { return k.Name == f.Kind && k.Ends }) {
+		if slices.ContainsFunc(kinds, func(k faults.Kind) bool { return k.Name == f.Kind && k.Death == faults.MustEnd }) {
 			struck++
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/stand"
 	"github.com/belfryhq/belfry/chaos/workload"
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // Round is a round under way. A plan acts on the cluster through its methods.
@@ -147,7 +148,7 @@ func (r *Round) storm(ctx, whole context.Context) error {
 	stop := func() {}
 	if !plan.Quiet {
 		stop = r.startLoad(whole)
-		faults.Wait(ctx, headStart)
+		wait.For(ctx, headStart)
 	}
 	defer stop()
 	err := plan.Play(ctx, r)
@@ -157,7 +158,7 @@ func (r *Round) storm(ctx, whole context.Context) error {
 	if err := errors.Join(err, r.heal(whole)); err != nil {
 		return err
 	}
-	faults.Wait(whole, aftermath)
+	wait.For(whole, aftermath)
 	return nil
 }
 
@@ -293,7 +294,7 @@ func (r *Round) Leaders(ctx context.Context) (map[uint32]string, error) {
 				return leaders, nil
 			}
 		}
-		if !faults.Wait(ctx, tryAgain) {
+		if !wait.For(ctx, tryAgain) {
 			return nil, errors.Join(fmt.Errorf("not all of %d shards have leaders: %s", r.siege.cfg.Shards, leaderless(view)),
 				err, context.Cause(ctx))
 		}
@@ -355,7 +356,7 @@ func (r *Round) strike(ctx context.Context, kind string, aim func(on *faults.Tar
 		if err == nil {
 			return nil
 		}
-		if !errors.Is(err, faults.ErrBusy) || time.Now().After(end) || !faults.Wait(ctx, tryAgain) {
+		if !errors.Is(err, faults.ErrBusy) || time.Now().After(end) || !wait.For(ctx, tryAgain) {
 			return r.noteSurvival(kind, err)
 		}
 	}
@@ -363,7 +364,7 @@ func (r *Round) strike(ctx context.Context, kind string, aim func(on *faults.Tar
 
 // Pause lets the round go on for a while without a new fault.
 func (r *Round) Pause(ctx context.Context, d time.Duration) error {
-	if !faults.Wait(ctx, d) {
+	if !wait.For(ctx, d) {
 		return ctx.Err()
 	}
 	return nil
@@ -397,13 +398,13 @@ func (r *Round) strikeAll(ctx context.Context) error {
 // strikeOn strikes one fault after the other. Each fault has its own source of choices. The number of choices that a
 // fault makes therefore does not change the choices after it.
 func (r *Round) strikeOn(ctx context.Context, rng *rand.Rand) error {
-	for faults.Wait(ctx, time.Duration(rng.Int64N(int64(maxPause)))) {
+	for wait.For(ctx, time.Duration(rng.Int64N(int64(maxPause)))) {
 		kind := choose(rng, r.siege.kinds)
 		on := r.target(rand.New(rand.NewPCG(rng.Uint64(), 0)))
 		on.Hold = minHold + time.Duration(rng.Int64N(int64(maxHold-minHold)))
 		switch err := kind.Strike(ctx, on); {
 		case errors.Is(err, faults.ErrBusy):
-			faults.Wait(ctx, busyWait)
+			wait.For(ctx, busyWait)
 		case err != nil:
 			if err := r.noteSurvival(kind.Name, err); err != nil {
 				return err

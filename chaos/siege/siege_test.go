@@ -43,7 +43,7 @@ func TestChosenFaults(t *testing.T) {
 func TestKindsAreWhole(t *testing.T) {
 	names := map[string]bool{}
 	for _, k := range faults.Kinds() {
-		if names[k.Name] || k.Name == "" || k.Weight <= 0 || k.Strike == nil {
+		if names[k.Name] || k.Name == "" || k.Weight <= 0 {
 			t.Errorf("%+v", k)
 		}
 		if !slices.Contains([]string{"process", "network", "disk", "clock", "gossip", "memory", "receiver", "attack", "upgrade", "shape"}, k.Group) {

@@ -10,6 +10,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/sim/internal/disk"
 	"github.com/belfryhq/belfry/chaos/sim/internal/wire"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // kind is a kind of fault. strike breaks something without waiting, and returns a description of the fault and the
@@ -115,9 +116,9 @@ func (c *conductor) crashLoop(rng *rand.Rand, hold time.Duration) (history.Fault
 	n.crash()
 	return f, c.beside(hold, func(ctx context.Context) {
 		for range times {
-			wire.Sleep(ctx, time.Duration(rng.Int64N(int64(hold)))/time.Duration(times))
+			wait.For(ctx, time.Duration(rng.Int64N(int64(hold)))/time.Duration(times))
 			n.start()
-			wire.Sleep(ctx, time.Duration(rng.Int64N(int64(hold)))/time.Duration(times))
+			wait.For(ctx, time.Duration(rng.Int64N(int64(hold)))/time.Duration(times))
 			n.crash()
 		}
 		n.start()
@@ -142,7 +143,7 @@ func (c *conductor) move(rng *rand.Rand, hold time.Duration) (history.Fault, fun
 					_ = r.shard.Transfer(ctx, to.name) // a transfer that fails changes nothing
 				}
 			}
-			if !wire.Sleep(ctx, time.Duration(rng.Int64N(int64(hold)))/4) {
+			if !wait.For(ctx, time.Duration(rng.Int64N(int64(hold)))/4) {
 				return
 			}
 		}

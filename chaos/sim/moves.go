@@ -9,10 +9,10 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/belfryhq/belfry/chaos/sim/internal/wire"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // aim is one new target of a shard.
@@ -147,7 +147,7 @@ func (w *World) reconcile(ctx context.Context) {
 	for ctx.Err() == nil {
 		p := w.nodes[rng.IntN(len(w.nodes))].running()
 		if p == nil {
-			wire.Sleep(ctx, w.cfg.pace.heartbeat/4)
+			wait.For(ctx, w.cfg.pace.heartbeat/4)
 			continue
 		}
 		r := &reign{world: w, process: p, rng: rand.New(rand.NewPCG(rng.Uint64(), 0))}
@@ -160,7 +160,7 @@ func (w *World) reconcile(ctx context.Context) {
 		}
 		r.depose()
 		over()
-		wire.Sleep(ctx, max(0, time.Duration(rng.Int64N(int64(2*time.Second)))-time.Second))
+		wait.For(ctx, max(0, time.Duration(rng.Int64N(int64(2*time.Second)))-time.Second))
 	}
 }
 
@@ -175,7 +175,7 @@ func (r *reign) run(ctx, reigning context.Context, notices time.Duration) {
 	defer cancel()
 	defer context.AfterFunc(r.process.host.Life(), cancel)()
 	defer context.AfterFunc(reigning, func() {
-		wire.Sleep(ctx, notices)
+		wait.For(ctx, notices)
 		cancel()
 	})()
 	control.NewMover(r, r, r.process.logger()).Run(ctx)

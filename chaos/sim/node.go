@@ -18,6 +18,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/cluster/replicas"
 	"github.com/belfryhq/belfry/cluster/router"
+	"github.com/belfryhq/belfry/internal/wait"
 	"github.com/belfryhq/belfry/shard"
 )
 
@@ -265,7 +266,7 @@ func (p *process) tell(node string, c shard.Change) {
 // keepTime transfers this node's leaderships to other nodes while its clock is apart from the others' clocks.
 func (p *process) keepTime() {
 	look := max(5*time.Second, p.world.cfg.pace.heartbeat)
-	for wire.Sleep(p.host.Life(), look) {
+	for wait.For(p.host.Life(), look) {
 		if _, apart := p.clocks.Apart(); !apart || !p.host.Gate() {
 			continue
 		}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/load"
-	"github.com/belfryhq/belfry/chaos/sim/internal/wire"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // receiver stands for all receivers of webhooks.
@@ -52,7 +52,7 @@ func (d deliverer) Deliver(ctx context.Context, a task.Attempt) task.Outcome {
 	w := d.p.world
 	d.p.beginsRightly(a)
 	down, deaf, slow, there, back := w.receiver.moods()
-	if !wire.Sleep(ctx, there) {
+	if !wait.For(ctx, there) {
 		return task.Outcome{Error: "timeout"}
 	}
 	if down {
@@ -76,7 +76,7 @@ func (d deliverer) Deliver(ctx context.Context, a task.Attempt) task.Outcome {
 		<-ctx.Done()
 		return task.Outcome{Error: "timeout"}
 	}
-	if !wire.Sleep(ctx, hold+back) || !d.p.host.Gate() {
+	if !wait.For(ctx, hold+back) || !d.p.host.Gate() {
 		return task.Outcome{Error: "timeout"}
 	}
 	return outcomeOf(status)

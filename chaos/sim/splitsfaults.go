@@ -18,6 +18,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/router"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // aimed are the kinds of faults that wait for a step of a move of slots, and then strike the leaders of its two sides.
@@ -43,7 +44,7 @@ func aimedAt(hit func(c *conductor, source, target *Node) (mend func())) func(
 		return c.about("when "+step.name, c.world.nodes...), c.beside(hold, func(ctx context.Context) {
 			if source, target := c.await(ctx, step); source != nil && target != nil {
 				mend := hit(c, source, target)
-				wire.Sleep(ctx, lasts)
+				wait.For(ctx, lasts)
 				mend()
 			}
 		})
@@ -113,7 +114,7 @@ func (c *conductor) await(ctx context.Context, step moveStep) (source, target *N
 			}
 		}
 		if len(state.SlotMoves) > 0 {
-			wire.Sleep(ctx, 2*time.Millisecond)
+			wait.For(ctx, 2*time.Millisecond)
 			continue
 		}
 		select {
@@ -174,7 +175,7 @@ func (s seat) Propose(ctx context.Context, entry *clusterpb.ControlEntry) error 
 		missed = rng.IntN(16) == 0
 		return load.Between(rng, time.Millisecond, 30*time.Millisecond)
 	})
-	if !wire.Sleep(ctx, commit) {
+	if !wait.For(ctx, commit) {
 		return task.ErrNotProposed
 	}
 	if err := s.reign.Propose(ctx, entry); err != nil {
@@ -184,7 +185,7 @@ func (s seat) Propose(ctx context.Context, entry *clusterpb.ControlEntry) error 
 		w.count(func(f *Figures) { f.GivenUp++ })
 	}
 	if missed {
-		wire.Sleep(ctx, time.Second)
+		wait.For(ctx, time.Second)
 		return task.ErrUnknown
 	}
 	return nil
@@ -273,7 +274,7 @@ func (f faulty) ReadSlots(
 	})
 	b, err := f.router.ReadSlots(ctx, source, ask)
 	switch {
-	case !wire.Sleep(ctx, slow):
+	case !wait.For(ctx, slow):
 		return nil, ctx.Err()
 	case missed && err == nil:
 		return nil, fmt.Errorf("%w: the batch is lost", task.ErrNotProposed)

@@ -13,6 +13,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // World is a simulated cluster and its surroundings. It lives in one synctest bubble.
@@ -135,7 +136,7 @@ func (w *World) rng(part string, n int) *rand.Rand {
 }
 
 // sleep waits for d and reports whether the world goes on.
-func (w *World) sleep(d time.Duration) bool { return wire.Sleep(w.ctx, d) }
+func (w *World) sleep(d time.Duration) bool { return wait.For(w.ctx, d) }
 
 // noteTerm records the leader of a term, once for each new term of a shard.
 func (w *World) noteTerm(shard uint32, term uint64, leader string) {

@@ -12,6 +12,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/load"
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // bulkAtOnce is how many batches may wait for their answers at the same time. Most batches have a line for every
@@ -70,7 +71,7 @@ func (l *Load) bulkBatch(ctx context.Context, n uint64) {
 	pause := bulkMinPause
 	for {
 		left = without(left, l.caller.batch(ctx, l.anyNode(rng), l.timeout(rng), left), load.Final)
-		if len(left) == 0 || l.cfg.Recorder.Now() > end || !load.Wait(ctx, pause) {
+		if len(left) == 0 || l.cfg.Recorder.Now() > end || !wait.For(ctx, pause) {
 			return
 		}
 		pause = min(2*pause, bulkMaxPause)
@@ -123,7 +124,7 @@ func (l *Load) consumeBulk(ctx context.Context, n uint64) {
 		if len(leases) > 0 && rng.IntN(load.Crashes) > 0 {
 			l.ackAll(ctx, rng, leases)
 		}
-		if !ok && !load.Wait(ctx, maxPause) {
+		if !ok && !wait.For(ctx, maxPause) {
 			return
 		}
 	}
@@ -142,7 +143,7 @@ func (l *Load) ackAll(ctx context.Context, rng *rand.Rand, leases []load.Lease) 
 	pause := bulkMinPause
 	for {
 		acks = l.caller.ack(ctx, l.anyNode(rng), l.timeout(rng), l.cfg.pullQueue(), acks)
-		if len(acks) == 0 || l.cfg.Recorder.Now() > end || !load.Wait(ctx, pause) {
+		if len(acks) == 0 || l.cfg.Recorder.Now() > end || !wait.For(ctx, pause) {
 			return
 		}
 		pause = min(2*pause, bulkMaxPause)
@@ -227,7 +228,7 @@ func (l *Load) burst(ctx context.Context, node, first, n int, due time.Time) err
 		if len(ops) == 0 {
 			return nil
 		}
-		if !load.Wait(ctx, maxPause) {
+		if !wait.For(ctx, maxPause) {
 			return fmt.Errorf("%s: %w", ops[0].What.ID, context.Cause(ctx))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/load"
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 const (
@@ -24,7 +25,7 @@ const (
 func (l *Load) Drain(ctx context.Context, soon time.Duration) {
 	for i := 0; ; i++ {
 		nodes := l.present()
-		if !l.isBusy(ctx, nodes[i%len(nodes)], soon) || !load.Wait(ctx, finalPoll) {
+		if !l.isBusy(ctx, nodes[i%len(nodes)], soon) || !wait.For(ctx, finalPoll) {
 			return
 		}
 	}

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
-	"github.com/belfryhq/belfry/chaos/load"
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 const (
@@ -34,7 +34,7 @@ type sight struct{ queue, receipt string }
 // Forge makes a schedule that never fires.
 func (l *Load) Forge(ctx context.Context) {
 	rng := rand.New(rand.NewPCG(l.cfg.Seed, forgers))
-	for n := 0; load.Wait(ctx, forgeEvery); n++ {
+	for n := 0; wait.For(ctx, forgeEvery); n++ {
 		if seen := l.seen.Load(); seen != nil {
 			l.forge(ctx, rng, *seen)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/load"
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // Node is a node that takes calls.
@@ -297,7 +298,7 @@ func (l *Load) putQueue(ctx context.Context, want client.Queue) error {
 		if err == nil {
 			return nil
 		}
-		if l.cfg.Recorder.Now() > end || !load.Wait(ctx, maxPause) {
+		if l.cfg.Recorder.Now() > end || !wait.For(ctx, maxPause) {
 			return fmt.Errorf("making the queue %s: %w", want.Name, err)
 		}
 	}

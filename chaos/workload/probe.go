@@ -10,6 +10,7 @@ import (
 
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/load"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 const (
@@ -118,7 +119,7 @@ func (l *Load) Chase(ctx context.Context, name string, n int, stop <-chan struct
 
 func (l *Load) chase(ctx context.Context, rng *rand.Rand, id string, stop <-chan struct{}) {
 	l.player.New(ctx, rng, id, load.Task{Delay: probeDelay})
-	for load.Wait(ctx, chasePause) {
+	for wait.For(ctx, chasePause) {
 		select {
 		case <-stop:
 			return
@@ -151,7 +152,7 @@ func (l *Load) Race(ctx context.Context, name string, n int, begin time.Time, sp
 		rng := rand.New(rand.NewPCG(l.cfg.Seed, uint64(i)))
 		at := due[i].Add(after + time.Duration(rng.Int64N(int64(raceSpread))) - raceSpread/2)
 		cancels.Go(func() {
-			if load.Wait(ctx, at.Sub(l.cfg.Recorder.Now())) {
+			if wait.For(ctx, at.Sub(l.cfg.Recorder.Now())) {
 				l.player.Perform(ctx, rng, l.player.Cancel(op.What.ID))
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/load"
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // scheduleConfig describes the schedules of the load. Their intervals are short, so that faults meet many occurrences.
@@ -67,7 +68,7 @@ func (l *Load) ShardOfSteady(ctx context.Context) (uint32, error) {
 		if err == nil {
 			return s.Shard, nil
 		}
-		if !load.Wait(ctx, maxPause) {
+		if !wait.For(ctx, maxPause) {
 			return 0, err
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/belfryhq/belfry/chaos/load"
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/receiver"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // Storm is a namespace that takes all it can get: batches without a pause, all their tasks due at one instant, for a
@@ -108,7 +108,7 @@ func (s *Storm) watch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for load.Wait(ctx, stormLook) {
+	for wait.For(ctx, stormLook) {
 		if n, err := c.Namespace(ctx, s.Namespace); err == nil && n.Used != nil {
 			s.Most.Store(max(s.Most.Load(), n.Used.Pending))
 		}
@@ -125,7 +125,7 @@ func (s *Storm) Clear(ctx context.Context) error {
 	if _, err = c.DeleteNamespace(ctx, s.Namespace); err != nil {
 		return err
 	}
-	for load.Wait(ctx, stormLook) {
+	for wait.For(ctx, stormLook) {
 		if _, err := c.Namespace(ctx, s.Namespace); errors.Is(err, client.ErrNotFound) {
 			return nil
 		}

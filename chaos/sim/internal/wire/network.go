@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // The errors of a message that came to nothing.
@@ -216,19 +218,7 @@ func (h *Host) Gate() bool {
 }
 
 // Sleep waits for d. It returns false if the process ends first, or has ended already.
-func (h *Host) Sleep(d time.Duration) bool {
-	if d <= 0 {
-		return !h.isDown()
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-h.down:
-		return false
-	}
-}
+func (h *Host) Sleep(d time.Duration) bool { return wait.For(h.life, d) }
 
 // inbox returns the channel on which requests for a group arrive.
 func (h *Host) inbox(group uint32) chan raft.RPC {

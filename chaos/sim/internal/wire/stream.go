@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // The errors of a call between nodes.
@@ -111,7 +113,7 @@ func Dial[Req, Rep any](ctx context.Context, from *Host, to string, patience tim
 	there := from.net.pass(from.name, to, false)
 	switch {
 	case there.lost:
-		if !Sleep(ctx, patience) {
+		if !wait.For(ctx, patience) {
 			return nil, context.Cause(ctx)
 		}
 		return nil, ErrTimeout
@@ -152,11 +154,11 @@ func carry[T any](ctx context.Context, end context.CancelCauseFunc, from, to *Ho
 		}
 		p := from.net.pass(from.name, to.name, false)
 		if p.lost {
-			Sleep(ctx, patience)
+			wait.For(ctx, patience)
 			end(fmt.Errorf("%w: %w", errBroken, ErrTimeout))
 			return
 		}
-		if !Sleep(ctx, p.delay) || !to.Gate() {
+		if !wait.For(ctx, p.delay) || !to.Gate() {
 			return
 		}
 		select {
@@ -164,21 +166,6 @@ func carry[T any](ctx context.Context, end context.CancelCauseFunc, from, to *Ho
 		case <-ctx.Done():
 			return
 		}
-	}
-}
-
-// Sleep waits for d. It returns false if ctx ends first.
-func Sleep(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

@@ -19,24 +19,104 @@ import (
 
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/stand"
+	"github.com/belfryhq/belfry/chaos/stranger"
+	"github.com/belfryhq/belfry/chaos/workload"
+	"github.com/belfryhq/belfry/deploy/receiver"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
-// DamagedFile is the kind of group "attack" that damages a file of a node before its start.
-const DamagedFile = "file of a dead node is damaged"
+func needsMutes(s *stand.Stand) error {
+	if s.Gossip == nil {
+		return errors.New("a stand whose nodes' gossip can be lost")
+	}
+	return nil
+}
 
-// attackKinds returns the kinds of attacks. None may end a node or keep it from its other callers.
-func attackKinds() []Kind {
-	kind := func(name string, needs func(*stand.Stand) error, strike func(context.Context, *striking) error) Kind {
-		return Kind{Name: name, Group: "attack", Weight: 2, Needs: needs, Strike: func(ctx context.Context, on Target) error {
-			return strike(ctx, &striking{Target: on, kind: name})
-		}}
+// ErrKeys means that the nodes' gossip has a key, as it must beyond loopback, and so cannot be forged.
+var ErrKeys = errors.New("gossip without a key, on loopback alone; a siege of ten minutes has a drill of it")
+
+func needsOpenGossip(s *stand.Stand) error {
+	if s.Network != nil {
+		return ErrKeys
 	}
-	return []Kind{
-		kind(history.HalfSent, needsDescriptors, func(ctx context.Context, s *striking) error {
-			return s.flood(ctx, s.some(1))
-		}),
-		kind(DamagedFile, nil, func(ctx context.Context, s *striking) error { return s.spoil(ctx, s.some(1)) }),
+	return nil
+}
+
+// silence loses the gossip of one node or of all nodes, in both directions.
+func (s *striking) silence(nodes []string) error {
+	if s.Rand.IntN(2) == 0 {
+		nodes = s.Stand.Names()
 	}
+	hold := s.stretched()
+	fault := s.begin(nodes, nil, "all of it lost, for %v", hold)
+	for _, n := range nodes {
+		s.Stand.Gossip[n].Mute(true)
+	}
+	s.hold(fault, hold)
+	for _, n := range nodes {
+		s.Stand.Gossip[n].Mute(false)
+	}
+	return s.mended(fault, nil)
+}
+
+// forge lets a stranger lie to all nodes for a while. The fault is mended as soon as the stranger falls silent, because
+// the nodes must get rid of the lies by themselves.
+func (s *striking) forge([]string) error {
+	hold := s.stretched()
+	liar := stranger.Stranger{Addrs: s.Stand.GossipPorts(), Rand: s.Rand}
+	if liar.Learn(s.ctx) != nil {
+		return ErrBusy // no node answers at the moment
+	}
+	fault := s.begin(s.Stand.Names(), nil, "%d fakes and lies about all members, for %v", stranger.Fakes, hold)
+	lying, cancel := context.WithTimeout(s.ctx, hold)
+	defer cancel()
+	_, _, err := liar.Lie(lying)
+	s.Recorder.Mending(fault)
+	s.Recorder.Mended(fault)
+	return err
+}
+
+const (
+	slowAnswer = 400 * time.Millisecond
+	hugeReply  = 8 << 20
+)
+
+// pathHold is the shortest time for which one path fails: the others may be held up in the first seconds.
+const pathHold = 12 * time.Second
+
+// failOnePath lets one path of the receiver refuse, fail or hang for a while.
+func (s *striking) failOnePath([]string) error {
+	s.Hold = max(s.Hold, pathHold)
+	m := pick(s.Rand, []workload.Mood{
+		{Answer: http.StatusUnprocessableEntity}, {Answer: http.StatusNotFound}, {Answer: http.StatusInternalServerError},
+		{Slow: s.Hold, Answer: receiver.Reset},
+	})
+	m.Path = workload.Path(s.Rand.Int64N(workload.Paths))
+	return s.misbehave(m)
+}
+
+// mood returns the strike of a kind that puts the receiver into a mood for a while.
+func mood(m workload.Mood) func(*striking, []string) error {
+	return func(s *striking, _ []string) error { return s.misbehave(m) }
+}
+
+func (s *striking) misbehave(m workload.Mood) error {
+	if s.Receiver == nil {
+		return ErrBusy
+	}
+	detail := "for %v"
+	switch {
+	case m.Path == "":
+	case m.Answer > 0:
+		detail = fmt.Sprintf("for %%v, %s answers %d", m.Path, m.Answer)
+	default:
+		detail = fmt.Sprintf("for %%v, %s hangs", m.Path)
+	}
+	fault := s.begin(nil, func(f *history.Fault) { f.Path = m.Path }, detail, s.Hold)
+	s.Receiver.Behave(m)
+	s.hold(fault, s.Hold)
+	s.Receiver.Behave(workload.Mood{})
+	return s.mended(fault, nil)
 }
 
 const (
@@ -56,14 +136,9 @@ func needsDescriptors(s *stand.Stand) error {
 
 // flood opens more connections to a node than the node may open files, and sends half a request over each. Meanwhile it
 // asks the node over a connection from before.
-func (s *striking) flood(ctx context.Context, nodes []string) error {
-	release, err := s.claim(nodes)
-	if err != nil {
-		return err
-	}
-	defer release()
+func (s *striking) flood(nodes []string) error {
 	node, addr := nodes[0], strings.TrimPrefix(s.Stand.URLs(nodes...)[0], "http://")
-	k, err := keep(ctx, addr)
+	k, err := keep(s.ctx, addr)
 	if err != nil {
 		return ErrBusy // another fault keeps callers away
 	}
@@ -72,18 +147,17 @@ func (s *striking) flood(ctx context.Context, nodes []string) error {
 		return ErrBusy
 	}
 	hold, n := max(s.Hold, floodHold), s.Stand.Descriptors+floodBeyond
-	fault := s.strike(ctx, nodes, "%d connections for %v", n, hold.Round(time.Millisecond))
-	flooding, stop := context.WithTimeout(ctx, hold)
+	fault := s.begin(nodes, nil, "%d connections for %v", n, hold)
+	flooding, stop := context.WithTimeout(s.ctx, hold)
 	defer stop()
 	var flood sync.WaitGroup
 	flood.Go(func() { halfSend(flooding, addr, n) })
-	for Wait(flooding, askEvery) {
-		s.ask(ctx, k, history.AskBeside, node, "/healthz")
+	for wait.For(flooding, askEvery) {
+		s.ask(k, history.AskBeside, node, "/healthz")
 	}
 	s.Recorder.Mending(fault)
 	flood.Wait()
-	s.Recorder.Mended(fault)
-	return nil
+	return s.mended(fault, nil)
 }
 
 // halfSend holds up to n connections with half a request open until ctx ends.
@@ -140,9 +214,9 @@ func (k *kept) get(path string) int {
 }
 
 // ask asks a node for a page that needs no key, and records the answer.
-func (s *striking) ask(ctx context.Context, k *kept, question, node, path string) {
+func (s *striking) ask(k *kept, question, node, path string) {
 	t := history.Trial{Ask: question, Entry: history.NoEntry, Node: node, Start: s.Recorder.Now()}
-	if t.Status = k.get(path); ctx.Err() == nil {
+	if t.Status = k.get(path); s.ctx.Err() == nil {
 		s.Recorder.Try(t)
 	}
 }
@@ -166,16 +240,11 @@ var spoilers = map[string]func(rng *rand.Rand, content []byte) []byte{
 
 // spoil kills a node, damages a file of its folder, and starts the node again. Once the node is ready, it must have set
 // the file aside.
-func (s *striking) spoil(ctx context.Context, nodes []string) error {
-	release, err := s.claim(nodes)
-	if err != nil {
-		return err
-	}
-	defer release()
+func (s *striking) spoil(nodes []string) error {
 	name := pick(s.Rand, slices.Sorted(maps.Keys(spoilers)))
 	path := filepath.Join(s.Stand.Data(nodes[0]), filepath.FromSlash(name))
-	fault := s.strikeDead(ctx, nodes, "%s", name)
-	if err := s.Stand.Kill(nodes...); err != nil {
+	fault := s.begin(nodes, restarts, "%s", name)
+	if err := s.sigkill(nodes); err != nil {
 		return err
 	}
 	spoiled, err := spoilFile(s.Rand, path, spoilers[name])
@@ -187,7 +256,7 @@ func (s *striking) spoil(ctx context.Context, nodes []string) error {
 		return err
 	}
 	t := history.Trial{Ask: history.AskAside, Entry: history.NoEntry, Node: nodes[0], Start: s.Recorder.Now()}
-	if s.Stand.AwaitReady(ctx, upFor, nodes...) != nil {
+	if s.Stand.AwaitReady(s.ctx, upFor, nodes...) != nil {
 		return nil // another fault keeps it, or the healed cluster will miss it
 	}
 	t.Status = http.StatusOK
