@@ -52,7 +52,8 @@ siege: ## lay siege to a cluster for ten minutes, with all faults that this mach
 
 .PHONY: siege-page
 siege-page: ## write docs/measurements/siege.md anew, as root: a siege of ten minutes in which each invariant is exercised
-	$(GO) build -o bin/ ./chaos/cmd/siege && bin/siege --for 10m --seed 7 --page docs/measurements/siege.md
+	$(GO) build -o bin/ ./chaos/cmd/siege && d=$$(mktemp -d) && { bin/siege --for 10m --seed 7 --dir "$$d"; \
+		cp "$$d/report.md" docs/measurements/siege.md; }
 
 .PHONY: flaws
 flaws: ## seed mistakes into nodes, and see each of them found

@@ -192,6 +192,16 @@ func (t Toll) Plus(u Toll) Toll {
 	}
 }
 
+// AddToll adds a toll to that of its kind, and appends it if there is none.
+func AddToll(tolls []Toll, t Toll) []Toll {
+	i := slices.IndexFunc(tolls, func(known Toll) bool { return known.Kind == t.Kind })
+	if i < 0 {
+		return append(tolls, t)
+	}
+	tolls[i] = tolls[i].Plus(t)
+	return tolls
+}
+
 // Calm is the kind under which Tolls counts arrivals while no fault was under way.
 const Calm = "no fault"
 

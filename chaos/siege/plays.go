@@ -12,6 +12,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/check"
 	"github.com/belfryhq/belfry/chaos/faults"
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // Thorough is the length of the shortest siege with all faults that puts each invariant to the test. Some invariants
@@ -103,27 +104,30 @@ var upgradeFaults = []string{faults.RollingUpgrade, history.KillLeader}
 // UpgradeUnderFire changes the build of all nodes, one after the other, and back, while leaders are killed. It is the
 // play of a Plan.
 func UpgradeUnderFire(ctx context.Context, r *Round) error {
-	var upgrade error
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		upgrade = r.Strike(ctx, faults.RollingUpgrade, drillCalm, 0)
-	}()
-	for {
+	upgrade := func(ctx context.Context, r *Round) error { return r.Strike(ctx, faults.RollingUpgrade, drillCalm, 0) }
+	return r.during(ctx, upgrade, func(playing context.Context) error {
 		err := r.Strike(ctx, history.KillLeader, drillDead, 0)
-		if err == nil {
-			err = r.Pause(ctx, drillCalm)
-		}
-		select {
-		case <-done:
-			return errors.Join(err, upgrade)
-		default:
-		}
-		if err != nil {
-			<-done
-			return errors.Join(err, upgrade)
-		}
+		wait.For(playing, drillCalm)
+		return err
+	})
+}
+
+// during plays a plan, and calls again one time after the other until the plan is over or a call fails. The context of
+// the calls ends with the plan.
+func (r *Round) during(
+	ctx context.Context, play func(context.Context, *Round) error, again func(playing context.Context) error,
+) error {
+	playing, over := context.WithCancel(ctx)
+	played := make(chan error, 1)
+	go func() {
+		defer over()
+		played <- play(ctx, r)
+	}()
+	var err error
+	for err == nil && playing.Err() == nil {
+		err = again(playing)
 	}
+	return errors.Join(err, <-played)
 }
 
 // blow is one fault of a drill.
@@ -222,33 +226,14 @@ const killDead = time.Second
 // time that a node must be up before it gets replicas, or the cluster stays as it is.
 func UnderKills(pause time.Duration, play func(context.Context, *Round) error) func(context.Context, *Round) error {
 	return func(ctx context.Context, r *Round) error {
-		var played error
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			played = play(ctx, r)
-		}()
-		for kind := range alternately(history.KillLeader, faults.KillAny) {
-			select {
-			case <-done:
-				return played
-			case <-time.After(pause):
+		kills := []string{history.KillLeader, faults.KillAny}
+		return r.during(ctx, play, func(playing context.Context) error {
+			if !wait.For(playing, pause) {
+				return nil
 			}
-			if err := r.Strike(ctx, kind, killDead, 0); err != nil {
-				<-done
-				return errors.Join(err, played)
-			}
-		}
-		return nil
-	}
-}
-
-// alternately returns the kinds in turn, without end.
-func alternately(kinds ...string) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		for i := 0; yield(kinds[i%len(kinds)]); i++ {
-			continue
-		}
+			kills[0], kills[1] = kills[1], kills[0]
+			return r.Strike(ctx, kills[1], killDead, 0)
+		})
 	}
 }
 
@@ -269,75 +254,57 @@ const (
 // Play is the play of a Plan.
 func (a Aimed) Play(ctx context.Context, r *Round) error {
 	return errors.Join(
-		a.phase(ctx, r, faults.Replica, alternately(faults.NodeDrains)),
-		a.phase(ctx, r, faults.Slots, slotChanges),
+		a.phase(ctx, r, faults.Replica, func(int) string { return faults.NodeDrains }),
+		a.phase(ctx, r, faults.Slots, slotChange),
 	)
 }
 
 // mostSplits is the number of splits of a play, since each makes a shard that stays.
 const mostSplits = 4
 
-// slotChanges begins with splits, and goes on with moves between the shards.
-func slotChanges(yield func(string) bool) {
-	for i := 0; ; i++ {
-		kind := faults.SlotsMove
-		if i%3 == 0 && i/3 < mostSplits {
-			kind = faults.ShardSplits
-		}
-		if !yield(kind) {
-			return
-		}
+// slotChange returns the kind of the i-th change: at first every third one is a split, and the others are moves between
+// the shards.
+func slotChange(i int) string {
+	if i%3 == 0 && i/3 < mostSplits {
+		return faults.ShardSplits
 	}
+	return faults.SlotsMove
 }
 
 // phase moves things by the kinds of changes in turn until each aim about them was hit.
-func (a Aimed) phase(ctx context.Context, r *Round, moves string, kinds func(func(string) bool)) error {
-	began := time.Now()
-	for kind := range kinds {
-		if len(a.Aims.Left(moves)) == 0 || time.Since(began) > a.Patience || ctx.Err() != nil {
-			return nil
-		}
-		if err := a.change(ctx, r, moves, kind); err != nil {
+func (a Aimed) phase(ctx context.Context, r *Round, moves string, kind func(i int) string) error {
+	end := time.Now().Add(a.Patience)
+	for i := 0; len(a.Aims.Left(moves)) > 0 && time.Now().Before(end) && ctx.Err() == nil; i++ {
+		if err := a.change(ctx, r, moves, kind(i)); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// change strikes a change of the shape and, while it is under way, aimed kills.
-func (a Aimed) change(ctx context.Context, r *Round, moves, kind string) error {
-	killing, stop := context.WithCancel(ctx)
-	var killed error
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		killed = a.kill(killing, r, moves)
-	}()
-	err := r.Strike(ctx, kind, 0, 0)
-	stop()
-	<-done
-	return errors.Join(err, killed)
 }
 
 // killsEach is the number of kills in one change. A move of slots begins anew after most of them, and would not end if
 // they did not.
 const killsEach = 4
 
-// kill strikes aimed kills, one after the other, while one is wanted. Between two of them all shards have leaders.
-func (a Aimed) kill(ctx context.Context, r *Round, moves string) error {
-	for range killsEach {
-		if len(a.Aims.Left(moves)) == 0 {
+// change strikes a change of the shape. While it is under way and a kill is wanted, change strikes aimed kills, one
+// after the other. Between two of them all shards have leaders.
+func (a Aimed) change(ctx context.Context, r *Round, moves, kind string) error {
+	change := func(ctx context.Context, r *Round) error { return r.Strike(ctx, kind, 0, 0) }
+	left := killsEach
+	return r.during(ctx, change, func(playing context.Context) error {
+		if left--; left < 0 || len(a.Aims.Left(moves)) == 0 {
+			<-playing.Done()
 			return nil
 		}
-		if _, err := r.Leaders(ctx); err != nil {
+		if _, err := r.Leaders(playing); err != nil {
 			return nil // the change is over
 		}
 		rng := rand.New(rand.NewPCG(r.seed, r.planned.Add(1)))
 		on := r.target(rng)
 		on.Hold = aimedDead + time.Duration(rng.Int64N(int64(aimedDelay)))
-		if err := faults.KillAimed(ctx, on, a.Aims, a.Pause); err != nil && !errors.Is(err, faults.ErrBusy) {
+		if err := faults.KillAimed(playing, on, a.Aims, a.Pause); err != nil && !errors.Is(err, faults.ErrBusy) {
 			return err
 		}
-	}
-	return nil
+		return nil
+	})
 }

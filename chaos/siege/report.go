@@ -91,25 +91,13 @@ func newReport(cfg Config) *Report {
 	}
 }
 
-// version returns the revision that this program was built from. The nodes are built from it too, unless their program
-// is given.
+// version returns the version that this program was built from, with the revision if Go recorded it. The nodes are
+// built from it too, unless their program is given.
 func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.Main.Version
 	}
-	known := map[string]string{}
-	for _, s := range info.Settings {
-		known[s.Key] = s.Value
-	}
-	text := info.Main.Version
-	if rev := known["vcs.revision"]; rev != "" {
-		text = rev
-	}
-	if known["vcs.modified"] == "true" {
-		text += ", modified"
-	}
-	return text
+	return "unknown"
 }
 
 func machine() string {
@@ -129,15 +117,6 @@ func (r *Report) OK() bool {
 		}
 	}
 	return len(r.Rounds) > 0
-}
-
-// Struck returns how many faults struck.
-func (r *Report) Struck() int {
-	n := 0
-	for _, round := range r.Rounds {
-		n += round.Struck
-	}
-	return n
 }
 
 // skip reports a kind of fault that cannot strike. Kinds of one group mostly share one reason.
@@ -162,10 +141,6 @@ type Skipped struct {
 	Why    string   `json:"why"`
 	Chosen bool     `json:"chosen,omitempty"` // because of the chosen cluster; the machine could run them
 	Faults []string `json:"faults"`
-}
-
-func (s Skipped) String() string {
-	return fmt.Sprintf("%d faults of group %q (%s): %s", len(s.Faults), s.Group, strings.Join(s.Faults, ", "), s.Why)
 }
 
 // watched takes the series of a watch on the nodes' vitals.
@@ -203,21 +178,11 @@ func (r *Report) add(round *RoundReport) {
 		r.Calls[kind] = CallCount{sum.OK + n.OK, sum.Failed + n.Failed, sum.Unknown + n.Unknown}
 	}
 	for _, toll := range round.Tolls {
-		r.addToll(toll)
+		r.Tolls = check.AddToll(r.Tolls, toll)
 	}
 	for _, f := range round.Findings {
 		r.addFinding(f)
 	}
-}
-
-func (r *Report) addToll(toll check.Toll) {
-	for i, known := range r.Tolls {
-		if known.Kind == toll.Kind {
-			r.Tolls[i] = known.Plus(toll)
-			return
-		}
-	}
-	r.Tolls = append(r.Tolls, toll)
 }
 
 func (r *Report) addFinding(f check.Finding) {
@@ -294,22 +259,27 @@ func (r *Report) Write(dir string) error {
 	)
 }
 
+// vitalsFile is the name of the table of all figures, for a program that draws curves.
+const vitalsFile = "vitals.csv"
+
+// Tell writes a short form of the report.
+func (r *Report) Tell(out io.Writer) error {
+	_, err := fmt.Fprintf(out, "siege %s: %s\n", r.word(), r.summary())
+	for _, note := range r.notes() {
+		_, failed := fmt.Fprintf(out, "  %s\n", note)
+		err = errors.Join(err, failed)
+	}
+	return err
+}
+
 // Markdown returns the report for human readers.
 func (r *Report) Markdown() string {
 	var b strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	say("# Siege, seed %d: %s\n", r.Seed, r.word())
-	r.tellRuns(say)
-	r.tellVitals(say)
-	r.tellNotJudged(say)
-	r.tellSkipped(say)
-	r.tellFailed(say)
-	return b.String()
-}
-
-// tellRuns writes the summary, the circumstances, and the tables of invariants, faults and calls.
-func (r *Report) tellRuns(say teller) {
-	say("%s\n", r.summary())
+	say("# Siege, seed %d: %s\n\n%s\n", r.Seed, r.word(), r.summary())
+	if notes := r.notes(); len(notes) > 0 {
+		say("```text\n%s\n```\n", strings.Join(notes, "\n"))
+	}
 	say("| | |\n| --- | --- |")
 	say("| began | %s, took %v |", r.Began.UTC().Format(time.RFC3339), r.Took.Round(time.Second))
 	say("| code | %s |", r.Version)
@@ -318,6 +288,13 @@ func (r *Report) tellRuns(say teller) {
 	r.tellInvariants(say)
 	r.tellTolls(say)
 	r.tellCalls(say)
+	r.tellVitals(say)
+	for _, round := range r.Rounds {
+		if !round.OK {
+			say("## Round %d failed\n\n```text\n%s```\n", round.N, round.Verdict)
+		}
+	}
+	return strings.TrimRight(b.String(), "\n") + "\n"
 }
 
 func (r *Report) word() string {
@@ -334,8 +311,9 @@ func (r *Report) word() string {
 
 // summary returns two sentences about the siege.
 func (r *Report) summary() string {
-	failed := 0
+	failed, struck := 0, 0
 	for _, round := range r.Rounds {
+		struck += round.Struck
 		if !round.OK {
 			failed++
 		}
@@ -343,96 +321,51 @@ func (r *Report) summary() string {
 	t := r.Tasks
 	return fmt.Sprintf("%d rounds, %d of them failed; %d faults. Of %d acknowledged tasks %d were delivered, "+
 		"%d ended by a later call, %d dead letters, %d still waiting, %d in doubt, %d not read, %d lost.",
-		len(r.Rounds), failed, r.Struck(), t.Acknowledged, t.Delivered, t.Ended, t.Dead, t.Waiting, t.Doubtful, t.Unread,
-		t.Lost)
+		len(r.Rounds), failed, struck, t.Acknowledged, t.Delivered, t.Ended, t.Dead, t.Waiting, t.Doubtful, t.Unread, t.Lost)
 }
 
-type teller func(format string, args ...any)
-
-func (r *Report) tellInvariants(say teller) {
-	say("## Invariants\n\nAn invariant is held if the run had each kind of case that could break it, and none did. An " +
-		"invariant that lacks a kind of case is not exercised: the siege shows nothing about it.\n")
-	say("| # | promise | | observed | figures |\n| --- | --- | --- | --- | --- |")
+// notes returns what went wrong, and what the siege does not show.
+func (r *Report) notes() (notes []string) {
+	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	for _, f := range r.Findings {
-		word := string(r.outcome(&f))
-		switch r.outcome(&f) {
-		case check.Breached:
-			word = fmt.Sprintf("**%d breaches**", r.Breaches[f.Invariant])
-		case check.NotExercised:
-			word = "**not exercised**"
-		}
-		figures := f.Figures.String()
-		if strings.Contains(figures, figuresEnd) {
-			figures = "see below"
-		}
-		say("| %s | %s | %s | %s | %s |", f.Invariant, f.Promise, word, observed(&f), figures)
-	}
-	say("")
-	for _, f := range r.Findings {
-		if parts := strings.Split(f.Figures.String(), figuresEnd); len(parts) > 1 {
-			say("Figures of invariant %s:\n\n- %s\n", f.Invariant, strings.Join(parts, "\n- "))
+		if n := r.Breaches[f.Invariant]; n > 0 {
+			note("invariant %s, %s: %d breaches", f.Invariant, f.Promise, n)
 		}
 	}
-}
-
-// figuresEnd separates figures that are too many for a table cell.
-const figuresEnd = " | "
-
-func observed(f *check.Finding) string {
-	var words []string
-	for _, o := range f.Observed {
-		words = append(words, o.String())
+	for _, f := range r.Unexercised() {
+		note("invariant %s, %s: not exercised, no %s", f.Invariant, f.Promise, strings.Join(f.Missing(), ", no "))
 	}
-	return strings.Join(words, "; ")
-}
-
-func (r *Report) tellTolls(say teller) {
-	say("## Faults\n\nSeveral faults are under way at once. A task counts with each fault that was under way when it " +
-		"came.\n")
-	say("| fault | count | held, mean | late p50 | p99 | max | repeats | 5xx | slowest schedule | heals in, mean | max |")
-	say("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
-	slices.SortFunc(r.Tolls, func(a, b check.Toll) int { return strings.Compare(a.Kind, b.Kind) })
-	for _, t := range r.Tolls {
-		say("| %s | %d | %s | %s | %s | %s | %d | %d | %s | %s | %s |", t.Kind, t.Count, mean(t.Held),
-			short(t.Late.Quantile(50)), short(t.Late.Quantile(99)), short(t.Late.Max), t.Repeats, t.Refused, longest(t.Calls),
-			mean(t.Heal), longest(t.Heal))
-	}
-	say("")
-}
-
-func (r *Report) tellCalls(say teller) {
-	say("## Calls\n\n| call | ok | failed | unknown |\n| --- | ---: | ---: | ---: |")
-	for _, kind := range slices.Sorted(maps.Keys(r.Calls)) {
-		n := r.Calls[kind]
-		say("| %s | %d | %d | %d |", kind, n.OK, n.Failed, n.Unknown)
-	}
-	say("\n%d attempts arrived; %d lines of level error in the nodes' logs.\n", r.Arrivals, r.Errors)
-}
-
-func (r *Report) tellSkipped(say teller) {
-	if len(r.Skipped) == 0 {
-		return
-	}
-	say("## Skipped\n")
-	for _, skipped := range r.Skipped {
-		say("- %s", skipped)
-	}
-	say("")
-}
-
-func (r *Report) tellFailed(say teller) {
 	for _, round := range r.Rounds {
-		if round.OK {
-			continue
+		if !round.OK {
+			note("round %d: see %s; again, with another timing: %s", round.N, round.Dir, r.replay(round))
 		}
-		say("## Round %d failed\n\nIts record and the nodes' logs are in `%s`. The same choices again: `%s`. Timing is not "+
-			"repeated.\n\n```\n%s```\n", round.N, round.Dir, r.replay(round), round.Verdict)
 	}
 	for _, what := range r.After {
-		say("## After the last verdict\n\n```\n%s\n```\n", what)
+		note("after the last verdict: %s", what)
 	}
+	for _, t := range r.swollen() {
+		note("%s of %s grows: by %.3g from a median of %.4g; %.3g is allowed", measured(t), t.Node, t.Growth, t.Median,
+			t.Bound)
+	}
+	if r.Soak && r.Watched < vitals.Enough {
+		note("not judged: too short a soak to judge what the nodes took: it lasted %v, and it takes %v",
+			r.Watched.Round(time.Second), vitals.Enough)
+	}
+	for _, what := range r.Unjudged {
+		note("not judged: %s", what)
+	}
+	for _, skipped := range r.Skipped {
+		word := "NOT TESTED" // the machine lacks a requirement
+		if skipped.Chosen {
+			word = "left out"
+		}
+		note("%s: %d faults of group %q (%s): %s", word, len(skipped.Faults), skipped.Group,
+			strings.Join(skipped.Faults, ", "), skipped.Why)
+	}
+	return notes
 }
 
+// replay returns the command that makes the choices of a round again.
 func (r *Report) replay(round *RoundReport) string {
 	args := []string{"go run ./chaos/cmd/siege", fmt.Sprintf("--seed %d --round %d", r.Seed, round.N)}
 	args = append(args, fmt.Sprintf("--nodes %d --shards %d", r.Nodes, r.Shards))
@@ -445,99 +378,74 @@ func (r *Report) replay(round *RoundReport) string {
 	return strings.Join(append(args, r.Flags...), " ")
 }
 
-// Tell writes a short form of the report.
-func (r *Report) Tell(out io.Writer) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "siege %s: %s\n", r.word(), r.summary())
+type teller func(format string, args ...any)
+
+func (r *Report) tellInvariants(say teller) {
+	say("## Invariants\n\nAn invariant is held if the run had each kind of case that could break it, and none did. An " +
+		"invariant that lacks a kind of case is not exercised: the siege shows nothing about it.\n")
+	say("| # | promise | | observed | figures |\n| --- | --- | --- | --- | --- |")
+	var below []string
 	for _, f := range r.Findings {
-		if n := r.Breaches[f.Invariant]; n > 0 {
-			fmt.Fprintf(&b, "  invariant %s, %s: %d breaches\n", f.Invariant, f.Promise, n)
+		word := string(r.outcome(&f))
+		switch r.outcome(&f) {
+		case check.Breached:
+			word = fmt.Sprintf("**%d breaches**", r.Breaches[f.Invariant])
+		case check.NotExercised:
+			word = "**not exercised**"
 		}
-	}
-	for _, f := range r.Unexercised() {
-		fmt.Fprintf(&b, "  invariant %s, %s: not exercised, no %s\n", f.Invariant, f.Promise,
-			strings.Join(f.Missing(), ", no "))
-	}
-	for _, round := range r.Rounds {
-		if !round.OK {
-			fmt.Fprintf(&b, "  round %d: see %s; again: %s\n", round.N, round.Dir, r.replay(round))
+		var observed []string
+		for _, o := range f.Observed {
+			observed = append(observed, o.String())
 		}
-	}
-	for _, what := range r.After {
-		fmt.Fprintf(&b, "  after the last verdict: %s\n", what)
-	}
-	for _, t := range r.swollen() {
-		fmt.Fprintf(&b, "  %s\n", growth(t))
-	}
-	for _, what := range r.notJudged() {
-		fmt.Fprintf(&b, "  not judged: %s\n", what)
-	}
-	for _, skipped := range r.Skipped {
-		word := "NOT TESTED" // the machine lacks a requirement
-		if skipped.Chosen {
-			word = "left out"
+		figures := f.Figures.String()
+		if parts := strings.Split(figures, figuresEnd); len(parts) > 1 {
+			figures = "see below"
+			below = append(below, fmt.Sprintf("Figures of invariant %s:\n\n- %s\n", f.Invariant, strings.Join(parts, "\n- ")))
 		}
-		fmt.Fprintf(&b, "  %s: %s\n", word, skipped)
+		say("| %s | %s | %s | %s | %s |", f.Invariant, f.Promise, word, strings.Join(observed, "; "), figures)
 	}
-	_, err := io.WriteString(out, b.String())
-	return err
+	say("")
+	for _, figures := range below {
+		say("%s", figures)
+	}
 }
 
-func mean(s check.Spread) string {
-	if s.Count == 0 {
+// figuresEnd separates figures that are too many for a table cell.
+const figuresEnd = " | "
+
+func (r *Report) tellTolls(say teller) {
+	say("## Faults\n\nSeveral faults are under way at once. A task counts with each fault that was under way when it " +
+		"came.\n")
+	say("| fault | count | held, mean | late p50 | p99 | max | repeats | 5xx | slowest schedule | heals in, mean | max |")
+	say("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+	slices.SortFunc(r.Tolls, func(a, b check.Toll) int { return strings.Compare(a.Kind, b.Kind) })
+	for _, t := range r.Tolls {
+		say("| %s | %d | %s | %s | %s | %s | %d | %d | %s | %s | %s |", t.Kind, t.Count, short(t.Held.Mean(), t.Held),
+			short(t.Late.Quantile(50), t.Late), short(t.Late.Quantile(99), t.Late), short(t.Late.Max, t.Late), t.Repeats,
+			t.Refused, short(t.Calls.Max, t.Calls), short(t.Heal.Mean(), t.Heal), short(t.Heal.Max, t.Heal))
+	}
+	say("")
+}
+
+// short formats a time of a spread with about four digits. An empty spread has no times.
+func short(d time.Duration, of check.Spread) string {
+	if of.Count == 0 {
 		return "–"
 	}
-	return short(s.Mean())
-}
-
-func longest(s check.Spread) string {
-	if s.Count == 0 {
-		return "–"
+	unit := time.Microsecond
+	for d >= 10_000*unit {
+		unit *= 10
 	}
-	return short(s.Max)
+	return d.Round(unit).String()
 }
 
-// short formats a time with about three digits.
-func short(d time.Duration) string {
-	switch {
-	case d >= 10*time.Second:
-		return d.Round(100 * time.Millisecond).String()
-	case d >= time.Second:
-		return d.Round(10 * time.Millisecond).String()
-	case d >= time.Millisecond:
-		return d.Round(100 * time.Microsecond).String()
+func (r *Report) tellCalls(say teller) {
+	say("## Calls\n\n| call | ok | failed | unknown |\n| --- | ---: | ---: | ---: |")
+	for _, kind := range slices.Sorted(maps.Keys(r.Calls)) {
+		n := r.Calls[kind]
+		say("| %s | %d | %d | %d |", kind, n.OK, n.Failed, n.Unknown)
 	}
-	return d.Round(time.Microsecond).String()
-}
-
-// Page returns the report as a page of the documentation, with the command that lays the same siege.
-func (r *Report) Page(command string) string {
-	var b strings.Builder
-	say := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	say("# Report of a siege\n")
-	say("`chaos/cmd/siege` wrote this report after a run on one machine. The load goes on while faults strike, and the " +
-		"lateness of a fault is that of all tasks that came until it was healed. So the figures are no benchmarks. To run " +
-		"the siege yourself, as root on Linux:\n")
-	say("```sh untested: it takes %v\n%s\n```\n", r.Took.Round(time.Minute), command)
-	say("The same seed makes the same choices of faults. The timing differs from machine to machine and from run to " +
-		"run.\n")
-	say("Outcome: %s.\n", r.word())
-	r.tellRuns(say)
-	r.tellSkipped(say)
-	r.tellFailed(say)
-	return strings.TrimRight(b.String(), "\n") + "\n"
-}
-
-// vitalsFile is the name of the table of all figures, for a program that draws curves.
-const vitalsFile = "vitals.csv"
-
-// notJudged lists the quantities of a soak that were not seen long or often enough to call them flat.
-func (r *Report) notJudged() []string {
-	if r.Soak && r.Watched < vitals.Enough {
-		return []string{fmt.Sprintf("too short a soak to judge what the nodes took: it lasted %v, and it takes %v",
-			r.Watched.Round(time.Second), vitals.Enough)}
-	}
-	return r.Unjudged
+	say("\n%d attempts arrived; %d lines of level error in the nodes' logs.\n", r.Arrivals, r.Errors)
 }
 
 func (r *Report) tellVitals(say teller) {
@@ -545,7 +453,7 @@ func (r *Report) tellVitals(say teller) {
 		return
 	}
 	say("## What the nodes took\n\nMedian and highest after the first third of the time, and by how much the trend grew " +
-		"from then on.\n\n| | node | median | highest | growth | allowed | |\n" +
+		"from then on. All figures are in " + vitalsFile + ".\n\n| | node | median | highest | growth | allowed | |\n" +
 		"| --- | --- | ---: | ---: | ---: | ---: | --- |")
 	for _, t := range r.Trends {
 		allowed, word := "–", ""
@@ -557,13 +465,7 @@ func (r *Report) tellVitals(say teller) {
 		}
 		say("| %s | %s | %.4g | %.4g | %+.3g | %s | %s |", measured(t), t.Node, t.Median, t.Max, t.Growth, allowed, word)
 	}
-	say("\nAll figures: %s.\n", vitalsFile)
-}
-
-func (r *Report) tellNotJudged(say teller) {
-	for _, what := range r.notJudged() {
-		say("**NOT JUDGED**: %s\n", what)
-	}
+	say("")
 }
 
 func measured(t vitals.Trend) string {
@@ -571,10 +473,4 @@ func measured(t vitals.Trend) string {
 		return t.Quantity
 	}
 	return t.Quantity + ", " + t.Unit
-}
-
-// growth describes a trend that is not flat.
-func growth(t vitals.Trend) string {
-	return fmt.Sprintf("%s of %s grows: by %.3g from a median of %.4g; %.3g is allowed", measured(t), t.Node, t.Growth,
-		t.Median, t.Bound)
 }

@@ -67,7 +67,10 @@ func (v *Verdict) judge(h *history.History, limits check.Limits) []check.Finding
 	v.parts[h.Namespace] = p
 	v.Fates = v.Fates.Plus(check.FatesOf(p.index))
 	for _, toll := range check.Tolls(p.index) {
-		v.addToll(toll)
+		if len(v.parts) > 1 {
+			toll.Count, toll.Held = 0, check.Spread{} // the faults, and the times of their effects, are those of all
+		}
+		v.Tolls = check.AddToll(v.Tolls, toll)
 	}
 	findings := append(check.All(p.index, limits), p.linear.Finding)
 	for i := range findings {
@@ -85,18 +88,6 @@ func (v *Verdict) join(findings []check.Finding) {
 	for i := range findings {
 		v.Findings[i] = v.Findings[i].Beside(findings[i])
 	}
-}
-
-// addToll adds the toll of a kind of faults in one namespace. The faults and the times of their effects are those of
-// all.
-func (v *Verdict) addToll(toll check.Toll) {
-	i := slices.IndexFunc(v.Tolls, func(known check.Toll) bool { return known.Kind == toll.Kind })
-	if i < 0 {
-		v.Tolls = append(v.Tolls, toll)
-		return
-	}
-	toll.Count, toll.Held = 0, check.Spread{}
-	v.Tolls[i] = v.Tolls[i].Plus(toll)
 }
 
 // Draw draws the ids that are not linearizable into files of dir, those of a namespace into a folder of its name.

@@ -75,7 +75,7 @@ const twice = time.Second
 func command() *cobra.Command {
 	var cfg siege.Config
 	var race, noKeys bool
-	var logStore, page string
+	var logStore string
 	cmd := &cobra.Command{
 		Use:   "siege",
 		Short: "Break a cluster until nothing breaks",
@@ -97,7 +97,6 @@ Exit status: 0 no invariant was broken; 1 an invariant was broken; 2 the siege c
 broken, but a siege with drills did not exercise each invariant for which this machine has the faults.`,
 		Example: `  siege --for 1h --faults all --seed 7
   siege --seed 7 --round 12        # the choices of that round again
-  siege --for 10m --page page.md   # with a page for readers
   siege --soak --for 1h            # no faults; is it flat?`,
 		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -105,7 +104,7 @@ broken, but a siege with drills did not exercise each invariant for which this m
 			cfg.Args = []string{"--log-store", logStore}
 			cfg.Keys = !noKeys && !cfg.Soak
 			cfg.Flags = again(cmd.Flags())
-			return run(cmd, cfg, race, page)
+			return run(cmd, cfg, race)
 		},
 	}
 	f := cmd.Flags()
@@ -140,7 +139,6 @@ broken, but a siege with drills did not exercise each invariant for which this m
 	f.StringVar(&cfg.Snapshots, "snapshots", "",
 		"bytes of log after which a node takes a snapshot, and entries kept (default 524288,32; of a soak 2097152,256)")
 	f.BoolVar(&race, "race", false, "build the nodes with the race detector")
-	f.StringVar(&page, "page", "", "also write the report to this file, as a page for readers")
 	f.BoolVar(&cfg.Keep, "keep", false, "keep the records of rounds that held, too")
 	return cmd
 }
@@ -148,7 +146,7 @@ broken, but a siege with drills did not exercise each invariant for which this m
 // again returns the given flags that a replay needs for the same choices under the same load. It leaves out the flags
 // that the report names itself, and those that only set the length of a siege or the files to keep.
 func again(given *pflag.FlagSet) (flags []string) {
-	own := []string{"seed", "round", "nodes", "shards", "faults", "for", "rounds", "dir", "keep", "page"}
+	own := []string{"seed", "round", "nodes", "shards", "faults", "for", "rounds", "dir", "keep"}
 	given.Visit(func(f *pflag.Flag) {
 		switch {
 		case slices.Contains(own, f.Name):
@@ -161,25 +159,7 @@ func again(given *pflag.FlagSet) (flags []string) {
 	return flags
 }
 
-// line returns the command line of a siege without the flags for its files.
-func line(given *pflag.FlagSet) string {
-	words := []string{"go run ./chaos/cmd/siege"}
-	given.Visit(func(f *pflag.Flag) {
-		switch {
-		case slices.Contains([]string{"dir", "page", "binary", "other", "keep"}, f.Name):
-		case f.Value.Type() == "bool" && f.Value.String() == "true":
-			words = append(words, "--"+f.Name)
-		case f.Name == "faults":
-			kinds, _ := given.GetStringSlice(f.Name) // the flag is a string slice
-			words = append(words, fmt.Sprintf("--faults %q", strings.Join(kinds, ",")))
-		default:
-			words = append(words, "--"+f.Name+" "+f.Value.String())
-		}
-	})
-	return strings.Join(words, " ")
-}
-
-func run(cmd *cobra.Command, cfg siege.Config, race bool, page string) (err error) {
+func run(cmd *cobra.Command, cfg siege.Config, race bool) (err error) {
 	ctx := cmd.Context()
 	if cfg.Dir == "" {
 		if cfg.Dir, err = os.MkdirTemp("", "siege-"); err != nil {
@@ -206,9 +186,6 @@ func run(cmd *cobra.Command, cfg siege.Config, race bool, page string) (err erro
 	err = errors.Join(err, report.Write(cfg.Dir), report.Tell(cmd.OutOrStdout()))
 	if _, said := fmt.Fprintln(cmd.OutOrStdout(), "report:", filepath.Join(cfg.Dir, "report.md")); said != nil {
 		err = errors.Join(err, said)
-	}
-	if page != "" {
-		err = errors.Join(err, os.WriteFile(page, []byte(report.Page(line(cmd.Flags()))), 0o644))
 	}
 	if err == nil {
 		err = found(report)

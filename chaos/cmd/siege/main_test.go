@@ -14,7 +14,7 @@ import (
 // A replay gets all given flags that change its choices or its load.
 func TestFlagsOfAReplay(t *testing.T) {
 	given := []string{
-		"--for=1h", "--rounds=9", "--seed=7", "--nodes=5", "--shards=12", "--faults=disk", "--dir=/tmp/x", "--keep", "--page=/tmp/p",
+		"--for=1h", "--rounds=9", "--seed=7", "--nodes=5", "--shards=12", "--faults=disk", "--dir=/tmp/x", "--keep",
 		"--rate=300", "--bulk=0", "--strikers=5", "--strike=1m", "--snapshots=16384,4", "--log-store=boltdb",
 		"--no-network", "--no-disks", "--no-clocks", "--no-gossip", "--no-memory", "--race", "--soak", "--binary=/tmp/belfry",
 	}
@@ -38,19 +38,6 @@ func TestFlagsOfAReplay(t *testing.T) {
 	}
 	if got := again(c.Flags()); len(got) != 0 {
 		t.Errorf("of defaults: %s", strings.Join(got, " "))
-	}
-}
-
-// A page shows the command line of its siege, without the places of its files.
-func TestLineOfAPage(t *testing.T) {
-	c := command()
-	err := c.ParseFlags([]string{"--for=10m", "--faults=disk,kill -9 of a node", "--dir=/tmp/x", "--page=p", "--race"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	const want = `go run ./chaos/cmd/siege --faults "disk,kill -9 of a node" --for 10m0s --race`
-	if got := line(c.Flags()); got != want {
-		t.Errorf("%s, want %s", got, want)
 	}
 }
 
