@@ -31,7 +31,7 @@ func (s *striking) either(d time.Duration) time.Duration {
 }
 
 // skew records that the clock of a node gets an error. The returned end sets the clock right, and records that.
-func (s *striking) skew(nodes []string, by time.Duration, how string) (clock *stand.Clock, end func()) {
+func (s *striking) skew(nodes []string, by time.Duration, how string) (clock *stand.Shared, end func()) {
 	clock = s.Stand.Clocks[nodes[0]]
 	fault := s.begin(nodes, func(f *history.Fault) { f.Skew, f.Alone = by, len(s.Stand.Clocks) == 1 }, how, by)
 	return clock, func() {
@@ -45,7 +45,7 @@ func (s *striking) skew(nodes []string, by time.Duration, how string) (clock *st
 func (s *striking) setClock(nodes []string, by time.Duration) error {
 	clock, end := s.skew(nodes, by, "by %v")
 	defer end()
-	clock.Set(by)
+	clock.Set(int64(by))
 	wait.For(s.ctx, s.Hold)
 	return nil
 }
@@ -63,7 +63,7 @@ func (s *striking) drift(nodes []string) error {
 	clock, end := s.skew(nodes, sign*(driftFrom+hold/1000*rate), "to %v")
 	defer end()
 	for began, gone := time.Now(), time.Duration(0); gone < hold; gone = time.Since(began) {
-		clock.Set(sign * (driftFrom + gone/1000*rate))
+		clock.Set(int64(sign * (driftFrom + gone/1000*rate)))
 		if !wait.For(s.ctx, driftStep) {
 			break
 		}
@@ -85,7 +85,7 @@ func (s *striking) setInPause(nodes []string) error {
 		return err
 	}
 	wait.For(s.ctx, s.Hold/2)
-	clock.Set(by)
+	clock.Set(int64(by))
 	if err := s.Stand.Resume(nodes...); err != nil {
 		return err
 	}

@@ -50,11 +50,11 @@ func (s *striking) silence(nodes []string) error {
 	hold := s.stretched()
 	fault := s.begin(nodes, nil, "all of it lost, for %v", hold)
 	for _, n := range nodes {
-		s.Stand.Gossip[n].Mute(true)
+		s.Stand.Gossip[n].Set(1)
 	}
 	s.hold(fault, hold)
 	for _, n := range nodes {
-		s.Stand.Gossip[n].Mute(false)
+		s.Stand.Gossip[n].Set(0)
 	}
 	return s.mended(fault, nil)
 }

@@ -16,7 +16,7 @@ func TestClocks(t *testing.T) {
 	dir := t.TempDir()
 	env := slices.Grow([]string{"A=b"}, 8)
 	places := []local.Place{{Env: env}, {Env: env}}
-	clocks, err := openClocks(Config{Dir: dir}, places)
+	clocks, err := shareClocks(dir, places)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,7 +26,7 @@ func TestClocks(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	s.Clocks["node-2"].Set(-time.Hour)
+	s.Clocks["node-2"].Set(int64(-time.Hour))
 	for i, want := range []time.Duration{0, -time.Hour} {
 		path := filepath.Join(dir, "clocks", names(2)[i])
 		data, err := os.ReadFile(path)

@@ -48,7 +48,7 @@ func setLeaderClock(t *testing.T, s *Stand, by time.Duration) {
 	r.schedule(t, s, begin, strconv.FormatInt(begin.UnixMilli(), 10))
 	r.await(t, rowTasks/4)
 	leader := awaitLeader(t, s)
-	s.Clocks[leader].Set(by)
+	s.Clocks[leader].Set(int64(by))
 	struck := time.Now()
 	until(t, fmt.Sprintf("%s, off by %v, hands over", leader, by), func() error {
 		if now := awaitLeader(t, s); now == leader {

@@ -4,8 +4,8 @@
 //	processes  killed, paused, stopped and started     Stand's own methods
 //	network    a host for each node                    netlab
 //	disks      a disk for each node                    lossyfs
-//	clocks     an offset of each node's wall clock     Clock
-//	gossip     a switch for each node                  Gossip
+//	clocks     an offset of each node's wall clock     Shared
+//	gossip     a switch for each node                  Shared
 //	memory     a control group for each node           Memory
 //	builds     another build for each node             Change
 //	API keys   an admin key, and a node without it     Config.Keys

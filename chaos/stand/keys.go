@@ -2,96 +2,34 @@ package stand
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/base64"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"time"
+	"slices"
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local"
 )
 
-// nodeSuffix ends the DNS name of a node in its certificate.
-const nodeSuffix = ".node.belfry"
-
-// validity is the validity of certificates. It is longer than any run, also one that is examined a while later.
-const validity = 90 * 24 * time.Hour
-
-// keyring is a folder with the nodes' certificates and keys. Beyond loopback nodes open their peer port only with keys.
-type keyring struct {
-	dir  string
-	ca   *x509.Certificate
-	sign *ecdsa.PrivateKey
-}
-
-// newKeyring makes an authority and a gossip key. It replaces those of an earlier run in the folder.
-func newKeyring(dir string) (*keyring, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
+// makeCertificates has the program make the nodes' certificates and keys, without which nodes open their peer port on
+// loopback only. It replaces those of an earlier run in the folder.
+func makeCertificates(ctx context.Context, binary, dir string, places []local.Place) error {
+	nodes := names(len(places))
+	if err := os.RemoveAll(dir); err != nil {
+		return err
 	}
-	k := &keyring{dir: dir}
-	var err error
-	if k.sign, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
-		return nil, err
+	args := append([]string{"certs", "init", "--dir", dir}, nodes...)
+	if out, err := exec.CommandContext(ctx, binary, args...).CombinedOutput(); err != nil {
+		return fmt.Errorf("making the nodes' certificates: %w\n%s", err, out)
 	}
-	k.ca = template("authority of a stand")
-	k.ca.IsCA, k.ca.BasicConstraintsValid, k.ca.KeyUsage = true, true, x509.KeyUsageCertSign
-	der, err := x509.CreateCertificate(rand.Reader, k.ca, k.ca, k.sign.Public(), k.sign)
-	if err != nil {
-		return nil, err
+	for i, node := range nodes {
+		file := func(name string) string { return filepath.Join(dir, "nodes", node, name) }
+		places[i].Args = append(slices.Clip(places[i].Args), "--peer-cert", file("node.pem"), "--peer-key", file("node.key"),
+			"--peer-ca", file("ca.pem"), "--gossip-key-file", file("gossip.key"))
 	}
-	gossip := make([]byte, 32)
-	_, err = rand.Read(gossip)
-	return k, errors.Join(err, k.writePEM("ca.pem", "CERTIFICATE", der),
-		os.WriteFile(k.path("gossip.key"), []byte(base64.StdEncoding.EncodeToString(gossip)+"\n"), 0o600))
-}
-
-// args makes a node's certificate, and returns the node's arguments for all of its keys.
-func (k *keyring) args(node string) ([]string, error) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	cert := template(node)
-	cert.DNSNames = []string{node + nodeSuffix}
-	cert.KeyUsage = x509.KeyUsageDigitalSignature
-	cert.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
-	certDER, err := x509.CreateCertificate(rand.Reader, cert, k.ca, key.Public(), k.sign)
-	if err != nil {
-		return nil, fmt.Errorf("certificate of %s: %w", node, err)
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return nil, err
-	}
-	err = errors.Join(k.writePEM(node+".pem", "CERTIFICATE", certDER), k.writePEM(node+".key", "PRIVATE KEY", keyDER))
-	return []string{
-		"--peer-cert", k.path(node + ".pem"), "--peer-key", k.path(node + ".key"),
-		"--peer-ca", k.path("ca.pem"), "--gossip-key-file", k.path("gossip.key"),
-	}, err
-}
-
-func template(name string) *x509.Certificate {
-	now := time.Now()
-	return &x509.Certificate{
-		SerialNumber: big.NewInt(now.UnixNano()), Subject: pkix.Name{CommonName: name},
-		NotBefore: now.Add(-validity), NotAfter: now.Add(validity), // in the past, too: a node's clock may be set back
-	}
-}
-
-func (k *keyring) path(file string) string { return filepath.Join(k.dir, file) }
-
-func (k *keyring) writePEM(file, kind string, der []byte) error {
-	return os.WriteFile(k.path(file), pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), 0o600)
+	return nil
 }
 
 // withoutRootKey leaves a node without the root key of the others.

@@ -115,7 +115,7 @@ func (s *Stand) Heal() error {
 		c.Set(0)
 	}
 	for _, g := range s.Gossip {
-		g.Mute(false)
+		g.Set(0)
 	}
 	for _, m := range s.Memories {
 		errs = append(errs, m.Release())

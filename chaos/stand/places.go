@@ -33,19 +33,11 @@ func names(nodes int) []string {
 
 // openNetwork makes a host for each node and the keys that the nodes need there. It moves the nodes' places to the
 // hosts.
-func openNetwork(cfg Config, places []local.Place) (*netlab.Network, error) {
-	keys, err := newKeyring(filepath.Join(cfg.Dir, "keys"))
-	if err != nil {
-		return nil, fmt.Errorf("the nodes' keys: %w", err)
+func openNetwork(ctx context.Context, cfg Config, places []local.Place) (*netlab.Network, error) {
+	if err := makeCertificates(ctx, cfg.Binary, filepath.Join(cfg.Dir, "keys"), places); err != nil {
+		return nil, err
 	}
 	nodes := names(len(places))
-	for i, name := range nodes {
-		args, err := keys.args(name)
-		if err != nil {
-			return nil, err
-		}
-		places[i].Args = append(places[i].Args, args...)
-	}
 	n, err := netlab.New(netlab.Config{Hosts: nodes, Seed: cfg.Seed})
 	if err != nil {
 		return nil, err

@@ -38,20 +38,46 @@ func openDisks(cfg Config, places []local.Place) (map[string]*lossyfs.Disk, erro
 	return disks, nil
 }
 
-// shared is a number in a file that a node maps, too, so that the node sees each change at once. The node's build needs
+// Shared is a number in a file that a node maps, too, so that the node sees each change at once. The node's build needs
 // the tag chaos.
-type shared struct {
+type Shared struct {
 	mapped []byte
 	number *atomic.Int64
 }
 
 const sharedBytes = 8
 
-// share makes the file with a zero in it. It gives the node the file's path in an environment variable.
-func share(with *local.Place, variable, path string) (_ *shared, err error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+// Set changes the number.
+func (s *Shared) Set(n int64) { s.number.Store(n) }
+
+// share makes a file with a zero in it for each node, in a folder. It gives each node the path of its file in an
+// environment variable, and returns the numbers by node.
+func share(places []local.Place, variable, folder string) (map[string]*Shared, error) {
+	all := make(map[string]*Shared, len(places))
+	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return nil, err
 	}
+	for i, name := range names(len(places)) {
+		path := filepath.Join(folder, name)
+		number, err := openShared(path)
+		if err != nil {
+			return all, fmt.Errorf("a number shared with %s: %w", name, err)
+		}
+		places[i].Env = append(slices.Clip(places[i].Env), variable+"="+path)
+		all[name] = number
+	}
+	return all, nil
+}
+
+func shareClocks(dir string, places []local.Place) (map[string]*Shared, error) {
+	return share(places, "BELFRY_CLOCK_OFFSET_FILE", filepath.Join(dir, "clocks"))
+}
+
+func shareGossip(dir string, places []local.Place) (map[string]*Shared, error) {
+	return share(places, "BELFRY_GOSSIP_MUTE_FILE", filepath.Join(dir, "gossip"))
+}
+
+func openShared(path string) (_ *Shared, err error) {
 	if err := os.WriteFile(path, make([]byte, sharedBytes), 0o644); err != nil {
 		return nil, err
 	}
@@ -64,24 +90,10 @@ func share(with *local.Place, variable, path string) (_ *shared, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("mapping %s: %w", path, err)
 	}
-	with.Env = append(slices.Clip(with.Env), variable+"="+path)
-	return &shared{mapped, (*atomic.Int64)(unsafe.Pointer(&mapped[0]))}, nil
+	return &Shared{mapped, (*atomic.Int64)(unsafe.Pointer(&mapped[0]))}, nil
 }
 
-func (s *shared) close() error { return syscall.Munmap(s.mapped) }
-
-// shareAll shares a number with every node, in a file of the folder, and returns what of makes of the numbers, by node.
-func shareAll[T any](places []local.Place, variable, folder string, of func(*shared) T) (map[string]T, error) {
-	all := make(map[string]T, len(places))
-	for i, name := range names(len(places)) {
-		number, err := share(&places[i], variable, filepath.Join(folder, name))
-		if err != nil {
-			return all, fmt.Errorf("a number shared with %s: %w", name, err)
-		}
-		all[name] = of(number)
-	}
-	return all, nil
-}
+func (s *Shared) close() error { return syscall.Munmap(s.mapped) }
 
 // closeAll closes all values of a map from nodes to resources, and joins the errors.
 func closeAll[T interface{ close() error }](all map[string]T) error {
@@ -90,36 +102,6 @@ func closeAll[T interface{ close() error }](all map[string]T) error {
 		errs = append(errs, one.close())
 	}
 	return errors.Join(errs...)
-}
-
-// Clock is the error of a node's wall clock. The node's monotonic clock stays right.
-type Clock struct{ *shared } // nanoseconds
-
-// Set puts the node's clock ahead of this machine's by offset. A negative offset puts it behind.
-func (c *Clock) Set(offset time.Duration) { c.number.Store(int64(offset)) }
-
-// openClocks gives every node a clock.
-func openClocks(cfg Config, places []local.Place) (map[string]*Clock, error) {
-	return shareAll(places, "BELFRY_CLOCK_OFFSET_FILE", filepath.Join(cfg.Dir, "clocks"),
-		func(number *shared) *Clock { return &Clock{number} })
-}
-
-// Gossip switches a node's gossip off and on, in both directions.
-type Gossip struct{ *shared }
-
-// Mute drops all of the node's gossip from now on. Mute(false) ends that.
-func (g *Gossip) Mute(on bool) {
-	if on {
-		g.number.Store(1)
-		return
-	}
-	g.number.Store(0)
-}
-
-// openGossip gives every node gossip that can be switched off.
-func openGossip(cfg Config, places []local.Place) (map[string]*Gossip, error) {
-	return shareAll(places, "BELFRY_GOSSIP_MUTE_FILE", filepath.Join(cfg.Dir, "gossip"),
-		func(number *shared) *Gossip { return &Gossip{number} })
 }
 
 // GossipPorts returns the nodes' peer addresses if gossip has no key, which is on loopback. Beyond loopback gossip must

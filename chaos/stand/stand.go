@@ -1,6 +1,7 @@
 package stand
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,40 +50,13 @@ type Config struct {
 	Descriptors int
 }
 
-func (c Config) withDefaults() (Config, error) {
-	if c.Binary == "" || c.Dir == "" {
-		return c, errors.New("stand: Binary and Dir must be given")
-	}
-	if c.Nodes == 0 {
-		c.Nodes = 3
-	}
-	if c.Shards == 0 {
-		c.Shards = 3
-	}
-	return c, nil
-}
-
-func (c Config) replaceEnv() []string {
-	if c.ReplaceAfter == 0 {
-		return nil
-	}
-	return []string{"BELFRY_REPLACE_AFTER=" + c.ReplaceAfter.String()}
-}
-
-func (c Config) founders() int {
-	if c.Spare == 0 {
-		return 0
-	}
-	return c.Nodes
-}
-
 // Stand is a running cluster on its stage.
 type Stand struct {
 	Cluster  *local.Cluster
 	Network  *netlab.Network          // nil: the nodes are on loopback
 	Disks    map[string]*lossyfs.Disk // by node; nil: their data is on this machine's disk
-	Clocks   map[string]*Clock        // by node; nil: they have this machine's clock
-	Gossip   map[string]*Gossip       // by node; nil: gossip cannot be lost
+	Clocks   map[string]*Shared       // by node: nanoseconds by which its wall clock is ahead; nil: none can be set
+	Gossip   map[string]*Shared       // by node: 1 loses its gossip in both directions; nil: gossip cannot be lost
 	Memories map[string]*Memory       // by node; nil: memory is not bounded
 	Logs     *Logs
 
@@ -110,10 +84,10 @@ const heldVersion = "1"
 
 // Open starts a cluster, and returns when all its nodes are ready.
 func Open(ctx context.Context, cfg Config) (s *Stand, err error) {
-	cfg, err = cfg.withDefaults()
-	if err != nil {
-		return nil, err
+	if cfg.Binary == "" || cfg.Dir == "" {
+		return nil, errors.New("stand: Binary and Dir must be given")
 	}
+	cfg.Nodes, cfg.Shards = cmp.Or(cfg.Nodes, 3), cmp.Or(cfg.Shards, 3)
 	if cfg.Network { // the nodes' networks are closed: nothing but the stand is in the proxy's place
 		cfg.Args = append(slices.Clone(cfg.Args), "--behind-proxy")
 	}
@@ -128,33 +102,28 @@ func Open(ctx context.Context, cfg Config) (s *Stand, err error) {
 	}()
 	places := make([]local.Place, cfg.Nodes+cfg.Spare)
 	for i := range places {
-		places[i].Env = slices.Concat(cfg.Env, cfg.replaceEnv())
+		places[i].Env = slices.Clone(cfg.Env)
+		if cfg.ReplaceAfter > 0 {
+			places[i].Env = append(places[i].Env, "BELFRY_REPLACE_AFTER="+cfg.ReplaceAfter.String())
+		}
+	}
+	founders := 0 // all nodes
+	if cfg.Spare > 0 {
+		founders = cfg.Nodes
 	}
 	s.zones, s.replaceAfter = setZones(cfg.Zones, places), cfg.ReplaceAfter
-	if cfg.Network {
-		if s.Network, err = openNetwork(cfg, places); err != nil {
-			return s, err
+	part := func(wanted bool, open func() error) {
+		if wanted && err == nil {
+			err = open()
 		}
 	}
-	if cfg.Disks {
-		if s.Disks, err = openDisks(cfg, places); err != nil {
-			return s, err
-		}
-	}
-	if cfg.Clocks {
-		if s.Clocks, err = openClocks(cfg, places); err != nil {
-			return s, err
-		}
-	}
-	if cfg.Gossip {
-		if s.Gossip, err = openGossip(cfg, places); err != nil {
-			return s, err
-		}
-	}
-	if cfg.Memory {
-		if s.Memories, err = openMemories(places); err != nil {
-			return s, err
-		}
+	part(cfg.Network, func() (err error) { s.Network, err = openNetwork(ctx, cfg, places); return err })
+	part(cfg.Disks, func() (err error) { s.Disks, err = openDisks(cfg, places); return err })
+	part(cfg.Clocks, func() (err error) { s.Clocks, err = shareClocks(cfg.Dir, places); return err })
+	part(cfg.Gossip, func() (err error) { s.Gossip, err = shareGossip(cfg.Dir, places); return err })
+	part(cfg.Memory, func() (err error) { s.Memories, err = openMemories(places); return err })
+	if err != nil {
+		return s, err
 	}
 	if cfg.Descriptors > 0 && mayExhaust(cfg.Descriptors) {
 		s.Descriptors = cfg.Descriptors
@@ -165,7 +134,7 @@ func Open(ctx context.Context, cfg Config) (s *Stand, err error) {
 	}
 	s.Cluster, err = local.Start(ctx, local.Config{
 		Binary: cfg.Binary, DataDir: cfg.Dir, Places: places, Auth: cfg.Network || cfg.Keys,
-		Nodes: cfg.Nodes + cfg.Spare, Founders: cfg.founders(),
+		Nodes: cfg.Nodes + cfg.Spare, Founders: founders,
 		ExtraArgs: slices.Concat([]string{"--shards", strconv.Itoa(cfg.Shards)}, cfg.Args),
 	})
 	if err != nil {
