@@ -113,7 +113,7 @@ func (s *striking) loseDisk(node []string) error {
 		return ErrBusy
 	}
 	fault := s.begin(node, restarts, "dead for %v, with another disk", s.Hold)
-	if err := s.Stand.LoseDisk(node[0]); err != nil {
+	if err := s.Stand.Retire(node[0]); err != nil {
 		return err
 	}
 	s.hold(fault, s.Hold)
@@ -212,7 +212,7 @@ func (s *striking) loseNode(node []string) error {
 		return ErrBusy
 	}
 	fault := s.begin(node, survivable, "dead, with its disk, until others have its replicas")
-	if err := s.Stand.LoseDisk(node[0]); err != nil {
+	if err := s.Stand.Retire(node[0]); err != nil {
 		return err
 	}
 	if err := s.Stand.AwaitReplicas(s.ctx, lost); err != nil {

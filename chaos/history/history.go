@@ -318,24 +318,6 @@ func ScheduleOf(taskID string) (id string, ok bool) {
 	return id, ok
 }
 
-// CalledSchedule records an operation about a schedule that is over now.
-func (r *Recorder) CalledSchedule(c ScheduleCall) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	c.End = r.Now()
-	r.h.ScheduleCalls = append(r.h.ScheduleCalls, c)
-	r.write(line{At: c.End, ScheduleCall: &c})
-}
-
-// Tally records a schedule at the end of a run, read now.
-func (r *Recorder) Tally(t Tally) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	t.At = r.Now()
-	r.h.Tallies = append(r.h.Tallies, t)
-	r.write(line{At: t.At, Tally: &t})
-}
-
 // The kinds of entries and rolls.
 const (
 	OfKeys       = "keys"
@@ -406,55 +388,6 @@ type Roll struct {
 	End       Instant  `json:"-"`
 }
 
-// Enter records that an entry's making was acknowledged now, and returns the entry's number.
-func (r *Recorder) Enter(e Entry) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	e.Made = r.Now()
-	r.h.Entries = append(r.h.Entries, e)
-	n := len(r.h.Entries) - 1
-	r.write(line{At: e.Made, N: n, Entry: &e})
-	return n
-}
-
-// Ending records that a call starts now that may end entry n. rotated is set if the call makes another text.
-func (r *Recorder) Ending(n int, rotated bool) {
-	stage := "ending"
-	if rotated {
-		stage = "rotating"
-	}
-	r.end(n, stage, func(e *Entry, at Instant) { e.Ending, e.Rotated = at, rotated })
-}
-
-// Ended records that the end of entry n was acknowledged now.
-func (r *Recorder) Ended(n int) { r.end(n, "ended", func(e *Entry, at Instant) { e.Ended = at }) }
-
-func (r *Recorder) end(n int, stage string, set func(*Entry, Instant)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	at := r.Now()
-	set(&r.h.Entries[n], at)
-	r.write(line{At: at, N: n, Stage: stage})
-}
-
-// Try records a trial whose answer came now.
-func (r *Recorder) Try(t Trial) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	t.End = r.Now()
-	r.h.Trials = append(r.h.Trials, t)
-	r.write(line{At: t.End, Trial: &t})
-}
-
-// List records a list whose answer came now.
-func (r *Recorder) List(l Roll) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	l.End = r.Now()
-	r.h.Rolls = append(r.h.Rolls, l)
-	r.write(line{At: l.End, Roll: &l})
-}
-
 // Namespaces returns the namespaces of the calls and arrivals, in the order of their names. A history without any has
 // the default one.
 func (h *History) Namespaces() []string {
@@ -474,20 +407,17 @@ func (h *History) Namespaces() []string {
 // In returns the part of a history in one namespace: its calls, arrivals and schedules, with the faults, terms, owners
 // and replicas. It shares these with h, and has no keys.
 func (h *History) In(namespace string) *History {
-	part := &History{
-		Namespace: namespace, Faults: h.Faults, Terms: h.Terms, Owners: h.Owners, Replicas: h.Replicas,
-		Calls: h.Calls, Arrivals: h.Arrivals,
-		Occurrences: h.Occurrences, ScheduleCalls: h.ScheduleCalls, Tallies: h.Tallies,
-	}
+	part := *h
+	part.Namespace, part.Entries, part.Trials, part.Rolls = namespace, nil, nil, nil
 	if len(h.Namespaces()) == 1 {
-		return part
+		return &part
 	}
 	part.Calls = only(h.Calls, func(c *Call) bool { return c.Namespace == namespace })
 	part.Arrivals = only(h.Arrivals, func(a *Arrival) bool { return a.Namespace == namespace })
 	part.Occurrences = only(h.Occurrences, func(a *Arrival) bool { return a.Namespace == namespace })
 	part.ScheduleCalls = only(h.ScheduleCalls, func(c *ScheduleCall) bool { return c.Namespace == namespace })
 	part.Tallies = only(h.Tallies, func(t *Tally) bool { return t.Namespace == namespace })
-	return part
+	return &part
 }
 
 // only returns the records that belong to a part of a history.

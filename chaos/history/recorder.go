@@ -29,7 +29,7 @@ type Recorder struct {
 // line is one event of a recorded file. Exactly one of its pointers, or Stage, is set.
 type line struct {
 	At      Instant  `json:"at"`
-	N       int      `json:"n,omitempty"` // number of the call or the fault
+	N       int      `json:"n,omitempty"` // number among the records of its kind
 	Call    *Call    `json:"call,omitempty"`
 	End     *Ending  `json:"end,omitempty"`
 	Arrival *Arrival `json:"arrival,omitempty"`
@@ -142,60 +142,77 @@ func (r *Recorder) Arrive(arrivals ...Arrival) {
 }
 
 // Strike records that fault f strikes now, and returns the fault's number.
-func (r *Recorder) Strike(f Fault) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	f.Struck = r.Now()
-	r.h.Faults = append(r.h.Faults, f)
-	n := len(r.h.Faults) - 1
-	r.write(line{At: f.Struck, N: n, Fault: &f})
-	r.flush()
-	return n
-}
+func (r *Recorder) Strike(f Fault) int { return add(r, &r.h.Faults, &f, &f.Struck, line{Fault: &f}) }
 
 // Mending records that the mending of fault n begins now.
 func (r *Recorder) Mending(n int) {
-	r.mend(n, "mending", func(f *Fault, at Instant) { f.Mending = at })
+	r.stage(n, "mending", func(at Instant) { r.h.Faults[n].Mending = at })
 }
 
 // Mended records that fault n is mended now.
 func (r *Recorder) Mended(n int) {
-	r.mend(n, "mended", func(f *Fault, at Instant) { f.Mended = at })
-}
-
-func (r *Recorder) mend(n int, stage string, set func(*Fault, Instant)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	at := r.Now()
-	set(&r.h.Faults[n], at)
-	r.write(line{At: at, N: n, Stage: stage})
+	r.stage(n, "mended", func(at Instant) { r.h.Faults[n].Mended = at })
 }
 
 // Term records an observation of a shard's term, made now.
-func (r *Recorder) Term(t Term) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	t.At = r.Now()
-	r.h.Terms = append(r.h.Terms, t)
-	r.write(line{At: t.At, Term: &t})
-}
+func (r *Recorder) Term(t Term) { add(r, &r.h.Terms, &t, &t.At, line{Term: &t}) }
 
 // Owner records that a shard is seen now to own a range of slots for the first time.
-func (r *Recorder) Owner(o Owner) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	o.At = r.Now()
-	r.h.Owners = append(r.h.Owners, o)
-	r.write(line{At: o.At, Owner: &o})
-}
+func (r *Recorder) Owner(o Owner) { add(r, &r.h.Owners, &o, &o.At, line{Owner: &o}) }
 
 // Replica records a replica's position, read now.
-func (r *Recorder) Replica(p Replica) {
+func (r *Recorder) Replica(p Replica) { add(r, &r.h.Replicas, &p, &p.At, line{Replica: &p}) }
+
+// Enter records that an entry's making was acknowledged now, and returns the entry's number.
+func (r *Recorder) Enter(e Entry) int { return add(r, &r.h.Entries, &e, &e.Made, line{Entry: &e}) }
+
+// Ending records that a call starts now that may end entry n. rotated is set if the call makes another text.
+func (r *Recorder) Ending(n int, rotated bool) {
+	stage := "ending"
+	if rotated {
+		stage = "rotating"
+	}
+	r.stage(n, stage, func(at Instant) { r.h.Entries[n].Ending, r.h.Entries[n].Rotated = at, rotated })
+}
+
+// Ended records that the end of entry n was acknowledged now.
+func (r *Recorder) Ended(n int) { r.stage(n, "ended", func(at Instant) { r.h.Entries[n].Ended = at }) }
+
+// Try records a trial whose answer came now.
+func (r *Recorder) Try(t Trial) { add(r, &r.h.Trials, &t, &t.End, line{Trial: &t}) }
+
+// List records a list whose answer came now.
+func (r *Recorder) List(l Roll) { add(r, &r.h.Rolls, &l, &l.End, line{Roll: &l}) }
+
+// CalledSchedule records an operation about a schedule that is over now.
+func (r *Recorder) CalledSchedule(c ScheduleCall) {
+	add(r, &r.h.ScheduleCalls, &c, &c.End, line{ScheduleCall: &c})
+}
+
+// Tally records a schedule at the end of a run, read now.
+func (r *Recorder) Tally(t Tally) { add(r, &r.h.Tallies, &t, &t.At, line{Tally: &t}) }
+
+// add adds a record to its list, with the present instant in at, and returns its number there. l is its line.
+func add[T any](r *Recorder, to *[]T, one *T, at *Instant, l line) (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p.At = r.Now()
-	r.h.Replicas = append(r.h.Replicas, p)
-	r.write(line{At: p.At, Replica: &p})
+	*at, n = r.Now(), len(*to)
+	*to = append(*to, *one)
+	l.At, l.N = *at, n
+	r.write(l)
+	if l.Fault != nil {
+		r.flush()
+	}
+	return n
+}
+
+// stage records that record n reaches a stage now. set sets the instant.
+func (r *Recorder) stage(n int, stage string, set func(at Instant)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at := r.Now()
+	set(at)
+	r.write(line{At: at, N: n, Stage: stage})
 }
 
 // View calls see with the record so far, without copying it. Recording waits until see returns. see must not retain any

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // ErrNoSpare means that all nodes of the stand are in the cluster.
@@ -39,7 +40,7 @@ func (s *Stand) Join(node string) error {
 	return nil
 }
 
-// Retire stops a node that the cluster has removed, and deletes its data. The node is spare then.
+// Retire kills a node and deletes its data. The node is spare then, even if the cluster still counts on it.
 func (s *Stand) Retire(node string) error {
 	if err := errors.Join(s.Kill(node), s.Cluster.Erase(node)); err != nil {
 		return err
@@ -49,9 +50,6 @@ func (s *Stand) Retire(node string) error {
 	s.spare = append(s.spare, node)
 	return nil
 }
-
-// LoseDisk kills a node and deletes its data. The node is spare then, although the cluster still counts on it.
-func (s *Stand) LoseDisk(node string) error { return s.Retire(node) }
 
 // ID returns the id of the newest node of that name that the cluster knows, or "" if it knows none.
 func (s *Stand) ID(ctx context.Context, name string) (string, error) {
@@ -92,9 +90,7 @@ func (s *Stand) Operate(ctx context.Context, ask client.OperationRequest) error 
 		case err == nil && op.State == client.OperationStopped:
 			return fmt.Errorf("%s of %s was stopped: %s", ask.Kind, ask.Node, op.Detail)
 		}
-		select {
-		case <-time.After(operationPoll):
-		case <-ctx.Done():
+		if !wait.For(ctx, operationPoll) {
 			return fmt.Errorf("%s %s: %w; the operation: %+v", ask.Kind, ask.Node, errors.Join(ctx.Err(), err), op)
 		}
 	}
@@ -116,9 +112,7 @@ func (s *Stand) await(ctx context.Context, failure string, reason func(*client.C
 		if waits == "" {
 			return nil
 		}
-		select {
-		case <-time.After(operationPoll):
-		case <-ctx.Done():
+		if !wait.For(ctx, operationPoll) {
 			return fmt.Errorf("%s: %w; %s", failure, ctx.Err(), waits)
 		}
 	}
