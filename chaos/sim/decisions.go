@@ -14,67 +14,83 @@ import (
 	"github.com/belfryhq/belfry/shard"
 )
 
-// decisions is the state that the control group decides on in production. The group is not simulated: one state changes
-// by one entry after the other. Each entry is judged by the code of production.
-type decisions struct {
+// register holds a value that is replaced as a whole now and then.
+type register[T any] struct {
 	mu      sync.Mutex
-	state   *clusterpb.ControlState // never changed, only replaced
-	changed chan struct{}           // closed at the next change
-	version uint64                  // number of changes
+	value   T             // never changed in place
+	version uint64        // number of changes
+	changed chan struct{} // closed at the next change
 }
 
-func newDecisions(state *clusterpb.ControlState) *decisions {
-	return &decisions{state: state, changed: make(chan struct{})}
+func newRegister[T any](value T, version uint64) *register[T] {
+	return &register[T]{value: value, version: version, changed: make(chan struct{})}
 }
 
-// Watch returns the present state, and a channel that is closed at the next change.
-func (d *decisions) Watch() (*clusterpb.ControlState, <-chan struct{}) {
-	state, _, changed := d.watch()
-	return state, changed
+func (r *register[T]) read() (value T, version uint64, changed <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.value, r.version, r.changed
 }
 
-func (d *decisions) watch() (*clusterpb.ControlState, uint64, <-chan struct{}) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.state, d.version, d.changed
+// Watch returns the value, and a channel that is closed at the next change.
+func (r *register[T]) Watch() (T, <-chan struct{}) {
+	value, _, changed := r.read()
+	return value, changed
 }
 
-// decide makes an entry take effect if the state and the condition may allow it. The condition is checked at the same
-// instant.
-func (d *decisions) decide(entry *clusterpb.ControlEntry, may func() error) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if err := may(); err != nil {
-		return err
+func (r *register[T]) now() T {
+	value, _, _ := r.read()
+	return value
+}
+
+// change replaces the value by what next makes of it, unless next returns an error.
+func (r *register[T]) change(next func(T) (T, error)) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	value, err := next(r.value)
+	if err == nil {
+		r.set(value, r.version+1)
 	}
-	next, err := control.Apply(d.state, entry)
-	if err != nil {
-		return err
-	}
-	d.state = next
-	d.version++
-	close(d.changed)
-	d.changed = make(chan struct{})
-	return nil
+	return err
 }
 
-// decide makes an entry take effect if the state and the condition allow it, and records new owners of slots.
+// hear takes a value, unless the register has that version or a newer one.
+func (r *register[T]) hear(value T, version uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if version > r.version {
+		r.set(value, version)
+	}
+}
+
+// set replaces the value. The caller holds the lock.
+func (r *register[T]) set(value T, version uint64) {
+	r.value, r.version = value, version
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// decide makes an entry take effect if the state and the condition allow it, both at the same instant, and records new
+// owners of slots. The control group, which decides in production, is not simulated: one state changes by one entry
+// after the other. Each entry is judged by the code of production.
 func (w *World) decide(entry *clusterpb.ControlEntry, may func() error) error {
-	if err := w.decisions.decide(entry, may); err != nil {
-		return err
+	err := w.decisions.change(func(state *clusterpb.ControlState) (*clusterpb.ControlState, error) {
+		if err := may(); err != nil {
+			return nil, err
+		}
+		return control.Apply(state, entry)
+	})
+	if err == nil {
+		w.seeOwners()
 	}
-	w.seeOwners()
-	return nil
+	return err
 }
 
 // always is the condition of entries that any leader of the control group proposes.
 func always() error { return nil }
 
 // now returns the present decisions.
-func (w *World) now() *clusterpb.ControlState {
-	state, _ := w.decisions.Watch()
-	return state
-}
+func (w *World) now() *clusterpb.ControlState { return w.decisions.now() }
 
 // holders returns the nodes that hold a replica of a shard by the present decisions.
 func (w *World) holders(id uint32) []*Node {
@@ -82,51 +98,12 @@ func (w *World) holders(id uint32) []*Node {
 	return slices.DeleteFunc(slices.Clone(w.nodes), func(n *Node) bool { return !slices.Contains(placed, n.name) })
 }
 
-// view is the knowledge of one process of the decisions. It may be a little old.
-type view struct {
-	mu      sync.Mutex
-	state   *clusterpb.ControlState
-	version uint64
-	changed chan struct{}
-}
-
-// newView returns the view of a process that starts. It has the present decisions: in production a node asks others for
-// them before it opens replicas (package witness).
-func (w *World) newView() *view {
-	state, version, _ := w.decisions.watch()
-	return &view{state: state, version: version, changed: make(chan struct{})}
-}
-
-// Watch returns the known state, and a channel that is closed when there is a newer one.
-func (v *view) Watch() (*clusterpb.ControlState, <-chan struct{}) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.state, v.changed
-}
-
-func (v *view) now() *clusterpb.ControlState {
-	state, _ := v.Watch()
-	return state
-}
-
-// hear takes a state, unless the view has a newer one.
-func (v *view) hear(state *clusterpb.ControlState, version uint64) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	if version <= v.version {
-		return
-	}
-	v.state, v.version = state, version
-	close(v.changed)
-	v.changed = make(chan struct{})
-}
-
 // hearDecisions keeps the view of a process up to date for as long as the process lives. A decision comes newsTakes
 // late at least, sometimes some seconds, and later while the process is frozen or reaches no other.
 func (p *process) hearDecisions() {
 	rng := p.world.rng("news of "+p.node.name, 0)
 	for p.host.Life().Err() == nil {
-		state, version, changed := p.world.decisions.watch()
+		state, version, changed := p.world.decisions.read()
 		if version > p.view.version {
 			late := between(rng, newsLate)
 			if rng.IntN(8) > 0 {
@@ -165,57 +142,15 @@ func (w *World) seeOwners() {
 	}
 }
 
-// decided holds the queue policies that the cluster has decided. The control group decides them in production and is
-// not simulated. Each node hears of a decision newsTakes later.
-type decided struct {
-	mu      sync.Mutex
-	queues  []*fsmpb.QueuePolicy // sorted by queue; never changed in place
-	version uint64
-}
-
-// set decides the policy of one queue.
-func (d *decided) set(p *fsmpb.QueuePolicy) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	queues := slices.DeleteFunc(slices.Clone(d.queues), func(q *fsmpb.QueuePolicy) bool { return q.Queue == p.Queue })
-	queues = append(queues, p)
-	slices.SortFunc(queues, func(a, b *fsmpb.QueuePolicy) int { return strings.Compare(a.Queue, b.Queue) })
-	d.version++
-	d.queues = queues
-}
-
-func (d *decided) get() ([]*fsmpb.QueuePolicy, uint64) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.queues, d.version
-}
-
-// policies are the queue policies that one process knows. It is a shard.Policies.
+// policies are the queue policies that one process knows, sorted by queue; nil: it knows none yet. It is a
+// shard.Policies.
 type policies struct {
-	mu      sync.Mutex
-	policed shard.Policed
-	changed chan struct{}
-}
-
-func newPolicies() *policies { return &policies{changed: make(chan struct{})} }
-
-// hear takes the given policies, unless the process knows the same version or a newer one.
-func (p *policies) hear(queues []*fsmpb.QueuePolicy, version uint64) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.policed.Known && version <= p.policed.Version {
-		return
-	}
-	p.policed = shard.Policed{Queues: queues, Version: version, Known: true}
-	close(p.changed)
-	p.changed = make(chan struct{})
+	*register[[]*fsmpb.QueuePolicy]
 }
 
 // Policy returns the policy of a queue, or nil.
-func (p *policies) Policy(_, queue string) *fsmpb.QueuePolicy {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, q := range p.policed.Queues {
+func (p policies) Policy(_, queue string) *fsmpb.QueuePolicy {
+	for _, q := range p.now() {
 		if q.Queue == queue {
 			return q
 		}
@@ -224,16 +159,25 @@ func (p *policies) Policy(_, queue string) *fsmpb.QueuePolicy {
 }
 
 // Calendar returns none: the simulated clusters have no calendars.
-func (p *policies) Calendar(string, string) (*calendar.Calendar, uint64) { return nil, 0 }
+func (p policies) Calendar(string, string) (*calendar.Calendar, uint64) { return nil, 0 }
 
 // CalendarVersion returns the version of no calendar.
-func (p *policies) CalendarVersion(string, string) uint64 { return 0 }
+func (p policies) CalendarVersion(string, string) uint64 { return 0 }
 
 // Watch returns all known policies, and a channel that is closed when they change.
-func (p *policies) Watch() (shard.Policed, <-chan struct{}) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.policed, p.changed
+func (p policies) Watch() (shard.Policed, <-chan struct{}) {
+	queues, version, changed := p.read()
+	return shard.Policed{Queues: queues, Version: version, Known: version > 0}, changed
+}
+
+// decidePolicy decides the policy of one queue.
+func (w *World) decidePolicy(p *fsmpb.QueuePolicy) {
+	w.note(w.decided.change(func(queues []*fsmpb.QueuePolicy) ([]*fsmpb.QueuePolicy, error) {
+		same := func(q *fsmpb.QueuePolicy) bool { return q.Queue == p.Queue }
+		queues = append(slices.DeleteFunc(slices.Clone(queues), same), p)
+		slices.SortFunc(queues, func(a, b *fsmpb.QueuePolicy) int { return strings.Compare(a.Queue, b.Queue) })
+		return queues, nil
+	}))
 }
 
 // newsTakes is how long a decision takes to reach a node.
@@ -241,7 +185,7 @@ const newsTakes = 50 * time.Millisecond
 
 // setPolicy decides a policy and sends it to every node that runs.
 func (w *World) setPolicy(p *fsmpb.QueuePolicy) {
-	w.decided.set(p)
+	w.decidePolicy(p)
 	for _, n := range w.nodes {
 		if p := n.running(); p != nil {
 			w.wg.Go(p.hearPolicies)
@@ -251,7 +195,8 @@ func (w *World) setPolicy(p *fsmpb.QueuePolicy) {
 
 func (p *process) hearPolicies() {
 	if p.host.Sleep(newsTakes) && p.host.Gate() {
-		p.policies.hear(p.world.decided.get())
+		queues, version, _ := p.world.decided.read()
+		p.policies.hear(queues, version)
 	}
 }
 

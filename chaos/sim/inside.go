@@ -61,14 +61,8 @@ func (f *prints) note(node string, id uint32, commands, sum uint64) error {
 
 // compare notes the fingerprints of every running replica.
 func (w *World) compare() {
-	for _, n := range w.nodes {
-		p := n.running()
-		if p == nil {
-			continue
-		}
-		for _, r := range p.all() {
-			w.compareReplica(n, r.id, r.shard)
-		}
+	for n, r := range replicasOn(w.nodes...) {
+		w.compareReplica(n, r.id, r.shard)
 	}
 }
 
@@ -109,17 +103,11 @@ func (s *splitter) watchOwners() {
 // openings returns the slots that the replicas of the targets have opened.
 func (w *World) openings() []opening {
 	var all []opening
-	for _, n := range w.nodes {
-		p := n.running()
-		if p == nil {
-			continue
-		}
-		for _, r := range p.all() {
-			for _, part := range r.shard.Slots() {
-				// A source that was unsealed has the epoch before the move.
-				if part.Phase == fsmpb.SlotPhase_SLOT_PHASE_OPEN && part.Move > 0 && part.Epoch == part.Move {
-					all = append(all, opening{r.id, part})
-				}
+	for _, r := range replicasOn(w.nodes...) {
+		for _, part := range r.shard.Slots() {
+			// A source that was unsealed has the epoch before the move.
+			if part.Phase == fsmpb.SlotPhase_SLOT_PHASE_OPEN && part.Move > 0 && part.Epoch == part.Move {
+				all = append(all, opening{r.id, part})
 			}
 		}
 	}
@@ -128,7 +116,7 @@ func (w *World) openings() []opening {
 
 // refuses reports whether the source of a move is known to refuse reads of slots that the target has opened.
 func (w *World) refuses(o opening) bool {
-	source := w.leading(o.part.Shard)
+	_, source := w.leading(o.part.Shard)
 	if source == nil {
 		return false
 	}
@@ -141,18 +129,6 @@ func (w *World) refuses(o opening) bool {
 	}
 	var moved *task.MovedError
 	return errors.As(err, &moved)
-}
-
-// leading returns the leading replica of a shard, or nil.
-func (w *World) leading(id uint32) *shard.Shard {
-	for _, n := range w.nodes {
-		if p := n.running(); p != nil {
-			if s, err := p.shard(id); err == nil && s.IsLeader() {
-				return s
-			}
-		}
-	}
-	return nil
 }
 
 // rangeOf returns the range of the slot map that has a slot.
@@ -186,7 +162,7 @@ var idsBySlot = sync.OnceValue(func() map[uint32]string {
 // A shard has no state for slots that never took part in a move.
 func (w *World) judgeOwners() {
 	for _, s := range w.now().Shards {
-		leader := w.leading(s.Id)
+		_, leader := w.leading(s.Id)
 		if leader == nil {
 			w.problem("at the end shard %d has no leader", s.Id)
 			continue
@@ -257,32 +233,20 @@ func (l *driver) readReplicas(id string) {
 
 // recordReplicas records the applied index and the state's hash of each running replica.
 func (l *driver) recordReplicas() {
-	for _, n := range l.world.nodes {
-		p := n.running()
-		if p == nil {
-			continue
-		}
-		for _, r := range p.all() {
-			status := r.shard.Status()
-			l.world.rec.Replica(history.Replica{
-				Shard: r.id, Node: n.name, Applied: status.Applied, Hash: fmt.Sprintf("%x", status.Hash),
-			})
-		}
+	for n, r := range replicasOn(l.world.nodes...) {
+		status := r.shard.Status()
+		l.world.rec.Replica(history.Replica{
+			Shard: r.id, Node: n.name, Applied: status.Applied, Hash: fmt.Sprintf("%x", status.Hash),
+		})
 	}
 }
 
 // replay rebuilds the state of each replica from its disk: the newest snapshot and the log after it. The result must
 // equal the replica's state.
 func (w *World) replay() {
-	for _, n := range w.nodes {
-		p := n.running()
-		if p == nil {
-			continue
-		}
-		for _, r := range p.all() {
-			if err := replayDisk(r, n.files.disk(r.id)); err != nil {
-				w.problem("shard %d from the disk of %s: %v", r.id, n.name, err)
-			}
+	for n, r := range replicasOn(w.nodes...) {
+		if err := replayDisk(r, n.files.disk(r.id)); err != nil {
+			w.problem("shard %d from the disk of %s: %v", r.id, n.name, err)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math/rand/v2"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -155,49 +156,68 @@ func (l *driver) callAll(ctx context.Context, n *Node, patience time.Duration, o
 		l.called(what.ID)
 		cmds[i] = l.command(op)
 	}
-	replies := ask(ctx, n, patience, w.cfg.pace.callTimeout(), func(ctx context.Context, p *process) []task.Reply {
-		return p.receive(ctx, cmds)
-	}, func(err error) []task.Reply { return calls.Refuse(len(ops), err) })
-	for i, reply := range replies {
-		outcome, answer := told(reply)
-		if answer.Status == statusKeyReused {
-			w.problem("operation %d: its key was another call's", ops[i].What.Op)
-		}
+	for i, reply := range l.send(ctx, n, patience, cmds) {
+		outcome, answer := l.told(ops[i].What.Op, reply)
 		w.rec.End(numbers[i], outcome, answer)
 		endings = append(endings, history.Ending{Outcome: outcome, Answer: answer})
 	}
 	return endings
 }
 
+// send sends commands to the node n, whose caller waits for patience at most.
+func (l *driver) send(ctx context.Context, n *Node, patience time.Duration, cmds []*fsmpb.Command) []task.Reply {
+	receive := func(ctx context.Context, p *process) ([]task.Reply, error) { return p.receive(ctx, cmds), nil }
+	replies, err := ask(ctx, n, patience, l.world.cfg.pace.callTimeout(), receive)
+	if err != nil {
+		return calls.Refuse(len(cmds), err)
+	}
+	return replies
+}
+
+// told converts the reply to an operation to the outcome and the answer that the record keeps.
+func (l *driver) told(op int64, reply task.Reply) (history.Outcome, history.Answer) {
+	outcome, answer := told(reply)
+	if answer.Status == http.StatusUnprocessableEntity {
+		l.world.problem("operation %d: its key was another call's", op)
+	}
+	return outcome, answer
+}
+
 // ask runs do on a node on behalf of a caller outside the cluster. The caller waits for patience at most, and the node
-// works on the call for limit at most. failed makes the result of a call without an answer.
-func ask[T any](ctx context.Context, n *Node, patience, limit time.Duration, do func(context.Context, *process) T,
-	failed func(error) T) T {
+// works on the call for limit at most. An error is that of do, or of a call without an answer.
+func ask[T any](
+	ctx context.Context, n *Node, patience, limit time.Duration, do func(context.Context, *process) (T, error),
+) (T, error) {
+	type answer struct {
+		value T
+		err   error
+	}
+	var none T
 	p := n.running()
 	if p == nil {
-		return failed(task.ErrNotProposed) // connection refused
+		return none, task.ErrNotProposed // connection refused
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	answers := make(chan T, 1)
+	answers := make(chan answer, 1)
 	go func() {
 		if !p.host.Gate() {
 			return
 		}
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
-		answer := do(ctx, p)
+		value, err := do(ctx, p)
 		if p.host.Gate() {
-			answers <- answer
+			answers <- answer{value, err}
 		}
 	}()
 	select {
-	case answer := <-answers:
-		return answer
+	case a := <-answers:
+		return a.value, a.err
 	case <-ctx.Done():
-		return failed(task.ErrUnknown)
+		return none, task.ErrUnknown
 	case <-p.host.Life().Done():
-		return failed(task.ErrUnknown)
+		return none, task.ErrUnknown
 	}
 }
 
@@ -232,27 +252,19 @@ func finally(op load.Operation) history.Call {
 	return op.What
 }
 
-type read struct {
-	task *fsmpb.Task
-	err  error
-}
-
 func (l *driver) read(ctx context.Context, n *Node, what history.Call,
 	do func(context.Context, *process) (*fsmpb.Task, error)) (history.Outcome, history.Answer) {
 	w := l.world
 	what.Node = n.name
 	number := w.rec.Begin(what)
 	limit := w.cfg.pace.callTimeout()
-	got := ask(ctx, n, limit+time.Second, limit, func(ctx context.Context, p *process) read {
-		task, err := do(ctx, p)
-		return read{task, err}
-	}, func(err error) read { return read{err: err} })
-	outcome, answer := history.OK, shown(got.task)
+	found, err := ask(ctx, n, limit+time.Second, limit, do)
+	outcome, answer := history.OK, shown(found)
 	switch {
-	case got.err != nil:
-		outcome, answer = toldError(got.err)
-	case got.task == nil:
-		outcome, answer = history.Failed, history.Answer{Status: statusNotFound}
+	case err != nil:
+		outcome, answer = toldError(err)
+	case found == nil:
+		outcome, answer = history.Failed, history.Answer{Status: http.StatusNotFound}
 	}
 	w.rec.End(number, outcome, answer)
 	return outcome, answer
@@ -282,19 +294,14 @@ func (l *driver) Lease(ctx context.Context, rng *rand.Rand) (_ []load.Lease, ok 
 		Namespace: task.DefaultNamespace, Queue: pulledQueue, Max: 1 + rng.IntN(5), Lease: leaseFor(rng),
 	}
 	wait := max(20*time.Second, w.cfg.pace.heartbeat)
-	type answer struct {
-		tasks []*fsmpb.Task
-		err   error
-	}
 	patience := wait + time.Second
 	if rng.IntN(20) == 0 {
 		patience = time.Duration(rng.Int64N(int64(wait)))
 	}
-	got := ask(ctx, l.anyNode(rng), patience, wait, func(ctx context.Context, p *process) answer {
-		tasks, err := p.consumers.Lease(ctx, request)
-		return answer{tasks, err}
-	}, func(err error) answer { return answer{nil, err} })
-	return l.leases(asked, got.tasks), got.err == nil
+	tasks, err := ask(ctx, l.anyNode(rng), patience, wait, func(ctx context.Context, p *process) ([]*fsmpb.Task, error) {
+		return p.consumers.Lease(ctx, request)
+	})
+	return l.leases(asked, tasks), err == nil
 }
 
 // leases records the tasks of one answer as arrivals, and returns them as leases.

@@ -18,6 +18,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/cluster/replicas"
 	"github.com/belfryhq/belfry/cluster/router"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/internal/wait"
 	"github.com/belfryhq/belfry/shard"
 )
@@ -42,8 +43,8 @@ type process struct {
 	router    *router.Router
 	consumers *consume.Consumers
 	clocks    *clocks.Clocks
-	policies  *policies
-	view      *view
+	policies  policies
+	view      *register[*clusterpb.ControlState] // what the process knows of the decisions, perhaps a little old
 	replicas  *replicas.Set
 	following context.Context // ends when replicas are to be opened and closed no more
 	unfollow  context.CancelFunc
@@ -87,9 +88,11 @@ func (n *Node) begin() *process {
 	if n.process != nil || w.ctx.Err() != nil {
 		return nil
 	}
+	// In production a node asks others for the decisions before it opens replicas (package witness).
+	state, version, _ := w.decisions.read()
 	p := &process{
-		world: w, node: n, host: w.net.Up(n.name), leaders: leaders.NewBeliefs(), policies: newPolicies(),
-		view: w.newView(), followed: make(chan struct{}),
+		world: w, node: n, host: w.net.Up(n.name), leaders: leaders.NewBeliefs(), followed: make(chan struct{}),
+		policies: policies{newRegister[[]*fsmpb.QueuePolicy](nil, 0)}, view: newRegister(state, version),
 	}
 	p.following, p.unfollow = context.WithCancel(p.host.Life())
 	p.replicas = p.newReplicas()

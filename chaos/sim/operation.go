@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
+	"net/http"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -121,24 +122,13 @@ func scheduledAt(t *fsmpb.Task) history.Instant {
 	return instant(task.ScheduledMs(t))
 }
 
-// The HTTP statuses that stand for the answers of a node in the record.
-const (
-	statusOK           = 200
-	statusCreated      = 201
-	statusBad          = 400
-	statusNotFound     = 404
-	statusConflict     = 409
-	statusPrecondition = 412
-	statusKeyReused    = 422
-	statusUncommitted  = 503
-	statusUnknown      = 504
-)
-
+// statuses are the HTTP statuses that stand for the answers of a node in the record.
 var statuses = map[fsmpb.Code]int{
-	fsmpb.Code_CODE_OK: statusOK, fsmpb.Code_CODE_CREATED: statusCreated, fsmpb.Code_CODE_NOT_FOUND: statusNotFound,
-	fsmpb.Code_CODE_PRECONDITION_FAILED: statusPrecondition, fsmpb.Code_CODE_CONFLICT: statusConflict,
-	fsmpb.Code_CODE_KEY_REUSED: statusKeyReused, fsmpb.Code_CODE_NO_DELAY: statusBad,
-	fsmpb.Code_CODE_STALE: statusConflict, fsmpb.Code_CODE_REPLACED: statusOK,
+	fsmpb.Code_CODE_OK: http.StatusOK, fsmpb.Code_CODE_CREATED: http.StatusCreated,
+	fsmpb.Code_CODE_NOT_FOUND: http.StatusNotFound, fsmpb.Code_CODE_PRECONDITION_FAILED: http.StatusPreconditionFailed,
+	fsmpb.Code_CODE_CONFLICT: http.StatusConflict, fsmpb.Code_CODE_KEY_REUSED: http.StatusUnprocessableEntity,
+	fsmpb.Code_CODE_NO_DELAY: http.StatusBadRequest, fsmpb.Code_CODE_STALE: http.StatusConflict,
+	fsmpb.Code_CODE_REPLACED: http.StatusOK,
 }
 
 // told converts a reply to the outcome and the answer that the record keeps.
@@ -153,7 +143,7 @@ func told(reply task.Reply) (history.Outcome, history.Answer) {
 		a.Previous = stateName(r.Previous)
 	}
 	a.Replaced = r.Code == fsmpb.Code_CODE_REPLACED
-	if !a.Replaced && (a.Status == statusOK || a.Status == statusCreated) {
+	if !a.Replaced && (a.Status == http.StatusOK || a.Status == http.StatusCreated) {
 		return history.OK, a
 	}
 	a.Revision = 0
@@ -164,11 +154,11 @@ func told(reply task.Reply) (history.Outcome, history.Answer) {
 func toldError(err error) (history.Outcome, history.Answer) {
 	switch {
 	case errors.Is(err, task.ErrUnknown):
-		return history.Unknown, history.Answer{Status: statusUnknown, Error: err.Error()}
+		return history.Unknown, history.Answer{Status: http.StatusGatewayTimeout, Error: err.Error()}
 	case errors.Is(err, task.ErrNotProposed), errors.Is(err, task.ErrOverloaded):
-		return history.Failed, history.Answer{Status: statusUncommitted, Error: err.Error()}
+		return history.Failed, history.Answer{Status: http.StatusServiceUnavailable, Error: err.Error()}
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
-		return history.Unknown, history.Answer{Status: statusUnknown, Error: err.Error()}
+		return history.Unknown, history.Answer{Status: http.StatusGatewayTimeout, Error: err.Error()}
 	}
 	return history.Unknown, history.Answer{Error: err.Error()}
 }

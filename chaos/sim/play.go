@@ -53,7 +53,7 @@ func Play(cfg Config) *Result {
 	slots, schedules := newSplitter(w, l), l.newSchedules()
 	c := &conductor{world: w, load: l}
 	for _, p := range basePolicies() {
-		w.decided.set(p)
+		w.decidePolicy(p)
 	}
 	w.start()
 	w.seeOwners()
@@ -183,7 +183,7 @@ func (l *driver) drain() {
 func (l *driver) atRest() bool {
 	scheduled := 0
 	for _, s := range l.world.now().Shards {
-		r := l.world.leading(s.Id)
+		_, r := l.world.leading(s.Id)
 		if r == nil {
 			return false
 		}

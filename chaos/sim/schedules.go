@@ -9,7 +9,6 @@ import (
 
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/load"
-	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/repeat/series"
@@ -45,15 +44,7 @@ func (p pace) crons() []load.Rule {
 func (l *driver) TrySchedule(ctx context.Context, rng *rand.Rand, op load.ScheduleOperation) (
 	history.Outcome, history.Answer) {
 	cmds := []*fsmpb.Command{l.scheduleCommand(op)}
-	limit := l.world.cfg.pace.callTimeout()
-	replies := ask(ctx, l.anyNode(rng), l.patience(rng), limit, func(ctx context.Context, p *process) []task.Reply {
-		return p.receive(ctx, cmds)
-	}, func(err error) []task.Reply { return calls.Refuse(len(cmds), err) })
-	outcome, answer := told(replies[0])
-	if answer.Status == statusKeyReused {
-		l.world.problem("operation %d: its key was another call's", op.What.Op)
-	}
-	return outcome, answer
+	return l.told(op.What.Op, l.send(ctx, l.anyNode(rng), l.patience(rng), cmds)[0])
 }
 
 func (l *driver) scheduleCommand(op load.ScheduleOperation) *fsmpb.Command {
@@ -161,9 +152,7 @@ func (l *driver) HasTask(ctx context.Context, rng *rand.Rand, id string) (bool, 
 // readThrough reads a task or a schedule linearizably through a random node. It returns nil if there is none.
 func (l *driver) readThrough(ctx context.Context, rng *rand.Rand, id string) (*fsmpb.Task, error) {
 	limit := l.world.cfg.pace.callTimeout()
-	got := ask(ctx, l.anyNode(rng), limit+time.Second, limit, func(ctx context.Context, p *process) read {
-		t, err := p.router.Get(ctx, "", id, false)
-		return read{t, err}
-	}, func(err error) read { return read{err: err} })
-	return got.task, got.err
+	return ask(ctx, l.anyNode(rng), limit+time.Second, limit, func(ctx context.Context, p *process) (*fsmpb.Task, error) {
+		return p.router.Get(ctx, "", id, false)
+	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -84,19 +85,10 @@ var moveSteps = []moveStep{
 
 // isIn reports whether a running replica of a shard has slots of a move in a phase.
 func (w *World) isIn(shard uint32, m *clusterpb.SlotMove, phase fsmpb.SlotPhase) bool {
-	for _, n := range w.nodes {
-		p := n.running()
-		if p == nil {
-			continue
-		}
-		r, err := p.shard(shard)
-		if err != nil {
-			continue
-		}
-		for _, part := range r.Slots() {
-			if part.Move == m.Number && part.Phase == phase {
-				return true
-			}
+	for _, r := range replicasOn(w.nodes...) {
+		in := func(part *fsmpb.SlotState) bool { return part.Move == m.Number && part.Phase == phase }
+		if r.id == shard && slices.ContainsFunc(r.shard.Slots(), in) {
+			return true
 		}
 	}
 	return false

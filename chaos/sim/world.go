@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -12,8 +13,10 @@ import (
 	"github.com/belfryhq/belfry/chaos/sim/internal/wire"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/internal/wait"
+	"github.com/belfryhq/belfry/shard"
 )
 
 // World is a simulated cluster and its surroundings. It lives in one synctest bubble.
@@ -24,9 +27,9 @@ type World struct {
 	rec       *history.Recorder
 	net       *wire.Network
 	nodes     []*Node
-	decisions *decisions
+	decisions *register[*clusterpb.ControlState] // of the control group
 	luck      *luck
-	decided   *decided
+	decided   *register[[]*fsmpb.QueuePolicy] // sorted by queue; a node hears of a change newsTakes later
 	receiver  *receiver
 	prints    *prints
 	members   *members
@@ -44,8 +47,8 @@ type World struct {
 // NewWorld makes a cluster. No process runs yet.
 func NewWorld(cfg Config) *World {
 	w := &World{
-		cfg: cfg, rec: history.NewRecorder(nil), net: wire.New(cfg.Seed, cfg.net), decided: &decided{},
-		prints: newPrints(), terms: map[uint32]uint64{}, owners: map[history.Owner]bool{},
+		cfg: cfg, rec: history.NewRecorder(nil), net: wire.New(cfg.Seed, cfg.net), prints: newPrints(),
+		decided: newRegister[[]*fsmpb.QueuePolicy](nil, 0), terms: map[uint32]uint64{}, owners: map[history.Owner]bool{},
 	}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
 	w.receiver = newReceiver(w)
@@ -55,7 +58,7 @@ func NewWorld(cfg Config) *World {
 		})
 	}
 	w.luck = &luck{rng: w.rng("luck", 0)}
-	w.decisions = newDecisions(w.place())
+	w.decisions = newRegister(w.place(), 0)
 	w.members = newMembers(w)
 	return w
 }
@@ -168,30 +171,45 @@ func (w *World) processAt(h *wire.Host) *process {
 	return nil
 }
 
-// leader returns the node that leads a shard, or nil.
-func (w *World) leader(shard uint32) *Node {
-	for _, n := range w.nodes {
-		if p := n.running(); p != nil {
-			if s, err := p.shard(shard); err == nil && s.IsLeader() {
-				return n
+// replicasOn yields the replicas of the processes that run on some nodes, in the order of the nodes.
+func replicasOn(nodes ...*Node) iter.Seq2[*Node, replica] {
+	return func(yield func(*Node, replica) bool) {
+		for _, n := range nodes {
+			p := n.running()
+			if p == nil {
+				continue
+			}
+			for _, r := range p.all() {
+				if !yield(n, r) {
+					return
+				}
 			}
 		}
 	}
-	return nil
+}
+
+// leading returns the leading replica of a shard and its node, nil if there is none.
+func (w *World) leading(id uint32) (*Node, *shard.Shard) {
+	for n, r := range replicasOn(w.nodes...) {
+		if r.id == id && r.shard.IsLeader() {
+			return n, r.shard
+		}
+	}
+	return nil, nil
+}
+
+// leader returns the node that leads a shard, or nil.
+func (w *World) leader(id uint32) *Node {
+	n, _ := w.leading(id)
+	return n
 }
 
 // ledBy returns the shards that the given nodes lead, in rising order.
 func (w *World) ledBy(nodes ...*Node) []uint32 {
 	var led []uint32
-	for _, n := range nodes {
-		p := n.running()
-		if p == nil {
-			continue
-		}
-		for _, s := range p.all() {
-			if s.shard.IsLeader() {
-				led = append(led, s.id)
-			}
+	for _, r := range replicasOn(nodes...) {
+		if r.shard.IsLeader() {
+			led = append(led, r.id)
 		}
 	}
 	slices.Sort(led)
