@@ -4,13 +4,10 @@
 //	load.Player ── Operation ──▶ load.Driver ┬─ chaos/workload   real processes, through the Go client
 //	                                         └─ chaos/sim        simulated nodes, in memory
 //
-//	weights.go    the table of the scripts, and how often each is played
-//	scripts.go    scripts: the life of one id each, a few calls one after the other
-//	hot.go        ids that several callers use at once
-//	batch.go      scripts that send many operations in one call
-//	schedule.go   schedules, each with one caller that changes it
-//	consumer.go   consumers, and how they settle a lease
-//	operation.go  an operation as plain data, which a driver turns into a call of its kind
+//	player.go    the table of the scripts, how often each is played, and the driver of their operations
+//	scripts.go   scripts: the life of one id each, also of ids that several callers use at once, and of batches
+//	schedule.go  schedules, each with one caller that changes it
+//	consumer.go  consumers, and how they settle a lease
 //
 // The rules of the load:
 //

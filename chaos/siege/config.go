@@ -1,6 +1,7 @@
 package siege
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -70,7 +71,7 @@ type Config struct {
 
 func (c Config) withDefaults() (Config, error) {
 	if c.Soak && c.Rounds <= 0 && c.Round <= 0 {
-		setDefault(&c.For, time.Hour)
+		c.For = cmp.Or(c.For, time.Hour)
 	}
 	switch {
 	case c.Binary == "" || c.Dir == "":
@@ -81,21 +82,22 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Soak {
 		c.Faults = []string{noFaults}
 		c.NoNetwork, c.NoDisks, c.NoClocks, c.NoGossip, c.NoMemory = true, true, true, true, true
-		setDefault(&c.Strike, 5*time.Minute)
-		setDefault(&c.Snapshots, "2097152,256") // with the usual 40 MiB, the disk's curve would have three teeth an hour
+		c.Strike = cmp.Or(c.Strike, 5*time.Minute)
+		// With the usual 40 MiB, the disk's curve would have three teeth an hour.
+		c.Snapshots = cmp.Or(c.Snapshots, "2097152,256")
 	}
-	setDefault(&c.Snapshots, "524288,32")
+	c.Snapshots = cmp.Or(c.Snapshots, "524288,32")
 	var err error
 	if c.Dir, err = filepath.Abs(c.Dir); err != nil {
 		return c, err
 	}
-	setDefault(&c.Nodes, 3)
-	setDefault(&c.Shards, 3)
-	setDefault(&c.Strikers, 3)
-	setDefault(&c.Strike, 40*time.Second)
-	setDefault(&c.Drain, time.Minute)
-	setDefault(&c.Sample, 3000)
-	setDefault(&c.Limits, limits())
+	c.Nodes = cmp.Or(c.Nodes, 3)
+	c.Shards = cmp.Or(c.Shards, 3)
+	c.Strikers = cmp.Or(c.Strikers, 3)
+	c.Strike = cmp.Or(c.Strike, 40*time.Second)
+	c.Drain = cmp.Or(c.Drain, time.Minute)
+	c.Sample = cmp.Or(c.Sample, 3000)
+	c.Limits = cmp.Or(c.Limits, limits())
 	if c.Plan != nil && len(c.Faults) == 0 {
 		c.Faults = []string{noFaults}
 	}
@@ -139,13 +141,6 @@ func limits() check.Limits {
 	l := check.DefaultLimits()
 	l.Recover, l.FirstFire = 15*time.Second, 10*time.Second
 	return l
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 const (

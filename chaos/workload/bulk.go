@@ -15,6 +15,12 @@ import (
 	"github.com/belfryhq/belfry/internal/wait"
 )
 
+// Percentages of the tasks of the bulk.
+const (
+	bulkPushed    = 50 // to the receiver, many in a request; the others are pulled
+	bulkCancelled = 5  // by later batches
+)
+
 // bulkAtOnce is how many batches may wait for their answers at the same time. Most batches have a line for every
 // shard, so a shard without a leader holds them up.
 const bulkAtOnce = 36
@@ -68,26 +74,24 @@ func (l *Load) bulkBatch(ctx context.Context, n uint64) {
 	rng := rand.New(rand.NewPCG(l.cfg.Seed, bulkBatches+n))
 	left := l.bulkItems(rng, n)
 	end := l.cfg.Recorder.Now().Add(l.cfg.RetryFor)
-	pause := bulkMinPause
-	for {
+	for pause := bulkMinPause; ; pause = min(2*pause, bulkMaxPause) {
 		left = without(left, l.caller.batch(ctx, l.anyNode(rng), l.timeout(rng), left), load.Final)
 		if len(left) == 0 || l.cfg.Recorder.Now() > end || !wait.For(ctx, pause) {
 			return
 		}
-		pause = min(2*pause, bulkMaxPause)
 	}
 }
 
 // bulkItems returns the lines of batch n: new tasks, and cancels of tasks of one of the three batches before.
 func (l *Load) bulkItems(rng *rand.Rand, n uint64) []load.Operation {
 	lines := l.bulkLines(n)
-	items := make([]load.Operation, 0, lines+lines*l.cfg.BulkCancelled/100)
+	items := make([]load.Operation, 0, lines+lines*bulkCancelled/100)
 	for i := range lines {
 		items = append(items, l.bulkTask(rng, l.bulkID(n, i)))
 	}
 	if back := 1 + rng.Uint64N(3); back <= n {
 		victims := l.bulkLines(n - back)
-		for range victims * l.cfg.BulkCancelled / 100 {
+		for range victims * bulkCancelled / 100 {
 			items = append(items, l.player.Cancel(l.bulkID(n-back, rng.IntN(victims))))
 		}
 	}
@@ -107,7 +111,7 @@ func (l *Load) bulkID(batch uint64, i int) string {
 // bulkTask returns the schedule of a task with as few settings as possible.
 func (l *Load) bulkTask(rng *rand.Rand, id string) load.Operation {
 	t := load.Task{FireAt: l.due(rng), Queue: l.cfg.pullQueue()}
-	if rng.IntN(100) < l.cfg.BulkPushed {
+	if rng.IntN(100) < bulkPushed {
 		t.Queue = l.cfg.pushQueue()
 	}
 	return l.player.Schedule(id, t)
@@ -140,13 +144,11 @@ func (l *Load) ackAll(ctx context.Context, rng *rand.Rand, leases []load.Lease) 
 			Op: first + int64(i), Kind: history.Ack, ID: of.ID, Batch: true, Ask: history.Ask{Fence: of.Fence},
 		}}
 	}
-	pause := bulkMinPause
-	for {
+	for pause := bulkMinPause; ; pause = min(2*pause, bulkMaxPause) {
 		acks = l.caller.ack(ctx, l.anyNode(rng), l.timeout(rng), l.cfg.pullQueue(), acks)
 		if len(acks) == 0 || l.cfg.Recorder.Now() > end || !wait.For(ctx, pause) {
 			return
 		}
-		pause = min(2*pause, bulkMaxPause)
 	}
 }
 

@@ -32,7 +32,7 @@ type caller struct {
 func newCaller(cfg Config) (*caller, error) {
 	c := &caller{
 		rec: cfg.Recorder, nodes: cfg.Nodes, space: cfg.Namespace, run: strconv.FormatInt(int64(cfg.Recorder.Now()), 36),
-		target: cfg.Target, queue: cfg.Queue, bulkPushed: cfg.pushQueue(), bulkPulled: cfg.pullQueue(),
+		target: cfg.Target, queue: cfg.scriptQueue(), bulkPushed: cfg.pushQueue(), bulkPulled: cfg.pullQueue(),
 	}
 	transport := &http.Transport{DialContext: cfg.Dial, MaxIdleConnsPerHost: 128, IdleConnTimeout: 30 * time.Second}
 	for _, n := range cfg.Nodes {
@@ -129,7 +129,7 @@ func (d driver) Batch(ctx context.Context, rng *rand.Rand, ops []load.Operation)
 
 // Lease makes one lease call to a random node. The result is false if the call failed.
 func (d driver) Lease(ctx context.Context, rng *rand.Rand) ([]load.Lease, bool) {
-	return d.lease(ctx, rng, d.cfg.Queue, d.demand(rng))
+	return d.lease(ctx, rng, d.cfg.scriptQueue(), d.demand(rng))
 }
 
 func (l *Load) anyNode(rng *rand.Rand) int {
@@ -152,13 +152,13 @@ func (l *Load) present() []int {
 	return nodes
 }
 
-// timeout draws the timeout of a request: Config.CallTimeout mostly. One request in 20 gets so little time that the
+// timeout draws the timeout of a request: callTimeout mostly. One request in 20 gets so little time that the
 // caller misses the answer of a call that happens.
 func (l *Load) timeout(rng *rand.Rand) time.Duration {
 	if rng.IntN(20) == 0 {
 		return time.Millisecond + time.Duration(rng.Int64N(int64(10*time.Millisecond)))
 	}
-	return l.cfg.CallTimeout
+	return callTimeout
 }
 
 // The backoffs keep retries within a short run, also after a receiver was hostile for long.

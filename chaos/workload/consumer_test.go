@@ -128,7 +128,7 @@ func TestSeedDecidesWhatConsumersDo(t *testing.T) {
 func TestLeasesAreRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, rec := newLoad(t, (&shelf{ids: []string{"a", "b"}}).ServeHTTP, Config{})
-		given, ok := l.lease(t.Context(), newRand(1), l.cfg.Queue, l.demand(newRand(1)))
+		given, ok := l.lease(t.Context(), newRand(1), l.cfg.scriptQueue(), l.demand(newRand(1)))
 		h := rec.History()
 		if !ok || len(given) != 2 || len(h.Arrivals) != 2 {
 			t.Fatalf("%v, %d recorded", given, len(h.Arrivals))

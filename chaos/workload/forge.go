@@ -73,7 +73,7 @@ var settlements = []func(receipts []string) client.Settlement{
 }
 
 func (l *Load) tryForged(ctx context.Context, node int, queue string, s client.Settlement) {
-	ctx, cancel := context.WithTimeout(ctx, l.cfg.CallTimeout)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	start := l.cfg.Recorder.Now()
 	for _, got := range l.forger.clients[node].Settle(ctx, queue, s) {
@@ -94,7 +94,7 @@ func (l *Load) tryForged(ctx context.Context, node int, queue string, s client.S
 // tryClosed makes a calendar that is closed on each day, and a schedule by it, and records whether the schedule has
 // ended. The receiver would count an occurrence as a stranger.
 func (l *Load) tryClosed(ctx context.Context, node int) {
-	ctx, cancel := context.WithTimeout(ctx, l.cfg.CallTimeout)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	t := history.Trial{
 		Ask: history.AskNever, Entry: history.NoEntry, Node: l.cfg.Nodes[node].Name, Start: l.cfg.Recorder.Now(),

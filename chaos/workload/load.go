@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,7 +39,6 @@ type Config struct {
 	Prefix    string        // of all ids; default "t-"
 	Tasks     int           // scripts to play; 0: until stop is closed or the context ends
 	PerSecond int           // scripts begun a second; default 200
-	Workers   int           // scripts at once; default 64
 	Hot       int           // ids that several workers use at once; default 4, negative: none
 	MaxDelay  time.Duration // longest delay of a task; default 3 s
 
@@ -48,8 +48,7 @@ type Config struct {
 	Plain bool
 
 	Pulled    int           // percent of the scripts' tasks that consumers pull; default 40, negative: none
-	Queue     string        // queue of the pulled tasks; default: Prefix and "pull"
-	Consumers int           // consumers of that queue; default 6
+	Consumers int           // consumers of the pulled tasks of scripts; default 6
 	Lease     time.Duration // longest lease of a task; default 2.8 s
 
 	// The bulk is many plain tasks by batch beside the scripts, each with an id of its own. See Load.Bulk.
@@ -58,8 +57,6 @@ type Config struct {
 	// nodes. A node that starts reads mostly finished tasks if they are kept for longer.
 	BulkKept      time.Duration
 	BulkLines     int // average tasks of a batch; default 300
-	BulkPushed    int // percent pushed to the receiver, many in a request; the others are pulled. Default 50
-	BulkCancelled int // percent cancelled by later batches. Default 5
 	BulkConsumers int // consumers of pulled bulk tasks. Default 3, of a plain load 24
 
 	// Schedules is the number of schedules that Repeat makes. Default 5, of a plain load none; negative: none.
@@ -76,47 +73,32 @@ type Config struct {
 	// Dial opens the connections to nodes; nil: those of the machine's network.
 	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	CallTimeout time.Duration // longest timeout of a request; some get less. Default 2 s
-	RetryFor    time.Duration // how long an operation is repeated. Default 10 s
+	RetryFor time.Duration // how long an operation is repeated. Default 10 s
 }
 
 func (c Config) withDefaults() (Config, error) {
 	if len(c.Nodes) == 0 || c.Target == "" || c.Recorder == nil {
 		return c, errors.New("workload: Nodes, Target and Recorder must be given")
 	}
-	if c.Prefix == "" {
-		c.Prefix = "t-"
-	}
 	if c.Plain {
 		c.Hot, c.Pulled, c.Groups = -1, -1, 0
-		setDefault(&c.Schedules, -1)
-		setDefault(&c.BulkLines, 20)
-		setDefault(&c.BulkConsumers, 24)
+		c.Schedules = cmp.Or(c.Schedules, -1)
+		c.BulkLines = cmp.Or(c.BulkLines, 20)
+		c.BulkConsumers = cmp.Or(c.BulkConsumers, 24)
 	}
-	setDefault(&c.PerSecond, 200)
-	setDefault(&c.Workers, 64)
-	setDefault(&c.Hot, 4)
-	setDefault(&c.Pulled, 40)
-	setDefault(&c.Queue, c.Prefix+"pull")
-	setDefault(&c.Consumers, 6)
-	setDefault(&c.Lease, 2800*time.Millisecond)
-	setDefault(&c.BulkPerSecond, 1000)
-	setDefault(&c.BulkLines, 300)
-	setDefault(&c.BulkPushed, 50)
-	setDefault(&c.BulkCancelled, 5)
-	setDefault(&c.BulkConsumers, 3)
-	setDefault(&c.Schedules, 5)
-	setDefault(&c.MaxDelay, 3*time.Second)
-	setDefault(&c.CallTimeout, 2*time.Second)
-	setDefault(&c.RetryFor, 10*time.Second)
+	c.Prefix = cmp.Or(c.Prefix, "t-")
+	c.PerSecond = cmp.Or(c.PerSecond, 200)
+	c.Hot = cmp.Or(c.Hot, 4)
+	c.Pulled = cmp.Or(c.Pulled, 40)
+	c.Consumers = cmp.Or(c.Consumers, 6)
+	c.Lease = cmp.Or(c.Lease, 2800*time.Millisecond)
+	c.BulkPerSecond = cmp.Or(c.BulkPerSecond, 1000)
+	c.BulkLines = cmp.Or(c.BulkLines, 300)
+	c.BulkConsumers = cmp.Or(c.BulkConsumers, 3)
+	c.Schedules = cmp.Or(c.Schedules, 5)
+	c.MaxDelay = cmp.Or(c.MaxDelay, 3*time.Second)
+	c.RetryFor = cmp.Or(c.RetryFor, 10*time.Second)
 	return c, nil
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }
 
 // Load plays scripts and the other parts of a load. Its methods are safe for concurrent use.
@@ -165,7 +147,7 @@ func (l *Load) plan() load.Config {
 		},
 	}
 	if l.cfg.Pulled > 0 {
-		cfg.HotQueue = l.cfg.Queue
+		cfg.HotQueue = l.cfg.scriptQueue()
 	}
 	if l.cfg.Groups > 0 {
 		cfg.Ordered, cfg.Groups, cfg.Weights = l.cfg.orderedQueue(), l.cfg.Groups, maps.Clone(weights)
@@ -184,6 +166,9 @@ var weights = map[string]int{
 }
 
 const (
+	workers     = 64              // scripts at once
+	callTimeout = 2 * time.Second // longest timeout of a request; some get less
+
 	maxHold      = 500 * time.Millisecond
 	hotMaxDelay  = 400 * time.Millisecond
 	maxNackDelay = time.Second
@@ -194,9 +179,9 @@ const (
 // end of ctx cuts them short.
 func (l *Load) Run(ctx context.Context, stop <-chan struct{}) {
 	turns := make(chan int)
-	var workers sync.WaitGroup
-	for range l.cfg.Workers {
-		workers.Go(func() {
+	var busy sync.WaitGroup
+	for range workers {
+		busy.Go(func() {
 			for i := range turns {
 				l.player.Play(ctx, i)
 			}
@@ -204,7 +189,7 @@ func (l *Load) Run(ctx context.Context, stop <-chan struct{}) {
 	}
 	l.pace(ctx, stop, turns)
 	close(turns)
-	workers.Wait()
+	busy.Wait()
 }
 
 // pace hands out the numbers of the scripts at the rate of Config.PerSecond. It waits while all workers are busy, so
@@ -244,17 +229,17 @@ func (l *Load) due(rng *rand.Rand) time.Time { return l.cfg.Recorder.Now().Add(l
 // queue draws the queue of a task: the consumers' queue for some tasks, none for the others.
 func (l *Load) queue(rng *rand.Rand) string {
 	if rng.IntN(100) < l.cfg.Pulled {
-		return l.cfg.Queue
+		return l.cfg.scriptQueue()
 	}
 	return ""
 }
 
 // The queues of a load.
 
-func (c Config) pushQueue() string { return c.Prefix + "bulk-push" }
-func (c Config) pullQueue() string { return c.Prefix + "bulk-pull" }
-
+func (c Config) scriptQueue() string  { return c.Prefix + "pull" }
 func (c Config) orderedQueue() string { return c.Prefix + "ordered" }
+func (c Config) pushQueue() string    { return c.Prefix + "bulk-push" }
+func (c Config) pullQueue() string    { return c.Prefix + "bulk-pull" }
 
 // Order makes the queue of Config.Groups, if there are any. It pushes the tasks of a group in order, one at a time.
 func (l *Load) Order(ctx context.Context) error {
@@ -270,7 +255,7 @@ func (l *Load) Order(ctx context.Context) error {
 func (l *Load) Keep(ctx context.Context) error {
 	return errors.Join(
 		l.putQueue(ctx, client.Queue{Name: defaultQueue, KeepDone: l.cfg.Kept}),
-		l.putQueue(ctx, client.Queue{Name: l.cfg.Queue, KeepDone: l.cfg.Kept}),
+		l.putQueue(ctx, client.Queue{Name: l.cfg.scriptQueue(), KeepDone: l.cfg.Kept}),
 	)
 }
 
@@ -280,15 +265,13 @@ const defaultQueue = "default"
 // putBulkQueues creates the two queues of the bulk. One pushes tasks to the receiver, many in a request. Consumers
 // pull the tasks of the other.
 func (l *Load) putBulkQueues(ctx context.Context) error {
-	pushed := client.Queue{
-		Name: l.cfg.pushQueue(), Target: &client.Target{URL: l.cfg.Target}, BatchMax: bulkRequest, KeepDone: l.cfg.BulkKept,
-		Retry: &client.Retry{MinBackoff: minBackoff, MaxBackoff: maxBackoff},
-	}
-	pulled := client.Queue{Name: l.cfg.pullQueue(), KeepDone: l.cfg.BulkKept}
-	if err := l.putQueue(ctx, pushed); err != nil {
-		return err
-	}
-	return l.putQueue(ctx, pulled)
+	return errors.Join(
+		l.putQueue(ctx, client.Queue{
+			Name: l.cfg.pushQueue(), Target: &client.Target{URL: l.cfg.Target}, BatchMax: bulkRequest,
+			KeepDone: l.cfg.BulkKept, Retry: &client.Retry{MinBackoff: minBackoff, MaxBackoff: maxBackoff},
+		}),
+		l.putQueue(ctx, client.Queue{Name: l.cfg.pullQueue(), KeepDone: l.cfg.BulkKept}),
+	)
 }
 
 func (l *Load) putQueue(ctx context.Context, want client.Queue) error {
@@ -344,7 +327,7 @@ func (l *Load) leaseFor(rng *rand.Rand) time.Duration {
 // lease makes one lease call to a random node. Tasks in an answer that is lost can be leased again when their leases
 // have ended.
 func (l *Load) lease(ctx context.Context, rng *rand.Rand, queue string, want client.Demand) (_ []load.Lease, ok bool) {
-	patience := want.Wait + l.cfg.CallTimeout
+	patience := want.Wait + callTimeout
 	if rng.IntN(impatience) == 0 {
 		patience = time.Duration(rng.Int64N(int64(want.Wait)))
 	}
