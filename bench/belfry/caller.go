@@ -1,10 +1,16 @@
 package belfry
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"sync"
 	"time"
 
+	"github.com/belfryhq/belfry/bench/belfry/storm"
 	"github.com/belfryhq/belfry/bench/subject"
 	"github.com/belfryhq/belfry/client"
 )
@@ -118,4 +124,167 @@ func consume(ctx context.Context, by *client.Client, queue string, got func(id s
 			got(task.ID, time.Now())
 			return nil
 		})
+}
+
+// single calls one node over one connection, with one task a call.
+type single struct {
+	base   string                // URL prefix of the node's tasks
+	target func() *client.Target // of the tasks; nil: consumers take them
+	key    string                // empty: calls need none
+	http   *http.Client
+}
+
+// newSingle makes a caller, and spreads the callers over the nodes.
+func newSingle(s *service) *single {
+	node := int(s.made.Add(1)) % len(s.urls)
+	return &single{base: s.urls[node] + "/v1/tasks/", target: s.target.Load, http: &http.Client{
+		Transport: &http.Transport{MaxConnsPerHost: 1, MaxIdleConnsPerHost: 1, DisableCompression: true},
+	}}
+}
+
+// Close closes the caller's connection.
+func (c *single) Close() error {
+	c.http.CloseIdleConnections()
+	return nil
+}
+
+// Schedule schedules the task with a PUT.
+func (c *single) Schedule(ctx context.Context, task subject.Task) error {
+	body := make([]byte, 0, len(task.Payload)+100)
+	body = append(body, `{"fire_at":"`...)
+	body = task.Due.UTC().AppendFormat(body, time.RFC3339Nano)
+	body = append(body, '"')
+	if target := c.target(); target != nil {
+		body = fmt.Appendf(body, `,"target":{"url":%q}`, target.URL)
+	}
+	body = append(append(append(body, `,"payload":`...), task.Payload...), '}')
+	return c.call(ctx, http.MethodPut, task.ID, body)
+}
+
+// Cancel cancels the task with a DELETE.
+func (c *single) Cancel(ctx context.Context, id string) error {
+	return c.call(ctx, http.MethodDelete, id, nil)
+}
+
+// repeatAfter is the pause before a call is repeated.
+const repeatAfter = 20 * time.Millisecond
+
+// call makes a call, and repeats it while the shard has no leader or the outcome is unknown. Any program without a
+// client has to repeat such calls; a PUT and a DELETE are idempotent.
+func (c *single) call(ctx context.Context, method, id string, body []byte) error {
+	for {
+		again, err := c.once(ctx, method, id, body)
+		if !again {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(repeatAfter):
+		}
+	}
+}
+
+func (c *single) once(ctx context.Context, method, id string, body []byte) (again bool, err error) {
+	req, err := http.NewRequestWithContext(ctx, method, c.base+id, bytes.NewReader(body))
+	if err != nil {
+		return false, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if c.key != "" {
+		req.Header.Set("Authorization", "Bearer "+c.key)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return false, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return false, err
+	}
+	switch resp.StatusCode {
+	case http.StatusOK, http.StatusCreated:
+		return false, nil
+	case http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		again = true
+	}
+	return again, fmt.Errorf("%s %s: %s: %s", method, id, resp.Status, answer)
+}
+
+// keyed is a running cluster whose calls need keys. Each tenant has a namespace with one key.
+type keyed struct {
+	*service
+	mu   sync.Mutex
+	keys map[string]string // by tenant
+}
+
+// keyOf returns the key of a tenant, and makes its namespace and key at the first call.
+func (k *keyed) keyOf(ctx context.Context, tenant string) (string, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if key := k.keys[tenant]; key != "" {
+		return key, nil
+	}
+	if _, err := k.client.PutNamespace(ctx, tenant, client.Quotas{}); err != nil {
+		return "", err
+	}
+	made, err := k.client.CreateKey(ctx, client.KeyRequest{Name: tenant, Grants: []client.Grant{
+		{Role: client.RoleSchedule, Namespace: tenant}, {Role: client.RoleConsume, Namespace: tenant},
+	}})
+	if err != nil {
+		return "", err
+	}
+	k.keys[tenant] = made.Key.Text()
+	return k.keys[tenant], nil
+}
+
+// TenantCaller returns a caller by single calls, which consumes through the client.
+func (k *keyed) TenantCaller(ctx context.Context, tenant, url string) (subject.Caller, error) {
+	key, err := k.keyOf(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	c := &tenantCaller{single: newSingle(k.service)}
+	c.key, c.target = key, func() *client.Target { return targetOf(url) }
+	c.client, err = client.New(client.Config{Addrs: k.urls, Key: client.NewSecret(key)})
+	return c, err
+}
+
+func targetOf(url string) *client.Target {
+	if url == "" {
+		return nil
+	}
+	return &client.Target{URL: url}
+}
+
+// Storm starts the program of the bench once more, as a storm.
+func (k *keyed) Storm(ctx context.Context, tenant string, s subject.Storm) (subject.Storming, error) {
+	key, err := k.keyOf(ctx, tenant)
+	if err != nil {
+		return nil, err
+	}
+	quotas := client.Quotas{SchedulesPerSecond: float64(s.Quota)}
+	if _, err := k.client.PutNamespace(ctx, tenant, quotas); err != nil {
+		return nil, err
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return storm.Start(ctx, []string{program, StormCommand}, storm.Config{URLs: k.urls, Key: key, Storm: s})
+}
+
+// StormCommand is the argument with which the program of the bench must call storm.Serve.
+const StormCommand = "storm"
+
+// tenantCaller is a caller with a tenant's key.
+type tenantCaller struct {
+	*single
+	client *client.Client
+}
+
+// Consume consumes from the tenant's default queue.
+func (c *tenantCaller) Consume(ctx context.Context, got func(id string, at time.Time)) error {
+	return consume(ctx, c.client, defaultQueue, got)
 }

@@ -2,7 +2,9 @@ package workload
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -144,4 +146,153 @@ func (r *run) setBreakdown(out *fired, w *writes, struck time.Time) {
 	r.setStrays(out.ledger, all)
 	r.say("leader taken away after %v; %d arrived, %d did not, %d came again; %d writes, %d tries failed",
 		struck.Sub(out.first), len(all.lateness), all.lost, out.repeats.Load(), len(w.latencies), w.failures.Load())
+}
+
+// restart kills a service before its tasks are due, and starts it again when all of them are due.
+func restart(s Sizes) Workload {
+	return Workload{
+		Name:  "restart",
+		Title: fmt.Sprintf("all killed after %d acknowledgements, started again when all are due", s.RestartTasks),
+		Figures: append([]figure.Kind{
+			{Key: "first", Title: "start to first fire", Unit: "ms"},
+			{Key: "last", Title: "to the last", Unit: "ms"},
+		}, strayKinds()...),
+		run: playRestart,
+	}
+}
+
+// restartSpread is the time in which the tasks are due.
+const restartSpread = time.Second
+
+func playRestart(ctx context.Context, r *run) error {
+	killer, err := able[subject.Killer](r.service, "be killed and started again")
+	if err != nil {
+		return err
+	}
+	load, err := r.loader(ctx)
+	if err != nil {
+		return err
+	}
+	if _, err := able[subject.Consumer](load.callers[0], "be consumed from"); err != nil {
+		return err
+	}
+	f := firing{tasks: r.sizes.RestartTasks, over: restartSpread}
+	out := &fired{ledger: newLedger(newIDs(), f.tasks)}
+	if err := r.scheduleAhead(ctx, load, f, out); err != nil {
+		return err
+	}
+	if err := killer.KillAll(); err != nil {
+		return fmt.Errorf("killing all: %w", err)
+	}
+	if !time.Now().Before(out.first) {
+		return errLoadTooSlow
+	}
+	r.closeCallers()
+	if err := loop.SleepUntil(ctx, out.first.Add(restartSpread)); err != nil {
+		return err
+	}
+	return r.startAgain(ctx, killer, out)
+}
+
+func (r *run) startAgain(ctx context.Context, killer subject.Killer, out *fired) error {
+	began := time.Now()
+	if err := killer.Restart(ctx); err != nil {
+		return fmt.Errorf("starting again: %w", err)
+	}
+	metered := r.meter()
+	stop := r.consumeThrough(ctx, r.sizes.Consumers, out.got)
+	err := out.wait(ctx, began.Add(r.sizes.Patience))
+	metered()
+	stop()
+	if err != nil {
+		return err
+	}
+	p := out.punctuality(nil)
+	r.setStrays(out.ledger, p)
+	if first, last := out.span(); !first.IsZero() {
+		r.set("first", milliseconds(first.Sub(began)))
+		r.set("last", milliseconds(last.Sub(began)))
+	}
+	r.say("after the start %d arrived, %d did not", len(p.lateness), p.lost)
+	return nil
+}
+
+// writes are tasks that are scheduled at a fixed rate through a failure. Each write is repeated until it is
+// acknowledged.
+type writes struct {
+	begin     time.Time
+	rate      int
+	latencies []time.Duration // by number; from the planned instants
+	failures  atomic.Int64
+}
+
+// writeTry is the time limit of one try.
+const writeTry = 5 * time.Second
+
+// keepOn writes at the fixed rate for FailoverFor.
+func (w *writes) keepOn(ctx context.Context, r *run) error {
+	writers := make([]*writer, r.sizes.Callers)
+	for i := range writers {
+		writers[i] = &writer{service: r.service, failures: &w.failures}
+		defer writers[i].drop()
+	}
+	task := farOff(newIDs(), newPayload(r.sizes.Payload))
+	n := int(float64(w.rate) * r.sizes.FailoverFor.Seconds())
+	var err error
+	w.latencies, err = loop.Open(ctx, writers, w.begin, n, evenly(w.rate),
+		func(ctx context.Context, c *writer, i int) error { return c.write(ctx, task(i)) })
+	return err
+}
+
+// longestSince returns the longest latency of the writes that were planned after an instant.
+func (w *writes) longestSince(at time.Time) time.Duration {
+	var longest time.Duration
+	for i, latency := range w.latencies {
+		if w.begin.Add(planned(i, w.rate)).After(at) {
+			longest = max(longest, latency)
+		}
+	}
+	return longest
+}
+
+// writer is a caller that is replaced after a failed call, as a program does after a broken connection.
+type writer struct {
+	service  subject.Service
+	caller   subject.Caller // nil: to be made
+	failures *atomic.Int64
+}
+
+// write repeats the call until the task is acknowledged.
+func (w *writer) write(ctx context.Context, task subject.Task) error {
+	for {
+		err := w.try(ctx, task)
+		if err == nil {
+			return nil
+		}
+		w.failures.Add(1)
+		w.drop()
+		if paused := loop.SleepUntil(ctx, time.Now().Add(retryPause)); paused != nil {
+			return errors.Join(paused, err)
+		}
+	}
+}
+
+func (w *writer) try(ctx context.Context, task subject.Task) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTry)
+	defer cancel()
+	if w.caller == nil {
+		if w.caller, err = w.service.Caller(ctx); err != nil {
+			w.caller = nil
+			return err
+		}
+	}
+	return w.caller.Schedule(ctx, task)
+}
+
+// drop closes the caller. It ignores the error, which is expected of a broken caller.
+func (w *writer) drop() {
+	if w.caller != nil {
+		_ = w.caller.Close()
+		w.caller = nil
+	}
 }

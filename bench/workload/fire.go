@@ -3,8 +3,11 @@ package workload
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"slices"
 	"time"
 
 	"github.com/belfryhq/belfry/bench/figure"
@@ -182,4 +185,132 @@ func burstOf(name, how string, f firing) Workload {
 		}
 		return nil
 	}}
+}
+
+// steadyDelay is the time between the planned schedule of a steady task and its due instant.
+const steadyDelay = time.Second
+
+// steady schedules tasks at a fixed rate while earlier ones fire. It measures the latency of acknowledgements and the
+// lateness of tasks under both loads.
+func steady(s Sizes) Workload {
+	return Workload{
+		Name: "steady", Title: fmt.Sprintf("%d a second scheduled and fired", s.SteadyRate),
+		Figures: append(latencyKinds("ack_", "acknowledged after"), latenessFigures()...),
+		run:     playSteady,
+	}
+}
+
+func playSteady(ctx context.Context, r *run) error {
+	rate := r.sizes.SteadyRate
+	n := int(float64(rate) * r.sizes.SteadyFor.Seconds())
+	out := &fired{ledger: newLedger(newIDs(), n)}
+	stop, err := r.consume(ctx, r.sizes.Consumers, out.got)
+	if err != nil {
+		return err
+	}
+	latencies, err := r.scheduleSteadily(ctx, out, n, rate)
+	if err := cmp.Or(stop(), err); err != nil {
+		return err
+	}
+	slices.Sort(latencies)
+	r.setLatencies("ack_", latencies)
+	r.setLateness(out)
+	return nil
+}
+
+func (r *run) scheduleSteadily(ctx context.Context, out *fired, n, rate int) ([]time.Duration, error) {
+	load, err := r.loader(ctx)
+	if err != nil {
+		return nil, err
+	}
+	payload := newPayload(r.sizes.Payload)
+	if _, err := load.load(ctx, len(load.callers), farOff(newIDs(), payload)); err != nil {
+		return nil, err
+	}
+	begin := time.Now().Truncate(time.Millisecond).Add(time.Second)
+	out.first = begin.Add(steadyDelay)
+	for i := range n {
+		out.setDue(i, out.first.Add(planned(i, rate).Truncate(time.Millisecond)))
+	}
+	stop := r.meter()
+	defer stop()
+	schedule := func(ctx context.Context, c subject.Caller, i int) error {
+		return c.Schedule(ctx, subject.Task{ID: out.ids.id(i), Due: out.dueOf(i), Payload: payload})
+	}
+	latencies, err := loop.Open(ctx, load.callers, begin, n, evenly(rate), schedule)
+	if err != nil {
+		return nil, fmt.Errorf("scheduling: %w", err)
+	}
+	return latencies, out.wait(ctx, out.dueOf(n-1).Add(r.sizes.Patience))
+}
+
+// The paths of the receiver in the workload.
+const (
+	healthyPath = "healthy"
+	badPath     = "bad"
+)
+
+// badPathWebhook measures the lateness of tasks for one path of a receiver while another path refuses, fails or hangs.
+func badPathWebhook(s Sizes) Workload {
+	f := firing{tasks: s.HealthyTasks, over: s.HealthyOver, push: true}
+	title := fmt.Sprintf("webhooks, %.0f a second beside %d tasks at a bad path", perSecond(f.tasks, f.over), s.BadTasks)
+	return Workload{
+		Name: "bad-path-webhook", Title: title, Figures: latenessFigures(),
+		run: func(ctx context.Context, r *run) error { return playBadPath(ctx, r, f) },
+	}
+}
+
+func playBadPath(ctx context.Context, r *run, f firing) error {
+	out := &fired{ledger: newLedger(newIDs(), f.tasks)}
+	pusher, err := able[subject.Pusher](r.service, "send webhooks")
+	if err != nil {
+		return err
+	}
+	url, stop, err := listen(ctx, out.got)
+	if err != nil {
+		return err
+	}
+	if err = failFirst(ctx, r, pusher, url+badPath); err == nil {
+		err = pusher.PushTo(url + healthyPath)
+	}
+	if err == nil {
+		err = r.fireTo(ctx, f, out)
+	}
+	if err = errors.Join(err, stop()); err == nil {
+		r.setLateness(out)
+	}
+	return err
+}
+
+// failFirst schedules the tasks for the bad path, due at once, and waits until they have failed.
+func failFirst(ctx context.Context, r *run, pusher subject.Pusher, url string) error {
+	load, err := r.loader(ctx)
+	if err != nil {
+		return err
+	}
+	if err := pusher.PushTo(url); err != nil {
+		return err
+	}
+	ids, due, payload := newIDs(), time.Now().Truncate(time.Millisecond), newPayload(r.sizes.Payload)
+	if _, err := load.load(ctx, r.sizes.BadTasks, func(i int) subject.Task {
+		return subject.Task{ID: ids.id(i), Due: due, Payload: payload}
+	}); err != nil {
+		return fmt.Errorf("scheduling for the bad path: %w", err)
+	}
+	return loop.SleepUntil(ctx, due.Add(r.sizes.BadFirst))
+}
+
+// answerBadly refuses, fails or never answers, by the last digit of the task's id.
+func answerBadly(w http.ResponseWriter, r *http.Request) {
+	statuses := []int{http.StatusUnprocessableEntity, http.StatusNotFound, http.StatusInternalServerError}
+	id := r.Header.Get("Ce-Subject")
+	if id == "" {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	if n := int(id[len(id)-1]) % (len(statuses) + 1); n < len(statuses) {
+		w.WriteHeader(statuses[n])
+		return
+	}
+	<-r.Context().Done()
 }

@@ -2,10 +2,55 @@ package workload
 
 import (
 	"context"
+	"crypto/rand"
+	"math"
 	"slices"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/belfryhq/belfry/bench/subject"
 )
+
+// ids are the ids of a set of tasks. An id has 24 bytes: a random word of the set, a dash, and the number of the task.
+type ids string
+
+const idDigits = 11
+
+func newIDs() ids { return ids(strings.ToLower(rand.Text()[:12]) + "-") }
+
+func (p ids) id(i int) string {
+	digits := strconv.Itoa(i)
+	return string(p) + "00000000000"[:idDigits-len(digits)] + digits
+}
+
+// index is the inverse of id. It returns false for an id of another set.
+func (p ids) index(id string) (int, bool) {
+	digits, ok := strings.CutPrefix(id, string(p))
+	if !ok || len(digits) != idDigits {
+		return 0, false
+	}
+	i, err := strconv.Atoi(digits)
+	return i, err == nil
+}
+
+// newPayload returns a JSON string of size bytes, at least two, that does not compress.
+func newPayload(size int) []byte {
+	random := strings.Builder{}
+	for random.Len() < size {
+		random.WriteString(rand.Text())
+	}
+	return []byte(`"` + random.String()[:max(0, size-2)] + `"`)
+}
+
+// farOff returns tasks that are due after the end of the workload: in a day, one millisecond apart.
+func farOff(p ids, payload []byte) func(i int) subject.Task {
+	first := time.Now().Truncate(time.Millisecond).Add(24 * time.Hour)
+	return func(i int) subject.Task {
+		return subject.Task{ID: p.id(i), Due: first.Add(time.Duration(i) * time.Millisecond), Payload: payload}
+	}
+}
 
 // ledger records the due instant and the arrival of each task. It is safe for concurrent use by arrivals. The due
 // instant of a task is set before the task can arrive.
@@ -114,4 +159,10 @@ func (l *ledger) span() (first, last time.Time) {
 		}
 	}
 	return first, last
+}
+
+// quantileOf returns the smallest of the sorted values such that a fraction q of them is not larger (nearest rank).
+func quantileOf(sorted []time.Duration, q float64) time.Duration {
+	rank := int(math.Ceil(q * float64(len(sorted))))
+	return sorted[min(max(rank, 1), len(sorted))-1]
 }

@@ -2,7 +2,9 @@ package workload
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/belfryhq/belfry/bench/figure"
 	"github.com/belfryhq/belfry/bench/subject"
@@ -84,4 +86,137 @@ func batchOf(task func(int) subject.Task, from, to int) []subject.Task {
 		tasks = append(tasks, task(i))
 	}
 	return tasks
+}
+
+// loader schedules many tasks in preparation of a measurement, in the fastest way of the subject.
+type loader struct {
+	callers []subject.Caller
+	batch   int // tasks a call; 0: the subject takes single tasks
+}
+
+func (r *run) loader(ctx context.Context) (*loader, error) {
+	callers, err := r.callers(ctx, r.sizes.Callers)
+	if err != nil {
+		return nil, err
+	}
+	l := &loader{callers: callers}
+	if _, ok := callers[0].(subject.BatchScheduler); ok {
+		l.batch = r.sizes.Batch
+	}
+	return l, nil
+}
+
+// load schedules n tasks and returns when all are acknowledged.
+func (l *loader) load(ctx context.Context, n int, task func(i int) subject.Task) (loop.Outcome, error) {
+	return l.loadFor(ctx, n, loop.Forever, task)
+}
+
+// loadFor works as load, and also ends at the time limit.
+func (l *loader) loadFor(
+	ctx context.Context, n int, limit time.Duration, task func(i int) subject.Task,
+) (loop.Outcome, error) {
+	if l.batch == 0 {
+		return loop.Closed(ctx, l.callers, n, limit, func(ctx context.Context, c subject.Caller, i int) error {
+			return c.Schedule(ctx, task(i))
+		})
+	}
+	calls := (n + l.batch - 1) / l.batch
+	return loop.Closed(ctx, l.callers, calls, limit, func(ctx context.Context, c subject.Caller, i int) error {
+		return c.(subject.BatchScheduler).ScheduleBatch(ctx, batchOf(task, i*l.batch, min(n, (i+1)*l.batch)))
+	})
+}
+
+// leadSample is the divisor of the sample by which lead estimates the duration of scheduling: one task in leadSample.
+const leadSample = 50
+
+// lead returns how long before the first due instant scheduling must begin: a second, plus twice the estimate from a
+// sample of far-off tasks.
+func (l *loader) lead(ctx context.Context, n int, payload []byte) (time.Duration, error) {
+	sample := n/leadSample + 2*len(l.callers)*max(1, l.batch)
+	sample = min(sample, n)
+	took, err := l.load(ctx, sample, farOff(newIDs(), payload))
+	if err != nil {
+		return 0, fmt.Errorf("scheduling a sample: %w", err)
+	}
+	return 2*took.Elapsed*time.Duration(n)/time.Duration(sample) + time.Second, nil
+}
+
+// errLoadTooSlow means that the first task was due before all tasks were scheduled.
+var errLoadTooSlow = errors.New("not all tasks were scheduled when the first was due")
+
+// cancel measures how many tasks a second the callers cancel with one task a call.
+func cancel(s Sizes) Workload {
+	return Workload{
+		Name: "cancel", Title: fmt.Sprintf("cancel, %d callers", s.Callers), Figures: callFigures("cancelled a second"),
+		run: func(ctx context.Context, r *run) error { return r.cancel(ctx, 1, cancelOne) },
+	}
+}
+
+// cancelBatch measures how many tasks a second the callers cancel with many tasks a call.
+func cancelBatch(s Sizes) Workload {
+	return Workload{
+		Name: "cancel-batch", Title: fmt.Sprintf("cancel, %d callers, batches of %d", s.Callers, s.Batch),
+		Figures: callFigures("cancelled a second"),
+		run:     func(ctx context.Context, r *run) error { return r.cancel(ctx, r.sizes.Batch, cancelMany) },
+	}
+}
+
+type cancelling func(ctx context.Context, c subject.Caller, ids []string) error
+
+func cancelOne(ctx context.Context, c subject.Caller, ids []string) error {
+	canceller, err := able[subject.Canceller](c, "cancel")
+	if err != nil {
+		return err
+	}
+	return canceller.Cancel(ctx, ids[0])
+}
+
+func cancelMany(ctx context.Context, c subject.Caller, ids []string) error {
+	canceller, err := able[subject.BatchCanceller](c, "cancel by batches")
+	if err != nil {
+		return err
+	}
+	return canceller.CancelBatch(ctx, ids)
+}
+
+func (r *run) cancel(ctx context.Context, size int, cancel cancelling) error {
+	load, err := r.loader(ctx)
+	if err != nil {
+		return err
+	}
+	// A first round finds missing abilities before many tasks are scheduled. Its cancels do not count.
+	extra := len(load.callers) * size
+	tasks, n := newIDs(), r.sizes.CancelTasks
+	if _, err := load.load(ctx, extra, farOff(tasks, newPayload(r.sizes.Payload))); err != nil {
+		return err
+	}
+	if _, err := r.cancelAll(ctx, load.callers, tasks, extra, size, cancel); err != nil {
+		return err
+	}
+	tasks = newIDs()
+	if _, err := load.load(ctx, n, farOff(tasks, newPayload(r.sizes.Payload))); err != nil {
+		return err
+	}
+	stop := r.meter()
+	d, err := r.cancelAll(ctx, load.callers, tasks, n, size, cancel)
+	stop()
+	if err != nil {
+		return err
+	}
+	r.setCalls(d, n)
+	r.say("%d callers cancelled %d tasks, %d in a call, in %v", len(load.callers), n, size, d.Elapsed)
+	return nil
+}
+
+func (r *run) cancelAll(
+	ctx context.Context, callers []subject.Caller, tasks ids, n, size int, cancel cancelling,
+) (loop.Outcome, error) {
+	calls := (n + size - 1) / size
+	return loop.Closed(ctx, callers, calls, loop.Forever, func(ctx context.Context, c subject.Caller, i int) error {
+		var names []string
+		for k := i * size; k < min(n, (i+1)*size); k++ {
+			names = append(names, tasks.id(k))
+		}
+		return cancel(ctx, c, names)
+	})
 }

@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/belfryhq/belfry/bench/figure"
 	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/deploy/procstat"
+	"github.com/belfryhq/belfry/internal/loop"
 )
 
 // Workload is a load to put on a subject.
@@ -91,4 +94,138 @@ func able[T any](who any, what string) (T, error) {
 		return can, cannotError("cannot " + what)
 	}
 	return can, nil
+}
+
+// run is one workload in progress.
+type run struct {
+	service subject.Service
+	sizes   Sizes
+	say     func(format string, args ...any)
+	opened  []subject.Caller // callers to close before the service stops
+
+	values map[string]float64
+	usage  figure.Usage
+}
+
+// callers makes n callers that live as long as the run.
+func (r *run) callers(ctx context.Context, n int) ([]subject.Caller, error) {
+	return r.open(n, func(int) (subject.Caller, error) { return r.service.Caller(ctx) })
+}
+
+func (r *run) open(n int, open func(i int) (subject.Caller, error)) ([]subject.Caller, error) {
+	callers := make([]subject.Caller, n)
+	for i := range callers {
+		caller, err := open(i)
+		if err != nil {
+			return nil, fmt.Errorf("caller %d of %d: %w", i+1, n, err)
+		}
+		callers[i] = caller
+		r.opened = append(r.opened, caller)
+	}
+	return callers, nil
+}
+
+// closeCallers closes all callers. Failures are only reported, because the figures are complete by then.
+func (r *run) closeCallers() {
+	failed := 0
+	for _, caller := range r.opened {
+		if err := caller.Close(); err != nil {
+			if failed++; failed == 1 {
+				r.say("closing a caller: %v", err)
+			}
+		}
+	}
+	r.opened = nil
+}
+
+// set records a figure.
+func (r *run) set(key string, value float64) { r.values[key] = value }
+
+// setLatencies records the median, the 99th percentile and the maximum in milliseconds, under keys with the prefix.
+func (r *run) setLatencies(prefix string, sorted []time.Duration) {
+	for key, quantile := range map[string]float64{"p50": 0.5, "p99": 0.99, "max": 1} {
+		if len(sorted) > 0 {
+			r.set(prefix+key, milliseconds(quantileOf(sorted, quantile)))
+		}
+	}
+}
+
+// latencyKinds are the figures of setLatencies.
+func latencyKinds(prefix, title string) []figure.Kind {
+	return []figure.Kind{
+		{Key: prefix + "p50", Title: title + " p50", Unit: "ms"},
+		{Key: prefix + "p99", Title: title + " p99", Unit: "ms"},
+		{Key: prefix + "max", Title: title + " max", Unit: "ms"},
+	}
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// perSecond returns n/d a second; 0 if no time has passed.
+func perSecond(n int, d time.Duration) float64 {
+	if d <= 0 {
+		return 0
+	}
+	return float64(n) / d.Seconds()
+}
+
+// evenly returns the plan of an open loop at a rate a second.
+func evenly(rate int) func(i int) time.Duration { return loop.Evenly(float64(rate)) }
+
+// planned returns the planned time of the i-th operation after the first one.
+func planned(i, rate int) time.Duration { return evenly(rate)(i) }
+
+// reading is the processor time of the load and the service at an instant.
+type reading struct {
+	at      time.Time
+	load    time.Duration
+	service map[int]procstat.Tree // by process id
+}
+
+// read reads the current usage. It reports a failure to say, and the figures then lack the usage.
+func (r *run) read() reading {
+	now := reading{at: time.Now(), service: map[int]procstat.Tree{}}
+	usage, err := r.processes()
+	if err != nil {
+		r.say("the service's memory and CPU time cannot be read: %v", err)
+	} else {
+		now.service = usage
+	}
+	var own syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &own); err != nil {
+		r.say("the load's CPU time cannot be read: %v", err)
+	}
+	now.load = time.Duration(own.Utime.Nano() + own.Stime.Nano())
+	return now
+}
+
+// processes returns the usage of each process of the service so far.
+func (r *run) processes() (map[int]procstat.Tree, error) {
+	pids := r.service.PIDs()
+	all, err := procstat.OfTrees(pids...)
+	if err != nil {
+		return nil, fmt.Errorf("processes %v: %w", pids, err)
+	}
+	byPID := map[int]procstat.Tree{}
+	for i, pid := range pids {
+		byPID[pid] = all[i]
+	}
+	return byPID, nil
+}
+
+// since returns the usage between two readings. It counts the processes that lived throughout.
+func (now reading) since(before reading) figure.Usage {
+	used := figure.Usage{Elapsed: now.at.Sub(before.at), LoadCPU: now.load - before.load}
+	for pid, usage := range now.service {
+		if began, ok := before.service[pid]; ok {
+			used.ServiceCPU += usage.Processor - began.Processor
+		}
+	}
+	return used
+}
+
+// meter starts the measured part of the run. The returned stop ends it and records its usage.
+func (r *run) meter() (stop func()) {
+	before := r.read()
+	return func() { r.usage = r.read().since(before) }
 }

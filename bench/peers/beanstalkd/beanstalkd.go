@@ -1,13 +1,18 @@
 package beanstalkd
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"os/exec"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/beanstalkd/go-beanstalk"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/belfryhq/belfry/bench/subject"
 	"github.com/belfryhq/belfry/deploy/local"
@@ -69,3 +74,96 @@ func (s *service) PIDs() []int                   { return s.process.PIDs() }
 func (s *service) KillAll() error                { return s.process.Kill() }
 func (s *service) Restart(context.Context) error { return s.process.Launch() }
 func (s *service) Stop() error                   { return s.process.Stop(syscall.SIGTERM) }
+
+const (
+	priority  = 1024        // the middle of the range, by the protocol's documentation
+	timeToRun = time.Minute // from reserving a job until it is ready again unless it is deleted
+
+	consumers   = 16 // connections that reserve
+	reserveWait = time.Second
+)
+
+type caller struct {
+	conn *beanstalk.Conn
+	addr string
+	jobs *sync.Map
+}
+
+// Schedule puts a job whose body is the task's id, a line break and the payload.
+func (c *caller) Schedule(_ context.Context, task subject.Task) error {
+	body := make([]byte, 0, len(task.ID)+1+len(task.Payload))
+	body = append(append(append(body, task.ID...), '\n'), task.Payload...)
+	job, err := c.conn.Put(body, priority, wholeSeconds(time.Until(task.Due)), timeToRun)
+	if err == nil {
+		c.jobs.Store(task.ID, job)
+	}
+	return err
+}
+
+func wholeSeconds(d time.Duration) time.Duration {
+	return max(0, (d + time.Second - 1).Truncate(time.Second))
+}
+
+func (c *caller) ScheduleBatch(ctx context.Context, tasks []subject.Task) error {
+	var all errgroup.Group
+	for _, task := range tasks {
+		all.Go(func() error { return c.Schedule(ctx, task) })
+	}
+	return all.Wait()
+}
+
+func (c *caller) Cancel(_ context.Context, id string) error {
+	job, ok := c.jobs.LoadAndDelete(id)
+	if !ok {
+		return fmt.Errorf("task %s is not there", id)
+	}
+	return c.conn.Delete(job.(uint64))
+}
+
+func (c *caller) CancelBatch(ctx context.Context, ids []string) error {
+	var all errgroup.Group
+	for _, id := range ids {
+		all.Go(func() error { return c.Cancel(ctx, id) })
+	}
+	return all.Wait()
+}
+
+// Consume reserves and deletes jobs on several connections.
+func (c *caller) Consume(ctx context.Context, got func(id string, at time.Time)) error {
+	all, ctx := errgroup.WithContext(ctx)
+	for range consumers {
+		all.Go(func() error {
+			conn, err := beanstalk.Dial("tcp", c.addr)
+			if err != nil {
+				return err
+			}
+			return errors.Join(c.reserve(ctx, conn, got), conn.Close())
+		})
+	}
+	return all.Wait()
+}
+
+func (c *caller) reserve(ctx context.Context, conn *beanstalk.Conn, got func(id string, at time.Time)) error {
+	for ctx.Err() == nil {
+		job, body, err := conn.Reserve(reserveWait)
+		if errors.Is(err, beanstalk.ErrTimeout) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		at := time.Now()
+		id, _, ok := bytes.Cut(body, []byte{'\n'})
+		if !ok {
+			return fmt.Errorf("job %d is no task: %.40q", job, body)
+		}
+		got(string(id), at)
+		c.jobs.Delete(string(id))
+		if err := conn.Delete(job); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *caller) Close() error { return c.conn.Close() }

@@ -3,8 +3,13 @@ package postgres
 import (
 	"context"
 	"errors"
+	"fmt"
+	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/belfryhq/belfry/bench/peers/installed"
 	"github.com/belfryhq/belfry/bench/subject"
@@ -95,3 +100,111 @@ func (v *service) Stop() error {
 	v.disconnect()
 	return v.stop()
 }
+
+const (
+	insertOne  = `INSERT INTO tasks VALUES ($1, $2, $3)`
+	insertMany = `INSERT INTO tasks SELECT * FROM unnest($1::text[], $2::timestamptz[], $3::bytea[])`
+	deleteOne  = `DELETE FROM tasks WHERE id = $1`
+	deleteMany = `DELETE FROM tasks WHERE id = ANY ($1)`
+	putOff     = `UPDATE tasks SET due = $2 WHERE id = $1`
+	take       = `DELETE FROM tasks WHERE id = ANY (ARRAY (
+		SELECT id FROM tasks WHERE due <= now() ORDER BY due LIMIT $1 FOR UPDATE SKIP LOCKED)) RETURNING id, payload`
+
+	consumers = 2 // that poll for due tasks
+	takeMost  = 1000
+	poll      = 10 * time.Millisecond
+)
+
+type caller struct{ pool *pgxpool.Pool }
+
+func (c *caller) Schedule(ctx context.Context, task subject.Task) error {
+	return affected(1)(c.pool.Exec(ctx, insertOne, task.ID, task.Due, task.Payload))
+}
+
+func (c *caller) ScheduleBatch(ctx context.Context, tasks []subject.Task) error {
+	ids, dues, payloads := make([]string, len(tasks)), make([]time.Time, len(tasks)), make([][]byte, len(tasks))
+	for i, t := range tasks {
+		ids[i], dues[i], payloads[i] = t.ID, t.Due, t.Payload
+	}
+	return affected(len(tasks))(c.pool.Exec(ctx, insertMany, ids, dues, payloads))
+}
+
+func (c *caller) Cancel(ctx context.Context, id string) error {
+	return affected(1)(c.pool.Exec(ctx, deleteOne, id))
+}
+
+func (c *caller) CancelBatch(ctx context.Context, ids []string) error {
+	return affected(len(ids))(c.pool.Exec(ctx, deleteMany, ids))
+}
+
+func (c *caller) Touch(ctx context.Context, id string, due time.Time) error {
+	return affected(1)(c.pool.Exec(ctx, putOff, id, due))
+}
+
+func affected(want int) func(pgconn.CommandTag, error) error {
+	return func(tag pgconn.CommandTag, err error) error {
+		if err == nil && tag.RowsAffected() != int64(want) {
+			return fmt.Errorf("%d of %d tasks are not there", int64(want)-tag.RowsAffected(), want)
+		}
+		return err
+	}
+}
+
+// Consume runs several consumers. A consumer polls again at once after a full take.
+func (c *caller) Consume(ctx context.Context, got func(id string, at time.Time)) error {
+	all, ctx := errgroup.WithContext(ctx)
+	for range consumers {
+		all.Go(func() error { return c.look(ctx, got) })
+	}
+	return all.Wait()
+}
+
+func (c *caller) look(ctx context.Context, got func(id string, at time.Time)) error {
+	tick := time.NewTicker(poll)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		n, err := c.take(ctx, got)
+		if err != nil {
+			return err
+		}
+		if n == takeMost {
+			continue
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+		}
+	}
+	return nil
+}
+
+// take finishes its transaction even if the context ends, because the received tasks must be acknowledged.
+func (c *caller) take(ctx context.Context, got func(id string, at time.Time)) (n int, err error) {
+	ctx = context.WithoutCancel(ctx)
+	tx, err := c.pool.Begin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer func() {
+		if undo := tx.Rollback(ctx); !errors.Is(undo, pgx.ErrTxClosed) {
+			err = errors.Join(err, undo)
+		}
+	}()
+	rows, err := tx.Query(ctx, take, takeMost)
+	if err != nil {
+		return 0, err
+	}
+	var id string
+	var payload []byte
+	tag, err := pgx.ForEachRow(rows, []any{&id, &payload}, func() error {
+		got(id, time.Now())
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return int(tag.RowsAffected()), tx.Commit(ctx)
+}
+
+// Close leaves the shared pool open.
+func (*caller) Close() error { return nil }

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"time"
@@ -11,6 +12,57 @@ import (
 	"github.com/belfryhq/belfry/bench/peers/redisserver"
 	"github.com/belfryhq/belfry/bench/subject"
 )
+
+// connection is the client that all callers share. Its pipe sends concurrent commands as one pipeline.
+type connection struct {
+	client *goredis.Client
+	pipe   *goredis.AutoPipeliner // a command's method returns before its answer; reading the result waits for it
+}
+
+// Close leaves the shared connection open.
+func (*connection) Close() error { return nil }
+
+// service is a server and the callers' connection.
+type service struct {
+	*redisserver.Server
+	caller func(c *connection) (subject.Caller, error)
+
+	shared *connection // nil until the first caller
+}
+
+func (s *service) Caller(ctx context.Context) (subject.Caller, error) {
+	if s.shared == nil {
+		client := s.Client()
+		pipe, err := client.AsyncAutoPipeline()
+		if err != nil {
+			return nil, err
+		}
+		s.shared = &connection{client, pipe}
+	}
+	if err := s.shared.client.Ping(ctx).Err(); err != nil {
+		return nil, err
+	}
+	return s.caller(s.shared)
+}
+
+func (s *service) disconnect() error {
+	if s.shared == nil {
+		return nil
+	}
+	err := s.shared.client.Close() // closes the pipe too
+	s.shared = nil
+	return err
+}
+
+// Restart closes the shared connection. Callers of before are closed and made anew.
+func (s *service) Restart(context.Context) error {
+	if err := s.disconnect(); err != nil {
+		return err
+	}
+	return s.Server.Restart()
+}
+
+func (s *service) Stop() error { return errors.Join(s.disconnect(), s.Server.Stop()) }
 
 // Polling intervals of the consumers of a sorted set.
 const (
@@ -97,4 +149,106 @@ func (c *sortedSetCaller) Touch(ctx context.Context, id string, due time.Time) e
 		return fmt.Errorf("task %s is not there, or was due then already", id)
 	}
 	return err
+}
+
+//go:embed claim.lua
+var claimSource string
+
+const (
+	claimMost  = 1000 // tasks a claim; a script takes at most some thousands of arguments
+	lease      = 30 * time.Second
+	ackTimeout = 5 * time.Second
+)
+
+// Consume claims due tasks. It claims again at once after a full claim, and acknowledges that claim together with the
+// next one.
+func (c *sortedSetCaller) Consume(ctx context.Context, got func(id string, at time.Time)) error {
+	script := goredis.NewScript(claimSource)
+	if err := script.Load(ctx, c.client).Err(); err != nil {
+		return subject.Ended(ctx, err)
+	}
+	poll := time.NewTicker(c.poll)
+	defer poll.Stop()
+	var taken []string
+	for {
+		ids, err := c.claim(ctx, script, taken)
+		if err != nil {
+			return subject.Ended(ctx, errors.Join(err, c.acknowledge(ctx, taken)))
+		}
+		at := time.Now()
+		for _, id := range ids {
+			got(id, at)
+		}
+		if taken = ids; len(taken) == claimMost && ctx.Err() == nil {
+			continue
+		}
+		if err := c.acknowledge(ctx, taken); err != nil {
+			return err
+		}
+		taken = nil
+		select {
+		case <-poll.C:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// claim acknowledges the tasks of the last claim and takes due ones.
+func (c *sortedSetCaller) claim(ctx context.Context, script *goredis.Script, taken []string) ([]string, error) {
+	now := time.Now()
+	pipe := c.client.Pipeline()
+	if len(taken) > 0 {
+		remove(ctx, pipe, taken)
+	}
+	claim := script.EvalSha(ctx, pipe, []string{keyDue, keyPayloads},
+		now.UnixMilli(), now.Add(lease).UnixMilli(), claimMost)
+	if _, err := pipe.Exec(ctx); err != nil {
+		return nil, err
+	}
+	reply, err := claim.Slice()
+	if err != nil {
+		return nil, err
+	}
+	return claimed(reply)
+}
+
+// claimed checks that each id has a payload.
+func claimed(reply []any) ([]string, error) {
+	if len(reply) != 2 {
+		return nil, fmt.Errorf("the claim's answer has %d parts", len(reply))
+	}
+	ids, ok := reply[0].([]any)
+	payloads, also := reply[1].([]any)
+	if !ok || !also || len(ids) != len(payloads) {
+		return nil, fmt.Errorf("the claim's answer has ids of type %T and payloads of type %T", reply[0], reply[1])
+	}
+	out := make([]string, len(ids))
+	for i := range ids {
+		if out[i], ok = ids[i].(string); !ok {
+			return nil, fmt.Errorf("an id of type %T", ids[i])
+		}
+		if _, ok = payloads[i].(string); !ok {
+			return nil, fmt.Errorf("task %s has no payload", out[i])
+		}
+	}
+	return out, nil
+}
+
+// acknowledge removes received tasks, even if the context has ended.
+func (c *sortedSetCaller) acknowledge(ctx context.Context, taken []string) error {
+	if len(taken) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ackTimeout)
+	defer cancel()
+	pipe := c.client.Pipeline()
+	remove(ctx, pipe, taken)
+	_, err := pipe.Exec(ctx)
+	return err
+}
+
+// remove removes tasks, at least one.
+func remove(ctx context.Context, pipe goredis.Cmdable, ids []string) (removed, forgotten *goredis.IntCmd) {
+	return pipe.ZRem(ctx, keyDue, ids), pipe.HDel(ctx, keyPayloads, ids...)
 }
