@@ -32,7 +32,7 @@ type stage struct {
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	b := New(Config{Name: "Belfry", Binary: localtest.Build(t)})
+	b := Subject(Config{Name: "Belfry", Binary: localtest.Build(t)})
 	service, err := b.Start(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -42,7 +42,7 @@ func newStage(t *testing.T) *stage {
 			t.Errorf("stopped with %v, processes %v", err, service.PIDs())
 		}
 	})
-	if n := len(service.PIDs()); n != nodes || b.Promise().Nodes != n {
+	if n := len(service.PIDs()); n != nodes || b.Promise.Nodes != n {
 		t.Fatalf("%d processes", n)
 	}
 	caller, err := service.Caller(t.Context())

@@ -13,6 +13,7 @@ import (
 	"github.com/belfryhq/belfry/bench/belfry/storm"
 	"github.com/belfryhq/belfry/bench/subject"
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // caller calls the cluster through the client that all callers share.
@@ -177,10 +178,8 @@ func (c *single) call(ctx context.Context, method, id string, body []byte) error
 		if !again {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if !wait.For(ctx, repeatAfter) {
 			return err
-		case <-time.After(repeatAfter):
 		}
 	}
 }

@@ -15,7 +15,7 @@ func TestBelfryRepeats(t *testing.T) {
 	sizes := workload.Quick()
 	all := workload.All(sizes)
 	i := slices.IndexFunc(all, func(w workload.Workload) bool { return w.Name == "repeating" })
-	cluster := New(Config{Name: "Belfry", Binary: localtest.Build(t)})
+	cluster := Subject(Config{Name: "Belfry", Binary: localtest.Build(t)})
 	m := all[i].Measure(t.Context(), cluster, sizes, t.TempDir(), func(said string) { t.Log(said) })
 	if m.Failed != "" || m.Cannot != "" {
 		t.Fatalf("failed %q, cannot %q", m.Failed, m.Cannot)

@@ -18,6 +18,7 @@ import (
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local"
 	"github.com/belfryhq/belfry/deploy/procstat"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // nodes is the number of processes in the cluster.
@@ -37,37 +38,29 @@ type Config struct {
 	Args []string // extra arguments of each node's `belfry serve`; nil: the defaults
 }
 
-// Belfry is a Belfry cluster as a subject of the bench.
-type Belfry struct{ cfg Config }
-
-// New returns the subject.
-func New(cfg Config) *Belfry { return &Belfry{cfg} }
-
-// Name returns the name in the tables.
-func (b *Belfry) Name() string { return b.cfg.Name }
-
-// Promise returns the durability of a quorum with synchronous writes.
-func (b *Belfry) Promise() subject.Promise {
-	return subject.Promise{Nodes: nodes, Replicated: true, Fsync: subject.FsyncEachWrite}
+// Subject returns Belfry as a subject of the bench. It needs nothing, because the bench builds the program itself.
+func Subject(cfg Config) subject.Subject {
+	return subject.Subject{
+		Name:    cfg.Name,
+		Promise: subject.Promise{Nodes: nodes, Replicated: true, Fsync: subject.FsyncEachWrite},
+		Start:   cfg.start,
+	}
 }
 
-// Missing returns "": the bench builds the program itself.
-func (b *Belfry) Missing() string { return "" }
-
-// Start starts the cluster and returns when every shard has a leader.
-func (b *Belfry) Start(ctx context.Context, dir string) (subject.Service, error) {
-	flight, err := newFlight(b.cfg.Flight, dir)
+// start starts the cluster and returns when every shard has a leader.
+func (cfg Config) start(ctx context.Context, dir string) (subject.Service, error) {
+	flight, err := newFlight(cfg.Flight, dir)
 	if err != nil {
 		return nil, err
 	}
 	cluster, err := local.Start(ctx, local.Config{
-		Nodes: nodes, DataDir: dir, Binary: b.cfg.Binary, Places: flight.places(), ExtraArgs: b.cfg.Args, Auth: b.cfg.Keys,
+		Nodes: nodes, DataDir: dir, Binary: cfg.Binary, Places: flight.places(), ExtraArgs: cfg.Args, Auth: cfg.Keys,
 		StartTimeout: readyLimit,
 	})
 	if err != nil {
 		return nil, err
 	}
-	s := &service{cfg: b.cfg, cluster: cluster, urls: cluster.URLs(), flight: flight}
+	s := &service{cfg: cfg, cluster: cluster, urls: cluster.URLs(), flight: flight}
 	s.client, err = client.New(client.Config{Addrs: s.urls, KeyFile: cluster.KeyFile()})
 	if err == nil {
 		err = s.awaitLeaders(ctx)
@@ -79,7 +72,7 @@ func (b *Belfry) Start(ctx context.Context, dir string) (subject.Service, error)
 		cluster.Stop()
 		return nil, err
 	}
-	if b.cfg.Keys {
+	if cfg.Keys {
 		return &keyed{service: s, keys: map[string]string{}}, nil
 	}
 	return s, nil
@@ -99,28 +92,16 @@ type service struct {
 const leadersPoll = 20 * time.Millisecond
 
 func (s *service) awaitLeaders(ctx context.Context) error {
-	poll := time.NewTicker(leadersPoll)
-	defer poll.Stop()
+	leaderless := func(shard client.Shard) bool { return shard.Leader == "" }
 	for {
 		view, err := s.client.Cluster(ctx)
-		if err == nil && led(view) {
+		if err == nil && len(view.Shards) > 0 && !slices.ContainsFunc(view.Shards, leaderless) {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if !wait.For(ctx, leadersPoll) {
 			return fmt.Errorf("not every shard has a leader: %w", errors.Join(ctx.Err(), err))
-		case <-poll.C:
 		}
 	}
-}
-
-func led(view *client.Cluster) bool {
-	for _, shard := range view.Shards {
-		if shard.Leader == "" {
-			return false
-		}
-	}
-	return len(view.Shards) > 0
 }
 
 // Caller returns a caller of the configured kind.

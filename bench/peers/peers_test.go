@@ -32,9 +32,9 @@ var servers = map[string]string{
 // test-brokers` sets the variable.
 func wantPeer(t *testing.T, s subject.Subject) {
 	t.Helper()
-	server := servers[strings.Trim(strings.Fields(s.Name())[0], ",")]
+	server := servers[strings.Trim(strings.Fields(s.Name)[0], ",")]
 	if server == "" {
-		t.Fatalf("no server is known for %q", s.Name())
+		t.Fatalf("no server is known for %q", s.Name)
 	}
 	if !slices.Contains(strings.Split(os.Getenv("BELFRY_TEST_BROKERS"), ","), server) {
 		t.Skipf("BELFRY_TEST_BROKERS does not name %s: make test-brokers", server)
@@ -46,7 +46,7 @@ func wantPeer(t *testing.T, s subject.Subject) {
 
 // early returns how early a subject's tasks may be. asynq cuts due instants to whole seconds.
 func early(s subject.Subject) time.Duration {
-	if s.Name() == asynq.Subject().Name() {
+	if s.Name == asynq.Subject().Name {
 		return time.Second
 	}
 	return 0
@@ -57,12 +57,12 @@ func all() []subject.Subject { return slices.Concat(All(), ForLateness()) }
 func TestNamesAreUnique(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range all() {
-		if seen[s.Name()] {
-			t.Errorf("two are called %q", s.Name())
+		if seen[s.Name] {
+			t.Errorf("two are called %q", s.Name)
 		}
-		seen[s.Name()] = true
-		if p := s.Promise(); p.Nodes < 1 || p.Fsync == "" || p.Replicated != (p.Nodes > 1) {
-			t.Errorf("%s promises %+v", s.Name(), p)
+		seen[s.Name] = true
+		if p := s.Promise; p.Nodes < 1 || p.Fsync == "" || p.Replicated != (p.Nodes > 1) {
+			t.Errorf("%s promises %+v", s.Name, p)
 		}
 	}
 }
@@ -295,16 +295,16 @@ func (r *round) await() subject.Caller {
 // forgets reports whether a subject loses tasks by design when it is killed: Redis key expiry notifies only connected
 // listeners, and RabbitMQ with a queue for each second makes queues late.
 func forgets(s subject.Subject) bool {
-	return s.Name() == redis.Expiry().Name() || s.Name() == rabbitmq.QueuePerSecond().Name()
+	return s.Name == redis.Expiry().Name || s.Name == rabbitmq.QueuePerSecond().Name
 }
 
 // inMemory reports whether a subject acknowledges tasks before they are on disk. The test does not require that such a
 // subject fires after a kill; the bench measures it. Three replicas of NATS sometimes fire nothing for minutes then.
-func inMemory(s subject.Subject) bool { return s.Promise().Fsync == subject.FsyncNone }
+func inMemory(s subject.Subject) bool { return s.Promise.Fsync == subject.FsyncNone }
 
 func TestPeers(t *testing.T) {
 	for _, s := range all() {
-		t.Run(s.Name(), func(t *testing.T) {
+		t.Run(s.Name, func(t *testing.T) {
 			r := startRound(t, s)
 			c := r.caller()
 			if forgets(s) {
@@ -322,14 +322,14 @@ func TestPeers(t *testing.T) {
 
 func TestLeaderIsKilled(t *testing.T) {
 	for _, s := range all() {
-		if s.Promise().Nodes == 1 {
+		if s.Promise.Nodes == 1 {
 			continue
 		}
-		t.Run(s.Name(), func(t *testing.T) {
+		t.Run(s.Name, func(t *testing.T) {
 			r := startRound(t, s)
 			r.schedule(r.caller())
 			r.must(r.service.(subject.LeaderKiller).KillLeader())
-			if n := len(r.service.PIDs()); n != s.Promise().Nodes-1 {
+			if n := len(r.service.PIDs()); n != s.Promise.Nodes-1 {
 				t.Errorf("%d processes are left", n)
 			}
 			if c := r.await(); !inMemory(s) {

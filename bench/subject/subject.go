@@ -13,16 +13,23 @@ type Task struct {
 }
 
 // Subject is a service that can be measured.
-type Subject interface {
-	// Name returns the name in the tables, such as "Redis sorted set, always".
-	Name() string
-	// Promise returns the durability of an acknowledgement.
-	Promise() Promise
-	// Missing describes the missing prerequisites on this machine and how to install them. Empty: none.
-	Missing() string
+type Subject struct {
+	Name    string       // in the tables, such as "Redis sorted set, always"
+	Promise Promise      // durability of an acknowledgement
+	Need    func() error // tells what is missing on this machine and how to install it; nil: nothing is needed
 	// Start starts the service fresh and empty, ready for calls. dir is an existing, empty folder for its data and
 	// logs. The context bounds the start, not the service's life.
-	Start(ctx context.Context, dir string) (Service, error)
+	Start func(ctx context.Context, dir string) (Service, error)
+}
+
+// Missing describes the missing prerequisites on this machine and how to install them. Empty: none.
+func (s Subject) Missing() string {
+	if s.Need != nil {
+		if err := s.Need(); err != nil {
+			return err.Error()
+		}
+	}
+	return ""
 }
 
 // Promise is the durability of an acknowledged write.

@@ -46,11 +46,9 @@ type held struct {
 	timer *time.Timer
 }
 
-func (f *fake) Name() string             { return "fake" }
-func (f *fake) Promise() subject.Promise { return subject.Promise{Nodes: 1, Fsync: subject.FsyncNone} }
-func (f *fake) Missing() string          { return "" }
+func (f *fake) subject() subject.Subject { return subject.Subject{Name: "fake", Start: f.start} }
 
-func (f *fake) Start(context.Context, string) (subject.Service, error) {
+func (f *fake) start(context.Context, string) (subject.Service, error) {
 	f.tasks, f.due = map[string]*held{}, make(chan subject.Task, 1<<20)
 	f.rules = map[string]subject.Schedule{}
 	if f.plain {

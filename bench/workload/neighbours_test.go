@@ -20,12 +20,12 @@ type crowded struct {
 	ends    error         // of the storms
 }
 
-func (c *crowded) Start(ctx context.Context, dir string) (subject.Service, error) {
-	if _, err := c.fake.Start(ctx, dir); err != nil {
-		return nil, err
-	}
-	c.latency = c.settled
-	return c, nil
+func (c *crowded) subject() subject.Subject {
+	return subject.Subject{Name: "crowded", Start: func(ctx context.Context, dir string) (subject.Service, error) {
+		_, err := c.fake.start(ctx, dir)
+		c.latency = c.settled
+		return c, err
+	}}
 }
 
 func (c *crowded) TenantCaller(context.Context, string, string) (subject.Caller, error) {
@@ -65,7 +65,7 @@ func TestNeighbourIsMeasuredByTurns(t *testing.T) {
 	w := neighboursWith(neighbourSizes(), noReceiver)
 	synctest.Test(t, func(t *testing.T) {
 		c := &crowded{fake: &fake{}, settled: 2 * time.Millisecond, during: 6 * time.Millisecond}
-		m := w.Measure(t.Context(), c, neighbourSizes(), t.TempDir(), func(s string) { t.Log(s) })
+		m := w.Measure(t.Context(), c.subject(), neighbourSizes(), t.TempDir(), func(s string) { t.Log(s) })
 		expect(t, m, map[string]float64{
 			"batches_call_alone": 2, "batches_call": 6, "batches_call_ratio": 3, "batches_kept": 100,
 			"calls_call_ratio": 3, "due_call_ratio": 3, "silent_call": 6, "silent_late": 0,
@@ -83,10 +83,10 @@ func TestTasksTooLateAreNotKept(t *testing.T) {
 	w := neighboursWith(s, noReceiver)
 	synctest.Test(t, func(t *testing.T) {
 		c := &crowded{fake: &fake{}, settled: time.Millisecond, during: inTime + time.Millisecond}
-		m := w.Measure(t.Context(), c, s, t.TempDir(), func(s string) { t.Log(s) })
+		m := w.Measure(t.Context(), c.subject(), s, t.TempDir(), func(s string) { t.Log(s) })
 		expect(t, m, map[string]float64{"calls_kept": 0})
 		c.ends = errors.New("it broke")
-		if m := w.Measure(t.Context(), c, s, t.TempDir(), func(string) {}); m.Failed == "" {
+		if m := w.Measure(t.Context(), c.subject(), s, t.TempDir(), func(string) {}); m.Failed == "" {
 			t.Error("a storm that broke is not told")
 		}
 	})

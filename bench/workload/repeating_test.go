@@ -44,7 +44,7 @@ func TestRepeatingCountsTheSchedules(t *testing.T) {
 	} {
 		var m figure.Measured
 		synctest.Test(t, func(t *testing.T) {
-			m = repeating(sizes()).Measure(t.Context(), f, sizes(), t.TempDir(), func(s string) { t.Log(s) })
+			m = repeating(sizes()).Measure(t.Context(), f.subject(), sizes(), t.TempDir(), func(s string) { t.Log(s) })
 		})
 		if !strings.Contains(m.Failed, want) || m.Values != nil {
 			t.Errorf("failed %q, want %q; values %v", m.Failed, want, m.Values)

@@ -25,7 +25,7 @@ func TestTailsTakeHalfOfWhatCanBeTaken(t *testing.T) {
 	w := tails(s)
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{latency: 10 * time.Millisecond}
-		expect(t, w.Measure(t.Context(), f, s, t.TempDir(), func(string) {}), map[string]float64{"rate": 8 * 100 / 2})
+		expect(t, w.Measure(t.Context(), f.subject(), s, t.TempDir(), func(string) {}), map[string]float64{"rate": 8 * 100 / 2})
 	})
 }
 

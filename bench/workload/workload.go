@@ -42,7 +42,7 @@ const startLimit = 2 * time.Minute
 func (w Workload) Measure(
 	ctx context.Context, s subject.Subject, sizes Sizes, dir string, say func(string),
 ) figure.Measured {
-	m := figure.Measured{Workload: w.Name, Subject: s.Name()}
+	m := figure.Measured{Workload: w.Name, Subject: s.Name}
 	r := &run{sizes: sizes, values: map[string]float64{}}
 	var mu sync.Mutex // guards m.Said: consumers call say too
 	r.say = func(format string, args ...any) {

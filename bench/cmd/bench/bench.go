@@ -75,7 +75,7 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 
 // take adds a subject to the run, or prints which prerequisite is missing.
 func (b *bench) take(e entry) {
-	about := report.Subject{Name: e.subject.Name(), Promise: e.subject.Promise(), Missing: e.subject.Missing()}
+	about := report.Subject{Name: e.subject.Name, Promise: e.subject.Promise, Missing: e.subject.Missing()}
 	b.run.Subjects = append(b.run.Subjects, about)
 	if about.Missing != "" {
 		b.say("*** NOT MEASURED: %s: %s ***", about.Name, about.Missing)
@@ -107,7 +107,7 @@ func (b *bench) round(ctx context.Context, round int, w workload.Workload) error
 		if !e.takes(w.Name) {
 			continue
 		}
-		b.say("--- round %d of %d, %s: %s", round, b.options.rounds, w.Name, e.subject.Name())
+		b.say("--- round %d of %d, %s: %s", round, b.options.rounds, w.Name, e.subject.Name)
 		m, err := b.measure(ctx, w, e.subject, fmt.Sprintf("%d-%s-%d", round, w.Name, i))
 		if err != nil {
 			return err
@@ -192,17 +192,17 @@ func (e entry) takes(workload string) bool {
 // entries returns all subjects, with the reference of the ratios first.
 func entries(binary string, flight bool) []entry {
 	all := []entry{
-		{subject: belfry.New(belfry.Config{Name: report.Client, Binary: binary, Flight: flight})},
+		{subject: belfry.Subject(belfry.Config{Name: report.Client, Binary: binary, Flight: flight})},
 		{
-			subject:   belfry.New(belfry.Config{Name: report.Single, Binary: binary, Single: true}),
+			subject:   belfry.Subject(belfry.Config{Name: report.Single, Binary: binary, Single: true}),
 			workloads: []string{"schedule", "schedule-many", "cancel"},
 		},
 		{
-			subject:   belfry.New(belfry.Config{Name: report.Twelve, Binary: binary, Args: []string{"--shards", "12"}}),
+			subject:   belfry.Subject(belfry.Config{Name: report.Twelve, Binary: binary, Args: []string{"--shards", "12"}}),
 			workloads: []string{"schedule", "schedule-many", "schedule-batch", "lateness", "burst", "idle"},
 		},
 		{
-			subject:   belfry.New(belfry.Config{Name: report.Keyed, Binary: binary, Flight: flight, Keys: true}),
+			subject:   belfry.Subject(belfry.Config{Name: report.Keyed, Binary: binary, Flight: flight, Keys: true}),
 			workloads: []string{"neighbours"},
 		},
 	}
@@ -222,7 +222,7 @@ func chosen(all []entry, words []string) []entry {
 	}
 	var kept []entry
 	for _, e := range all {
-		name := strings.ToLower(e.subject.Name())
+		name := strings.ToLower(e.subject.Name)
 		if slices.ContainsFunc(words, func(w string) bool { return strings.Contains(name, strings.ToLower(w)) }) {
 			kept = append(kept, e)
 		}

@@ -51,10 +51,10 @@ func TestQuickKeepsWhatIsGiven(t *testing.T) {
 
 func TestChoice(t *testing.T) {
 	all := entries("", false)
-	if all[0].subject.Name() != report.Client {
-		t.Errorf("others are compared to %q", all[0].subject.Name())
+	if all[0].subject.Name != report.Client {
+		t.Errorf("others are compared to %q", all[0].subject.Name)
 	}
-	if got := chosen(all, []string{"PUT a"}); len(got) != 1 || got[0].subject.Name() != report.Single {
+	if got := chosen(all, []string{"PUT a"}); len(got) != 1 || got[0].subject.Name != report.Single {
 		t.Errorf("chosen %v", got)
 	}
 	if all[1].takes("lateness") || !all[1].takes("schedule") || !all[0].takes("lateness") {

@@ -197,7 +197,7 @@ func (o *options) tell(cmd *cobra.Command, workloads []workload.Workload) error 
 		}
 	}
 	for _, e := range entries("", false) {
-		line := e.subject.Name()
+		line := e.subject.Name
 		if missing := e.subject.Missing(); missing != "" {
 			line += ": missing: " + missing
 		}

@@ -17,16 +17,15 @@ const (
 	queue    = "default"
 )
 
-type asynqSubject struct{}
-
 // Subject returns asynq with its defaults.
-func Subject() subject.Subject { return asynqSubject{} }
+func Subject() subject.Subject {
+	const fsync = redisserver.EverySecond
+	return subject.Subject{
+		Name: "asynq, Redis " + string(fsync), Promise: fsync.Promise(), Need: redisserver.Need, Start: start,
+	}
+}
 
-func (asynqSubject) Name() string             { return "asynq, Redis " + string(redisserver.EverySecond) }
-func (asynqSubject) Promise() subject.Promise { return redisserver.EverySecond.Promise() }
-func (asynqSubject) Missing() string          { return redisserver.Missing() }
-
-func (asynqSubject) Start(ctx context.Context, dir string) (subject.Service, error) {
+func start(ctx context.Context, dir string) (subject.Service, error) {
 	server, err := redisserver.Start(ctx, dir, redisserver.EverySecond)
 	if err != nil {
 		return nil, err

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os/exec"
 	"sync"
 	"syscall"
 	"time"
@@ -14,31 +13,22 @@ import (
 	"github.com/beanstalkd/go-beanstalk"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/belfryhq/belfry/bench/peers/installed"
 	"github.com/belfryhq/belfry/bench/subject"
 	"github.com/belfryhq/belfry/deploy/local"
 )
 
 const program = "beanstalkd"
 
-type beanstalkdSubject struct{}
-
 // Subject returns beanstalkd with an fsync for each write.
-func Subject() subject.Subject { return beanstalkdSubject{} }
-
-func (beanstalkdSubject) Name() string { return "beanstalkd -f0" }
-
-func (beanstalkdSubject) Promise() subject.Promise {
-	return subject.Promise{Nodes: 1, Fsync: subject.FsyncEachWrite}
-}
-
-func (beanstalkdSubject) Missing() string {
-	if _, err := exec.LookPath(program); err != nil {
-		return "beanstalkd (Debian's package of that name; make bench-peers)"
+func Subject() subject.Subject {
+	return subject.Subject{
+		Name: "beanstalkd -f0", Promise: subject.Promise{Nodes: 1, Fsync: subject.FsyncEachWrite},
+		Need: func() error { return installed.Debian(program) }, Start: start,
 	}
-	return ""
 }
 
-func (beanstalkdSubject) Start(ctx context.Context, dir string) (subject.Service, error) {
+func start(ctx context.Context, dir string) (subject.Service, error) {
 	addrs, err := local.FreeAddrs(1)
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package installed
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -45,6 +46,14 @@ func built(program string) (string, error) {
 		}
 		dir = parent
 	}
+}
+
+// Debian returns an error if a program is not there that Debian's package of the same name installs.
+func Debian(program string) error {
+	if _, err := exec.LookPath(program); err != nil {
+		return fmt.Errorf("%s (Debian's package of that name; make bench-peers)", program)
+	}
+	return nil
 }
 
 // RabbitMQ finds the server's own script. The script in the PATH changes the user and uses Debian's folders.

@@ -17,42 +17,37 @@ import (
 	"github.com/belfryhq/belfry/bench/peers/installed"
 	"github.com/belfryhq/belfry/bench/subject"
 	"github.com/belfryhq/belfry/deploy/local"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
-type natsSubject struct {
+// servers are the servers of a subject.
+type servers struct {
 	nodes int
 	sync  string // sync interval in the configuration; empty: the server's default
 }
 
 // OneNode returns a single server that syncs each write.
-func OneNode() subject.Subject { return natsSubject{nodes: 1, sync: "always"} }
+func OneNode() subject.Subject {
+	return subject.Subject{
+		Name: "NATS JetStream, 1 node, sync always", Promise: subject.Promise{Nodes: 1, Fsync: subject.FsyncEachWrite},
+		Need: need, Start: servers{nodes: 1, sync: "always"}.start,
+	}
+}
 
 // ThreeNodes returns three servers that replicate the stream, with the default sync interval.
-func ThreeNodes() subject.Subject { return natsSubject{nodes: 3} }
-
-func (s natsSubject) Name() string {
-	if s.nodes == 1 {
-		return "NATS JetStream, 1 node, sync " + s.sync
+func ThreeNodes() subject.Subject {
+	return subject.Subject{
+		Name: "NATS JetStream, 3 nodes", Promise: subject.Promise{Nodes: 3, Replicated: true, Fsync: subject.FsyncNone},
+		Need: need, Start: servers{nodes: 3}.start,
 	}
-	return fmt.Sprintf("NATS JetStream, %d nodes", s.nodes)
 }
 
-func (s natsSubject) Promise() subject.Promise {
-	fsync := subject.FsyncNone
-	if s.sync == "always" {
-		fsync = subject.FsyncEachWrite
-	}
-	return subject.Promise{Nodes: s.nodes, Replicated: s.nodes > 1, Fsync: fsync}
+func need() error {
+	_, err := installed.NATS()
+	return err
 }
 
-func (natsSubject) Missing() string {
-	if _, err := installed.NATS(); err != nil {
-		return err.Error()
-	}
-	return ""
-}
-
-func (s natsSubject) Start(ctx context.Context, dir string) (subject.Service, error) {
+func (s servers) start(ctx context.Context, dir string) (subject.Service, error) {
 	program, err := installed.NATS()
 	if err != nil {
 		return nil, err
@@ -87,7 +82,7 @@ func urls(addrs []string) []string {
 }
 
 // config returns a node's configuration file. The server's working folder is the node's.
-func (s natsSubject) config(node int, addrs []string) string {
+func (s servers) config(node int, addrs []string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "server_name: %s\nlisten: %q\njetstream {\n  store_dir: store\n", nodeName(node), addrs[node])
 	if s.sync != "" {
@@ -151,16 +146,12 @@ func (v *service) connect() (jetstream.JetStream, error) {
 
 // createStream retries until the cluster has made the stream.
 func (v *service) createStream(ctx context.Context) error {
-	poll := time.NewTicker(createPoll)
-	defer poll.Stop()
 	for {
 		err := v.tryStream(ctx)
 		if err == nil {
 			return nil
 		}
-		select {
-		case <-poll.C:
-		case <-ctx.Done():
+		if !wait.For(ctx, createPoll) {
 			return fmt.Errorf("the servers make no stream (%w): %w; see %s", ctx.Err(), err, v.nodes[0].Log())
 		}
 	}

@@ -22,28 +22,22 @@ const schema = `
 CREATE TABLE tasks (id text PRIMARY KEY, due timestamptz NOT NULL, payload bytea NOT NULL);
 CREATE INDEX tasks_due ON tasks (due)`
 
-type postgresSubject struct{}
-
 // Subject returns PostgreSQL with a table of tasks.
-func Subject() subject.Subject { return postgresSubject{} }
-
-func (postgresSubject) Name() string { return "PostgreSQL, SKIP LOCKED" }
-
-func (postgresSubject) Promise() subject.Promise {
-	return subject.Promise{Nodes: 1, Fsync: subject.FsyncEachWrite}
+func Subject() subject.Subject {
+	return subject.Subject{
+		Name: "PostgreSQL, SKIP LOCKED", Promise: subject.Promise{Nodes: 1, Fsync: subject.FsyncEachWrite},
+		Need: func() error {
+			_, err := installed.PostgreSQL()
+			if err == nil {
+				_, err = runAs()
+			}
+			return err
+		},
+		Start: start,
+	}
 }
 
-func (postgresSubject) Missing() string {
-	if _, err := installed.PostgreSQL(); err != nil {
-		return err.Error()
-	}
-	if _, err := runAs(); err != nil {
-		return err.Error()
-	}
-	return ""
-}
-
-func (postgresSubject) Start(ctx context.Context, dir string) (subject.Service, error) {
+func start(ctx context.Context, dir string) (subject.Service, error) {
 	server, err := startServer(ctx, dir)
 	if err != nil {
 		return nil, err

@@ -11,61 +11,41 @@ import (
 
 	"github.com/belfryhq/belfry/bench/peers/installed"
 	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
-type rabbitSubject struct{ perSecond bool }
-
 // OneQueue returns RabbitMQ with one queue for waiting tasks, and another for tasks that wait long.
-func OneQueue() subject.Subject { return rabbitSubject{} }
+func OneQueue() subject.Subject { return rabbitSubject("RabbitMQ quorum queue", false) }
 
 // QueuePerSecond returns RabbitMQ with one queue for each second in which tasks are due.
-func QueuePerSecond() subject.Subject { return rabbitSubject{perSecond: true} }
+func QueuePerSecond() subject.Subject {
+	return rabbitSubject("RabbitMQ quorum queues, one a due second", true)
+}
 
-func (s rabbitSubject) Name() string {
-	if s.perSecond {
-		return "RabbitMQ quorum queues, one a due second"
+func rabbitSubject(name string, perSecond bool) subject.Subject {
+	return subject.Subject{
+		Name: name, Promise: subject.Promise{Nodes: 1, Fsync: subject.FsyncEachWrite},
+		Need:  func() error { _, err := installed.RabbitMQ(); return err },
+		Start: func(ctx context.Context, dir string) (subject.Service, error) { return start(ctx, dir, perSecond) },
 	}
-	return "RabbitMQ quorum queue"
 }
 
-func (rabbitSubject) Promise() subject.Promise {
-	return subject.Promise{Nodes: 1, Fsync: subject.FsyncEachWrite}
-}
-
-func (rabbitSubject) Missing() string {
-	if _, err := installed.RabbitMQ(); err != nil {
-		return err.Error()
-	}
-	return ""
-}
-
-func (s rabbitSubject) Start(ctx context.Context, dir string) (subject.Service, error) {
+func start(ctx context.Context, dir string, perSecond bool) (subject.Service, error) {
 	server, err := startServer(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
-	v := &service{server: server, delays: &delays{perSecond: s.perSecond, known: map[string]bool{}}}
+	v := &service{server: server, delays: &delays{perSecond: perSecond, known: map[string]bool{}}}
 	err = v.declare()
-	if err == nil {
-		err = settle(ctx)
+	// A server that is killed sooner after declaring its quorum queues was seen not to find them again. The reason is
+	// unknown.
+	if err == nil && !wait.For(ctx, time.Second) {
+		err = ctx.Err()
 	}
 	if err != nil {
 		return nil, errors.Join(err, v.Stop())
 	}
 	return v, nil
-}
-
-// settle waits a second. A server that is killed sooner after declaring its quorum queues was seen not to find them
-// again. The reason is unknown.
-func settle(ctx context.Context) error {
-	settled := time.NewTimer(time.Second)
-	defer settled.Stop()
-	select {
-	case <-settled.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // service is a server and the connections that callers share.

@@ -19,24 +19,11 @@ const (
 	forgetMost    = 100 // payloads removed at once
 )
 
-type expiry struct{}
-
 // Expiry returns Redis with one key a task, which expires when the task is due. Consumers listen to the server's expiry
 // events. A hash holds the payload, because an expired key has no value any more.
-func Expiry() subject.Subject { return expiry{} }
-
-func (expiry) Name() string             { return "Redis key expiry events" }
-func (expiry) Promise() subject.Promise { return redisserver.EverySecond.Promise() }
-func (expiry) Missing() string          { return redisserver.Missing() }
-
-func (expiry) Start(ctx context.Context, dir string) (subject.Service, error) {
-	server, err := redisserver.Start(ctx, dir, redisserver.EverySecond, "--notify-keyspace-events", "Ex")
-	if err != nil {
-		return nil, err
-	}
-	return &service{Server: server, caller: func(c *connection) (subject.Caller, error) {
-		return &expiryCaller{c}, nil
-	}}, nil
+func Expiry() subject.Subject {
+	return redisSubject("Redis key expiry events", redisserver.EverySecond,
+		func(c *connection) subject.Caller { return &expiryCaller{c} }, "--notify-keyspace-events", "Ex")
 }
 
 type expiryCaller struct{ *connection }

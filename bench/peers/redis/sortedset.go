@@ -22,10 +22,21 @@ type connection struct {
 // Close leaves the shared connection open.
 func (*connection) Close() error { return nil }
 
+// redisSubject returns Redis with the callers that the function makes.
+func redisSubject(
+	name string, fsync redisserver.Fsync, caller func(c *connection) subject.Caller, options ...string,
+) subject.Subject {
+	start := func(ctx context.Context, dir string) (subject.Service, error) {
+		server, err := redisserver.Start(ctx, dir, fsync, options...)
+		return &service{Server: server, caller: caller}, err
+	}
+	return subject.Subject{Name: name, Promise: fsync.Promise(), Need: redisserver.Need, Start: start}
+}
+
 // service is a server and the callers' connection.
 type service struct {
 	*redisserver.Server
-	caller func(c *connection) (subject.Caller, error)
+	caller func(c *connection) subject.Caller
 
 	shared *connection // nil until the first caller
 }
@@ -42,7 +53,7 @@ func (s *service) Caller(ctx context.Context) (subject.Caller, error) {
 	if err := s.shared.client.Ping(ctx).Err(); err != nil {
 		return nil, err
 	}
-	return s.caller(s.shared)
+	return s.caller(s.shared), nil
 }
 
 func (s *service) disconnect() error {
@@ -75,35 +86,13 @@ const (
 	keyPayloads = "tasks:payloads" // a hash of payloads by id
 )
 
-type sortedSet struct {
-	fsync redisserver.Fsync
-	poll  time.Duration
-}
-
 // SortedSet returns Redis with a sorted set by due instant and a hash of payloads. Consumers poll the set.
 func SortedSet(fsync redisserver.Fsync, poll time.Duration) subject.Subject {
-	return sortedSet{fsync, poll}
-}
-
-func (s sortedSet) Name() string {
-	name := fmt.Sprintf("Redis sorted set, %s", s.fsync)
-	if s.poll != PollFast {
-		name += fmt.Sprintf(", %v poll", s.poll)
+	name := fmt.Sprintf("Redis sorted set, %s", fsync)
+	if poll != PollFast {
+		name += fmt.Sprintf(", %v poll", poll)
 	}
-	return name
-}
-
-func (s sortedSet) Promise() subject.Promise { return s.fsync.Promise() }
-func (sortedSet) Missing() string            { return redisserver.Missing() }
-
-func (s sortedSet) Start(ctx context.Context, dir string) (subject.Service, error) {
-	server, err := redisserver.Start(ctx, dir, s.fsync)
-	if err != nil {
-		return nil, err
-	}
-	return &service{Server: server, caller: func(c *connection) (subject.Caller, error) {
-		return &sortedSetCaller{c, s.poll}, nil
-	}}, nil
+	return redisSubject(name, fsync, func(c *connection) subject.Caller { return &sortedSetCaller{c, poll} })
 }
 
 type sortedSetCaller struct {

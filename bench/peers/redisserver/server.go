@@ -5,12 +5,12 @@ import (
 	"context"
 	"errors"
 	"net"
-	"os/exec"
 	"syscall"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"github.com/belfryhq/belfry/bench/peers/installed"
 	"github.com/belfryhq/belfry/bench/subject"
 	"github.com/belfryhq/belfry/deploy/local"
 )
@@ -35,13 +35,8 @@ func (f Fsync) Promise() subject.Promise {
 
 const program = "redis-server"
 
-// Missing describes how to install the server; "" if it is installed.
-func Missing() string {
-	if _, err := exec.LookPath(program); err != nil {
-		return "redis-server (Debian's package of that name; make bench-peers)"
-	}
-	return ""
-}
+// Need returns an error if the server is not installed.
+func Need() error { return installed.Debian(program) }
 
 // Server is a running redis-server.
 type Server struct {
