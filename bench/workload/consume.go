@@ -25,21 +25,16 @@ func (r *run) consume(ctx context.Context, n int, got got) (stop func() error, e
 	if err != nil {
 		return nil, err
 	}
-	return consumeBy(ctx, callers, got)
+	return consumeBy(ctx, callers, got), nil
 }
 
-func consumeBy(ctx context.Context, callers []subject.Caller, got got) (stop func() error, err error) {
+func consumeBy(ctx context.Context, callers []subject.Caller, got got) (stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var group errgroup.Group
 	for _, caller := range callers {
-		consumer, err := able[subject.Consumer](caller, "be consumed from")
-		if err != nil {
-			cancel()
-			return nil, errors.Join(err, group.Wait())
-		}
 		group.Go(func() error {
 			defer cancel() // one failed consumer ends the others
-			err := consumer.Consume(ctx, got)
+			err := caller.(subject.Consumer).Consume(ctx, got)
 			if ctx.Err() != nil {
 				return nil
 			}
@@ -49,7 +44,7 @@ func consumeBy(ctx context.Context, callers []subject.Caller, got got) (stop fun
 	return func() error {
 		cancel()
 		return group.Wait()
-	}, nil
+	}
 }
 
 // errEnded is the reason of a consumer that ended without an error.
@@ -85,25 +80,17 @@ func (r *run) consumeOnce(ctx context.Context, got got) error {
 	if err != nil {
 		return err
 	}
-	consumer, err := able[subject.Consumer](caller, "be consumed from")
-	if err == nil {
-		err = consumer.Consume(ctx, got)
-	}
-	return errors.Join(err, caller.Close())
+	return errors.Join(caller.(subject.Consumer).Consume(ctx, got), caller.Close())
 }
 
 // receive starts a receiver that answers at once at any path but badPath, and makes the service push to it from now on.
 // stop closes the receiver.
 func (r *run) receive(ctx context.Context, got got) (stop func() error, err error) {
-	pusher, err := able[subject.Pusher](r.service, "send webhooks")
-	if err != nil {
-		return nil, err
-	}
 	url, stop, err := listen(ctx, got)
 	if err != nil {
 		return nil, err
 	}
-	if err := pusher.PushTo(url); err != nil {
+	if err := r.service.(subject.Pusher).PushTo(url); err != nil {
 		return nil, errors.Join(err, stop())
 	}
 	return stop, nil

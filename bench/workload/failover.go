@@ -15,42 +15,27 @@ import (
 )
 
 func failover(s Sizes) Workload {
-	b := breakdown{name: "failover", title: "leader killed, pulled", strike: killLeader}
-	return b.workload(s)
+	return breakdown{"failover", "leader killed, pulled", false, toLoseLeader, killLeader}.workload(s)
 }
 
 func failoverWebhook(s Sizes) Workload {
-	b := breakdown{name: "failover-webhook", title: "leader killed, webhooks", push: true, strike: killLeader}
-	return b.workload(s)
+	return breakdown{"failover-webhook", "leader killed, webhooks", true, toLoseLeader, killLeader}.workload(s)
 }
 
 func handover(s Sizes) Workload {
-	b := breakdown{name: "handover", title: "leader stopped in order, webhooks", push: true, strike: stopLeader}
-	return b.workload(s)
+	return breakdown{"handover", "leader stopped in order, webhooks", true, toStopLeader, stopLeader}.workload(s)
 }
 
-func killLeader(service subject.Service) (func() error, error) {
-	killer, err := able[subject.LeaderKiller](service, "lose its leader")
-	if err != nil {
-		return nil, err
-	}
-	return killer.KillLeader, nil
-}
-
-func stopLeader(service subject.Service) (func() error, error) {
-	stopper, err := able[subject.LeaderStopper](service, "let its leader stop")
-	if err != nil {
-		return nil, err
-	}
-	return stopper.StopLeader, nil
-}
+func killLeader(service subject.Service) error { return service.(subject.LeaderKiller).KillLeader() }
+func stopLeader(service subject.Service) error { return service.(subject.LeaderStopper).StopLeader() }
 
 // breakdown takes the leader away while tasks fire and are scheduled, both at fixed rates. The next due tasks and the
 // next writes wait for a new leader. The workload measures how long they wait.
 type breakdown struct {
 	name, title string
 	push        bool
-	strike      func(service subject.Service) (func() error, error) // returns the function that takes the leader away
+	can         need
+	strike      func(service subject.Service) error // takes the leader away
 }
 
 func (b breakdown) workload(s Sizes) Workload {
@@ -61,15 +46,11 @@ func (b breakdown) workload(s Sizes) Workload {
 			{Key: "writes", Title: "until it takes writes again", Unit: "ms"},
 			{Key: "late", Title: "late max", Unit: "ms"},
 		}, strayKinds()...),
-		run: b.play,
+		needs: []need{b.can, toDeliver(b.push)}, run: b.play,
 	}
 }
 
 func (b breakdown) play(ctx context.Context, r *run) error {
-	strike, err := b.strike(r.service)
-	if err != nil {
-		return err
-	}
 	n := int(float64(r.sizes.FailoverRate) * r.sizes.FailoverFor.Seconds())
 	out := &fired{ledger: newLedger(newIDs(), n)}
 	if b.push {
@@ -89,21 +70,16 @@ func (b breakdown) play(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
-	if !b.push {
-		if _, err := able[subject.Consumer](load.callers[0], "be consumed from"); err != nil {
-			return err
-		}
-	}
 	if err := r.scheduleAhead(ctx, load, firing{tasks: n, over: r.sizes.FailoverFor}, out); err != nil {
 		return err
 	}
-	return r.breakDown(ctx, strike, out)
+	return r.breakDown(ctx, b.strike, out)
 }
 
 // strikeAfter is the instant of the strike, as a fraction of the time.
 const strikeAfter = 0.3
 
-func (r *run) breakDown(ctx context.Context, strike func() error, out *fired) error {
+func (r *run) breakDown(ctx context.Context, strike func(subject.Service) error, out *fired) error {
 	at := out.first.Add(time.Duration(strikeAfter * float64(r.sizes.FailoverFor)))
 	w := &writes{begin: out.first, rate: r.sizes.FailoverWrites}
 	if err := loop.SleepUntil(ctx, out.first.Add(-readBefore)); err != nil {
@@ -118,7 +94,7 @@ func (r *run) breakDown(ctx context.Context, strike func() error, out *fired) er
 			return err
 		}
 		struck = time.Now()
-		return strike()
+		return strike(r.service)
 	})
 	group.Go(func() error { return w.keepOn(gctx, r) })
 	group.Go(func() error { return out.wait(gctx, out.first.Add(r.sizes.FailoverFor+r.sizes.Patience)) })
@@ -157,7 +133,7 @@ func restart(s Sizes) Workload {
 			{Key: "first", Title: "start to first fire", Unit: "ms"},
 			{Key: "last", Title: "to the last", Unit: "ms"},
 		}, strayKinds()...),
-		run: playRestart,
+		needs: []need{toBeKilled, toBeConsumed}, run: playRestart,
 	}
 }
 
@@ -165,15 +141,9 @@ func restart(s Sizes) Workload {
 const restartSpread = time.Second
 
 func playRestart(ctx context.Context, r *run) error {
-	killer, err := able[subject.Killer](r.service, "be killed and started again")
-	if err != nil {
-		return err
-	}
+	killer := r.service.(subject.Killer)
 	load, err := r.loader(ctx)
 	if err != nil {
-		return err
-	}
-	if _, err := able[subject.Consumer](load.callers[0], "be consumed from"); err != nil {
 		return err
 	}
 	f := firing{tasks: r.sizes.RestartTasks, over: restartSpread}

@@ -147,14 +147,16 @@ func latenessWebhook(s Sizes) Workload {
 }
 
 func latenessOf(name, title string, f firing) Workload {
-	return Workload{Name: name, Title: title, Figures: latenessFigures(), run: func(ctx context.Context, r *run) error {
+	w := Workload{Name: name, Title: title, Figures: latenessFigures(), needs: []need{toDeliver(f.push)}}
+	w.run = func(ctx context.Context, r *run) error {
 		f, err := r.fire(ctx, f)
 		if err != nil {
 			return err
 		}
 		r.setLateness(f)
 		return nil
-	}}
+	}
+	return w
 }
 
 func burst(s Sizes) Workload {
@@ -167,12 +169,13 @@ func burstWebhook(s Sizes) Workload {
 
 // burstOf measures the time from the common due instant of all tasks to the last arrival.
 func burstOf(name, how string, f firing) Workload {
-	figures := append([]figure.Kind{
+	w := Workload{Name: name, Title: fmt.Sprintf("%d due in one millisecond, %s", f.tasks, how)}
+	w.needs = []need{toDeliver(f.push)}
+	w.Figures = append([]figure.Kind{
 		{Key: "drained", Title: "drained after", Unit: "ms"},
 		{Key: "rate", Title: "a second", Unit: "/s", Higher: true},
 	}, latenessFigures()...)
-	title := fmt.Sprintf("%d due in one millisecond, %s", f.tasks, how)
-	return Workload{Name: name, Title: title, Figures: figures, run: func(ctx context.Context, r *run) error {
+	w.run = func(ctx context.Context, r *run) error {
 		f, err := r.fire(ctx, f)
 		if err != nil {
 			return err
@@ -184,7 +187,8 @@ func burstOf(name, how string, f firing) Workload {
 			r.set("rate", perSecond(len(f.due), last.Sub(f.first)))
 		}
 		return nil
-	}}
+	}
+	return w
 }
 
 // steadyDelay is the time between the planned schedule of a steady task and its due instant.
@@ -196,7 +200,7 @@ func steady(s Sizes) Workload {
 	return Workload{
 		Name: "steady", Title: fmt.Sprintf("%d a second scheduled and fired", s.SteadyRate),
 		Figures: append(latencyKinds("ack_", "acknowledged after"), latenessFigures()...),
-		run:     playSteady,
+		needs:   []need{toBeConsumed}, run: playSteady,
 	}
 }
 
@@ -255,17 +259,14 @@ func badPathWebhook(s Sizes) Workload {
 	f := firing{tasks: s.HealthyTasks, over: s.HealthyOver, push: true}
 	title := fmt.Sprintf("webhooks, %.0f a second beside %d tasks at a bad path", perSecond(f.tasks, f.over), s.BadTasks)
 	return Workload{
-		Name: "bad-path-webhook", Title: title, Figures: latenessFigures(),
+		Name: "bad-path-webhook", Title: title, Figures: latenessFigures(), needs: []need{toPush},
 		run: func(ctx context.Context, r *run) error { return playBadPath(ctx, r, f) },
 	}
 }
 
 func playBadPath(ctx context.Context, r *run, f firing) error {
 	out := &fired{ledger: newLedger(newIDs(), f.tasks)}
-	pusher, err := able[subject.Pusher](r.service, "send webhooks")
-	if err != nil {
-		return err
-	}
+	pusher := r.service.(subject.Pusher)
 	url, stop, err := listen(ctx, out.got)
 	if err != nil {
 		return err

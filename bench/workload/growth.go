@@ -15,7 +15,7 @@ import (
 func growth(s Sizes) Workload {
 	return Workload{
 		Name: "growth", Title: "growing number of pending tasks", Figures: growthFigures(s.Pending, "pending"),
-		run: playGrowth,
+		needs: []need{toBeConsumed}, run: playGrowth,
 	}
 }
 
@@ -23,7 +23,7 @@ func growth(s Sizes) Workload {
 func growthQueues(s Sizes) Workload {
 	return Workload{
 		Name: "growth-queues", Title: "growing number of queues", Figures: growthFigures(s.Queues, "queues"),
-		run: playGrowthQueues,
+		needs: []need{toSeparate, toBeConsumed}, run: playGrowthQueues,
 	}
 }
 
@@ -57,9 +57,6 @@ func playGrowth(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
-	if _, err := able[subject.Consumer](consumers[0], "be consumed from"); err != nil {
-		return err
-	}
 	there := 0
 	return r.grow(ctx, r.sizes.Pending, "pending", func(pending int) (_, _ []subject.Caller, err error) {
 		_, err = load.load(ctx, pending-there, farOff(newIDs(), newPayload(r.sizes.Payload)))
@@ -69,10 +66,7 @@ func playGrowth(ctx context.Context, r *run) error {
 }
 
 func playGrowthQueues(ctx context.Context, r *run) error {
-	queuer, err := able[subject.Queuer](r.service, "keep queues apart")
-	if err != nil {
-		return err
-	}
+	queuer := r.service.(subject.Queuer)
 	return r.grow(ctx, r.sizes.Queues, "queues", func(queues int) (callers, consumers []subject.Caller, err error) {
 		open := func(i int) (subject.Caller, error) {
 			return queuer.QueueCaller(ctx, fmt.Sprintf("bench-%d", i%queues))
@@ -144,10 +138,7 @@ const probeSpread = 2 * time.Second
 func (r *run) probe(ctx context.Context, callers, consumers []subject.Caller) (cost, error) {
 	f := firing{tasks: r.sizes.Probe, over: probeSpread}
 	out := &fired{ledger: newLedger(newIDs(), f.tasks)}
-	stop, err := consumeBy(ctx, consumers, out.got)
-	if err != nil {
-		return cost{}, err
-	}
+	stop := consumeBy(ctx, consumers, out.got)
 	c, err := r.probeTo(ctx, callers, f, out)
 	return c, cmp.Or(stop(), err)
 }

@@ -148,7 +148,7 @@ func memoryMany(s Sizes) Workload {
 			{Key: "rss_peak", Title: "RSS, all processes, highest on the way", Unit: "MB"},
 			{Key: "snapshots", Title: "snapshots written on the way"},
 		},
-		run: playMemoryMany,
+		needs: []need{toReplace, toSnapshot}, run: playMemoryMany,
 	}
 }
 
@@ -164,18 +164,11 @@ func playMemoryMany(ctx context.Context, r *run) error {
 	if err != nil {
 		return err
 	}
-	if _, err := able[subject.Replacer](load.callers[0], "replace tasks by batches"); err != nil {
-		return err
-	}
-	snapshotter, err := able[subject.Snapshotter](r.service, "tell how many snapshots it has written")
-	if err != nil {
-		return err
-	}
 	if _, err := r.someProcesses(); err != nil {
 		return err
 	}
 	stop, watched, began := r.meter(), r.watchMemory(), time.Now()
-	written, err := r.fillUntilSnapshots(ctx, load, snapshotter)
+	written, err := r.fillUntilSnapshots(ctx, load)
 	stop()
 	peak := watched()
 	if err != nil {
@@ -194,7 +187,7 @@ func playMemoryMany(ctx context.Context, r *run) error {
 }
 
 // fillUntilSnapshots schedules the tasks, replaces some, and waits until every part of the state has a snapshot.
-func (r *run) fillUntilSnapshots(ctx context.Context, load *loader, of subject.Snapshotter) (written int, err error) {
+func (r *run) fillUntilSnapshots(ctx context.Context, load *loader) (written int, err error) {
 	task := farOff(newIDs(), newPayload(r.sizes.Payload))
 	if _, err := load.load(ctx, r.sizes.MemoryMany, task); err != nil {
 		return 0, err
@@ -208,7 +201,7 @@ func (r *run) fillUntilSnapshots(ctx context.Context, load *loader, of subject.S
 		return 0, err
 	}
 	for until := time.Now().Add(snapshotLimit); ; {
-		all, fewest, err := of.Snapshots(ctx)
+		all, fewest, err := r.service.(subject.Snapshotter).Snapshots(ctx)
 		if err != nil || fewest > 0 {
 			return all, err
 		}

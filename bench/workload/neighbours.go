@@ -38,8 +38,9 @@ type receiving func(ctx context.Context, got got) (url string, stop func() error
 
 func neighboursWith(s Sizes, receive receiving) Workload {
 	w := Workload{Name: "neighbours", Title: fmt.Sprintf("%d a second beside a storm", s.NeighbourRate)}
+	w.needs = []need{toKeepTenants}
 	w.run = func(ctx context.Context, r *run) error {
-		return playNeighbours(ctx, &neighbourRun{run: r, receive: receive})
+		return playNeighbours(ctx, &neighbourRun{run: r, receive: receive, tenants: r.service.(subject.Tenants)})
 	}
 	for _, k := range stormKinds {
 		of := func(key, title, unit string, higher bool) figure.Kind {
@@ -64,9 +65,6 @@ type neighbourRun struct {
 }
 
 func playNeighbours(ctx context.Context, t *neighbourRun) (err error) {
-	if t.tenants, err = able[subject.Tenants](t.service, "keep tenants apart"); err != nil {
-		return err
-	}
 	stop, err := t.open(ctx)
 	if err != nil {
 		return err
@@ -106,10 +104,7 @@ func (t *neighbourRun) open(ctx context.Context) (stop func() error, err error) 
 	if err != nil {
 		return nil, errors.Join(err, closeReceiver())
 	}
-	endConsumer, err := consumeBy(ctx, t.callers[:1], got)
-	if err != nil {
-		return nil, errors.Join(err, closeReceiver())
-	}
+	endConsumer := consumeBy(ctx, t.callers[:1], got)
 	return func() error { return errors.Join(endConsumer(), closeReceiver()) }, nil
 }
 

@@ -39,7 +39,7 @@ func repeating(s Sizes) Workload {
 	return Workload{
 		Name:    "repeating",
 		Title:   fmt.Sprintf("%d repeating schedules, each every %v", s.RepeatSchedules, s.RepeatEvery),
-		Figures: figures, run: playRepeating,
+		Figures: figures, needs: []need{toRepeat, toBeConsumed, toCount, toBeKilled, toTellReady}, run: playRepeating,
 	}
 }
 
@@ -48,9 +48,6 @@ func repeating(s Sizes) Workload {
 type repeatRun struct {
 	*run
 	callers []subject.Caller
-	counter subject.ScheduleCounter
-	killer  subject.Killer
-	ready   subject.ReadyAwaiter
 
 	first  time.Time // first occurrence of schedule 0
 	ledger *ledger
@@ -60,9 +57,6 @@ type repeatRun struct {
 func playRepeating(ctx context.Context, r *run) (err error) {
 	p := &repeatRun{run: r}
 	if p.callers, err = r.callers(ctx, r.sizes.Callers); err != nil {
-		return err
-	}
-	if err := p.ask(); err != nil {
 		return err
 	}
 	if p.before, err = p.someProcesses(); err != nil {
@@ -78,24 +72,6 @@ func playRepeating(ctx context.Context, r *run) (err error) {
 		return err
 	}
 	return p.restart(ctx)
-}
-
-// ask asserts the abilities of the service.
-func (p *repeatRun) ask() (err error) {
-	if _, err := able[subject.Repeater](p.callers[0], "repeat tasks"); err != nil {
-		return err
-	}
-	if _, err := able[subject.Consumer](p.callers[0], "be consumed from"); err != nil {
-		return err
-	}
-	if p.counter, err = able[subject.ScheduleCounter](p.service, "count its schedules"); err != nil {
-		return err
-	}
-	if p.killer, err = able[subject.Killer](p.service, "be killed and started again"); err != nil {
-		return err
-	}
-	p.ready, err = able[subject.ReadyAwaiter](p.service, "report that it is ready")
-	return err
 }
 
 // offset returns the time from the first occurrence of schedule 0 to that of schedule i, in whole milliseconds.
@@ -161,7 +137,7 @@ const schedulesPoll = 100 * time.Millisecond
 // await waits until the service counts all schedules, and returns their number.
 func (p *repeatRun) await(ctx context.Context) (n int, err error) {
 	for until := time.Now().Add(p.sizes.Patience); ; {
-		n, err := p.counter.Schedules(ctx)
+		n, err := p.service.(subject.ScheduleCounter).Schedules(ctx)
 		if err != nil || n == p.sizes.RepeatSchedules {
 			return n, err
 		}
@@ -247,11 +223,12 @@ var errNoOccurrence = errors.New("no occurrence arrived after the restart")
 // first occurrence arrives.
 func (p *repeatRun) restart(ctx context.Context) error {
 	p.closeCallers()
-	if err := p.killer.KillAll(); err != nil {
+	killer := p.service.(subject.Killer)
+	if err := killer.KillAll(); err != nil {
 		return fmt.Errorf("killing all: %w", err)
 	}
 	began := time.Now()
-	if err := p.killer.Restart(ctx); err != nil {
+	if err := killer.Restart(ctx); err != nil {
 		return fmt.Errorf("starting again: %w", err)
 	}
 	arrived := make(chan time.Time, 1)
@@ -260,7 +237,7 @@ func (p *repeatRun) restart(ctx context.Context) error {
 		once.Do(func() { arrived <- at })
 	})
 	defer stop()
-	if err := p.ready.AwaitReady(ctx); err != nil {
+	if err := p.service.(subject.ReadyAwaiter).AwaitReady(ctx); err != nil {
 		return fmt.Errorf("awaiting the restarted service: %w", err)
 	}
 	p.set("ready", milliseconds(time.Since(began)))

@@ -44,20 +44,15 @@ func scheduleBy(name string, callers int) Workload {
 func scheduleBatch(s Sizes) Workload {
 	return Workload{
 		Name: "schedule-batch", Title: fmt.Sprintf("%d callers, batches of %d", s.Callers, s.Batch),
-		Figures: callFigures("acknowledged a second"),
-		run:     scheduleInBatches,
+		Figures: callFigures("acknowledged a second"), needs: []need{toSchedule},
+		run: func(ctx context.Context, r *run) error {
+			load, err := r.loader(ctx)
+			if err != nil {
+				return err
+			}
+			return r.schedule(ctx, load)
+		},
 	}
-}
-
-func scheduleInBatches(ctx context.Context, r *run) error {
-	load, err := r.loader(ctx)
-	if err != nil {
-		return err
-	}
-	if _, err := able[subject.BatchScheduler](load.callers[0], "schedule by batches"); err != nil {
-		return err
-	}
-	return r.schedule(ctx, load)
 }
 
 func (r *run) schedule(ctx context.Context, load *loader) error {
@@ -148,7 +143,12 @@ var errLoadTooSlow = errors.New("not all tasks were scheduled when the first was
 func cancel(s Sizes) Workload {
 	return Workload{
 		Name: "cancel", Title: fmt.Sprintf("cancel, %d callers", s.Callers), Figures: callFigures("cancelled a second"),
-		run: func(ctx context.Context, r *run) error { return r.cancel(ctx, 1, cancelOne) },
+		needs: []need{toCancel},
+		run: func(ctx context.Context, r *run) error {
+			return r.cancel(ctx, 1, func(ctx context.Context, c subject.Caller, ids []string) error {
+				return c.(subject.Canceller).Cancel(ctx, ids[0])
+			})
+		},
 	}
 }
 
@@ -156,35 +156,23 @@ func cancel(s Sizes) Workload {
 func cancelBatch(s Sizes) Workload {
 	return Workload{
 		Name: "cancel-batch", Title: fmt.Sprintf("cancel, %d callers, batches of %d", s.Callers, s.Batch),
-		Figures: callFigures("cancelled a second"),
-		run:     func(ctx context.Context, r *run) error { return r.cancel(ctx, r.sizes.Batch, cancelMany) },
+		Figures: callFigures("cancelled a second"), needs: []need{toCancelMany},
+		run: func(ctx context.Context, r *run) error {
+			return r.cancel(ctx, r.sizes.Batch, func(ctx context.Context, c subject.Caller, ids []string) error {
+				return c.(subject.BatchCanceller).CancelBatch(ctx, ids)
+			})
+		},
 	}
 }
 
 type cancelling func(ctx context.Context, c subject.Caller, ids []string) error
-
-func cancelOne(ctx context.Context, c subject.Caller, ids []string) error {
-	canceller, err := able[subject.Canceller](c, "cancel")
-	if err != nil {
-		return err
-	}
-	return canceller.Cancel(ctx, ids[0])
-}
-
-func cancelMany(ctx context.Context, c subject.Caller, ids []string) error {
-	canceller, err := able[subject.BatchCanceller](c, "cancel by batches")
-	if err != nil {
-		return err
-	}
-	return canceller.CancelBatch(ctx, ids)
-}
 
 func (r *run) cancel(ctx context.Context, size int, cancel cancelling) error {
 	load, err := r.loader(ctx)
 	if err != nil {
 		return err
 	}
-	// A first round finds missing abilities before many tasks are scheduled. Its cancels do not count.
+	// The cancels of a first round do not count. They make connections and clients ready.
 	extra := len(load.callers) * size
 	tasks, n := newIDs(), r.sizes.CancelTasks
 	if _, err := load.load(ctx, extra, farOff(tasks, newPayload(r.sizes.Payload))); err != nil {

@@ -27,7 +27,8 @@ func tails(s Sizes) Workload {
 	if s.TailsRate == 0 {
 		title = "schedules at half of the capacity"
 	}
-	w := Workload{Name: "tails", Title: title, run: playTails, Figures: []figure.Kind{
+	needs := []need{toReplace, toBeConsumed, toSeparate, toStopLeader, toTellReady, toBeKilled}
+	w := Workload{Name: "tails", Title: title, needs: needs, run: playTails, Figures: []figure.Kind{
 		{Key: "rate", Title: "scheduled a second", Unit: "/s", Higher: true},
 		{Key: "over", Title: fmt.Sprintf("over %v", tailLimit)},
 	}}
@@ -104,23 +105,10 @@ func playTails(ctx context.Context, r *run) error {
 	return nil
 }
 
-// open makes the callers, and checks that the service has all needed abilities.
+// open makes the callers.
 func (t *tailRun) open(ctx context.Context) (err error) {
 	if t.load, err = t.loader(ctx); err != nil {
 		return err
-	}
-	if _, err := able[subject.Replacer](t.load.callers[0], "replace tasks by batches"); err != nil {
-		return err
-	}
-	for _, can := range []func(any) error{
-		func(s any) error { _, err := able[subject.Queuer](s, "keep queues apart"); return err },
-		func(s any) error { _, err := able[subject.LeaderStopper](s, "let its leader stop"); return err },
-		func(s any) error { _, err := able[subject.ReadyAwaiter](s, "say when it is ready"); return err },
-		func(s any) error { _, err := able[subject.Killer](s, "be killed and started again"); return err },
-	} {
-		if err := can(t.service); err != nil {
-			return err
-		}
 	}
 	t.writers = make([]*writer, t.sizes.ManyCallers)
 	for i := range t.writers {
@@ -305,16 +293,8 @@ func prepareSnapshots(ctx context.Context, t *tailRun) (begin time.Time, disturb
 			first := i * rewriteBatch % rewriteTasks
 			return c.(subject.Replacer).Replace(ctx, batchOf(task, first, first+rewriteBatch))
 		})
-		return unlessEnded(ctx, err)
+		return subject.Ended(ctx, err)
 	}, nil
-}
-
-// unlessEnded returns err, or nil if the context has ended: the end of a disturbance is no error.
-func unlessEnded(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
 }
 
 // prepareCascade makes many tasks due in the middle of the part, within a span that a timing wheel opens as one slot or
@@ -354,7 +334,7 @@ const stormQueue = "storm"
 
 // prepareStorm makes many tasks of a queue due in one millisecond while the queue's consumers come and go.
 func prepareStorm(ctx context.Context, t *tailRun) (begin time.Time, disturb disturbance, err error) {
-	queuer := t.service.(subject.Queuer) // open has checked it
+	queuer := t.service.(subject.Queuer)
 	callers, err := t.run.open(t.sizes.Callers, func(int) (subject.Caller, error) {
 		return queuer.QueueCaller(ctx, stormQueue)
 	})
@@ -394,7 +374,7 @@ func (t *tailRun) consumeByTurns(ctx context.Context, queuer subject.Queuer, got
 			for turn := i; ctx.Err() == nil; turn++ {
 				stay := shortestStay + time.Duration(turn%stays)*stayStep
 				if err := consumeFor(ctx, queuer, stay, got); err != nil {
-					return unlessEnded(ctx, err)
+					return subject.Ended(ctx, err)
 				}
 			}
 			return nil
@@ -410,10 +390,7 @@ func consumeFor(ctx context.Context, queuer subject.Queuer, stay time.Duration, 
 	if err != nil {
 		return err
 	}
-	consumer, err := able[subject.Consumer](caller, "be consumed from")
-	if err == nil {
-		err = unlessEnded(ctx, consumer.Consume(ctx, got))
-	}
+	err = subject.Ended(ctx, caller.(subject.Consumer).Consume(ctx, got))
 	return cmp.Or(err, caller.Close())
 }
 
@@ -423,7 +400,7 @@ const moveEvery = 6 * time.Second
 // prepareMoves stops one leader after the other gracefully and restarts it. Its shards move to other nodes and then
 // back.
 func prepareMoves(_ context.Context, t *tailRun) (time.Time, disturbance, error) {
-	stopper, killer := t.service.(subject.LeaderStopper), t.service.(subject.Killer) // open has checked it
+	stopper, killer := t.service.(subject.LeaderStopper), t.service.(subject.Killer)
 	awaiter := t.service.(subject.ReadyAwaiter)
 	return time.Now().Add(soonAfter), func(ctx context.Context) error {
 		next := time.Now().Add(soonAfter)

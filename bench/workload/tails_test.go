@@ -25,7 +25,8 @@ func TestTailsTakeHalfOfWhatCanBeTaken(t *testing.T) {
 	w := tails(s)
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{latency: 10 * time.Millisecond}
-		expect(t, w.Measure(t.Context(), f.subject(), s, t.TempDir(), func(string) {}), map[string]float64{"rate": 8 * 100 / 2})
+		m := w.Measure(t.Context(), f.subject(), s, t.TempDir(), func(string) {})
+		expect(t, m, map[string]float64{"rate": 8 * 100 / 2})
 	})
 }
 

@@ -18,7 +18,7 @@ func touch(s Sizes) Workload {
 	return Workload{
 		Name:    "touch",
 		Title:   fmt.Sprintf("heartbeats of %d ids, due %v after the last", s.TouchIDs, s.TouchDelay),
-		Figures: touchFigures(),
+		Figures: touchFigures(), needs: []need{toBeConsumed, toTouch},
 		run: func(ctx context.Context, r *run) error {
 			h := newHeartbeats(r.sizes)
 			stop, err := r.consume(ctx, r.sizes.Consumers, h.got)
@@ -90,10 +90,7 @@ func (r *run) beat(ctx context.Context, h *heartbeats) error {
 	if err != nil {
 		return err
 	}
-	touchers, err := h.touchers(load.callers)
-	if err != nil {
-		return err
-	}
+	touchers := h.touchers(load.callers)
 	if _, err := load.load(ctx, h.len(), h.task(newPayload(r.sizes.Payload))); err != nil {
 		return err
 	}
@@ -129,19 +126,15 @@ type toucher struct {
 }
 
 // touchers distributes the tasks over the callers.
-func (h *heartbeats) touchers(callers []subject.Caller) ([]*toucher, error) {
+func (h *heartbeats) touchers(callers []subject.Caller) []*toucher {
 	touchers := make([]*toucher, min(len(callers), h.len()))
 	for k := range touchers {
-		can, err := able[subject.Toucher](callers[k], "touch")
-		if err != nil {
-			return nil, err
-		}
-		touchers[k] = &toucher{Toucher: can, heartbeats: h}
+		touchers[k] = &toucher{Toucher: callers[k].(subject.Toucher), heartbeats: h}
 		for i := k; i < h.len(); i += len(touchers) {
 			touchers[k].tasks = append(touchers[k].tasks, i)
 		}
 	}
-	return touchers, nil
+	return touchers
 }
 
 var errNothingToTouch = errors.New("all tasks have arrived though they were touched in time")

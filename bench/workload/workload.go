@@ -20,7 +20,8 @@ type Workload struct {
 	Title   string        `json:"title"` // as tables show it
 	Figures []figure.Kind `json:"figures"`
 
-	run func(ctx context.Context, r *run) error
+	needs []need // checked before run, which may rely on them
+	run   func(ctx context.Context, r *run) error
 }
 
 // All returns the workloads with these sizes, in the order of the report.
@@ -76,7 +77,10 @@ func (w Workload) measure(ctx context.Context, s subject.Subject, r *run, dir st
 			err = errors.Join(err, fmt.Errorf("stopping: %w", stopped))
 		}
 	}()
-	if err = w.run(ctx, r); err != nil && ctx.Err() != nil {
+	if err = w.check(ctx, r.service); err == nil {
+		err = w.run(ctx, r)
+	}
+	if err != nil && ctx.Err() != nil {
 		err = errors.Join(context.Cause(ctx), err)
 	}
 	return err
@@ -87,13 +91,60 @@ type cannotError string
 
 func (e cannotError) Error() string { return string(e) }
 
-// able asserts that a service or a caller has an optional ability.
-func able[T any](who any, what string) (T, error) {
-	can, ok := who.(T)
-	if !ok {
-		return can, cannotError("cannot " + what)
+// check returns an error if neither the service nor its callers have an ability that the workload needs.
+func (w Workload) check(ctx context.Context, service subject.Service) error {
+	if len(w.needs) == 0 {
+		return nil
 	}
-	return can, nil
+	caller, err := service.Caller(ctx)
+	if err != nil {
+		return fmt.Errorf("a caller: %w", err)
+	}
+	for _, need := range w.needs {
+		if !need.has(service) && !need.has(caller) {
+			err = cannotError("cannot " + need.what)
+			break
+		}
+	}
+	return errors.Join(err, caller.Close())
+}
+
+// need is an ability of a service or of its callers.
+type need struct {
+	what string
+	has  func(who any) bool
+}
+
+func to[T any](what string) need {
+	return need{what, func(who any) bool { _, ok := who.(T); return ok }}
+}
+
+// The abilities that workloads need.
+var (
+	toSchedule    = to[subject.BatchScheduler]("schedule by batches")
+	toCancel      = to[subject.Canceller]("cancel")
+	toCancelMany  = to[subject.BatchCanceller]("cancel by batches")
+	toReplace     = to[subject.Replacer]("replace tasks by batches")
+	toTouch       = to[subject.Toucher]("touch")
+	toRepeat      = to[subject.Repeater]("repeat tasks")
+	toBeConsumed  = to[subject.Consumer]("be consumed from")
+	toPush        = to[subject.Pusher]("send webhooks")
+	toSeparate    = to[subject.Queuer]("keep queues apart")
+	toKeepTenants = to[subject.Tenants]("keep tenants apart")
+	toBeKilled    = to[subject.Killer]("be killed and started again")
+	toLoseLeader  = to[subject.LeaderKiller]("lose its leader")
+	toStopLeader  = to[subject.LeaderStopper]("let its leader stop")
+	toTellReady   = to[subject.ReadyAwaiter]("report that it is ready")
+	toSnapshot    = to[subject.Snapshotter]("tell how many snapshots it has written")
+	toCount       = to[subject.ScheduleCounter]("count its schedules")
+)
+
+// toDeliver returns the ability to send webhooks, or to be consumed from.
+func toDeliver(push bool) need {
+	if push {
+		return toPush
+	}
+	return toBeConsumed
 }
 
 // run is one workload in progress.
