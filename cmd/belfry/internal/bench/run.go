@@ -1,7 +1,26 @@
+// Package bench measures a cluster from outside: how long calls take, and how late tasks arrive.
+//
+//	plan ──▶ callers ──Schedule, Cancel──▶ cluster ──Consume or webhook──▶ receiver
+//	            └────────────▶ ledger ◀────────────────────────────────────────┘
+//
+// The figures are made as follows:
+//   - Calls begin at planned times, whether or not earlier ones have ended. The latency of a call counts from its
+//     planned time. A stall thus counts in all calls that it delays (no coordinated omission). At the rate 0 there is
+//     no plan: each caller calls again once its last call has ended, and the latency is that of the call.
+//   - Every task is due between minDelay and maxDelay after the call, so that a slow call makes no task late.
+//   - Lateness is the time between the due time and the receipt. The due time is the cluster's, the receipt is this
+//     machine's: Clock estimates the difference of the clocks, with a bound of its error. Lateness includes the way to
+//     the receiver.
+//   - Lost is a task whose call succeeded, that was not cancelled, and that has not arrived Grace after its due time. A
+//     call whose outcome is unknown counts as failed, and its task is neither lost nor wrong if it arrives.
+//   - Percentiles are exact: all samples are kept, 8 bytes each.
+//
+// All tasks are in one queue of a random name, which Run empties and removes when it ends, also by a signal.
 package bench
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +30,56 @@ import (
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/internal/loop"
 )
+
+// Config describes a measurement.
+type Config struct {
+	Calls    *client.Client // schedules and cancels
+	Receiver *client.Client // consumes, and cleans up
+
+	Queue   string  // in which there must be nothing; see NewQueue
+	Tasks   int     // tasks to schedule
+	Rate    float64 // tasks a second; 0: as fast as the callers can
+	Callers int     // calls under way at once
+	Payload int     // bytes of a task's payload
+	Webhook string  // http URL of this machine by which nodes deliver; empty: tasks are leased
+	Listen  string  // address to listen at for Webhook; empty: the port of Webhook, at all addresses
+
+	Grace time.Duration // the time after its due time from which on a task counts as lost; 0: 10 s
+}
+
+const (
+	minDelay    = 1 * time.Second
+	maxDelay    = 4 * time.Second
+	cancelDelay = 30 * time.Second // of the tasks to cancel
+	cancelEvery = 10               // every tenth task is cancelled
+	cancelAfter = 1 * time.Second  // after its planned call
+	keepDone    = time.Minute      // how long the finished tasks can be read
+	cleanupTime = 30 * time.Second
+
+	defaultGrace = 10 * time.Second
+	maxTasks     = 10_000_000
+)
+
+// NewQueue returns a random name of a queue.
+func NewQueue() string { return "belfry-bench-" + strings.ToLower(rand.Text()[:8]) }
+
+// Validate returns an error for settings without a meaning.
+func (c *Config) Validate() error {
+	switch {
+	case c.Tasks < 1 || c.Tasks > maxTasks:
+		return errors.New("the number of tasks is not within 1 to 10000000")
+	case c.Rate < 0:
+		return errors.New("the rate is negative")
+	case c.Callers < 1 || c.Callers > 10_000:
+		return errors.New("the number of clients is not within 1 to 10000")
+	case c.Payload < 0 || c.Payload > 64<<10:
+		return errors.New("the payload is not within 0 to 65536 bytes")
+	case c.Webhook != "":
+		_, err := c.listenAddr()
+		return err
+	}
+	return nil
+}
 
 // run is one measurement.
 type run struct {

@@ -1,9 +1,13 @@
 package capacity
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/belfryhq/belfry/cluster/placement"
 )
@@ -195,4 +199,196 @@ func evaluate(w Workload, m Machine, c Costs, s shape) (Plan, error) {
 	}
 	p.Facts = p.facts(c, usual, left)
 	return p, nil
+}
+
+// needs returns the needs of the busiest node, the scarcest resource first.
+func needs(m Machine, c Costs, usual, left node) []Need {
+	one := func(what string, value float64) []Part { return []Part{{what, value}} }
+	s := usual.shard
+	blobs := s.tasks * (c.taskBytes(usual.work) - c.of(taskMemory))
+	all := []Need{
+		need(Memory, "bytes", m.Memory, usual.memory(), left.memory()),
+		need(CPU, "cores", m.Cores, usual.cpu(), left.cpu()),
+		need(Network, "bytes/s", m.Network, usual.network(), left.network()),
+		need(DiskWrite, "bytes/s", m.DiskWrite, usual.diskWrite(), left.diskWrite()),
+		need(DiskSpace, "bytes", m.Disk, usual.diskSpace(), left.diskSpace()),
+		need(Syncs, "1/s", m.Syncs, usual.syncs(), left.syncs()),
+		need(ShardCommands, "1/s", c.of(shardCommands), one("commands", s.commands()), one("commands", s.commands())),
+		need(ShardMemory, "bytes", shardBlobs, one("blobs", blobs), one("blobs", blobs)),
+		need(Groups, "", mostGroups, one("replicas", usual.replicas), one("replicas", left.replicas)),
+	}
+	slices.SortStableFunc(all, func(a, b Need) int { return cmp.Compare(b.Share(), a.Share()) })
+	return all
+}
+
+// Need returns the plan's need of a resource.
+func (p Plan) Need(resource string) Need {
+	for _, n := range p.Needs {
+		if n.Resource == resource {
+			return n
+		}
+	}
+	return Need{}
+}
+
+func (p Plan) facts(c Costs, usual, left node) Facts {
+	s, w := usual.shard, p.Workload
+	f := Facts{
+		TaskBytes: c.taskBytes(w), KeepDone: w.KeepDone.Seconds(), Entries: s.entries, Syncs: usual.syncsWanted(),
+		Restart: usual.restart(p.Machine), Idle: usual.idle, Inheritance: left.leads,
+		Memory:    float64(p.Nodes) * p.Need(Memory).Usual,
+		DiskSpace: float64(p.Nodes) * p.Need(DiskSpace).Usual,
+		LogCapped: usual.logLength() > 2*max(snapshotLeast, s.state),
+	}
+	if w.Rate > 0 {
+		f.Wait = w.Tasks / w.Rate
+		f.PerSchedule = float64(p.Nodes) * (p.Need(CPU).Usual - usual.idle.CPU) * 1e6 / w.Rate
+	}
+	if s.asked > s.tombstones {
+		f.KeepDone *= s.tombstones / s.asked
+	}
+	return f
+}
+
+// shape is a cluster whose nodes all lead the same number of shards.
+type shape struct {
+	nodes, replication int
+	perNode            int // shards that each node leads
+}
+
+func (s shape) shards() int { return s.nodes * s.perNode }
+
+// copies returns the actual number of replicas of a shard.
+func (s shape) copies() int { return min(s.replication, s.nodes) }
+
+// replicas returns the number of replicas that each node holds.
+func (s shape) replicas() int { return s.perNode * s.copies() }
+
+// lost returns how many nodes may be lost at once: a zone's or one. With fewer than three replicas it is none.
+func (s shape) lost(zones int) int {
+	switch {
+	case s.copies() < 3:
+		return 0
+	case zones > 1:
+		return min((s.nodes+zones-1)/zones, s.nodes-1)
+	}
+	return 1
+}
+
+// leadersAfter returns how many shards the busiest remaining node leads on average after the loss of this many nodes.
+// If one node is lost, the placement gives the nodes that share shards with it. If a zone is lost, it does not.
+func (s shape) leadersAfter(lost int) (float64, error) {
+	switch {
+	case lost == 0:
+		return float64(s.perNode), nil
+	case lost > 1:
+		return math.Ceil(float64(s.perNode*s.nodes) / float64(s.nodes-lost)), nil
+	}
+	nodes := make([]placement.Node, s.nodes)
+	for i := range nodes {
+		nodes[i] = placement.Node{ID: fmt.Sprintf("%03d", i), Weight: placement.DefaultWeight}
+	}
+	placed, err := placement.Target(nodes, make([]placement.Replicas, s.shards()), s.replication)
+	if err != nil {
+		return 0, err
+	}
+	inherits := make(map[[2]string]float64) // by lost node and following leader
+	most := 0.0
+	for _, r := range placed {
+		for _, heir := range r.Nodes {
+			if heir != r.Preferred {
+				pair := [2]string{r.Preferred, heir}
+				inherits[pair] += 1 / float64(len(r.Nodes)-1)
+				most = max(most, inherits[pair])
+			}
+		}
+	}
+	return float64(s.perNode) + most, nil
+}
+
+// warnings returns warnings about the plan that its figures do not show.
+func (p Plan) warnings(c Costs) []string {
+	var told []string
+	warn := func(when bool, format string, args ...any) {
+		if when {
+			told = append(told, fmt.Sprintf(format, args...))
+		}
+	}
+	w, f := p.Workload, p.Facts
+	warn(p.Nodes > formable, "%d nodes form the cluster. The other %d join it later, each with --join, and get their "+
+		"share of the replicas.", formable, p.Nodes-formable)
+	warn(p.Nodes > tried, "Clusters of more than %d nodes were not thought through.", tried)
+	warn(p.Shards != placement.Shards(min(p.Nodes, formable), p.Machine.Cores), "Give --shards %d when the cluster "+
+		"is formed: `belfry shards balance` makes more shards later, but copies their tasks.", p.Shards)
+	warn(w.Replication == 1, "With one replica nothing is left when a node is lost, and nothing fires while it restarts.")
+	warn(w.Zones == 2, "One of two zones has a majority of a shard's replicas, and the shard stops if that zone is lost. "+
+		"Only three zones or more survive the loss of one.")
+	warn(w.Zones > 2, "Divide the nodes evenly among the zones, and give each its serve --zone: then no zone has a "+
+		"majority of a shard's replicas.")
+	warn(f.KeepDone < w.KeepDone.Seconds()*0.99, "What has ended is kept for about %s rather than %s: more of it does "+
+		"not fit into a tenth of a node's memory limit. A call that is repeated later than that schedules again.",
+		Duration(f.KeepDone), Duration(w.KeepDone.Seconds()))
+	warn(f.LogCapped, "Snapshots are written one at a time, at %.0f MB/s, so that a log gets longer than the state "+
+		"before its turn comes; disk space and restarts are worked out with that.", c.of(snapshotRate)/1e6)
+	warn(f.Restart > 300, "A node that starts again needs about %s to read its tasks. Restart one at a time.",
+		Duration(f.Restart))
+	warn(f.Syncs > p.Machine.Syncs, "With a quick disk the log would be synced up to %.0f times a second on each node. "+
+		"At %.0f entries get larger instead, and a commit takes longer than %v.", f.Syncs, p.Machine.Syncs,
+		time.Duration(c.of(commitSeconds)*float64(time.Second)))
+	warn(f.Idle.CPU > 0.25, "Heartbeats and clocks alone take %.2f of a core of each node.", f.Idle.CPU)
+	return told
+}
+
+// commands returns the commands to run on each node that forms the cluster, with those of the first node as an example.
+// Further nodes need only --join.
+func (p Plan) commands() []string {
+	if p.Nodes == 1 {
+		return []string{p.serve()}
+	}
+	forming := p.forming()
+	others := make([]string, 0, forming)
+	for i := 1; i < forming; i++ {
+		others = append(others, fmt.Sprintf("node-%d:8500", i+1))
+	}
+	return []string{p.serve() + " --http :8400 --http-cert node.pem --http-key node.key --root-key-file root.key" +
+		" --peer :8500" +
+		" --peer-cert node.pem --peer-key node.key --peer-ca ca.pem --gossip-key-file gossip.key" +
+		fmt.Sprintf(" --bootstrap-expect %d --name node-1 --join %s", forming, strings.Join(others, ","))}
+}
+
+// forming returns the number of nodes that form the cluster: 1, 3 or 5.
+func (p Plan) forming() int { return min(p.Nodes-1+p.Nodes%2, formable) }
+
+func (p Plan) serve() string {
+	command := fmt.Sprintf("belfry serve --data /var/lib/belfry --shards %d", p.Shards)
+	if n := p.Workload.Replication; p.Nodes > 1 && n != aim {
+		command += fmt.Sprintf(" --replication %d", n)
+	}
+	return command
+}
+
+// aim is the replication factor of a new cluster without a setting for it.
+const aim = 3
+
+// Move returns the seconds that the copies to a node take that comes in the place of another one, and their bytes. Two
+// copies to a node are under way at a time, each at rate bytes a second.
+func (p Plan) Move(rate float64) (seconds, bytes float64) {
+	bytes = p.Facts.Memory / float64(p.Nodes)
+	return bytes / (2 * rate), bytes
+}
+
+// Duration formats a number of seconds for people.
+func Duration(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second))
+	switch {
+	case d >= 48*time.Hour:
+		return fmt.Sprintf("%.1f days", d.Hours()/24)
+	case d >= 10*time.Minute:
+		return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+	case d >= 10*time.Second:
+		return d.Round(time.Second).String()
+	case d >= time.Second:
+		return d.Round(100 * time.Millisecond).String()
+	}
+	return d.Round(time.Millisecond).String()
 }

@@ -1,3 +1,10 @@
+// Package progress shows the progress of long work beside its result, on the standard error.
+//
+//	terminal       one line with a bar, the count, the rate and the remaining time; it is gone at the end
+//	no terminal    a plain line every ten seconds at most; short work has none
+//
+// The rate and the remaining time are of the progress since the first state that was shown, since the work may have
+// begun long before. Package progressbar draws the bar.
 package progress
 
 import (
@@ -164,19 +171,17 @@ func (m *Meter) Close() {
 // Writer returns a writer that passes bytes on to out, and shows their number. total is the number of all bytes, or 0
 // if it is not known.
 func (m *Meter) Writer(out io.Writer, work string, total int64) io.Writer {
-	return &counter{meter: m, out: out, work: work, total: total}
+	return io.MultiWriter(out, &counter{meter: m, work: work, total: total})
 }
 
 // Reader returns a reader that passes bytes on from in, and shows their number as Writer does.
 func (m *Meter) Reader(in io.Reader, work string, total int64) io.Reader {
-	return &counter{meter: m, in: in, work: work, total: total}
+	return io.TeeReader(in, &counter{meter: m, work: work, total: total})
 }
 
 // counter shows the number of bytes that pass.
 type counter struct {
 	meter *Meter
-	in    io.Reader
-	out   io.Writer
 	work  string
 	total int64
 	n     int64
@@ -187,22 +192,10 @@ type counter struct {
 const interval = 100 * time.Millisecond
 
 func (c *counter) Write(p []byte) (int, error) {
-	n, err := c.out.Write(p)
-	c.count(n)
-	return n, err
-}
-
-func (c *counter) Read(p []byte) (int, error) {
-	n, err := c.in.Read(p)
-	c.count(n)
-	return n, err
-}
-
-func (c *counter) count(n int) {
-	c.n += int64(n)
+	c.n += int64(len(p))
 	now := c.meter.now()
 	if now.Sub(c.shown) < interval {
-		return
+		return len(p), nil
 	}
 	c.shown = now
 	share := Unknown
@@ -210,4 +203,5 @@ func (c *counter) count(n int) {
 		share = math.Min(float64(c.n)/float64(c.total), 1)
 	}
 	c.meter.Show(State{Work: c.work, Count: c.n, Unit: Bytes, Share: share})
+	return len(p), nil
 }
