@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -18,17 +17,11 @@ import (
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
-// auditFlags select the records that belfry audit prints.
-type auditFlags struct {
-	caller
-	times  cli.Times
-	since  string
-	follow bool
-}
-
 func newAudit() *cobra.Command {
-	var f auditFlags
-	cmd := &cobra.Command{
+	var times cli.Times
+	var since string
+	var follow bool
+	cmd := cli.PlainVerb(&cobra.Command{
 		Use:   "audit",
 		Short: "Show the changes of operators, and the calls that were refused",
 		Long: `Show the audit logs of all nodes, oldest first: the calls of operators that
@@ -43,90 +36,53 @@ once it does.`,
 		Example: `  belfry audit --since 1h
   belfry audit --follow
   belfry audit --since 7d --json | jq 'select(.kind == "change")'`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
-	}
-	f.addFlags(cmd)
-	f.times.AddFlags(cmd)
-	cmd.Flags().StringVar(&f.since, "since", "1d", "`time` of the oldest record: an instant, or a duration before now")
-	cmd.Flags().BoolVar(&f.follow, "follow", false, "go on with new records until the command is stopped")
+	}, func(c *cli.Call) error {
+		q := client.AuditQuery{Limit: 1000}
+		if err := times.AtOrBefore(&q.Since, "since", since); err != nil {
+			return cli.WrongUsage(err)
+		}
+		return printRecords(c, q, follow)
+	})
+	times.AddFlags(cmd)
+	cmd.Flags().StringVar(&since, "since", "1d", "`time` of the oldest record: an instant, or a duration before now")
+	cmd.Flags().BoolVar(&follow, "follow", false, "go on with new records until the command is stopped")
 	return cmd
 }
 
 // followEvery is the pause between two looks for new records.
 const followEvery = 2 * time.Second
 
-func (f *auditFlags) run(cmd *cobra.Command) error {
-	var q client.AuditQuery
-	if err := f.times.AtOrBefore(&q.Since, "since", f.since); err != nil {
-		return cli.WrongUsage(err)
-	}
-	conn, err := f.OpenIn("")
-	if err != nil {
-		return err
-	}
-	q.Limit = 1000
-	return f.print(cmd.Context(), conn, q, cmd.OutOrStdout(), cmd.ErrOrStderr())
-}
-
-// print prints page after page until the last one, or until the context ends.
-func (f *auditFlags) print(
-	ctx context.Context, conn *client.Client, q client.AuditQuery, out, notes io.Writer,
-) error {
+// printRecords prints page after page until the last one, or with follow until the context ends.
+func printRecords(c *cli.Call, q client.AuditQuery, follow bool) error {
 	said := ""
 	for {
-		page, err := conn.Audit(ctx, q)
+		page, err := c.Client.Audit(c.Context(), q)
 		switch {
-		case err != nil && f.follow && ctx.Err() != nil:
+		case err != nil && follow && c.Context().Err() != nil:
 			return nil
 		case err != nil:
 			return err
 		}
-		if err := f.show(out, page.Records); err != nil {
-			return err
+		for _, r := range page.Records {
+			if err := c.Out.Line(r, lineOf(r)); err != nil {
+				return err
+			}
 		}
 		if note := noteOf(page); note != "" && note != said {
 			said = note
-			if _, err := io.WriteString(notes, note); err != nil {
+			if _, err := io.WriteString(c.ErrOrStderr(), note); err != nil {
 				return err
 			}
 		}
 		q.After = page.Next
 		switch {
 		case page.More && len(page.Records) > 0:
-		case !f.follow:
+		case !follow:
 			return nil
-		case !pause(ctx, followEvery):
+		case !sleep(c.Context(), followEvery):
 			return nil
 		}
 	}
-}
-
-// pause waits, and reports whether the context still runs.
-func pause(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-func (f *auditFlags) show(out io.Writer, records []client.AuditRecord) error {
-	values := f.output.NewEncoder(out)
-	for _, r := range records {
-		var err error
-		if f.output.IsTable() {
-			_, err = fmt.Fprintln(out, lineOf(r))
-		} else {
-			err = values.Encode(r)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // lineOf describes a record for people.
@@ -157,7 +113,7 @@ func lineOf(r client.AuditRecord) string {
 	if r.Count > 0 {
 		parts = append(parts, fmt.Sprintf("(%d times since %s)", r.Count, r.First.Local().Format("15:04:05")))
 	}
-	return output.Text(strings.Join(parts, " "))
+	return strings.Join(parts, " ")
 }
 
 // outcomeOf describes the outcome of a change beyond its status.

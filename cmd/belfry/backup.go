@@ -1,34 +1,37 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/backup/depot"
+	"github.com/belfryhq/belfry/cluster/restore"
 	amounts "github.com/belfryhq/belfry/cluster/size"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/progress"
+	"github.com/belfryhq/belfry/node"
 )
 
 // backupFlags are the settings of a backup, as given.
 type backupFlags struct {
-	caller caller
-	to     string
-	rate   string
-	keep   int
+	to   string
+	rate string
+	keep int
 }
 
 func newBackup() *cobra.Command {
-	f := &backupFlags{}
-	cmd := &cobra.Command{
+	var f backupFlags
+	cmd := cli.PlainVerb(&cobra.Command{
 		Use:   "backup --to FILE",
 		Short: "Write a backup of a running cluster",
 		Long: `Write a backup of a running cluster.
@@ -50,9 +53,7 @@ readable by their owner only.`,
   belfry backup --to /var/backups/ --keep 28 \
     --addr http://n1:8400,http://n2:8400
   AWS_ENDPOINT_URL=https://s3.example belfry backup --to s3://backups/belfry`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
-	}
-	f.caller.addFlags(cmd)
+	}, f.run)
 	flags := cmd.Flags()
 	flags.StringVar(&f.to, "to", "", "`target`: a file, a folder, s3://bucket/prefix, or - for the standard output")
 	flags.StringVar(&f.rate, "rate", "", "`bytes` a second at most, such as 50MiB (default: no limit)")
@@ -60,7 +61,7 @@ readable by their owner only.`,
 	return cmd
 }
 
-func (f *backupFlags) run(cmd *cobra.Command) error {
+func (f *backupFlags) run(c *cli.Call) error {
 	rate, err := rateOf("--rate", f.rate)
 	if err != nil {
 		return cli.WrongUsage(err)
@@ -69,27 +70,36 @@ func (f *backupFlags) run(cmd *cobra.Command) error {
 	if err != nil {
 		return cli.WrongUsage(err)
 	}
-	conn, err := f.caller.connect()
-	if err != nil {
-		return err
-	}
-	options := client.BackupOptions{Rate: rate}
-	meter := progress.New(cmd.ErrOrStderr())
+	meter := progress.New(c.ErrOrStderr())
 	defer meter.Close()
+	write := func(w io.Writer) (*client.Backup, error) {
+		return c.Client.Backup(c.Context(), meter.Writer(w, "backup", 0), client.BackupOptions{Rate: rate})
+	}
 	if f.to == "-" {
-		made, err := conn.Backup(cmd.Context(), meter.Writer(cmd.OutOrStdout(), "backup", 0), options)
+		made, err := write(c.OutOrStdout())
 		meter.Close()
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(cmd.ErrOrStderr(), "%d bytes, sha256 %s\n", made.Bytes, made.SHA256)
+		_, err = fmt.Fprintf(c.ErrOrStderr(), "%d bytes, sha256 %s\n", made.Bytes, made.SHA256)
 		return err
 	}
-	kept, err := keepBackup(cmd.Context(), conn, options, job, meter)
+	view, err := c.Client.Cluster(c.Context())
+	if err != nil {
+		return err
+	}
+	job.Cluster = view.ID
+	job.Write = func(w io.Writer) (string, error) {
+		made, err := write(w)
+		if err != nil {
+			return "", err
+		}
+		return made.SHA256, nil
+	}
+	kept, err := job.Run(c.Context())
 	meter.Close()
 	if kept != nil {
-		made := madeOf(kept, job.Cluster)
-		err = errors.Join(f.caller.show(cmd, made, func(t *output.Table) { fillBackup(t, made) }), err)
+		err = errors.Join(output.Show(c.Out, madeOf(kept, job.Cluster), fillBackup), err)
 	}
 	return err
 }
@@ -110,25 +120,6 @@ func (f *backupFlags) job() (*depot.Job, error) {
 		err = errors.New("--keep needs a folder or a bucket in --to")
 	}
 	return job, err
-}
-
-// keepBackup makes one backup of the cluster, whose id it sets in the job.
-func keepBackup(
-	ctx context.Context, conn *client.Client, o client.BackupOptions, job *depot.Job, meter *progress.Meter,
-) (*depot.Kept, error) {
-	view, err := conn.Cluster(ctx)
-	if err != nil {
-		return nil, err
-	}
-	job.Cluster = view.ID
-	job.Write = func(w io.Writer) (string, error) {
-		made, err := conn.Backup(ctx, meter.Writer(w, "backup", 0), o)
-		if err != nil {
-			return "", err
-		}
-		return made.SHA256, nil
-	}
-	return job.Run(ctx)
 }
 
 // rateOf reads a number of bytes a second; empty: 0, for no limit.
@@ -181,4 +172,135 @@ func fillBackup(t *output.Table, b *madeBackup) {
 	for _, place := range b.Removed {
 		t.Field("removed", place)
 	}
+}
+
+func newRestore() *cobra.Command {
+	var cfg restore.Config
+	cmd := cli.LocalVerb(&cobra.Command{
+		Use:   "restore BACKUP --data DIR",
+		Short: "Make the data folder of a new cluster of one node out of a backup",
+		Long: `Make the data folder of a new cluster of one node out of a backup. No node may
+run there; belfry serve --data DIR starts it afterwards. The cluster gets a new
+id, and may have another number of shards.
+
+Attempts and leases that were under way at the backup are due again: a receiver
+may get one twice, with the same webhook-id. Tasks that fell due between the
+backup and the restore are treated by --overdue:
+
+  fire  attempt them as soon as the node runs
+  hold  pause every queue with a task that is due, until belfry queue resume
+  dead  make dead letters of them, until belfry dead replay or drop
+
+If the old cluster still runs, both deliver.`,
+		Example: `  belfry restore /var/backups/belfry.backup --data /var/lib/belfry
+  belfry restore s3://backups/belfry/now.backup --data /var/lib/belfry \
+    --shards 12 --overdue hold
+  belfry backup --to - | belfry restore - --data /var/lib/belfry`,
+	}, func(c *cli.Call) error {
+		if err := checkRestore(cfg); err != nil {
+			return cli.WrongUsage(err)
+		}
+		from, err := openBackup(c, c.Args[0])
+		if err != nil {
+			return err
+		}
+		defer func() { _ = from.Close() }() // it was only read
+		meter := progress.New(c.ErrOrStderr())
+		defer meter.Close()
+		cfg.From = meter.Reader(from, "restore", sizeOf(from))
+		report, err := restore.Run(c.Context(), cfg)
+		meter.Close()
+		if err != nil {
+			return err
+		}
+		return output.Show(c.Out, report, func(t *output.Table, r *restore.Report) { fillRestore(t, r, cfg) })
+	})
+	flags := cmd.Flags()
+	flags.StringVar(&cfg.Dir, "data", "", "`folder` to fill: empty, or absent")
+	flags.IntVar(&cfg.Shards, "shards", 0, "`number` of shards of the new cluster (default: as in the backup)")
+	flags.StringVar((*string)(&cfg.Overdue), "overdue", "fire",
+		"`treatment` of tasks that fell due meanwhile: fire, hold or dead")
+	addLogStore(cmd, &cfg.LogStore)
+	cli.CompleteWords(cmd, "overdue", "fire", "hold", "dead")
+	return cmd
+}
+
+// addLogStore adds --log-store.
+func addLogStore(cmd *cobra.Command, kind *string) {
+	cmd.Flags().StringVar(kind, "log-store", node.DefaultConfig().LogStore,
+		"`kind` of store for the log, as of serve: wal or boltdb")
+	cli.CompleteWords(cmd, "log-store", "wal", "boltdb")
+}
+
+func checkRestore(cfg restore.Config) error {
+	switch {
+	case cfg.Dir == "":
+		return errors.New("--data is needed")
+	case cfg.Shards < 0 || cfg.Shards > cluster.MaxShards:
+		return fmt.Errorf("--shards is %d: 1 to %d", cfg.Shards, cluster.MaxShards)
+	case !slices.Contains([]restore.Overdue{restore.Fire, restore.Hold, restore.Dead}, cfg.Overdue):
+		return fmt.Errorf("--overdue is %q: fire, hold or dead", cfg.Overdue)
+	}
+	return nil
+}
+
+// openBackup opens a file, an object of a bucket, or the standard input.
+func openBackup(c *cli.Call, target string) (io.ReadCloser, error) {
+	if target == "-" {
+		return io.NopCloser(c.InOrStdin()), nil
+	}
+	return depot.Open(c.Context(), target, os.LookupEnv)
+}
+
+// sizeOf returns the number of bytes of a file, or 0 for another source.
+func sizeOf(from io.Reader) int64 {
+	file, ok := from.(*os.File)
+	if !ok {
+		return 0
+	}
+	info, err := file.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return 0
+	}
+	return info.Size()
+}
+
+func fillRestore(t *output.Table, r *restore.Report, cfg restore.Config) {
+	t.Row("cluster %s, made of the backup of cluster %s of %s\n", r.ClusterID, r.From, r.MadeAt)
+	t.Field("data", cfg.Dir)
+	t.Field("shards", fmt.Sprint(r.Shards))
+	t.Field("tasks", statesOf(r.Tasks))
+	t.Field("given back", fmt.Sprintf("%d attempts and leases that were under way", r.GivenBack))
+	t.Field("overdue", overdueText(r, cfg.Overdue))
+	if r.Keys > 0 {
+		t.Field("keys", fmt.Sprintf("%d, as at the backup: revoke those again that were revoked since", r.Keys))
+	}
+	if len(r.ClusterKeys) > 0 {
+		t.Field("cluster keys", fmt.Sprintf("the secrets of queues need %s in the node's --cluster-key-file",
+			strings.Join(r.ClusterKeys, " and ")))
+	}
+	if len(r.Queues) == 0 {
+		return
+	}
+	t.Row("")
+	t.Columns("QUEUE", "DUE AT THE BACKUP", "FELL DUE SINCE", "PAUSED").Add()
+	for _, q := range r.Queues {
+		t.Row("%s\t%d\t%d\t%v", q.Queue, q.Before, q.Since, q.Paused)
+	}
+	switch {
+	case cfg.Overdue == restore.Hold:
+		t.Row("\nTo release a queue, once the node runs: belfry queue resume QUEUE")
+	case cfg.Overdue == restore.Fire && r.Overdue > 0:
+		t.Row("\nTo hold these tasks back instead: remove the folder, and restore again with --overdue hold or dead")
+	}
+}
+
+func overdueText(r *restore.Report, treatment restore.Overdue) string {
+	switch treatment {
+	case restore.Hold:
+		return fmt.Sprintf("%d tasks fell due since the backup; their queues are paused", r.Overdue)
+	case restore.Dead:
+		return fmt.Sprintf("%d tasks fell due since the backup; %d became dead letters", r.Overdue, r.Buried)
+	}
+	return fmt.Sprintf("%d tasks fell due since the backup; they are attempted as soon as the node runs", r.Overdue)
 }

@@ -12,21 +12,18 @@ import (
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/bench"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
-	"github.com/belfryhq/belfry/cmd/belfry/internal/confirm"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 // benchFlags are the settings of belfry bench.
 type benchFlags struct {
-	caller
-	asking
 	bench.Config
 	span time.Duration
 }
 
 func newBench() *cobra.Command {
 	f := &benchFlags{}
-	cmd := &cobra.Command{
+	cmd := cli.Asking(cli.PlainVerb(&cobra.Command{
 		Use:   "bench",
 		Short: "Measure a cluster: the latency of calls, the lateness of tasks",
 		Long: `Measure a cluster for about 20 seconds. Bench schedules tasks into a queue of
@@ -53,10 +50,7 @@ must reach the URL at this machine, and may need serve --allow-webhook-cidr.`,
   belfry bench --rate 2000 --for 1m --clients 200
   belfry bench --rate 0 --tasks 50000 --json | jq .schedule.per_second
   belfry bench --webhook http://10.0.0.7:9000/`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
-	}
-	f.caller.addFlags(cmd)
-	f.asking.addFlags(cmd)
+	}, f.run))
 	flags := cmd.Flags()
 	flags.Float64Var(&f.Rate, "rate", 200, "tasks to schedule a second; 0: as many as possible")
 	flags.Var(cli.NewSpan(&f.span, 15*time.Second), "for", "how long to schedule")
@@ -69,28 +63,24 @@ must reach the URL at this machine, and may need serve --allow-webhook-cidr.`,
 	return cmd
 }
 
-func (f *benchFlags) run(cmd *cobra.Command) error {
-	if err := f.complete(cmd.Flags().Changed("for")); err != nil {
+func (f *benchFlags) run(c *cli.Call) error {
+	if err := f.complete(c.Flags().Changed("for")); err != nil {
 		return cli.WrongUsage(err)
 	}
-	open := func() (*client.Client, error) { // as a program does that calls often
-		return f.OpenWith(f.Namespace(), func(c *client.Config) { c.SingleCalls, c.FixedAddrs = false, false })
+	for _, conn := range []**client.Client{&f.Calls, &f.Receiver} { // as programs have that call often
+		opened, err := c.Connection.Open(func(cfg *client.Config) { cfg.SingleCalls, cfg.FixedAddrs = false, false })
+		if err != nil {
+			return err
+		}
+		defer opened.Close()
+		*conn = opened
 	}
-	var err error
-	if f.Calls, err = open(); err != nil {
+	if err := f.askForLoad(c); err != nil {
 		return err
 	}
-	defer f.Calls.Close()
-	if f.Receiver, err = open(); err != nil {
-		return err
-	}
-	defer f.Receiver.Close()
-	if err := f.askForLoad(cmd); err != nil {
-		return err
-	}
-	report, err := bench.Run(cmd.Context(), f.Config)
+	report, err := bench.Run(c.Context(), f.Config)
 	if report != nil {
-		err = errors.Join(err, f.show(cmd, report, func(t *output.Table) { fillBench(t, report) }))
+		err = errors.Join(err, output.Show(c.Out, report, fillBench))
 	}
 	switch {
 	case err != nil:
@@ -122,27 +112,26 @@ func (f *benchFlags) complete(hasSpan bool) error {
 }
 
 // askForLoad tells the effect, and asks whether to go on if the cluster holds tasks.
-func (f *benchFlags) askForLoad(cmd *cobra.Command) error {
+func (f *benchFlags) askForLoad(c *cli.Call) error {
 	pace := "as fast as possible"
 	if f.Rate > 0 {
 		pace = fmt.Sprintf("%.4g a second", f.Rate)
 	}
-	cmd.PrintErrf("schedules %d tasks of %d bytes, %s, in the queue %s, and removes them\n", f.Tasks, f.Payload, pace,
+	c.PrintErrf("schedules %d tasks of %d bytes, %s, in the queue %s, and removes them\n", f.Tasks, f.Payload, pace,
 		f.Queue)
-	if f.yes {
+	if c.Yes() {
 		return nil
 	}
-	held, err := heldTasks(cmd.Context(), f.Receiver)
+	held, err := heldTasks(c.Context(), f.Receiver)
 	if err != nil || held == 0 {
 		return err
 	}
-	others := numberOfThings(int64(held), "unfinished task")
-	if !confirm.IsTerminal(cmd.InOrStdin()) {
+	others := output.Many(held, "unfinished task")
+	if !cli.IsTerminal(c.InOrStdin()) {
 		return cli.WrongUsage(fmt.Errorf("the cluster holds %s, which share the load: give --yes, since there is no "+
 			"terminal to ask at", others))
 	}
-	return confirm.Ask(cmd.Context(), cmd.InOrStdin(), cmd.ErrOrStderr(),
-		confirm.Question{Effect: "loads a cluster that holds " + others})
+	return cli.Question{Effect: "loads a cluster that holds " + others}.Ask(c.Context(), c.InOrStdin(), c.ErrOrStderr())
 }
 
 // heldTasks returns the number of unfinished tasks in the namespace, or of the tasks that come due in the whole cluster

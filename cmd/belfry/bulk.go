@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,22 +13,9 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
-	"github.com/belfryhq/belfry/cmd/belfry/internal/confirm"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/instant"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
-
-// bulkFlags are the flags of a bulk operation, as given.
-type bulkFlags struct {
-	r                   client.BulkRequest
-	states, labels      []string
-	dueAfter, dueBefore string
-	by, in, at          string
-	patch, key          string
-	times               cli.Times
-	dryRun              bool
-	asking              asking
-}
 
 // bulkCommand is a command that begins a bulk operation.
 type bulkCommand struct {
@@ -68,10 +54,9 @@ func newBulks() (commands []*cobra.Command) {
 }
 
 func newBulk(b bulkCommand) *cobra.Command {
-	var caller caller
-	var waiting waiting
+	var dryRun bool
 	f := &bulkFlags{r: client.BulkRequest{Op: b.op}}
-	cmd := &cobra.Command{
+	cmd := cli.Asking(keyed(operationVerb(&cobra.Command{
 		Use:   string(b.op),
 		Short: b.short,
 		Long: b.short + `, in one namespace.
@@ -81,50 +66,41 @@ The cluster walks the tasks by itself, and goes on after every failure. Each
 matching task gets one call, and each outcome is counted once. Tasks that are
 created behind the walk are not seen.`,
 		Example: b.example,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := f.parse(); err != nil {
-				return cli.WrongUsage(err)
-			}
-			conn, err := caller.connect()
-			if err != nil {
-				return err
-			}
-			if f.dryRun {
-				return f.count(cmd, conn, &caller)
-			}
-			if err := f.asking.ask(cmd, func() (confirm.Question, error) { return f.question(cmd, conn) }); err != nil {
-				return err
-			}
-			op, err := conn.BeginBulk(cmd.Context(), f.r, keyOption(f.key)...)
-			if err != nil {
-				return err
-			}
-			return waiting.follow(cmd, conn, &caller, op)
-		},
-	}
-	caller.addFlags(cmd)
-	waiting.addFlags(cmd)
-	f.addFlags(cmd, b)
+	}, func(c *cli.Call) (*client.Operation, error) {
+		if err := f.parse(); err != nil {
+			return nil, cli.WrongUsage(err)
+		}
+		if dryRun {
+			return nil, f.count(c)
+		}
+		if err := c.Ask(func() (cli.Question, error) { return f.question(c) }); err != nil {
+			return nil, err
+		}
+		return c.Client.BeginBulk(c.Context(), f.r, keyOption(c)...)
+	})))
+	f.addFlags(cmd)
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only count the tasks that pass the filter now")
 	return cmd
 }
 
-func (f *bulkFlags) addFlags(cmd *cobra.Command, b bulkCommand) {
+// bulkFlags are the flags of a bulk operation, as given.
+type bulkFlags struct {
+	filterFlags
+	r          client.BulkRequest
+	queue      string
+	states     []string
+	by, in, at string
+	patch      string
+}
+
+func (f *bulkFlags) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVarP(&f.r.Filter.Queue, "queue", "q", "", "only tasks of this `queue`")
-	flags.StringVar(&f.r.Filter.Prefix, "prefix", "", "only those whose id begins with this `text`")
-	flags.StringArrayVarP(&f.labels, "label", "l", nil,
-		"only those with this `label`, as in tenant=acme or tenant:acme; repeatable")
+	flags.StringVarP(&f.queue, "queue", "q", "", "only tasks of this `queue`")
 	flags.StringSliceVarP(&f.states, "state", "s", nil, "only tasks in these `states` (default: all that it can change)")
-	flags.StringVar(&f.dueAfter, "due-after", "",
-		"only those due at this `time` or later: an instant, or a duration from now")
-	flags.StringVar(&f.dueBefore, "due-before", "",
-		"only those due before this `time`: an instant, or a duration from now")
-	f.times.AddFlags(cmd)
+	f.filterFlags.addFlags(cmd)
 	flags.BoolVar(&f.r.All, "all", false, "every one of the namespace, if no filter is given")
 	flags.IntVar(&f.r.PerSecond, "per-second", 0, "most `tasks` a second (default: 5000, over all bulk operations)")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "only count the tasks that pass the filter now")
-	flags.StringVarP(&f.key, "key", "k", "", keyUsage)
-	switch b.op {
+	switch f.r.Op {
 	case client.BulkMove:
 		flags.StringVar(&f.by, "by", "", "a `duration` to add to the time of each task; it may be negative")
 		flags.StringVar(&f.at, "at", "", "the new `instant` of all tasks")
@@ -133,22 +109,16 @@ func (f *bulkFlags) addFlags(cmd *cobra.Command, b bulkCommand) {
 	case client.BulkPatch:
 		flags.StringVar(&f.patch, "patch", "", "the merge patch, as `JSON`")
 	}
-	f.asking.addFlags(cmd)
-	cli.CompleteWords(cmd, "state", string(client.StateScheduled), string(client.StateReady), string(client.StateFiring),
-		string(client.StateRetrying), string(client.StateDelivered), string(client.StateCancelled), string(client.StateDead))
+	completeStates(cmd)
 }
 
 // parse reads the flags into the request.
-func (f *bulkFlags) parse() error {
-	filter := &f.r.Filter
-	for _, s := range f.states {
-		filter.States = append(filter.States, client.State(s))
-	}
-	given := filter.Queue != "" || filter.Prefix != "" || len(f.labels)+len(f.states) > 0 || f.dueAfter+f.dueBefore != ""
+func (f *bulkFlags) parse() (err error) {
+	filtered := f.given() || f.queue != "" || len(f.states) > 0
 	switch {
-	case !given && !f.r.All:
+	case !filtered && !f.r.All:
 		return errors.New("give a filter, or --all for every task of the namespace")
-	case given && f.r.All:
+	case filtered && f.r.All:
 		return errors.New("--all is given beside a filter")
 	case f.r.Op == client.BulkMove && !exactlyOne(f.by, f.at, f.in):
 		return errors.New("give one of --by, --at and --in")
@@ -158,11 +128,12 @@ func (f *bulkFlags) parse() error {
 	if f.patch != "" {
 		f.r.Patch = json.RawMessage(f.patch)
 	}
-	return errors.Join(
-		cli.Labels(&filter.Labels, f.labels), cli.ParseInto(&f.r.By, "by", f.by), f.setTime(),
-		f.times.AtOrAfter(&filter.DueAfter, "due-after", f.dueAfter),
-		f.times.AtOrAfter(&filter.DueBefore, "due-before", f.dueBefore),
-	)
+	if err := errors.Join(cli.ParseInto(&f.r.By, "by", f.by), f.setTime()); err != nil {
+		return err
+	}
+	f.r.Filter, err = f.read()
+	f.r.Filter.Queue, f.r.Filter.States = f.queue, readStates(f.states)
+	return err
 }
 
 // setTime reads --at and --in.
@@ -181,33 +152,23 @@ func (f *bulkFlags) setTime() error {
 	return nil
 }
 
-// exactlyOne reports whether one of the texts is not empty.
-func exactlyOne(texts ...string) bool {
-	n := 0
-	for _, text := range texts {
-		if text != "" {
-			n++
-		}
-	}
-	return n == 1
-}
-
 // count shows how many tasks pass the filter.
-func (f *bulkFlags) count(cmd *cobra.Command, conn *client.Client, c *caller) error {
-	matched, complete, err := conn.CountBulk(cmd.Context(), f.r)
+func (f *bulkFlags) count(c *cli.Call) error {
+	matched, complete, err := c.Client.CountBulk(c.Context(), f.r)
 	if err != nil {
 		return err
 	}
-	return c.show(cmd, map[string]any{"matched": matched, "complete": complete}, func(t *output.Table) {
+	answer := map[string]any{"matched": matched, "complete": complete}
+	return output.Show(c.Out, answer, func(t *output.Table, _ map[string]any) {
 		t.Row("%s pass the filter; nothing was done", tasksOf(f.r.Op, matched, complete))
 	})
 }
 
 // question counts the tasks that the operation would change.
-func (f *bulkFlags) question(cmd *cobra.Command, conn *client.Client) (confirm.Question, error) {
-	matched, complete, err := conn.CountBulk(cmd.Context(), f.r)
+func (f *bulkFlags) question(c *cli.Call) (cli.Question, error) {
+	matched, complete, err := c.Client.CountBulk(c.Context(), f.r)
 	if err != nil {
-		return confirm.Question{}, err
+		return cli.Question{}, err
 	}
 	q := bulkQuestion(f.r.Op, f.r.Filter, matched, complete)
 	if f.by != "" {
@@ -224,8 +185,8 @@ var bulkVerbs = map[client.BulkOp]string{
 	client.BulkReplay: "replays", client.BulkPurge: "deletes",
 }
 
-func bulkQuestion(op client.BulkOp, filter client.BulkFilter, matched int, complete bool) confirm.Question {
-	q := confirm.Question{Effect: bulkVerbs[op] + " " + tasksOf(op, matched, complete)}
+func bulkQuestion(op client.BulkOp, filter client.BulkFilter, matched int, complete bool) cli.Question {
+	q := cli.Question{Effect: bulkVerbs[op] + " " + tasksOf(op, matched, complete)}
 	if filter.Queue != "" {
 		q.Effect, q.Kind, q.Name = q.Effect+" of queue "+filter.Queue, "queue", filter.Queue
 	}
@@ -244,7 +205,7 @@ func tasksOf(op client.BulkOp, matched int, complete bool) string {
 	if op == client.BulkReplay || op == client.BulkPurge {
 		noun = "dead letter"
 	}
-	text := numberOfThings(int64(matched), noun)
+	text := output.Many(matched, noun)
 	if !complete {
 		return "at least " + text
 	}
@@ -254,27 +215,19 @@ func tasksOf(op client.BulkOp, matched int, complete bool) string {
 // whatBulk returns a bulk operation in few words: "cancel tasks of shop: queue=reports".
 func whatBulk(op *client.Operation) string {
 	text := fmt.Sprintf("%s tasks of %s", op.Op, op.Namespace)
-	if op.Op == client.BulkMove {
-		text += cmp.Or(prefixed(" by ", op.By), " to "+instantOr(op.FireAt))
+	switch {
+	case op.Op != client.BulkMove:
+	case op.By != "":
+		text += " by " + op.By
+	case op.FireAt != nil:
+		text += " to " + instant.Stamp(*op.FireAt)
+	default:
+		text += " to "
 	}
 	if conditions := conditionsOf(op.Filter); len(conditions) > 0 {
 		text += ": " + strings.Join(conditions, " ")
 	}
 	return text
-}
-
-func prefixed(prefix, text string) string {
-	if text == "" {
-		return ""
-	}
-	return prefix + text
-}
-
-func instantOr(at *time.Time) string {
-	if at == nil {
-		return ""
-	}
-	return instant.Stamp(*at)
 }
 
 // conditionsOf returns the conditions of a filter, as in queue=reports.

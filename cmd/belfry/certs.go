@@ -19,7 +19,7 @@ import (
 )
 
 func newCerts() *cobra.Command {
-	return group(&cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use:   "certs",
 		Short: "Make and renew the certificates and keys between nodes",
 		Example: `  belfry certs init node-1=10.0.0.1 node-2=10.0.0.2 node-3=10.0.0.3
@@ -128,7 +128,7 @@ authority in the folder. The files of nodes that are there already stay.`,
 
 // printMade prints the new files with the places that they belong to, and the commands that start the nodes.
 func (f *certsFlags) printMade(cmd *cobra.Command, forming bool, made, all []certs.Node) error {
-	t := output.NewTable()
+	t := new(output.Table)
 	t.Columns("MADE", "GOES TO").Add()
 	if forming {
 		t.Row("%s\tno node: it signs certificates. Keep it secret, and keep a copy", filepath.Join(f.Dir, "cluster.pem"))
@@ -284,7 +284,7 @@ func runRotate(cmd *cobra.Command, cfg certs.Config, names []string, gossip, ca 
 
 // printRotated prints the operator's next steps.
 func printRotated(cmd *cobra.Command, dir, flag string, step certs.Step, changed bool) error {
-	t := output.NewTable()
+	t := new(output.Table)
 	switch {
 	case step == "":
 		t.Row("made    new certificates and keys")
@@ -304,8 +304,7 @@ func printRotated(cmd *cobra.Command, dir, flag string, step certs.Step, changed
 
 func newCertsShow() *cobra.Command {
 	var dir string
-	var form output.Flags
-	cmd := &cobra.Command{
+	cmd := cli.LocalVerb(&cobra.Command{
 		Use:   "show",
 		Short: "Show certificates and keys with their expiry dates",
 		Long: `Show the certificates and keys in a folder that "belfry certs init" has made, or
@@ -314,21 +313,19 @@ belfry_peer_key_info. The exit status is 1 if nodes refuse one of them.`,
 		Example: `  belfry certs show
   belfry certs show --dir /etc/belfry
   belfry certs show --json`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			entries, err := certs.Inspect(dir)
-			if err != nil {
-				return err
-			}
-			err = output.ShowEach(cmd.OutOrStdout(), &form, entries, func(t *output.Table) { fillCerts(t, entries) })
-			refused := func(e certs.Entry) bool { return !e.Usable() }
-			if err == nil && slices.ContainsFunc(entries, refused) {
-				err = fmt.Errorf("%s has certificates that nodes refuse", dir)
-			}
+	}, func(c *cli.Call) error {
+		entries, err := certs.Inspect(dir)
+		if err != nil {
 			return err
-		},
-	}
+		}
+		err = output.ShowEach(c.Out, entries, fillCerts)
+		refused := func(e certs.Entry) bool { return !e.Usable() }
+		if err == nil && slices.ContainsFunc(entries, refused) {
+			err = fmt.Errorf("%s has certificates that nodes refuse", dir)
+		}
+		return err
+	})
 	cmd.Flags().StringVar(&dir, "dir", "belfry-certs", certsDirUsage+", or those of one node")
-	form.Add(cmd)
 	return cmd
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 func newCluster() *cobra.Command {
-	return group(&cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use:   "cluster",
 		Short: "See the nodes and shards of a cluster; change its replication",
 		Example: `  belfry cluster status
@@ -24,8 +24,7 @@ func newCluster() *cobra.Command {
 }
 
 func newClusterReplication() *cobra.Command {
-	c := &operationCall{kind: client.Replication}
-	cmd := &cobra.Command{
+	return previewed(&cobra.Command{
 		Use:   "replication N",
 		Short: "Change how many replicas each shard has: 1, 3 or 5",
 		Long: `Change how many replicas each shard has, while they serve. There must be as many
@@ -33,39 +32,22 @@ nodes. A cluster of one grows to three by itself when two more nodes join,
 because 3 is the default.`,
 		Example: `  belfry cluster replication 5 --preview
   belfry cluster replication 5 --wait`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			n, err := strconv.Atoi(args[0])
-			if err != nil || n < 1 || n > 5 || n%2 == 0 {
-				return cli.WrongUsage(fmt.Errorf("%q replicas: 1, 3 or 5", args[0]))
-			}
-			return c.run(cmd, client.OperationRequest{Kind: client.Replication, Replication: n})
-		},
-	}
-	c.addFlags(cmd)
-	return cmd
+	}, false, func(c *cli.Call) (r client.OperationRequest, err error) {
+		n, err := strconv.Atoi(c.Args[0])
+		if err != nil || n < 1 || n > 5 || n%2 == 0 {
+			return r, fmt.Errorf("%q replicas: 1, 3 or 5", c.Args[0])
+		}
+		return client.OperationRequest{Kind: client.Replication, Replication: n}, nil
+	})
 }
 
 func newClusterStatus() *cobra.Command {
-	var caller caller
-	cmd := &cobra.Command{
+	return cli.Verb(&cobra.Command{
 		Use:   "status",
 		Short: "Show the nodes, and each shard with its leader and replicas",
 		Example: `  belfry cluster status
   belfry cluster status --json | jq '[.shards[].tasks] | add'`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			conn, err := caller.connect()
-			if err != nil {
-				return err
-			}
-			view, err := conn.Cluster(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return caller.show(cmd, view, func(t *output.Table) { fillCluster(t, view) })
-		},
-	}
-	caller.addFlags(cmd)
-	return cmd
+	}, func(c *cli.Call) (*client.Cluster, error) { return c.Client.Cluster(c.Context()) }, fillCluster)
 }
 
 func fillCluster(t *output.Table, view *client.Cluster) {

@@ -4,18 +4,22 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
+	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/contexts"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 func newContext() *cobra.Command {
-	return group(&cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use:   "context",
 		Short: "Keep addresses and keys of clusters under names",
 		Long: `Keep the addresses, the namespace and the credentials of clusters under names,
@@ -33,23 +37,31 @@ one call. The current context is for calls that name no address: neither by
 		newContextRemove())
 }
 
-// contextCommand completes a command that calls no node.
-func contextCommand(cmd *cobra.Command, run func(cmd *cobra.Command, file *contexts.File, args []string) error,
-) *cobra.Command {
+// contextVerb completes a command that calls no node.
+func contextVerb(cmd *cobra.Command, run func(c *cli.Call, file *contexts.File) error) *cobra.Command {
 	cmd.Annotations = map[string]string{cli.Offline: ""}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		file, err := contexts.Load(contexts.Path(os.LookupEnv))
-		if err != nil {
-			return err
-		}
-		if err := run(cmd, file, args); errors.Is(err, contexts.ErrUnknown) {
-			return cli.WrongUsage(err)
-		} else if err != nil {
-			return err
-		}
-		return nil
+		return withContexts(&cli.Call{Command: cmd, Args: args}, run)
 	}
 	return cmd
+}
+
+// shownVerb completes a command that calls no node and prints contexts.
+func shownVerb(cmd *cobra.Command, run func(c *cli.Call, file *contexts.File) error) *cobra.Command {
+	cmd.Annotations = map[string]string{cli.Offline: ""}
+	return cli.LocalVerb(cmd, func(c *cli.Call) error { return withContexts(c, run) })
+}
+
+func withContexts(c *cli.Call, run func(c *cli.Call, file *contexts.File) error) error {
+	file, err := contexts.Load(contexts.Path(os.LookupEnv))
+	if err != nil {
+		return err
+	}
+	err = run(c, file)
+	if errors.Is(err, contexts.ErrUnknown) {
+		err = cli.WrongUsage(err)
+	}
+	return err
 }
 
 // shownContext is a context without its key.
@@ -88,24 +100,21 @@ func (s *shownContext) credentials() string {
 }
 
 func newContextList() *cobra.Command {
-	var form output.Flags
-	cmd := contextCommand(&cobra.Command{
+	return shownVerb(&cobra.Command{
 		Use:     "list",
 		Short:   "List the contexts, without their keys",
 		Example: `  belfry context list`,
-	}, func(cmd *cobra.Command, file *contexts.File, _ []string) error {
+	}, func(c *cli.Call, file *contexts.File) error {
 		list := make([]shownContext, 0, len(file.Contexts))
 		for _, name := range file.Names() {
 			list = append(list, showContext(file, name, file.Contexts[name]))
 		}
 		if len(list) == 0 {
-			cmd.PrintErrln("there is no context; belfry context set makes one")
+			c.PrintErrln("there is no context; belfry context set makes one")
 			return nil
 		}
-		return output.ShowEach(cmd.OutOrStdout(), &form, list, func(t *output.Table) { fillContexts(t, list) })
+		return output.ShowEach(c.Out, list, fillContexts)
 	})
-	form.Add(cmd)
-	return cmd
 }
 
 func fillContexts(t *output.Table, list []shownContext) {
@@ -121,23 +130,21 @@ func fillContexts(t *output.Table, list []shownContext) {
 }
 
 func newContextShow() *cobra.Command {
-	var form output.Flags
-	cmd := contextCommand(&cobra.Command{
+	return shownVerb(&cobra.Command{
 		Use:   "show [NAME]",
 		Short: "Show a context, or the current one, without its key",
 		Example: `  belfry context show
   belfry context show prod -o yaml`,
-	}, func(cmd *cobra.Command, file *contexts.File, args []string) error {
-		name := cmp.Or(optional(args), file.Current)
+	}, func(c *cli.Call, file *contexts.File) error {
+		name := cmp.Or(c.Arg(), file.Current)
 		if name == "" {
 			return errNoCurrent
 		}
-		c, err := file.Get(name)
+		found, err := file.Get(name)
 		if err != nil {
 			return err
 		}
-		s := showContext(file, name, c)
-		return form.Show(cmd.OutOrStdout(), s, func(t *output.Table) {
+		return output.Show(c.Out, showContext(file, name, found), func(t *output.Table, s shownContext) {
 			t.Field("name", s.Name)
 			t.Field("current", map[bool]string{true: "yes", false: "no"}[s.Current])
 			t.Field("addresses", strings.Join(s.Addrs, ", "))
@@ -147,52 +154,55 @@ func newContextShow() *cobra.Command {
 			t.Field("file", file.Path())
 		})
 	})
-	form.Add(cmd)
-	return cmd
 }
 
 var errNoCurrent = cli.WrongUsage(errors.New("there is no current context; belfry context use NAME chooses one"))
 
 func newContextCurrent() *cobra.Command {
-	return contextCommand(&cobra.Command{
+	return contextVerb(&cobra.Command{
 		Use:     "current",
 		Short:   "Print the name of the current context",
 		Example: `  belfry context current`,
-	}, func(cmd *cobra.Command, file *contexts.File, _ []string) error {
+	}, func(c *cli.Call, file *contexts.File) error {
 		if file.Current == "" {
 			return errNoCurrent
 		}
-		_, err := fmt.Fprintln(cmd.OutOrStdout(), file.Current)
+		_, err := fmt.Fprintln(c.OutOrStdout(), file.Current)
 		return err
 	})
 }
 
 func newContextUse() *cobra.Command {
 	var none bool
-	cmd := contextCommand(&cobra.Command{
+	cmd := contextVerb(&cobra.Command{
 		Use:   "use [NAME]",
 		Short: "Make a context the current one, for calls that name no address",
 		Example: `  belfry context use prod
   belfry context use --none`,
-	}, func(cmd *cobra.Command, file *contexts.File, args []string) error {
-		if none == (len(args) > 0) {
+	}, func(c *cli.Call, file *contexts.File) error {
+		if none == (len(c.Args) > 0) {
 			return cli.WrongUsage(errors.New("give either NAME or --none"))
 		}
 		file.Current = ""
 		if !none {
-			if _, err := file.Get(args[0]); err != nil {
+			if _, err := file.Get(c.Args[0]); err != nil {
 				return err
 			}
-			file.Current = args[0]
+			file.Current = c.Args[0]
 		}
-		if err := file.Save(); err != nil {
-			return err
-		}
-		cmd.PrintErrln(currentNote(file))
-		return nil
+		return save(c, file, "%s", currentNote(file))
 	})
 	cmd.Flags().BoolVar(&none, "none", false, "have no current context")
 	return cmd
+}
+
+// save keeps the contexts, and notes the change on the standard error.
+func save(c *cli.Call, file *contexts.File, format string, args ...any) error {
+	if err := file.Save(); err != nil {
+		return err
+	}
+	c.PrintErrf(format+"\n", args...)
+	return nil
 }
 
 // currentNote says which context is the current one.
@@ -204,35 +214,147 @@ func currentNote(file *contexts.File) string {
 }
 
 func newContextRename() *cobra.Command {
-	return contextCommand(&cobra.Command{
+	return contextVerb(&cobra.Command{
 		Use:     "rename NAME NEW",
 		Short:   "Give a context another name",
 		Example: `  belfry context rename prod prod-eu`,
-	}, func(cmd *cobra.Command, file *contexts.File, args []string) error {
-		if err := file.Rename(args[0], args[1]); err != nil {
+	}, func(c *cli.Call, file *contexts.File) error {
+		if err := file.Rename(c.Args[0], c.Args[1]); err != nil {
 			return cli.WrongUsage(err)
 		}
-		if err := file.Save(); err != nil {
-			return err
-		}
-		cmd.PrintErrf("context %s is %s now\n", args[0], args[1])
-		return nil
+		return save(c, file, "context %s is %s now", c.Args[0], c.Args[1])
 	})
 }
 
 func newContextRemove() *cobra.Command {
-	return contextCommand(&cobra.Command{
+	return contextVerb(&cobra.Command{
 		Use:     "remove NAME",
 		Short:   "Remove a context, with the key that it has in the file",
 		Example: `  belfry context remove prod`,
-	}, func(cmd *cobra.Command, file *contexts.File, args []string) error {
-		if err := file.Remove(args[0]); err != nil {
+	}, func(c *cli.Call, file *contexts.File) error {
+		if err := file.Remove(c.Args[0]); err != nil {
 			return err
 		}
-		if err := file.Save(); err != nil {
-			return err
-		}
-		cmd.PrintErrf("context %s is removed; %s\n", args[0], currentNote(file))
-		return nil
+		return save(c, file, "context %s is removed; %s", c.Args[0], currentNote(file))
 	})
+}
+
+// contextFlags are the settings of a context, as given.
+type contextFlags struct {
+	c        contexts.Context
+	keyStdin bool
+}
+
+func newContextSet() *cobra.Command {
+	var f contextFlags
+	cmd := contextVerb(&cobra.Command{
+		Use:   "set NAME",
+		Short: "Make a context, or change the given settings of one",
+		Long: `Make a context, or change the given settings of one. The others stay as they
+are. An empty value removes a setting.
+
+With --key-stdin the key itself stands in the file of the contexts, which only
+you can read. With --key-file its file is read at each call.
+
+The first context becomes the current one.`,
+		Example: `  belfry context set prod --addr https://n1:8400,https://n2:8400 \
+    --ca ca.pem --key-stdin < prod.key
+  belfry context set prod --namespace orders`,
+	}, f.run)
+	cli.AddContextFlags(cmd.Flags(), &f.c, nil)
+	cmd.Flags().BoolVar(&f.keyStdin, "key-stdin", false,
+		"read an API key or a token from the standard input, and keep it")
+	return cmd
+}
+
+func (f *contextFlags) run(call *cli.Call, file *contexts.File) error {
+	name := call.Args[0]
+	if err := contexts.CheckName(name); err != nil {
+		return cli.WrongUsage(err)
+	}
+	if f.keyStdin && f.c.KeyFile != "" {
+		return cli.WrongUsage(errors.New("give one of --key-file and --key-stdin"))
+	}
+	c, err := file.Get(name)
+	made := errors.Is(err, contexts.ErrUnknown)
+	if made {
+		c = &contexts.Context{}
+		file.Contexts[name] = c
+	}
+	if err := f.change(call, c); err != nil {
+		return err
+	}
+	if len(c.Addrs) == 0 {
+		return cli.WrongUsage(errors.New("--addr is needed: the nodes of the cluster"))
+	}
+	if _, err := client.New(client.Config{Addrs: c.Addrs, Namespace: c.Namespace, FixedAddrs: true}); err != nil {
+		return cli.WrongUsage(err)
+	}
+	if made && len(file.Contexts) == 1 {
+		file.Current = name
+	}
+	return save(call, file, "context %s is kept in %s; %s", name, file.Path(), currentNote(file))
+}
+
+// change sets the given settings of a context. Names of files become absolute, since calls come from any folder.
+func (f *contextFlags) change(call *cli.Call, c *contexts.Context) error {
+	given := call.Flags().Changed
+	setGiven(given, &c.Addrs, "addr", f.c.Addrs)
+	setGiven(given, &c.Namespace, "namespace", f.c.Namespace)
+	for _, path := range []struct {
+		flag string
+		text string
+		into *string
+	}{
+		{"key-file", f.c.KeyFile, &c.KeyFile}, {"ca", f.c.CA, &c.CA},
+		{"client-cert", f.c.ClientCert, &c.ClientCert}, {"client-key", f.c.ClientKey, &c.ClientKey},
+	} {
+		if !given(path.flag) {
+			continue
+		}
+		if *path.into = path.text; path.text == "" {
+			continue
+		}
+		absolute, err := filepath.Abs(path.text)
+		if err != nil {
+			return err
+		}
+		*path.into = absolute
+	}
+	switch {
+	case f.keyStdin:
+		key, err := readKey(call)
+		if err != nil {
+			return err
+		}
+		c.Key, c.KeyFile = key, ""
+	case given("key-file"):
+		c.Key = contexts.Secret{}
+	}
+	return nil
+}
+
+// maxKey is the largest size of a key or token, in bytes.
+const maxKey = 64 << 10
+
+// readKey reads a key from the standard input, without an echo at a terminal.
+func readKey(c *cli.Call) (contexts.Secret, error) {
+	var text []byte
+	var err error
+	if file, ok := c.InOrStdin().(*os.File); ok && cli.IsTerminal(file) {
+		c.PrintErr("key: ")
+		text, err = term.ReadPassword(int(file.Fd()))
+		c.PrintErrln()
+	} else {
+		text, err = io.ReadAll(io.LimitReader(c.InOrStdin(), maxKey))
+	}
+	if err != nil {
+		return contexts.Secret{}, err
+	}
+	words := strings.Fields(string(text))
+	if len(words) != 1 {
+		return contexts.Secret{}, cli.WrongUsage(fmt.Errorf("--key-stdin: the standard input has %d words, and a key is one",
+			len(words)))
+	}
+	return contexts.NewKey(words[0]), nil
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -19,8 +20,7 @@ var (
 )
 
 func newDoctor() *cobra.Command {
-	var caller caller
-	cmd := &cobra.Command{
+	return cli.PlainVerb(&cobra.Command{
 		Use:   "doctor",
 		Short: "Find the faults of a cluster, and name the next steps",
 		Long: `Find the faults of a cluster, and name the next steps.
@@ -34,43 +34,28 @@ critical findings, and 1 if no node answers.`,
 		Example: `  belfry doctor
   belfry doctor --addr http://n1:8400,http://n2:8400,http://n3:8400
   belfry doctor --json | jq -r .code`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runDoctor(cmd, &caller) },
-	}
-	caller.addFlags(cmd)
-	return cmd
-}
-
-func runDoctor(cmd *cobra.Command, caller *caller) error {
-	conn, err := caller.connect()
-	if err != nil {
-		return err
-	}
-	found, err := conn.Doctor(cmd.Context())
-	switch {
-	case errors.Is(err, client.ErrUnknown): // its exit code is for changes, and the doctor only reads
-		return errors.New(err.Error())
-	case err != nil:
-		return err
-	}
-	fill := func(t *output.Table) { fillFindings(t, found) }
-	if err := output.ShowEach(cmd.OutOrStdout(), &caller.output, found, fill); err != nil {
-		return err
-	}
-	switch counts := countFindings(found); {
-	case counts[client.Critical] > 0:
-		return errCritical
-	case counts[client.Warning] > 0:
-		return errWarnings
-	}
-	return nil
-}
-
-func countFindings(found []client.Finding) map[client.Severity]int {
-	counts := make(map[client.Severity]int)
-	for _, f := range found {
-		counts[f.Severity]++
-	}
-	return counts
+	}, func(c *cli.Call) error {
+		found, err := c.Client.Doctor(c.Context())
+		switch {
+		case errors.Is(err, client.ErrUnknown): // its exit code is for changes, and the doctor only reads
+			return errors.New(err.Error())
+		case err != nil:
+			return err
+		}
+		if err := output.ShowEach(c.Out, found, fillFindings); err != nil {
+			return err
+		}
+		has := func(s client.Severity) bool {
+			return slices.ContainsFunc(found, func(f client.Finding) bool { return f.Severity == s })
+		}
+		switch {
+		case has(client.Critical):
+			return errCritical
+		case has(client.Warning):
+			return errWarnings
+		}
+		return nil
+	})
 }
 
 func fillFindings(t *output.Table, found []client.Finding) {

@@ -17,7 +17,7 @@ import (
 )
 
 func newKey() *cobra.Command {
-	return group(&cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use:   "key",
 		Short: "Make, list, rotate and revoke API keys",
 		Example: `  belfry key create shop --role schedule --namespace orders > shop.key
@@ -35,9 +35,8 @@ type grantFlags struct {
 }
 
 func newKeyCreate() *cobra.Command {
-	var caller caller
 	var f grantFlags
-	cmd := &cobra.Command{
+	cmd := cli.PlainVerb(&cobra.Command{
 		Use:   "create NAME",
 		Short: "Make an API key; its text is printed once",
 		Long: `Make an API key. Its text is printed once, alone on the standard output: the
@@ -59,29 +58,24 @@ of its namespace.`,
   belfry key create worker --role consume,schedule --namespace orders \
     --queue 'mails*' --id 'order-*' --expires 90d > worker.key
   belfry key create oncall --role operate --namespace '*' > oncall.key`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			r, err := f.request(args[0], caller.Namespace())
-			if err != nil {
-				return cli.WrongUsage(err)
-			}
-			conn, err := caller.OpenIn("")
-			if err != nil {
-				return err
-			}
-			if err := cli.OpenForSecret(cmd.OutOrStdout()); err != nil {
-				return err
-			}
-			made, err := conn.CreateKey(cmd.Context(), r)
-			if err != nil {
-				return err
-			}
-			if err := printKey(cmd, &caller, made, ""); err != nil {
-				return endLost(cmd, conn, made, err)
-			}
-			return nil
-		},
-	}
-	caller.addFlags(cmd)
+	}, func(c *cli.Call) error {
+		r, err := f.request(c.Args[0], c.Connection.Namespace)
+		if err != nil {
+			return cli.WrongUsage(err)
+		}
+		if err := cli.OpenForSecret(c.Out.Out); err != nil {
+			return err
+		}
+		made, err := c.Client.CreateKey(c.Context(), r)
+		if err != nil {
+			return err
+		}
+		if err := printKey(c, made, ""); err != nil {
+			return endLost(c, made, err)
+		}
+		return nil
+	})
+	cli.OfCluster(cmd) // the namespaces are those of the key
 	flags := cmd.Flags()
 	flags.Lookup("namespace").Usage = "`names` of the key's namespaces; '*': all (default \"default\"); also set by " +
 		"BELFRY_NAMESPACE"
@@ -126,24 +120,24 @@ type madeKey struct {
 }
 
 // printKey prints the text of a new key alone, so that the output can be the file of the key, and all else beside it.
-func printKey(cmd *cobra.Command, caller *caller, made *client.NewAPIKey, note string) error {
-	text := made.Key.Text()
-	err := caller.show(cmd, madeKey{made.APIKey, text, made.OutlivesMaker}, func(t *output.Table) { t.Row("%s", text) })
-	if err = errors.Join(err, cli.SyncSecret(cmd.OutOrStdout())); err != nil {
+func printKey(c *cli.Call, made *client.NewAPIKey, note string) error {
+	key := madeKey{made.APIKey, made.Key.Text(), made.OutlivesMaker}
+	err := output.Show(c.Out, key, func(t *output.Table, key madeKey) { t.Row("%s", key.Key) })
+	if err = errors.Join(err, cli.SyncSecret(c.Out.Out)); err != nil {
 		return err
 	}
 	if made.OutlivesMaker {
 		note += "It stays valid for longer than the key of this call. "
 	}
-	_, err = fmt.Fprintf(cmd.ErrOrStderr(), "key %s (%s): %s; %s\n%sIt is not shown again. %s\n", output.Text(made.ID),
+	_, err = fmt.Fprintf(c.ErrOrStderr(), "key %s (%s): %s; %s\n%sIt is not shown again. %s\n", output.Text(made.ID),
 		output.Text(made.Name), output.Text(grants(made.Grants)), expiry(&made.APIKey), note,
 		"To end it: belfry key revoke "+output.Text(made.ID))
 	return err
 }
 
 // endLost revokes a key whose text could not be written, and returns that error.
-func endLost(cmd *cobra.Command, conn *client.Client, made *client.NewAPIKey, lost error) error {
-	if err := conn.RevokeKey(cmd.Context(), made.ID); err != nil {
+func endLost(c *cli.Call, made *client.NewAPIKey, lost error) error {
+	if err := c.Client.RevokeKey(c.Context(), made.ID); err != nil {
 		return fmt.Errorf("%w\nThe text of key %s is lost. To end the key: belfry key revoke %[2]s (%w)", lost, made.ID, err)
 	}
 	return fmt.Errorf("%w\nThe text of key %s is lost, so the key is revoked again", lost, made.ID)
@@ -187,26 +181,12 @@ func expiry(key *client.APIKey) string {
 }
 
 func newKeyList() *cobra.Command {
-	var caller caller
-	cmd := &cobra.Command{
+	return cli.ListVerb(&cobra.Command{
 		Use:   "list",
 		Short: "List the API keys, with their grants and their last use",
 		Example: `  belfry key list
   belfry key list --json | jq -r 'select(.last_used_at == null) | .id'`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			conn, err := caller.OpenIn("")
-			if err != nil {
-				return err
-			}
-			keys, err := conn.Keys(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return output.ShowEach(cmd.OutOrStdout(), &caller.output, keys, func(t *output.Table) { fillKeys(t, keys) })
-		},
-	}
-	caller.addFlags(cmd)
-	return cmd
+	}, func(c *cli.Call) ([]client.APIKey, error) { return c.Client.Keys(c.Context()) }, fillKeys)
 }
 
 func fillKeys(t *output.Table, keys []client.APIKey) {
@@ -251,25 +231,11 @@ func hour(at *time.Time) string {
 }
 
 func newKeyShow() *cobra.Command {
-	var caller caller
-	cmd := &cobra.Command{
+	return cli.Verb(&cobra.Command{
 		Use:     "show ID",
 		Short:   "Show an API key, without its text",
 		Example: `  belfry key show x4kq2mzt7a`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			conn, err := caller.OpenIn("")
-			if err != nil {
-				return err
-			}
-			key, err := conn.Key(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			return caller.show(cmd, key, func(t *output.Table) { fillKey(t, key) })
-		},
-	}
-	caller.addFlags(cmd)
-	return cmd
+	}, func(c *cli.Call) (*client.APIKey, error) { return c.Client.Key(c.Context(), c.Args[0]) }, fillKey)
 }
 
 func fillKey(t *output.Table, k *client.APIKey) {
@@ -287,9 +253,8 @@ func fillKey(t *output.Table, k *client.APIKey) {
 }
 
 func newKeyRotate() *cobra.Command {
-	var caller caller
 	var overlap time.Duration
-	cmd := &cobra.Command{
+	cmd := cli.PlainVerb(&cobra.Command{
 		Use:   "rotate ID",
 		Short: "Give an API key a new text; the old one stays valid for a while",
 		Long: `Give an API key a new text, which is printed once, alone on the standard output.
@@ -297,33 +262,51 @@ The id, the name and the grants stay. The old text stays valid for --overlap.
 --overlap 0s ends it at once, for a text that has leaked.`,
 		Example: `  belfry key rotate x4kq2mzt7a > shop.key
   belfry key rotate x4kq2mzt7a --overlap 0s > shop.key`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			conn, err := caller.OpenIn("")
-			if err != nil {
-				return err
-			}
-			if err := cli.OpenForSecret(cmd.OutOrStdout()); err != nil {
-				return err
-			}
-			made, err := conn.RotateKey(cmd.Context(), args[0], overlap)
-			if err != nil {
-				return err
-			}
-			note := "The old text is valid no more. "
-			if overlap > 0 {
-				note = "The old text is valid until " + instant.Stamp(time.Now().Add(overlap)) + ". "
-			}
-			if err := printKey(cmd, &caller, made, note); err != nil {
-				return fmt.Errorf("%w\nThe new text of key %s is lost. For another one: belfry key rotate %[2]s --overlap 0s", err,
-					made.ID)
-			}
-			return nil
-		},
-	}
-	caller.addFlags(cmd)
+	}, func(c *cli.Call) error {
+		if err := cli.OpenForSecret(c.Out.Out); err != nil {
+			return err
+		}
+		made, err := c.Client.RotateKey(c.Context(), c.Args[0], overlap)
+		if err != nil {
+			return err
+		}
+		note := "The old text is valid no more. "
+		if overlap > 0 {
+			note = "The old text is valid until " + instant.Stamp(time.Now().Add(overlap)) + ". "
+		}
+		if err := printKey(c, made, note); err != nil {
+			return fmt.Errorf("%w\nThe new text of key %s is lost. For another one: belfry key rotate %[2]s --overlap 0s", err,
+				made.ID)
+		}
+		return nil
+	})
 	cmd.Flags().Var(cli.NewSpan(&overlap, 24*time.Hour), "overlap",
 		"`duration` for which the old text stays valid: 0s to 30d")
 	return cmd
+}
+
+func newKeyRevoke() *cobra.Command {
+	return cli.Asking(cli.Verb(&cobra.Command{
+		Use:   "revoke ID",
+		Short: "End an API key for ever, on every node within a second",
+		Example: `  belfry key revoke x4kq2mzt7a
+  belfry key list --json | jq -r 'select(.name == "shop") | .id' |
+    xargs -n 1 belfry key revoke --yes`,
+	}, func(c *cli.Call) (map[string]string, error) {
+		err := cli.AskAbout(c, c.Client.Key, keyQuestion)
+		if err == nil {
+			err = c.Client.RevokeKey(c.Context(), c.Args[0])
+		}
+		return map[string]string{"revoked": c.Args[0]}, err
+	}, func(t *output.Table, answer map[string]string) { t.Row("key %s is revoked", answer["revoked"]) }))
+}
+
+// keyQuestion asks about the end of a key, with the last use of it.
+func keyQuestion(k *client.APIKey) cli.Question {
+	return cli.Question{
+		Effect: fmt.Sprintf("ends key %s (%s) for ever, last used: %s", k.Name, k.ID, cmp.Or(hour(k.LastUsedAt), "never")),
+		Kind:   "key", Name: k.Name,
+	}
 }
 
 func newKeyNewRoot() *cobra.Command {
@@ -354,5 +337,24 @@ Keep it in a file that only the nodes' user can read, and start each node with
 `, id)
 			return err
 		},
+	}
+}
+
+func newWhoAmI() *cobra.Command {
+	return cli.Verb(&cobra.Command{
+		Use:   "whoami",
+		Short: "Show the identity that the cluster sees behind a call",
+		Example: `  belfry whoami
+  belfry whoami --key-file shop.key --json | jq -r '.grants[].role'`,
+	}, func(c *cli.Call) (*client.Caller, error) { return c.Client.WhoAmI(c.Context()) }, fillCaller)
+}
+
+func fillCaller(t *output.Table, who *client.Caller) {
+	t.Field("kind", who.Kind)
+	t.Field("id", who.ID)
+	t.Field("name", who.Name)
+	t.Field("namespace", who.Namespace)
+	for _, g := range who.Grants {
+		t.Field("may", grants([]client.Grant{g}))
 	}
 }

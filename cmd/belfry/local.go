@@ -21,6 +21,7 @@ import (
 	"github.com/belfryhq/belfry/cmd/belfry/internal/instant"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 	"github.com/belfryhq/belfry/deploy/demo"
+	"github.com/belfryhq/belfry/deploy/listen"
 	"github.com/belfryhq/belfry/deploy/local"
 	"github.com/belfryhq/belfry/node"
 )
@@ -164,7 +165,7 @@ func runDev(ctx context.Context, addr string, out, logTo io.Writer) (err error) 
 	cfg := node.DevConfig(filepath.Join(dir, "data"))
 	cfg.HTTPAddr = addr
 	cfg.Logger = slog.New(slog.NewTextHandler(logTo, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	if host, _, err := net.SplitHostPort(addr); err != nil || !isLoopback(host) {
+	if host, _, err := net.SplitHostPort(addr); err != nil || !cli.IsLoopback(host) {
 		return cli.WrongUsage(fmt.Errorf("--http %q is not an address on this machine, such as 127.0.0.1:8400", addr))
 	}
 	n, err := node.Start(ctx, cfg)
@@ -191,45 +192,56 @@ webhooks may go to receivers on this machine and on the Internet
   curl --json '{"by": "48h"}' http://%[1]s/v1/dev/advance
 `
 
-// isLoopback reports whether a host is an address of this machine that others cannot reach.
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
 func newAdvance() *cobra.Command {
-	var caller caller
-	cmd := &cobra.Command{
+	return cli.Verb(&cobra.Command{
 		Use:   "advance DURATION",
 		Short: "Set the clock of a node of \"belfry dev\" ahead",
 		Long: `Set the clock of a node of "belfry dev" ahead. The command returns when the
 attempts that came due have begun.`,
 		Example: `  belfry advance 48h
   belfry advance 30m --addr 127.0.0.1:8400 --json | jq .begun`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			var by time.Duration
-			if err := cli.NewSpan(&by, 0).Set(args[0]); err != nil {
-				return cli.WrongUsage(err)
-			}
-			conn, err := caller.OpenIn("")
-			if err != nil {
-				return err
-			}
-			advanced, err := conn.Advance(cmd.Context(), by)
-			if cli.IsUnknownRoute(err) {
-				return errors.New("the clock of this node cannot be set: only a node of \"belfry dev\" has one that can")
-			}
-			if err != nil {
-				return err
-			}
-			return caller.show(cmd, advanced, func(t *output.Table) { fillAdvanced(t, advanced) })
-		},
-	}
-	caller.addFlags(cmd)
-	return cmd
+	}, func(c *cli.Call) (*client.Advanced, error) {
+		var by time.Duration
+		if err := cli.NewSpan(&by, 0).Set(c.Args[0]); err != nil {
+			return nil, cli.WrongUsage(err)
+		}
+		advanced, err := c.Client.Advance(c.Context(), by)
+		if cli.IsUnknownRoute(err) {
+			return nil, errors.New("the clock of this node cannot be set: only a node of \"belfry dev\" has one that can")
+		}
+		return advanced, err
+	}, fillAdvanced)
 }
 
 func fillAdvanced(t *output.Table, a *client.Advanced) {
 	t.Field("now", instant.Stamp(a.Now))
 	t.Field("begun", fmt.Sprint(a.Begun))
+}
+
+func newListen() *cobra.Command {
+	var cfg listen.Config
+	cmd := &cobra.Command{
+		Use:   "listen",
+		Short: "Receive webhooks: print each with its headers and lateness",
+		Example: `  belfry listen
+  belfry listen --addr :9000 --fail 2        # fail two attempts of each task
+  belfry listen --fail 1 --hang              # never answer the first attempt
+  belfry listen --secret-file queue.secret   # refuse unsigned requests`,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cfg.Out = cmd.OutOrStdout()
+			return listen.Run(cmd.Context(), cfg)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&cfg.Addr, "addr", "a", "127.0.0.1:9000",
+		"`address` to listen at; :9000 is port 9000 of every interface")
+	flags.IntVar(&cfg.Fail, "fail", 0, "answer this many attempts of each task with 500, from the first on")
+	flags.BoolVar(&cfg.Hang, "hang", false, "never answer: the attempts that --fail counts, or all")
+	flags.BoolVar(&cfg.Reset, "reset", false, "reset the connection: of the attempts that --fail counts, or of all")
+	flags.Var(cli.NewSpan(&cfg.Delay, 0), "delay", "`duration` to wait before each answer")
+	flags.IntVar(&cfg.Status, "status", 200, "HTTP `status` of the answers")
+	flags.StringVar(&cfg.SecretFile, "secret-file", "",
+		"`file` with the queue's secrets, one whsec_… a line; refuse requests that are not signed with one")
+	flags.BoolVarP(&cfg.JSON, "json", "j", false, "print JSON, one value a line")
+	return cmd
 }

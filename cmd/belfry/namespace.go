@@ -11,12 +11,11 @@ import (
 	"github.com/belfryhq/belfry/client"
 	amounts "github.com/belfryhq/belfry/cluster/size"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
-	"github.com/belfryhq/belfry/cmd/belfry/internal/confirm"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 func newNamespace() *cobra.Command {
-	return group(&cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use:   "namespace",
 		Short: "Make, list and delete namespaces, and set their quotas",
 		Example: `  belfry namespace put orders --max-pending 1000000
@@ -41,32 +40,21 @@ func (f *quotaFlags) addCallFlags(flags *pflag.FlagSet) {
 }
 
 func newNamespacePut() *cobra.Command {
-	var caller caller
 	var f quotaFlags
-	cmd := &cobra.Command{
+	cmd := cli.Verb(&cobra.Command{
 		Use:   "put NAME",
 		Short: "Make a namespace, or replace all its quotas",
 		Long: `Make a namespace, or replace all quotas of one that is there: a flag that is not
 given is no limit. A quota holds for the whole cluster.`,
 		Example: `  belfry namespace put orders
   belfry namespace put orders --max-pending 1000000 --schedules-per-second 500`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			quotas, err := f.read()
-			if err != nil {
-				return cli.WrongUsage(err)
-			}
-			conn, err := caller.OpenIn("")
-			if err != nil {
-				return err
-			}
-			kept, err := conn.PutNamespace(cmd.Context(), args[0], quotas)
-			if err != nil {
-				return err
-			}
-			return caller.show(cmd, kept, func(t *output.Table) { fillNamespace(t, kept) })
-		},
-	}
-	caller.addFlags(cmd)
+	}, func(c *cli.Call) (*client.Namespace, error) {
+		quotas, err := f.read()
+		if err != nil {
+			return nil, cli.WrongUsage(err)
+		}
+		return c.Client.PutNamespace(c.Context(), c.Args[0], quotas)
+	}, fillNamespace)
 	flags, q := cmd.Flags(), &f.quotas
 	flags.Int64Var(&q.MaxPending, "max-pending", 0, "most unfinished `tasks`")
 	flags.StringVar(&f.bytes, "max-bytes", "", "most `bytes` of all tasks, dead letters included: 10GiB")
@@ -78,22 +66,15 @@ given is no limit. A quota holds for the whole cluster.`,
 }
 
 // read returns the quotas with the flags that hold text read.
-func (f *quotaFlags) read() (client.Quotas, error) {
-	q := f.quotas
-	for _, flag := range []struct {
-		name, text string
-		into       *int64
-	}{{"max-bytes", f.bytes, &q.MaxBytes}, {"max-payload", f.maxPayload, &q.MaxPayload}} {
-		if flag.text == "" {
-			continue
-		}
-		bytes, err := amounts.ParseBytes(flag.text)
-		if err != nil {
-			return q, fmt.Errorf("--%s: %w", flag.name, err)
-		}
-		*flag.into = bytes
+func (f *quotaFlags) read() (q client.Quotas, err error) {
+	q = f.quotas
+	if f.bytes != "" {
+		err = cli.Read(&q.MaxBytes, "max-bytes", f.bytes, amounts.ParseBytes)
 	}
-	return q, nil
+	if err == nil && f.maxPayload != "" {
+		err = cli.Read(&q.MaxPayload, "max-payload", f.maxPayload, amounts.ParseBytes)
+	}
+	return q, err
 }
 
 // fillNamespace adds the quotas of a namespace, each with its use.
@@ -108,7 +89,7 @@ func fillNamespace(t *output.Table, n *client.Namespace) {
 	}
 	t.Field("pending tasks", limited(pending, strconv.FormatInt(n.MaxPending, 10), n.MaxPending > 0))
 	t.Field("bytes", limited(bytes, size(float64(n.MaxBytes)), n.MaxBytes > 0))
-	fillIfAny(t, "queues", limited(queues, strconv.FormatInt(n.MaxQueues, 10), n.MaxQueues > 0))
+	t.Field("queues", limited(queues, strconv.FormatInt(n.MaxQueues, 10), n.MaxQueues > 0))
 	fillCallQuotas(t, &n.Quotas, n.Used)
 	if n.Weight > 0 {
 		t.Field("weight", strconv.FormatInt(n.Weight, 10))
@@ -131,18 +112,11 @@ func fillCallQuotas(t *output.Table, q *client.Quotas, use *client.Usage) {
 	if q.CallsPerSecond > 0 {
 		t.Field("calls", limited(calls, rate(q.CallsPerSecond), true)+" a second")
 	}
-	fillIfAny(t, "consumers", limited(consumers, strconv.FormatInt(q.MaxConsumers, 10), q.MaxConsumers > 0))
+	t.Field("consumers", limited(consumers, strconv.FormatInt(q.MaxConsumers, 10), q.MaxConsumers > 0))
 }
 
 // rate formats a rate with three digits at most behind the point.
 func rate(v float64) string { return strconv.FormatFloat(math.Round(v*1000)/1000, 'f', -1, 64) }
-
-// fillIfAny adds a line unless its text is empty.
-func fillIfAny(t *output.Table, name, text string) {
-	if text != "" {
-		t.Field(name, text)
-	}
-}
 
 // limited describes a use and its limit. Either may be unknown.
 func limited(used, limit string, bounded bool) string {
@@ -156,48 +130,22 @@ func limited(used, limit string, bounded bool) string {
 }
 
 func newNamespaceShow() *cobra.Command {
-	var caller caller
-	cmd := &cobra.Command{
+	return cli.Verb(&cobra.Command{
 		Use:   "show NAME",
 		Short: "Show a namespace's quotas and their use",
 		Example: `  belfry namespace show orders
   belfry namespace show orders --json | jq .used.pending`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			conn, err := caller.OpenIn("")
-			if err != nil {
-				return err
-			}
-			n, err := conn.Namespace(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			return caller.show(cmd, n, func(t *output.Table) { fillNamespace(t, n) })
-		},
-	}
-	caller.addFlags(cmd)
-	return cmd
+	}, func(c *cli.Call) (*client.Namespace, error) {
+		return c.Client.Namespace(c.Context(), c.Args[0])
+	}, fillNamespace)
 }
 
 func newNamespaceList() *cobra.Command {
-	var caller caller
-	cmd := &cobra.Command{
+	return cli.ListVerb(&cobra.Command{
 		Use:     "list",
 		Short:   "List the namespaces",
 		Example: `  belfry namespace list`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			conn, err := caller.OpenIn("")
-			if err != nil {
-				return err
-			}
-			list, err := conn.Namespaces(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return output.ShowEach(cmd.OutOrStdout(), &caller.output, list, func(t *output.Table) { fillNamespaces(t, list) })
-		},
-	}
-	caller.addFlags(cmd)
-	return cmd
+	}, func(c *cli.Call) ([]client.Namespace, error) { return c.Client.Namespaces(c.Context()) }, fillNamespaces)
 }
 
 func fillNamespaces(t *output.Table, list []client.Namespace) {
@@ -221,10 +169,7 @@ func fillNamespaces(t *output.Table, list []client.Namespace) {
 }
 
 func newNamespaceDelete() *cobra.Command {
-	var caller caller
-	var waiting waiting
-	var asking asking
-	cmd := &cobra.Command{
+	return cli.Asking(operationVerb(&cobra.Command{
 		Use:   "delete NAME",
 		Short: "Delete a namespace with all its tasks and queues, for ever",
 		Long: `Delete a namespace with all its tasks and queues, for ever. It refuses calls at
@@ -235,34 +180,20 @@ On a terminal the command asks first, and shows how many tasks there are. In a
 script it needs --yes.`,
 		Example: `  belfry namespace delete orders
   belfry namespace delete orders --yes --wait`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			conn, err := caller.OpenIn("")
-			if err != nil {
-				return err
-			}
-			err = askAbout(&asking, cmd, args[0], conn.Namespace, deletionQuestion)
-			if err != nil {
-				return err
-			}
-			op, err := conn.DeleteNamespace(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			return waiting.follow(cmd, conn, &caller, op)
-		},
-	}
-	caller.addFlags(cmd)
-	waiting.addFlags(cmd)
-	asking.addFlags(cmd)
-	return cmd
+	}, func(c *cli.Call) (*client.Operation, error) {
+		if err := cli.AskAbout(c, c.Client.Namespace, deletionQuestion); err != nil {
+			return nil, err
+		}
+		return c.Client.DeleteNamespace(c.Context(), c.Args[0])
+	}))
 }
 
-func deletionQuestion(n *client.Namespace) confirm.Question {
+func deletionQuestion(n *client.Namespace) cli.Question {
 	tasks := "all its tasks"
 	if n.Used != nil {
-		tasks = numberOfThings(n.Used.Pending, "unfinished task") + " and " + numberOfThings(n.Used.Dead, "dead letter")
+		tasks = output.Many(n.Used.Pending, "unfinished task") + " and " + output.Many(n.Used.Dead, "dead letter")
 	}
-	return confirm.Question{
+	return cli.Question{
 		Effect: fmt.Sprintf("deletes namespace %s with %s for ever", n.Name, tasks), Kind: "namespace", Name: n.Name,
 	}
 }

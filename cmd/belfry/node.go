@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,13 +10,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/client"
-	"github.com/belfryhq/belfry/cmd/belfry/internal/confirm"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/instant"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 func newNode() *cobra.Command {
-	return group(&cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use:   "node",
 		Short: "See the nodes of a cluster; let new ones in; drain, remove or replace one",
 		Example: `  belfry node list
@@ -28,45 +27,33 @@ func newNode() *cobra.Command {
 }
 
 func newNodeList() *cobra.Command {
-	var caller caller
-	cmd := &cobra.Command{
+	return cli.ListVerb(&cobra.Command{
 		Use:   "list",
 		Short: "List the nodes, with their replicas, disks and orders",
 		Example: `  belfry node list
   belfry node list --json | jq -r 'select(.order != "work") | .name'`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			conn, err := caller.connect()
-			if err != nil {
-				return err
-			}
-			nodes, err := conn.Nodes(cmd.Context())
-			if err != nil {
-				return err
-			}
-			slices.SortFunc(nodes, func(a, b client.Node) int { return strings.Compare(a.Name, b.Name) })
-			fill := func(t *output.Table) { fillNodes(t, nodes, time.Now()) }
-			return output.ShowEach(cmd.OutOrStdout(), &caller.output, nodes, fill)
-		},
-	}
-	caller.addFlags(cmd)
-	return cmd
+	}, func(c *cli.Call) ([]client.Node, error) {
+		nodes, err := c.Client.Nodes(c.Context())
+		slices.SortFunc(nodes, func(a, b client.Node) int { return strings.Compare(a.Name, b.Name) })
+		return nodes, err
+	}, fillNodes)
 }
 
-func fillNodes(t *output.Table, nodes []client.Node, now time.Time) {
+func fillNodes(t *output.Table, nodes []client.Node) {
 	t.Columns("NODE", "STATE", "ORDER", "REPLICAS", "LEADS", "DISK FREE", "BUILD").Fit("BUILD", "NODE").
 		Wide("ZONE", "CLOCK", "URL", "PEER", "ID", "WEIGHT", "READS").Add()
 	for _, n := range nodes {
-		t.Cells(n.Name, nodeState(n, now), n.Order, n.Replicas, n.Leads, diskFree(n), cmp.Or(n.Build, "-"),
+		t.Cells(n.Name, nodeState(t, n), n.Order, n.Replicas, n.Leads, diskFree(n), cmp.Or(n.Build, "-"),
 			cmp.Or(n.Zone, "-"), fmt.Sprintf("%+.1f ms", n.ClockOffsetMs), cmp.Or(n.HTTPURL, n.HTTPAddr), n.PeerAddr, n.ID,
 			n.Weight, n.CommandVersion)
 	}
 }
 
 // nodeState tells whether a node is up, and for how long it has been away.
-func nodeState(n client.Node, now time.Time) string {
+func nodeState(t *output.Table, n client.Node) string {
 	switch {
 	case n.AwaySince != nil:
-		return "away " + instant.Span(max(now.Sub(*n.AwaySince).Round(time.Second), 0))
+		return "away " + t.Since(n.AwaySince)
 	case n.Alive:
 		return "up"
 	}
@@ -80,9 +67,48 @@ func diskFree(n client.Node) string {
 	return fmt.Sprintf("%s (%.0f %%)", size(float64(n.DiskFree)), 100*float64(n.DiskFree)/float64(n.DiskTotal))
 }
 
+func newNodeShow() *cobra.Command {
+	return cli.Verb(&cobra.Command{
+		Use:   "show NODE",
+		Short: "Show a node, by its name or id",
+		Example: `  belfry node show n3
+  belfry node show n3 --json | jq .disk_free`,
+	}, func(c *cli.Call) (n client.Node, err error) {
+		nodes, err := c.Client.Nodes(c.Context())
+		if err != nil {
+			return n, err
+		}
+		i := slices.IndexFunc(nodes, func(n client.Node) bool { return n.ID == c.Args[0] })
+		if i < 0 {
+			i = slices.IndexFunc(nodes, func(n client.Node) bool { return n.Name == c.Args[0] })
+		}
+		if i < 0 {
+			return n, fmt.Errorf("no node of the cluster has this id or name: %w", client.ErrNotFound)
+		}
+		return nodes[i], nil
+	}, fillNode)
+}
+
+func fillNode(t *output.Table, n client.Node) {
+	t.Field("node", n.Name)
+	t.Field("id", n.ID)
+	t.Field("state", nodeState(t, n))
+	t.Field("order", n.Order)
+	t.Field("zone", n.Zone)
+	t.Field("weight", fmt.Sprint(n.Weight))
+	t.Field("url", cmp.Or(n.HTTPURL, n.HTTPAddr))
+	t.Field("peer", n.PeerAddr)
+	t.Field("replicas", fmt.Sprint(n.Replicas))
+	t.Field("leads", fmt.Sprint(n.Leads))
+	t.Field("disk free", diskFree(n))
+	t.Field("clock", fmt.Sprintf("%+.1f ms", n.ClockOffsetMs))
+	t.Field("build", n.Build)
+	t.Field("reads", fmt.Sprint(n.CommandVersion))
+}
+
 func newNodeDrain() *cobra.Command {
-	c := &operationCall{kind: client.Drain}
-	cmd := c.onNode(&cobra.Command{
+	var leaders bool
+	cmd := previewed(&cobra.Command{
 		Use:   "drain NODE",
 		Short: "Move all replicas off a node; it stays in the cluster",
 		Long: `Move all replicas off a node. It stays in the cluster, and takes no replicas
@@ -94,120 +120,53 @@ its replicas.`,
 		Example: `  belfry node drain n3 --preview
   belfry node drain n3 --wait
   belfry node drain n3 --leaders --wait`,
+	}, false, func(c *cli.Call) (client.OperationRequest, error) {
+		if leaders {
+			return nodeRequest(client.Rest)(c)
+		}
+		return nodeRequest(client.Drain)(c)
 	})
-	cmd.Flags().BoolVar(&c.leaders, "leaders", false, "give away the leaderships only, and keep the replicas")
+	cmd.Flags().BoolVar(&leaders, "leaders", false, "give away the leaderships only, and keep the replicas")
 	return cmd
 }
 
+// nodeRequest returns the request for an operation on the node that the argument names.
+func nodeRequest(kind client.OperationKind) func(*cli.Call) (client.OperationRequest, error) {
+	return func(c *cli.Call) (client.OperationRequest, error) {
+		return client.OperationRequest{Kind: kind, Node: c.Args[0]}, nil
+	}
+}
+
 func newNodeResume() *cobra.Command {
-	c := &operationCall{kind: client.Resume}
-	return c.onNode(&cobra.Command{
+	return previewed(&cobra.Command{
 		Use:   "resume NODE",
 		Short: "Let a node take replicas and leaderships again",
 		Long: `End a drain, a removal or a replacement that is under way, or a drain that is
 done.`,
 		Example: `  belfry node resume n3`,
-	})
+	}, false, nodeRequest(client.Resume))
 }
 
 func newNodeRemove() *cobra.Command {
-	c := &operationCall{kind: client.Remove, final: true}
-	return c.onNode(&cobra.Command{
+	return previewed(&cobra.Command{
 		Use:   "remove NODE",
 		Short: "Move all replicas off a node, and take it out of the cluster",
 		Long: `Move all replicas off a node, and take it out of the cluster. Its data folder
 is of no use then. With an empty one, its machine joins as a new node.`,
 		Example: `  belfry node remove n3 --preview
   belfry node remove n3 --yes --wait`,
-	})
+	}, true, nodeRequest(client.Remove))
 }
 
 func newNodeReplace() *cobra.Command {
-	c := &operationCall{kind: client.Replace, final: true}
-	return c.onNode(&cobra.Command{
+	return previewed(&cobra.Command{
 		Use:   "replace NODE",
 		Short: "Take a lost node out of the cluster; others make its replicas anew",
 		Long: `Take a node out of the cluster that will not come back. The other nodes make
 its replicas anew at once, instead of after --replace-after.`,
 		Example: `  belfry node replace n3 --preview
   belfry node replace n3 --yes --wait`,
-	})
-}
-
-// operationCall is a command that begins an operation.
-type operationCall struct {
-	caller
-	waiting
-	kind    client.OperationKind
-	leaders bool
-	final   bool // the operation cannot be undone
-	preview bool
-	asking  asking
-}
-
-// onNode completes the command of an operation on a node.
-func (c *operationCall) onNode(cmd *cobra.Command) *cobra.Command {
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		r := client.OperationRequest{Kind: c.kind, Node: args[0]}
-		if c.leaders {
-			r.Kind = client.Rest
-		}
-		return c.run(cmd, r)
-	}
-	c.addFlags(cmd)
-	return cmd
-}
-
-func (c *operationCall) addFlags(cmd *cobra.Command) {
-	c.caller.addFlags(cmd)
-	c.waiting.addFlags(cmd)
-	cmd.Flags().BoolVar(&c.preview, "preview", false, "show the steps and the bytes to copy, and begin nothing")
-	if c.final {
-		c.asking.addFlags(cmd)
-	}
-}
-
-func (c *operationCall) run(cmd *cobra.Command, r client.OperationRequest) error {
-	conn, err := c.connect()
-	if err != nil {
-		return err
-	}
-	if c.preview {
-		plan, err := conn.Preview(cmd.Context(), r)
-		if err != nil {
-			return err
-		}
-		return c.show(cmd, plan, func(t *output.Table) { fillSteps(t, plan) })
-	}
-	if c.final {
-		err := c.asking.ask(cmd, func() (confirm.Question, error) { return planQuestion(cmd.Context(), conn, r) })
-		if err != nil {
-			return err
-		}
-	}
-	op, err := conn.Begin(cmd.Context(), r)
-	if err != nil {
-		return err
-	}
-	return c.follow(cmd, conn, &c.caller, op)
-}
-
-// planQuestion asks about an operation that cannot be undone, with its plan.
-func planQuestion(ctx context.Context, conn *client.Client, r client.OperationRequest) (confirm.Question, error) {
-	plan, err := conn.Preview(ctx, r)
-	if err != nil {
-		return confirm.Question{}, err
-	}
-	if r.Node == "" {
-		op := client.Operation{Kind: r.Kind, Shard: r.Shard, To: r.To, Slots: r.Slots}
-		return confirm.Question{Effect: fmt.Sprintf("begins %s (%s); shards are not merged again", what(&op), planned(plan))},
-			nil
-	}
-	name := cmp.Or(plan.NodeName, r.Node)
-	return confirm.Question{
-		Effect: fmt.Sprintf("takes node %s (%s) out of the cluster for ever (%s)", name, plan.Node, planned(plan)),
-		Kind:   "node", Name: name,
-	}, nil
+	}, true, nodeRequest(client.Replace))
 }
 
 func fillSteps(t *output.Table, plan *client.Plan) {
@@ -245,4 +204,82 @@ func planned(plan *client.Plan) string {
 		return "no replica moves"
 	}
 	return fmt.Sprintf("%d replicas to copy, about %s", copies, size(float64(plan.Bytes)))
+}
+
+func newNodeToken() *cobra.Command {
+	return cli.Group(&cobra.Command{
+		Use:   "token",
+		Short: "Make, list and remove the one-time tokens of new nodes",
+		Example: `  belfry node token create > join.token
+  belfry node token list`,
+	}, newNodeTokenCreate(), newNodeTokenList(), newNodeTokenRemove())
+}
+
+func newNodeTokenCreate() *cobra.Command {
+	var life time.Duration
+	cmd := cli.PlainVerb(&cobra.Command{
+		Use:   "create",
+		Short: "Make a token by which one new node joins the cluster",
+		Long: `Make a token by which one new node joins a running cluster that uses
+certificates. The token is printed once, alone on the standard output: the
+cluster keeps only a hash of it. The new node reads it from the file that
+"belfry serve --join-token-file" names.
+
+A token lets one node in, once, before it expires. The nodes that form a cluster
+need none, nor does a node that starts again. On loopback without certificates
+no node needs one.`,
+		Example: `  belfry node token create > join.token
+  belfry node token create --valid-for 10m --addr http://n1:8400`,
+	}, func(c *cli.Call) error {
+		token, err := c.Client.NewJoinToken(c.Context(), life)
+		if err != nil {
+			return err
+		}
+		return printToken(c, token)
+	})
+	cmd.Flags().Var(cli.NewSpan(&life, time.Hour), "valid-for", "`duration` for which the token is valid: 1m to 30d")
+	return cmd
+}
+
+// printToken prints a token alone, so that the output can be the file of the token, and all else beside it.
+func printToken(c *cli.Call, token *client.NewJoinToken) error {
+	err := output.Show(c.Out, token, func(t *output.Table, token *client.NewJoinToken) { t.Row("%s", token.Token) })
+	if err != nil {
+		return err
+	}
+	note := fmt.Sprintf("token %s lets one new node in until %s", token.ID, instant.Stamp(token.Expires))
+	if !token.Required {
+		note += "; this cluster runs without certificates, so a new node needs none"
+	}
+	_, err = fmt.Fprintln(c.ErrOrStderr(), output.Text(note))
+	return err
+}
+
+func newNodeTokenList() *cobra.Command {
+	return cli.ListVerb(&cobra.Command{
+		Use:     "list",
+		Short:   "List the tokens and the nodes that used them",
+		Example: `  belfry node token list`,
+	}, func(c *cli.Call) ([]client.JoinToken, error) { return c.Client.JoinTokens(c.Context()) }, fillTokens)
+}
+
+func fillTokens(t *output.Table, tokens []client.JoinToken) {
+	t.Columns("ID", "EXPIRES", "USED BY", "USED AT").Add()
+	for _, token := range tokens {
+		by := ""
+		if token.UsedBy != "" {
+			by = fmt.Sprintf("%s (%s)", token.UsedName, token.UsedBy)
+		}
+		t.Cells(token.ID, t.Instant(token.Expires), by, t.Instant(token.Used))
+	}
+}
+
+func newNodeTokenRemove() *cobra.Command {
+	return cli.Verb(&cobra.Command{
+		Use:     "remove ID",
+		Short:   "Remove a token, so that it lets no node in",
+		Example: `  belfry node token remove kq3v7d2a`,
+	}, func(c *cli.Call) (map[string]string, error) {
+		return map[string]string{"removed": c.Args[0]}, c.Client.RemoveJoinToken(c.Context(), c.Args[0])
+	}, func(t *output.Table, answer map[string]string) { t.Row("token %s is removed", answer["removed"]) })
 }

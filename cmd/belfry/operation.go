@@ -2,6 +2,8 @@ package main
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -12,10 +14,11 @@ import (
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/progress"
 )
 
 func newOperation() *cobra.Command {
-	return group(&cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use:   "operation",
 		Short: "Change many tasks at once, and see or stop operations",
 		Long: `Change many tasks at once: cancel, move, patch, fire or replay all tasks that
@@ -28,85 +31,229 @@ nodes, replicas and slots.`,
 }
 
 func newOperationList() *cobra.Command {
-	var caller caller
-	cmd := &cobra.Command{
+	return cli.ListVerb(&cobra.Command{
 		Use:   "list",
 		Short: "List the operations under way, and the last that have ended",
 		Example: `  belfry operation list
   belfry operation list --json | jq -r 'select(.state == "running") | .waits[]'`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			conn, err := caller.connect()
-			if err != nil {
-				return err
-			}
-			ops, err := conn.Operations(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return output.ShowEach(cmd.OutOrStdout(), &caller.output, ops, func(t *output.Table) {
-				if fillOperations(t, ops); len(ops) == 0 {
-					t.Row("no operation is known")
-				}
-			})
-		},
-	}
-	caller.addFlags(cmd)
-	return cmd
+	}, func(c *cli.Call) ([]client.Operation, error) {
+		return c.Client.Operations(c.Context())
+	}, func(t *output.Table, ops []client.Operation) {
+		if fillOperations(t, ops); len(ops) == 0 {
+			t.Row("no operation is known")
+		}
+	})
 }
 
 func newOperationShow() *cobra.Command {
-	var caller caller
-	var waiting waiting
-	cmd := &cobra.Command{
+	return waiting(cli.PlainVerb(&cobra.Command{
 		Use:   "show ID",
 		Short: "Show an operation, its progress, and why it waits",
 		Example: `  belfry operation show op-3f6c2a9d01b4e785
   belfry operation show op-3f6c2a9d01b4e785 --wait`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			conn, err := caller.connect()
-			if err != nil {
-				return err
-			}
-			op, err := conn.Operation(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			if waiting.wait {
-				return waiting.follow(cmd, conn, &caller, op)
-			}
-			return caller.show(cmd, op, func(t *output.Table) { fillOperation(t, op) })
-		},
-	}
-	caller.addFlags(cmd)
-	waiting.addFlags(cmd)
-	return cmd
+	}, func(c *cli.Call) error {
+		op, err := c.Client.Operation(c.Context(), c.Args[0])
+		switch {
+		case err != nil:
+			return err
+		case waits(c):
+			return showEnd(c, op, client.OperationDone)
+		}
+		return output.Show(c.Out, op, fillOperation)
+	}))
 }
 
 func newOperationStop() *cobra.Command {
-	var caller caller
-	var waiting waiting
-	cmd := &cobra.Command{
+	return waiting(cli.PlainVerb(&cobra.Command{
 		Use:     "stop ID",
 		Short:   "Stop an operation where it is; on a node, resume the node",
 		Example: `  belfry operation stop op-3f6c2a9d01b4e785`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			conn, err := caller.connect()
+	}, func(c *cli.Call) error {
+		op, err := c.Client.StopOperation(c.Context(), c.Args[0])
+		switch {
+		case err != nil:
+			return err
+		case op.Kind == client.Bulk && waits(c):
+			return showEnd(c, op, client.OperationStopped)
+		}
+		return follow(c, op)
+	}))
+}
+
+// operationVerb completes a command that begins an operation. Without an operation and an error, begin has printed a
+// preview.
+func operationVerb(cmd *cobra.Command, begin func(*cli.Call) (*client.Operation, error)) *cobra.Command {
+	return waiting(cli.PlainVerb(cmd, func(c *cli.Call) error {
+		op, err := begin(c)
+		if err != nil || op == nil {
+			return err
+		}
+		return follow(c, op)
+	}))
+}
+
+// previewed completes a command that begins an operation on nodes, replicas or slots, or shows its plan with --preview.
+// An operation that is final cannot be undone.
+func previewed(
+	cmd *cobra.Command, final bool, request func(*cli.Call) (client.OperationRequest, error),
+) *cobra.Command {
+	var preview bool
+	operationVerb(cmd, func(c *cli.Call) (*client.Operation, error) {
+		r, err := request(c)
+		if err != nil {
+			return nil, cli.WrongUsage(err)
+		}
+		if preview {
+			plan, err := c.Client.Preview(c.Context(), r)
 			if err != nil {
-				return err
+				return nil, err
 			}
-			op, err := conn.StopOperation(cmd.Context(), args[0])
-			if err != nil {
-				return err
+			return nil, output.Show(c.Out, plan, fillSteps)
+		}
+		if final {
+			if err := c.Ask(func() (cli.Question, error) { return planQuestion(c, r) }); err != nil {
+				return nil, err
 			}
-			if op.Kind == client.Bulk && waiting.wait {
-				return waiting.followStop(cmd, conn, &caller, op)
-			}
-			return waiting.follow(cmd, conn, &caller, op)
-		},
+		}
+		return c.Client.Begin(c.Context(), r)
+	})
+	cmd.Flags().BoolVar(&preview, "preview", false, "show the steps and the bytes to copy, and begin nothing")
+	if final {
+		cli.Asking(cmd)
 	}
-	caller.addFlags(cmd)
-	waiting.addFlags(cmd)
 	return cmd
+}
+
+// planQuestion asks about an operation that cannot be undone, with its plan.
+func planQuestion(c *cli.Call, r client.OperationRequest) (cli.Question, error) {
+	plan, err := c.Client.Preview(c.Context(), r)
+	if err != nil {
+		return cli.Question{}, err
+	}
+	if r.Node == "" {
+		op := client.Operation{Kind: r.Kind, Shard: r.Shard, To: r.To, Slots: r.Slots}
+		return cli.Question{Effect: fmt.Sprintf("begins %s (%s); shards are not merged again", what(&op), planned(plan))}, nil
+	}
+	name := cmp.Or(plan.NodeName, r.Node)
+	return cli.Question{
+		Effect: fmt.Sprintf("takes node %s (%s) out of the cluster for ever (%s)", name, plan.Node, planned(plan)),
+		Kind:   "node", Name: name,
+	}, nil
+}
+
+// waiting adds --wait to a command about an operation.
+func waiting(cmd *cobra.Command) *cobra.Command {
+	cmd.Flags().BoolP("wait", "w", false, "show the progress until the end; the exit code is 0 if it is done")
+	return cmd
+}
+
+// waits reports whether the caller waits for the end of the operation.
+func waits(c *cli.Call) bool { return c.Flag("wait").Value.String() == "true" }
+
+// follow prints an operation: at once, or with --wait at its end, after its progress.
+func follow(c *cli.Call, op *client.Operation) error {
+	if waits(c) {
+		return showEnd(c, op, client.OperationDone)
+	}
+	return output.Show(c.Out, op, func(t *output.Table, op *client.Operation) {
+		fillOperation(t, op)
+		if op.State == client.OperationRunning {
+			t.Row("\nIt goes on by itself: belfry operation show %s --wait", op.ID)
+		}
+	})
+}
+
+// showEnd prints an operation once it has ended, after its progress. An end in another state than the wanted one is no
+// error if the operation is done.
+func showEnd(c *cli.Call, op *client.Operation, wanted client.OperationState) error {
+	op, err := awaitEnd(c, op)
+	if err != nil {
+		return err
+	}
+	err = output.Show(c.Out, op, func(t *output.Table, op *client.Operation) {
+		for _, line := range endLines(op) {
+			t.Row("%s", line)
+		}
+	})
+	if err == nil && op.State == client.OperationStopped && wanted != client.OperationStopped {
+		err = fmt.Errorf("%s was stopped: %s", op.ID, op.Detail)
+	}
+	return err
+}
+
+// The pause between two looks at an operation doubles from firstPause to longestPause: most operations end at once.
+const (
+	firstPause   = 20 * time.Millisecond
+	longestPause = time.Second
+)
+
+// awaitEnd shows the progress of an operation until it has ended.
+func awaitEnd(c *cli.Call, op *client.Operation) (*client.Operation, error) {
+	meter := progress.New(c.ErrOrStderr())
+	defer meter.Close()
+	for pause := firstPause; op.State == client.OperationRunning; pause = min(2*pause, longestPause) {
+		meter.Show(progressOf(op))
+		next, err := lookAgain(c.Context(), c.Client, op.ID, pause)
+		if err != nil {
+			return nil, fmt.Errorf("%w; it goes on by itself: belfry operation show %s --wait", err, op.ID)
+		}
+		op = next
+	}
+	return op, nil
+}
+
+// progressOf returns how far an operation has come.
+func progressOf(op *client.Operation) progress.State {
+	s := progress.State{
+		Work: what(op), Count: int64(op.Done), Unit: unitOf(op.Kind), Share: op.Percent / 100,
+		Waits: strings.Join(op.Waits, "; "),
+	}
+	if op.Total == 0 && op.Kind != client.Bulk {
+		s.Unit = ""
+	}
+	return s
+}
+
+// unitOf returns the plural of the things that an operation counts.
+func unitOf(kind client.OperationKind) string {
+	switch {
+	case kind == client.Bulk, kind == client.EraseNamespace:
+		return "tasks"
+	case kind == client.Rest:
+		return "leaderships"
+	case onSlots(kind):
+		return "slots"
+	}
+	return "replicas"
+}
+
+// lookAgain reads an operation after a pause. A node that has not heard of it yet is asked again, for five seconds at
+// least.
+func lookAgain(
+	ctx context.Context, conn *client.Client, id string, pause time.Duration,
+) (*client.Operation, error) {
+	for tries := 10; ; tries-- {
+		if !sleep(ctx, pause) {
+			return nil, ctx.Err()
+		}
+		op, err := conn.Operation(ctx, id)
+		if !errors.Is(err, client.ErrNotFound) || tries == 0 {
+			return op, err
+		}
+		pause = min(2*pause, longestPause)
+	}
+}
+
+// sleep waits, and reports whether the context still runs.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 func fillOperations(t *output.Table, ops []client.Operation) {

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 // operate asks a real node that is alone for operations. The node has four shards, which become six. It refuses what it
@@ -96,9 +98,9 @@ func TestOperationIsFollowed(t *testing.T) {
 		cmd.SetOut(&out)
 		cmd.SetErr(&notes)
 		cmd.SetContext(t.Context())
-		w := waiting{wait: true}
-		err := w.follow(cmd, conn, &caller{}, &client.Operation{
-			ID: "op-1", Kind: client.Drain, NodeName: "n3", State: client.OperationRunning, Total: 4})
+		c := &cli.Call{Command: cmd, Client: conn, Out: &output.Printer{Out: &out}}
+		err := showEnd(c, &client.Operation{
+			ID: "op-1", Kind: client.Drain, NodeName: "n3", State: client.OperationRunning, Total: 4}, client.OperationDone)
 		if out.String() != test.want || notes.Len() > 0 {
 			t.Errorf("printed\n%swant\n%snoted %q", out.String(), test.want, notes.String())
 		}

@@ -2,21 +2,23 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
-	"github.com/belfryhq/belfry/cmd/belfry/internal/confirm"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/instant"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 func newQueue() *cobra.Command {
-	return group(&cobra.Command{
+	return cli.Group(&cobra.Command{
 		Use:   "queue",
 		Short: "Set the policies of queues, and see their contents",
 		Example: `  belfry queue set orders --url https://shop.example/hook --max-in-flight 20
@@ -24,98 +26,128 @@ func newQueue() *cobra.Command {
 	}, newQueueSet(), newQueuePatch(), newQueuePause(), newQueueResume(), newQueueGet(), newQueueList(), newQueueDelete())
 }
 
-// group makes a command with subcommands. The command itself prints its help.
-func group(parent *cobra.Command, commands ...*cobra.Command) *cobra.Command {
-	parent.Args = cli.KnownCommand
-	parent.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	for _, cmd := range commands {
-		parent.AddCommand(cmd)
-	}
-	return parent
-}
-
 func newQueueGet() *cobra.Command {
-	return newQueueCall(&cobra.Command{
+	return cli.Verb(&cobra.Command{
 		Use:   "get NAME",
 		Short: "Show a queue's policy and counts",
 		Example: `  belfry queue get orders
   belfry queue get orders --json | jq .counts.ready`,
-	}, (*client.Client).Queue)
+	}, func(c *cli.Call) (*client.Queue, error) {
+		q, err := c.Client.Queue(c.Context(), c.Args[0])
+		return q, noQueue(c, c.Args[0], err)
+	}, fillQueue)
+}
+
+func newQueuePause() *cobra.Command {
+	return newQueueChange(&cobra.Command{
+		Use:     "pause NAME",
+		Short:   "Pause a queue: attempts and leases under way go on, none begins",
+		Example: `  belfry queue pause orders`,
+	}, (*client.Client).PauseQueue)
+}
+
+func newQueueResume() *cobra.Command {
+	return newQueueChange(&cobra.Command{
+		Use:     "resume NAME",
+		Short:   "End a queue's pause",
+		Example: `  belfry queue resume orders`,
+	}, (*client.Client).ResumeQueue)
+}
+
+// newQueueChange completes a command whose call would make a missing queue. The command refuses one: the name is
+// probably wrong.
+func newQueueChange(
+	cmd *cobra.Command, call func(*client.Client, context.Context, string) (*client.Queue, error),
+) *cobra.Command {
+	return cli.Verb(cmd, func(c *cli.Call) (*client.Queue, error) {
+		name := c.Args[0]
+		if _, err := c.Client.Queue(c.Context(), name); errors.Is(err, client.ErrNotFound) {
+			return nil, fmt.Errorf("%w; belfry queue set %s --paused makes a paused one", noQueue(c, name, err),
+				shellWord(name))
+		}
+		q, err := call(c.Client, c.Context(), name)
+		return q, noQueue(c, name, err)
+	}, fillQueue)
 }
 
 func newQueueDelete() *cobra.Command {
-	var caller caller
-	var asking asking
-	cmd := &cobra.Command{
+	return cli.Asking(cli.Verb(&cobra.Command{
 		Use:   "delete NAME",
 		Short: "Delete a queue's policy; refused while the queue has tasks",
 		Example: `  belfry queue delete orders
   belfry queue delete orders --yes`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			conn, err := caller.connect()
-			if err != nil {
-				return err
-			}
-			err = askAbout(&asking, cmd, args[0], conn.Queue, queueQuestion)
-			if err == nil {
-				err = conn.DeleteQueue(cmd.Context(), args[0])
-			}
-			if err != nil {
-				return noQueue(cmd.Context(), conn, args[0], err)
-			}
-			return caller.show(cmd, map[string]string{"deleted": args[0]}, func(t *output.Table) {
-				t.Row("%s has no policy any more", args[0])
-			})
-		},
-	}
-	caller.addFlags(cmd)
-	asking.addFlags(cmd)
-	return cmd
+	}, func(c *cli.Call) (map[string]string, error) {
+		err := cli.AskAbout(c, c.Client.Queue, queueQuestion)
+		if err == nil {
+			err = c.Client.DeleteQueue(c.Context(), c.Args[0])
+		}
+		return map[string]string{"deleted": c.Args[0]}, noQueue(c, c.Args[0], err)
+	}, func(t *output.Table, answer map[string]string) { t.Row("%s has no policy any more", answer["deleted"]) }))
 }
 
 // queueQuestion asks about the end of a queue's policy.
-func queueQuestion(q *client.Queue) confirm.Question {
+func queueQuestion(q *client.Queue) cli.Question {
 	effect := "deletes the policy of queue " + q.Name
 	if c := q.Counts; c != nil {
-		effect += fmt.Sprintf(", which has %s and %s", numberOfThings(int64(c.Unfinished()), "unfinished task"),
-			numberOfThings(int64(c.Dead), "dead letter"))
+		effect += fmt.Sprintf(", which has %s and %s", output.Many(c.Unfinished(), "unfinished task"),
+			output.Many(c.Dead, "dead letter"))
 	}
-	return confirm.Question{Effect: effect, Kind: "queue", Name: q.Name}
+	return cli.Question{Effect: effect, Kind: "queue", Name: q.Name}
+}
+
+// noQueueError is the error of a call about a queue that is not there.
+type noQueueError struct {
+	name, hint string
+	refusal    error
+}
+
+func (e *noQueueError) Error() string { return fmt.Sprintf("there is no queue %q%s", e.name, e.hint) }
+func (e *noQueueError) Unwrap() error { return e.refusal }
+
+// noQueue returns the error of a call about a queue. If the queue is not there, the error suggests the nearest names.
+func noQueue(c *cli.Call, name string, err error) error {
+	if !errors.Is(err, client.ErrNotFound) {
+		return err
+	}
+	return &noQueueError{name, cli.DidYouMean(name, queueNames(c)), err}
+}
+
+// queueNames returns the names of the queues, or some of them if there are many or the caller may not see them.
+func queueNames(c *cli.Call) (names []string) {
+	const most = 1000
+	for q, err := range c.Client.Queues(c.Context()) {
+		if err != nil || len(names) == most {
+			break
+		}
+		names = append(names, q.Name)
+	}
+	return names
+}
+
+// absence returns the end of a message about an empty answer if the reason is that the queue is not there.
+func absence(c *cli.Call, name string) string {
+	if name == "" {
+		return ""
+	}
+	if _, err := c.Client.Queue(c.Context(), name); errors.Is(err, client.ErrNotFound) {
+		return ": " + noQueue(c, name, err).Error()
+	}
+	return ""
 }
 
 func newQueueList() *cobra.Command {
-	var caller caller
-	cmd := &cobra.Command{
+	return cli.PlainVerb(&cobra.Command{
 		Use:   "list",
 		Short: "List the queues that have a policy or a task",
 		Example: `  belfry queue list
   belfry queue list --json | jq -r 'select(.paused) | .queue'`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			conn, err := caller.connect()
-			if err != nil {
-				return err
-			}
-			return listQueues(cmd, conn, &caller.output)
-		},
-	}
-	caller.addFlags(cmd)
-	return cmd
-}
-
-func listQueues(cmd *cobra.Command, conn *client.Client, form *output.Flags) error {
-	shown := output.NewStream(cmd.OutOrStdout(), form, addQueueColumns, addQueue)
-	for q, err := range conn.Queues(cmd.Context()) {
-		if err != nil {
-			return errors.Join(err, shown.Flush())
+	}, func(c *cli.Call) error {
+		n, err := output.Stream(c.Out, c.Client.Queues(c.Context()), 0, addQueueColumns, addQueue)
+		if err == nil && n == 0 {
+			c.PrintErrln("no queue has a policy or a task")
 		}
-		if err := shown.Add(q); err != nil {
-			return err
-		}
-	}
-	if shown.Len() == 0 {
-		cmd.PrintErrln("no queue has a policy or a task")
-	}
-	return shown.Flush()
+		return err
+	})
 }
 
 func addQueueColumns(t *output.Table) {
@@ -187,4 +219,22 @@ func fillQueue(t *output.Table, q *client.Queue) {
 		field("broken", fmt.Sprintf("%s since %s: %s; waiting %d", cmp.Or(b.Receiver+b.Path, "the queue's target"),
 			t.Instant(b.Since), b.LastError, b.Waiting))
 	}
+}
+
+// groups describes how a queue treats groups.
+func groups(q *client.Queue) string {
+	var words []string
+	if q.GroupInFlight > 0 {
+		words = append(words, fmt.Sprintf("%d of each under way", q.GroupInFlight))
+	}
+	if q.FIFO {
+		words = append(words, "in order")
+	}
+	if q.Fair {
+		words = append(words, "in turn")
+	}
+	for _, name := range slices.Sorted(maps.Keys(q.GroupWeights)) {
+		words = append(words, fmt.Sprintf("%s=%d", name, q.GroupWeights[name]))
+	}
+	return strings.Join(words, ", ")
 }

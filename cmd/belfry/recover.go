@@ -12,7 +12,6 @@ import (
 	"github.com/belfryhq/belfry/cluster/recovery"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
-	"github.com/belfryhq/belfry/node"
 )
 
 // recoverFlags are the flags of belfry recover.
@@ -21,12 +20,11 @@ type recoverFlags struct {
 	lostQuorum bool
 	to         string
 	confirm    string
-	output     output.Flags
 }
 
 func newRecover() *cobra.Command {
 	var f recoverFlags
-	cmd := &cobra.Command{
+	cmd := cli.LocalVerb(&cobra.Command{
 		Use:   "recover --lost-quorum --data DIR --to NEW",
 		Short: "Make a new cluster of the remaining disks after the loss of a majority",
 		Long: `Make a new cluster of one node from the remaining disks of a cluster that has
@@ -45,23 +43,15 @@ them would serve the lost cluster again.`,
 		Example: `  belfry recover --lost-quorum --data /var/lib/belfry --to /var/lib/belfry-new
   belfry recover --lost-quorum --data n1 --data n2 --to new \
     --confirm u5u5tod4nc7i2m53`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
-	}
-	f.addFlags(cmd)
-	return cmd
-}
-
-func (f *recoverFlags) addFlags(cmd *cobra.Command) {
+	}, f.run)
 	flags := cmd.Flags()
 	flags.BoolVar(&f.lostQuorum, "lost-quorum", false, "the disks of a majority are gone, and tasks may be lost with them")
 	flags.StringArrayVar(&f.cfg.Dirs, "data", nil, "data `folder` of a stopped node that is left; repeatable")
 	flags.StringVar(&f.to, "to", "", "`folder` of the new cluster's node: empty, or absent")
 	flags.StringVar(&f.confirm, "confirm", "", "`id` of the lost cluster (default: the command asks for it)")
 	flags.StringVar(&f.cfg.Temp, "temp", "", "`folder` for copies of the logs (default: the system's temporary folder)")
-	flags.StringVar(&f.cfg.LogStore, "log-store", node.DefaultConfig().LogStore,
-		"`kind` of store for the log, as of serve: wal or boltdb")
-	f.output.Add(cmd)
-	cli.CompleteWords(cmd, "log-store", "wal", "boltdb")
+	addLogStore(cmd, &f.cfg.LogStore)
+	return cmd
 }
 
 func (f *recoverFlags) check() error {
@@ -76,37 +66,37 @@ func (f *recoverFlags) check() error {
 	return nil
 }
 
-func (f *recoverFlags) run(cmd *cobra.Command) (err error) {
+func (f *recoverFlags) run(c *cli.Call) (err error) {
 	if err := f.check(); err != nil {
 		return cli.WrongUsage(err)
 	}
-	r, err := recovery.Open(cmd.Context(), f.cfg)
+	r, err := recovery.Open(c.Context(), f.cfg)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, r.Close()) }()
 	plan := r.Plan()
-	if err := f.output.Show(cmd.OutOrStdout(), plan, func(t *output.Table) { fillPlanned(t, plan) }); err != nil {
+	if err := output.Show(c.Out, plan, fillPlanned); err != nil {
 		return err
 	}
-	if err := f.askConfirmation(cmd, plan.ClusterID); err != nil {
+	if err := f.askConfirmation(c, plan.ClusterID); err != nil {
 		return err
 	}
-	made, err := r.Write(cmd.Context(), f.to)
+	made, err := r.Write(c.Context(), f.to)
 	if err != nil {
 		return err
 	}
-	return f.output.Show(cmd.OutOrStdout(), made, func(t *output.Table) { fillMade(t, made, f.to) })
+	return output.Show(c.Out, made, func(t *output.Table, made recovery.Made) { fillMade(t, made, f.to) })
 }
 
 var errNotConfirmed = errors.New("it was not confirmed with the id of the lost cluster: nothing was changed")
 
 // askConfirmation returns nil if --confirm, or else the next line of the input, is the id of the lost cluster.
-func (f *recoverFlags) askConfirmation(cmd *cobra.Command, cluster string) error {
+func (f *recoverFlags) askConfirmation(c *cli.Call, cluster string) error {
 	given := f.confirm
 	if given == "" {
-		cmd.PrintErr("\nTo go on, type the id of the lost cluster: ")
-		line, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
+		c.PrintErr("\nTo go on, type the id of the lost cluster: ")
+		line, err := bufio.NewReader(c.InOrStdin()).ReadString('\n')
 		if err != nil && line == "" {
 			return errNotConfirmed
 		}

@@ -1,17 +1,27 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/instant"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
+
+func addScheduleColumns(t *output.Table) {
+	t.Columns("ID", "STATE", "NEXT", "RULE", "RUNNING", "WAITING", "QUEUE").
+		Fit("NEXT", "RULE", "ID").
+		Wide("LAST", "OVERLAP", "MISFIRE", "CALENDAR", "TARGET", "SHARD", "REVISION", "NOTE").Add()
+}
+
+func addSchedule(t *output.Table, s *client.Schedule) {
+	t.Cells(s.ID, scheduleState(s), t.Instant(s.NextAt), rule(&s.Repeat), len(s.Running), len(s.Waiting),
+		s.Task.Queue, s.Last, s.Overlap, misfire(s), s.Repeat.Calendar, targetURL(&s.Task), s.Shard, s.Revision, s.Note)
+}
 
 // fillSchedule adds the fields of a schedule that are set.
 func fillSchedule(t *output.Table, s *client.Schedule) {
@@ -92,9 +102,7 @@ func rule(r *client.Repeat) string {
 // fillTemplate adds the fields of a schedule's task that are set.
 func fillTemplate(t *output.Table, task *client.Task) {
 	t.Field("queue", task.Queue)
-	if task.Target != nil {
-		t.Field("target", task.Target.URL)
-	}
+	t.Field("target", targetURL(task))
 	t.Field("retry", retry(task.Retry))
 	if task.ExpiresAfter > 0 {
 		t.Field("expires after", instant.Span(task.ExpiresAfter))
@@ -104,32 +112,6 @@ func fillTemplate(t *output.Table, task *client.Task) {
 }
 
 func numbers(list []uint64) string { return strings.Trim(fmt.Sprint(list), "[]") }
-
-func newScheduleOccurrences() *cobra.Command {
-	var caller caller
-	var next, last int
-	cmd := &cobra.Command{
-		Use:   "occurrences ID",
-		Short: "Show the last and coming occurrences, and why some did not run",
-		Example: `  belfry schedule occurrences report --last 20 --next 3
-  belfry schedule occurrences report --json | jq '.last[] | select(.why)'`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			conn, err := caller.connect()
-			if err != nil {
-				return err
-			}
-			found, err := conn.Occurrences(cmd.Context(), args[0], next, last)
-			if err != nil {
-				return err
-			}
-			return caller.show(cmd, found, func(t *output.Table) { fillOccurrences(t, found) })
-		},
-	}
-	caller.addFlags(cmd)
-	cmd.Flags().IntVar(&next, "next", 10, "`number` of coming occurrences to show, 100 at most")
-	cmd.Flags().IntVar(&last, "last", 10, "`number` of the last occurrences to show, 100 at most")
-	return cmd
-}
 
 // fillOccurrences lists occurrences in the order of their numbers.
 func fillOccurrences(t *output.Table, found *client.Occurrences) {
@@ -208,4 +190,41 @@ func comingNote(o *client.NextOccurrence) string {
 		parts = append(parts, fmt.Sprintf("%v later by its jitter", jitter.Round(time.Millisecond)))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// localFormat is the format of an instant with the offset of a rule's zone.
+const localFormat = "Mon 2006-01-02 15:04:05.999 -07:00"
+
+// fillPreview lists occurrences and exclusions in the order of their instants.
+func fillPreview(t *output.Table, p *client.SchedulePreview) {
+	excluded := p.Excluded
+	leaveOut := func(before func(client.Exclusion) bool) {
+		for len(excluded) > 0 && before(excluded[0]) {
+			t.Row("%s\tleft out by %s", excluded[0].Local.Format(localFormat), excluded[0].Except)
+			excluded = excluded[1:]
+		}
+	}
+	for _, o := range p.Occurrences {
+		leaveOut(func(x client.Exclusion) bool { return x.At.Before(o.At) })
+		t.Row("%s\t%s", o.Local.Format(localFormat), clockNote(o.Change, o.Wall))
+	}
+	leaveOut(func(client.Exclusion) bool { return true })
+	if p.Ended {
+		t.Row("no further occurrence")
+	}
+	t.Row("%s, time zones of %s", p.TimeZone, p.TZData)
+}
+
+// clockNote describes the effect of a clock change on an occurrence. wall is the time that the rule names, or empty.
+func clockNote(change client.ClockChange, wall string) string {
+	switch change {
+	case client.ChangeGap:
+		_, clock, _ := strings.Cut(wall, "T")
+		return "the clock skips " + cmp.Or(clock, "its time")
+	case client.ChangeFirst:
+		return "the first of two"
+	case client.ChangeSecond:
+		return "the second of two"
+	}
+	return string(change)
 }

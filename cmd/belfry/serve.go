@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -215,46 +216,32 @@ func (f *serveFlags) config(logTo io.Writer) (cfg node.Config, err error) {
 	if f.keys != (peerkeys.Files{}) {
 		cfg.PeerKeys = &f.keys
 	}
-	if cfg.MinFreeDisk, err = disk.Parse(f.minFreeDisk); err != nil {
-		return cfg, fmt.Errorf("--min-free-disk: %w", err)
+	cfg.Backups.Rate, err = rateOf("--backup-rate", f.backupRate)
+	err = cmp.Or( // the first one
+		cli.Read(&cfg.MinFreeDisk, "min-free-disk", f.minFreeDisk, disk.Parse),
+		cli.Read(&cfg.MemoryLimit, "memory-limit", f.memoryLimit, memory.ParseLimit),
+		err,
+		cli.Read(&cfg.MoveRate, "move-rate", f.moveRate, amounts.ParseBytes),
+		cli.Read(&cfg.HistoryBytes, "history-bytes", f.historyBytes, amounts.ParseBytes),
+		cli.Read(&cfg.AutoSplit, "auto-split", f.autoSplit, amounts.ParseBytes),
+		cli.Read(&cfg.WebhookNets, "allow-webhook-cidr", f.webhookCIDRs, prefixes),
+		cli.Read(&cfg.BrokerNets, "allow-broker-cidr", f.brokerCIDRs, prefixes),
+	)
+	if err == nil && f.brokers != "" {
+		err = cli.Read(&cfg.Brokers, "brokers", f.brokers, broker.LoadKnown)
 	}
-	if cfg.MemoryLimit, err = memory.ParseLimit(f.memoryLimit); err != nil {
-		return cfg, fmt.Errorf("--memory-limit: %w", err)
-	}
-	if cfg.Backups.Rate, err = rateOf("--backup-rate", f.backupRate); err != nil {
-		return cfg, err
-	}
-	if cfg.MoveRate, err = amounts.ParseBytes(f.moveRate); err != nil {
-		return cfg, fmt.Errorf("--move-rate: %w", err)
-	}
-	if cfg.HistoryBytes, err = amounts.ParseBytes(f.historyBytes); err != nil {
-		return cfg, fmt.Errorf("--history-bytes: %w", err)
-	}
-	if cfg.AutoSplit, err = amounts.ParseBytes(f.autoSplit); err != nil {
-		return cfg, fmt.Errorf("--auto-split: %w", err)
-	}
-	if cfg.WebhookNets, err = prefixes("--allow-webhook-cidr", f.webhookCIDRs); err != nil {
-		return cfg, err
-	}
-	if cfg.BrokerNets, err = prefixes("--allow-broker-cidr", f.brokerCIDRs); err != nil || f.brokers == "" {
-		return cfg, err
-	}
-	if cfg.Brokers, err = broker.LoadKnown(f.brokers); err != nil {
-		return cfg, fmt.Errorf("--brokers: %w", err)
-	}
-	return cfg, nil
+	return cfg, err
 }
 
-func prefixes(flag string, texts []string) ([]netip.Prefix, error) {
-	var prefixes []netip.Prefix
+func prefixes(texts []string) (list []netip.Prefix, err error) {
 	for _, text := range texts {
 		p, err := netip.ParsePrefix(text)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", flag, err)
+			return nil, err
 		}
-		prefixes = append(prefixes, p)
+		list = append(list, p)
 	}
-	return prefixes, nil
+	return list, nil
 }
 
 // flagNamed names the setting of an error as the command line does.
@@ -321,4 +308,28 @@ func reloadOnHangup(log *slog.Logger) (reload <-chan struct{}, stop func()) {
 		signal.Stop(hangups)
 		close(hangups)
 	}
+}
+
+// addAccessFlags adds the flags of TLS and of the callers' credentials.
+func (f *serveFlags) addAccessFlags(flags *pflag.FlagSet) {
+	c := &f.node
+	flags.StringVar(&c.Access.RootKeyFile, "root-key-file", "", "`file` with one API key, whose caller is an admin of "+
+		"all namespaces; \"belfry key new-root\" makes it. Calls then need credentials")
+	flags.StringVar(&c.TLS.Cert, "http-cert", "", "PEM `file` with the certificate for callers, then intermediate "+
+		"certificates if any; it makes --http and --pprof speak TLS")
+	flags.StringVar(&c.TLS.Key, "http-key", "", "PEM `file` with its private key")
+	flags.StringVar(&c.TLS.ClientCA, "http-client-ca", "", "PEM `file` with the authorities that sign callers' "+
+		"certificates. Calls then need credentials; callers may also show an API key")
+	flags.StringVar(&c.TLS.ClientRoles, "http-client-roles", "", "YAML `file` with the grants of callers' certificates, "+
+		"by their names")
+	flags.BoolVar(&c.TLS.PlainLoopback, "http-plain-loopback", false, "let callers on this machine speak plain HTTP at "+
+		"the same port")
+	flags.BoolVar(&c.BehindProxy, "behind-proxy", false, "callers come only through a proxy that speaks TLS with them: a "+
+		"call has the address that the proxy names in X-Forwarded-For or Forwarded")
+	flags.StringVar(&c.Access.OIDCIssuer, "oidc-issuer", "", "`URL` of the OpenID Connect issuer whose tokens callers "+
+		"may show. Calls then need credentials")
+	flags.StringVar(&c.Access.OIDCCA, "oidc-ca", "", "PEM `file` with the authorities of the issuer's certificate "+
+		"(default: those of the system)")
+	flags.StringVar(&c.Access.OIDCAudience, "oidc-audience", "", "`name` of this cluster in the claim aud of the tokens")
+	flags.StringVar(&c.Access.OIDCRoles, "oidc-roles", "", "YAML `file` with the grants of the tokens, by their claims")
 }

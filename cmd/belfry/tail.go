@@ -14,18 +14,12 @@ import (
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
-// tailFlags select the events that belfry tail prints.
-type tailFlags struct {
-	caller
-	client.EventFilter
-	times  cli.Times
-	since  string
-	labels []string
-}
-
 func newTail() *cobra.Command {
-	var f tailFlags
-	cmd := &cobra.Command{
+	var filter client.EventFilter
+	var times cli.Times
+	var since string
+	var labels []string
+	cmd := cli.PlainVerb(&cobra.Command{
 		Use:   "tail",
 		Short: "Show the events of tasks as a live stream",
 		Long: `Show the events of a namespace's tasks as a live stream: scheduled, moved,
@@ -35,60 +29,47 @@ another node when one fails, without a loss.
 The id of an event, which --json shows, is where --after goes on later.`,
 		Example: `  belfry tail --queue orders --type failed,dead
   belfry tail --since 1h --until-now --json | jq -c 'select(.type == "dead")'`,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
-	}
-	f.addFlags(cmd)
-	f.times.AddFlags(cmd)
+	}, func(c *cli.Call) error {
+		err := times.AtOrBefore(&filter.Since, "since", since)
+		if err == nil {
+			err = cli.Labels(&filter.Labels, labels)
+		}
+		if err != nil {
+			return cli.WrongUsage(err)
+		}
+		return printEvents(c, filter)
+	})
+	times.AddFlags(cmd)
 	flags := cmd.Flags()
-	flags.StringVarP(&f.Queue, "queue", "q", "", "only events of this `queue`")
-	flags.StringSliceVar(&f.Types, "type", nil, "only events of these `types`, as in failed,dead")
+	flags.StringVarP(&filter.Queue, "queue", "q", "", "only events of this `queue`")
+	flags.StringSliceVar(&filter.Types, "type", nil, "only events of these `types`, as in failed,dead")
 	cli.CompleteWords(cmd, "type", "scheduled", "moved", "fired", "delivered", "failed", "dead", "cancelled", "expired",
 		"skipped")
-	flags.StringVar(&f.Prefix, "prefix", "", "only tasks whose ids begin with this `prefix`")
-	flags.StringArrayVarP(&f.labels, "label", "l", nil, "only tasks with this `label`, as in tenant=acme; repeatable")
-	flags.StringVar(&f.since, "since", "", "`time` of the oldest event: an instant, or a duration before now")
-	flags.StringVar(&f.After, "after", "", "go on behind the event of this `id`")
-	flags.BoolVar(&f.Ends, "until-now", false, "end at the present")
+	flags.StringVar(&filter.Prefix, "prefix", "", "only tasks whose ids begin with this `prefix`")
+	flags.StringArrayVarP(&labels, "label", "l", nil, "only tasks with this `label`, as in tenant=acme; repeatable")
+	flags.StringVar(&since, "since", "", "`time` of the oldest event: an instant, or a duration before now")
+	flags.StringVar(&filter.After, "after", "", "go on behind the event of this `id`")
+	flags.BoolVar(&filter.Ends, "until-now", false, "end at the present")
 	return cmd
 }
 
-func (f *tailFlags) run(cmd *cobra.Command) error {
-	err := f.times.AtOrBefore(&f.Since, "since", f.since)
-	if err == nil {
-		err = cli.Labels(&f.Labels, f.labels)
-	}
-	if err != nil {
-		return cli.WrongUsage(err)
-	}
-	conn, err := f.connect()
-	if err != nil {
-		return err
-	}
-	values := f.output.NewEncoder(cmd.OutOrStdout())
-	unread := false
-	for event, err := range conn.Events(cmd.Context(), f.EventFilter) {
+// printEvents prints events as they come. It goes on behind an event that it cannot read, and fails at the end.
+func printEvents(c *cli.Call, filter client.EventFilter) (failed error) {
+	for event, err := range c.Client.Events(c.Context(), filter) {
 		var unreadable *client.EventError
 		if errors.As(err, &unreadable) && unreadable.ID != "" {
-			unread = true
-			cmd.PrintErrln("belfry:", output.Text(err.Error()))
+			failed = errSaid
+			c.PrintErrln("belfry:", output.Text(err.Error()))
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		if f.output.IsTable() {
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), output.Text(describeEvent(event)))
-		} else {
-			err = values.Encode(event)
-		}
-		if err != nil {
+		if err := c.Out.Line(event, describeEvent(event)); err != nil {
 			return err
 		}
 	}
-	if unread {
-		return errSaid
-	}
-	return nil
+	return failed
 }
 
 // describeEvent describes an event for people.
@@ -115,26 +96,15 @@ func describeEvent(e *client.Event) string {
 }
 
 func newTaskHistory() *cobra.Command {
-	var caller caller
 	var limit int
-	cmd := &cobra.Command{
+	cmd := cli.Verb(&cobra.Command{
 		Use:   "history ID",
 		Short: "Show the history of a task, even of a removed one",
 		Example: `  belfry task history order-1042-close
   belfry task history order-1042-close --json | jq '.events[].type'`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			conn, err := caller.connect()
-			if err != nil {
-				return err
-			}
-			history, err := conn.TaskHistory(cmd.Context(), args[0], limit)
-			if err != nil {
-				return err
-			}
-			return caller.show(cmd, history, func(t *output.Table) { fillHistory(t, history) })
-		},
-	}
-	caller.addFlags(cmd)
+	}, func(c *cli.Call) (*client.History, error) {
+		return c.Client.TaskHistory(c.Context(), c.Args[0], limit)
+	}, fillHistory)
 	cmd.Flags().IntVar(&limit, "limit", 0, "most `events` to show (default 100)")
 	return cmd
 }

@@ -19,18 +19,15 @@ import (
 
 // taskFlags describe a task on the command line.
 type taskFlags struct {
-	times                   cli.Times
-	delay, at, jitter       string
-	payload, payloadFile    string
-	contentType             string
-	url, queue              string
-	headers, labels         []string
-	attemptTimeout, expires string
-	window, group           string
-	priority                int
-	minBackoff, maxBackoff  string
-	maxAttempts             int
-	delays                  []string
+	deliveryFlags
+	times                cli.Times
+	delay, at, jitter    string
+	payload, payloadFile string
+	contentType          string
+	labels               []string
+	queue, expires       string
+	window, group        string
+	priority             int
 }
 
 func (f *taskFlags) addFlags(cmd *cobra.Command) {
@@ -58,20 +55,7 @@ func (f *taskFlags) addFixed(flags *pflag.FlagSet) {
 }
 
 // patchable are the names of the flags that addPatchable adds.
-var patchable = []string{
-	"in", "at", "payload", "payload-file", "content-type", "url", "header", "label", "attempt-timeout", "max-attempts",
-	"min-backoff", "max-backoff", "retry-delays",
-}
-
-// Usages of flags that tasks and queues share.
-const (
-	headerUsage         = "also send this `header`, as in 'X-Shop: 1'; repeatable"
-	attemptTimeoutUsage = "longest `duration` of an attempt"
-	maxAttemptsUsage    = "most attempts in all"
-	minBackoffUsage     = "shortest `duration` between attempts"
-	maxBackoffUsage     = "longest `duration` between attempts"
-	retryDelaysUsage    = "`durations` to wait after the failed attempts, as in 4m,10m,1h, in place of a backoff"
-)
+var patchable = append([]string{"in", "at", "payload", "payload-file", "content-type", "label"}, deliveryNames...)
 
 // addPatchable adds the flags for the fields of a waiting task that can be changed.
 func (f *taskFlags) addPatchable(cmd *cobra.Command) {
@@ -93,16 +77,47 @@ func (f *taskFlags) addContent(flags *pflag.FlagSet) {
 	flags.StringVarP(&f.payload, "payload", "p", "", "`text` to deliver; JSON unless --content-type says otherwise")
 	flags.StringVarP(&f.payloadFile, "payload-file", "f", "", "deliver this `file`; - is the standard input")
 	flags.StringVar(&f.contentType, "content-type", "", "media `type` of the payload (default application/json)")
-	flags.StringVarP(&f.url, "url", "u", "",
-		"deliver to this `url` (default: the queue's target; without one, consumers pull)")
-	flags.StringArrayVarP(&f.headers, "header", "H", nil, headerUsage)
 	flags.StringArrayVarP(&f.labels, "label", "l", nil,
 		"`label` of the task, as in tenant=acme or tenant:acme; repeatable")
-	flags.StringVar(&f.attemptTimeout, "attempt-timeout", "", attemptTimeoutUsage)
-	flags.IntVar(&f.maxAttempts, "max-attempts", 0, maxAttemptsUsage)
-	flags.StringVar(&f.minBackoff, "min-backoff", "", minBackoffUsage)
-	flags.StringVar(&f.maxBackoff, "max-backoff", "", maxBackoffUsage)
-	flags.StringSliceVar(&f.delays, "retry-delays", nil, retryDelaysUsage)
+	f.deliveryFlags.addFlags(flags, "deliver to this `url` (default: the queue's target; without one, consumers pull)")
+}
+
+// deliveryFlags describe the receiver and the attempts of a task, or of the tasks of a queue.
+type deliveryFlags struct {
+	url                    string
+	headers                []string
+	attemptTimeout         string
+	maxAttempts            int
+	minBackoff, maxBackoff string
+	delays                 []string
+}
+
+// Names of the flags of a delivery.
+var (
+	targetNames   = []string{"url", "header", "attempt-timeout"}
+	deliveryNames = append([]string{"max-attempts", "min-backoff", "max-backoff", "retry-delays"}, targetNames...)
+)
+
+func (f *deliveryFlags) addFlags(flags *pflag.FlagSet, url string) {
+	flags.StringVarP(&f.url, "url", "u", "", url)
+	flags.StringArrayVarP(&f.headers, "header", "H", nil, "also send this `header`, as in 'X-Shop: 1'; repeatable")
+	flags.StringVar(&f.attemptTimeout, "attempt-timeout", "", "longest `duration` of an attempt")
+	flags.IntVar(&f.maxAttempts, "max-attempts", 0, "most attempts in all")
+	flags.StringVar(&f.minBackoff, "min-backoff", "", "shortest `duration` between attempts")
+	flags.StringVar(&f.maxBackoff, "max-backoff", "", "longest `duration` between attempts")
+	flags.StringSliceVar(&f.delays, "retry-delays", nil,
+		"`durations` to wait after the failed attempts, as in 4m,10m,1h, in place of a backoff")
+}
+
+// read reads the flags that hold text into a target and a rule for attempts. Empty ones change nothing.
+func (f *deliveryFlags) read(target *client.Target, retry *client.Retry) error {
+	return errors.Join(
+		cli.ParseInto(&target.Timeout, "attempt-timeout", f.attemptTimeout),
+		cli.ParseInto(&retry.MinBackoff, "min-backoff", f.minBackoff),
+		cli.ParseInto(&retry.MaxBackoff, "max-backoff", f.maxBackoff),
+		cli.ParseEach(&retry.Delays, "retry-delays", f.delays),
+		cli.Headers(&target.Headers, f.headers),
+	)
 }
 
 // task returns the task that the flags describe.
@@ -113,12 +128,17 @@ func (f *taskFlags) task(id string, stdin io.Reader) (client.Task, error) {
 	}
 	if t.Target.URL == "" {
 		if t.Target.Headers != nil || t.Target.Timeout != 0 {
-			err = errors.Join(err, errors.New("--header and --attempt-timeout need --url"))
+			err = errors.Join(err, errNoURL)
 		}
 		t.Target = nil
 	}
 	return t, err
 }
+
+var (
+	errNoURL   = errors.New("--header and --attempt-timeout need --url")
+	errNoDelay = errors.New("--in must be more than 0; belfry task fire makes a task due now")
+)
 
 // parse reads all flags. Target and Retry of the task are never nil.
 func (f *taskFlags) parse(id string, stdin io.Reader) (client.Task, error) {
@@ -139,11 +159,7 @@ func (f *taskFlags) parse(id string, stdin io.Reader) (client.Task, error) {
 		cli.ParseInto(&t.Delay, "in", f.delay),
 		cli.ParseInto(&t.Jitter, "jitter", f.jitter),
 		cli.ParseInto(&t.ExpiresAfter, "expires-after", f.expires),
-		cli.ParseInto(&t.Target.Timeout, "attempt-timeout", f.attemptTimeout),
-		cli.ParseInto(&t.Retry.MinBackoff, "min-backoff", f.minBackoff),
-		cli.ParseInto(&t.Retry.MaxBackoff, "max-backoff", f.maxBackoff),
-		cli.ParseEach(&t.Retry.Delays, "retry-delays", f.delays),
-		cli.Headers(&t.Target.Headers, f.headers),
+		f.read(t.Target, t.Retry),
 		cli.Labels(&t.Labels, f.labels),
 	)
 }
@@ -173,10 +189,100 @@ func (f *taskFlags) setPayload(t *client.Task, stdin io.Reader) error {
 	return nil
 }
 
+// patch returns the change that the given flags describe, which sets the cleared fields back.
+func (f *taskFlags) patch(c *cli.Call, cleared []string) (client.Patch, error) {
+	given := c.Flags().Changed
+	t, err := f.parse("", c.InOrStdin())
+	if err != nil {
+		return client.Patch{}, err
+	}
+	switch {
+	case given("in") && t.Delay == 0:
+		return client.Patch{}, errNoDelay
+	case t.PayloadBytes != nil:
+		return client.Patch{}, errors.New("the payload is not JSON; schedule the task anew to deliver other bytes")
+	case !slices.ContainsFunc(patchable, given) && len(cleared) == 0:
+		return client.Patch{}, errors.New("give what to change, as in --in 2h; see belfry task patch --help")
+	}
+	p := client.Patch{
+		FireAt: t.FireAt, Delay: t.Delay, Payload: t.Payload, ContentType: t.ContentType, Labels: t.Labels, Clear: cleared,
+	}
+	if slices.ContainsFunc(targetNames, given) {
+		p.Target = t.Target
+	}
+	if !t.Retry.IsZero() {
+		p.Retry = t.Retry
+	}
+	return p, nil
+}
+
+// move reads the new time of a task.
+func (f *taskFlags) move() (p client.Patch, err error) {
+	if !exactlyOne(f.delay, f.at) {
+		return p, errors.New("give one of --in and --at")
+	}
+	err = errors.Join(cli.ParseInto(&p.Delay, "in", f.delay), f.times.Due(&p.FireAt, "at", f.at))
+	if err == nil && f.at == "" && p.Delay == 0 {
+		err = errNoDelay
+	}
+	return p, err
+}
+
+// exactlyOne reports whether one of the texts is not empty.
+func exactlyOne(texts ...string) bool {
+	n := 0
+	for _, text := range texts {
+		if text != "" {
+			n++
+		}
+	}
+	return n == 1
+}
+
 func labels(m map[string]string) string {
 	var b []string
 	for _, name := range slices.Sorted(maps.Keys(m)) {
 		b = append(b, name+"="+m[name])
 	}
 	return strings.Join(b, " ")
+}
+
+const windowUsage = "begin attempts only in these `hours`, as in \"MON-SAT 09:00-20:00 Europe/Berlin\""
+
+// readWindow reads a window of words: daily ranges, days, a time zone, and calendar=NAME. No words are no window.
+func readWindow(text string) (*client.Window, error) {
+	if strings.TrimSpace(text) == "" {
+		return nil, nil
+	}
+	w := &client.Window{}
+	for _, word := range strings.Fields(text) {
+		place := &w.Days
+		switch name, isCalendar := strings.CutPrefix(word, "calendar="); {
+		case isCalendar:
+			place, word = &w.Calendar, name
+		case strings.Contains(word, ":"):
+			w.Daily = append(w.Daily, word)
+			continue
+		case strings.Contains(word, "/"), word == "UTC":
+			place = &w.TimeZone
+		}
+		if *place != "" {
+			return nil, fmt.Errorf("--window %q has %q beside %q: give hours like 09:00-17:00, and days, a time "+
+				"zone and a calendar once", text, word, *place)
+		}
+		*place = word
+	}
+	return w, nil
+}
+
+// window describes a window in the form of the flag.
+func window(w *client.Window) string {
+	if w == nil {
+		return ""
+	}
+	words := []string{w.Days, strings.Join(w.Daily, " "), w.TimeZone}
+	if w.Calendar != "" {
+		words = append(words, "calendar="+w.Calendar)
+	}
+	return strings.Join(strings.Fields(strings.Join(words, " ")), " ")
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
-	"github.com/belfryhq/belfry/cmd/belfry/internal/confirm"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/top"
 )
 
@@ -19,10 +18,9 @@ const (
 )
 
 func newTop() *cobra.Command {
-	var caller caller
 	var every time.Duration
 	var once bool
-	cmd := &cobra.Command{
+	cmd := cli.PlainVerb(&cobra.Command{
 		Use:   "top",
 		Short: "Show a cluster live: waiting, firing and late tasks, nodes, trouble",
 		Long: `Show a cluster live. The figures count waiting and due tasks, events a
@@ -39,28 +37,26 @@ the rest needs the role read for all namespaces.`,
 		Example: `  belfry top --addr node-1:8400,node-2:8400,node-3:8400
   belfry top --once
   belfry top --json | jq .lateness.p99_ms`,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if every < 100*time.Millisecond {
-				return cli.WrongUsage(errors.New("--every: at least 100ms"))
-			}
-			conn, err := caller.OpenWith(caller.Namespace(), func(cfg *client.Config) {
-				cfg.AttemptTimeout, cfg.Timeout = min(topSilence, cfg.Timeout), min(topTimeout, cfg.Timeout)
-			})
-			if err != nil {
-				return err
-			}
-			defer conn.Close()
-			view := top.Config{API: conn, Addrs: caller.Addrs(), Every: every, In: cmd.InOrStdin(), Out: cmd.OutOrStdout()}
-			switch {
-			case !caller.output.IsTable():
-				return view.Values(cmd.Context(), once, caller.output.NewEncoder(view.Out).Encode)
-			case once || !confirm.IsTerminal(view.In) || !confirm.IsTerminal(view.Out):
-				return view.Once(cmd.Context())
-			}
-			return view.Live(cmd.Context())
-		},
-	}
-	caller.addFlags(cmd)
+	}, func(c *cli.Call) error {
+		if every < 100*time.Millisecond {
+			return cli.WrongUsage(errors.New("--every: at least 100ms"))
+		}
+		conn, err := c.Connection.Open(func(cfg *client.Config) {
+			cfg.AttemptTimeout, cfg.Timeout = min(topSilence, cfg.Timeout), min(topTimeout, cfg.Timeout)
+		})
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		view := top.Config{API: conn, Addrs: c.Connection.Addrs, Every: every, In: c.InOrStdin(), Out: c.OutOrStdout()}
+		switch {
+		case !c.Out.IsTable():
+			return view.Values(c.Context(), once, c.Out.Encode)
+		case once || !cli.IsTerminal(view.In) || !cli.IsTerminal(view.Out):
+			return view.Once(c.Context())
+		}
+		return view.Live(c.Context())
+	})
 	cmd.Flags().Var(cli.NewSpan(&every, time.Second), "every", "`time` between two rounds")
 	cmd.Flags().BoolVar(&once, "once", false, "print one page, or one value of -o json or yaml, and end")
 	return cmd

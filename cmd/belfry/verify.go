@@ -14,13 +14,13 @@ import (
 
 	"github.com/belfryhq/belfry/audit"
 	"github.com/belfryhq/belfry/cluster/verify"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
 func newVerify() *cobra.Command {
 	var temp string
-	var form output.Flags
-	cmd := &cobra.Command{
+	cmd := cli.LocalVerb(&cobra.Command{
 		Use:   "verify DATA|BACKUP",
 		Short: "Check whether a stopped node's data folder, or a backup, is sound",
 		Long: `Check whether a stopped node's data folder, or a backup, is sound.
@@ -38,25 +38,27 @@ whose log ends at the same index. The exit status is 1 if anything is wrong.`,
 		Example: `  belfry verify /var/lib/belfry
   belfry verify /var/lib/belfry --temp /mnt/large
   belfry verify /var/backups/belfry.backup`,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if info, err := os.Stat(args[0]); err != nil || !info.IsDir() {
-				return verifyBackup(cmd, args[0], &form)
-			}
-			report, err := verify.Folder(cmd.Context(), args[0], temp)
-			if err != nil {
-				return err
-			}
-			lookAtAudit(report, filepath.Join(args[0], "audit", "audit.jsonl"))
-			err = form.Show(cmd.OutOrStdout(), report, func(t *output.Table) { fillReport(t, report) })
-			if err == nil && !report.Sound() {
-				err = fmt.Errorf("%s is not sound", args[0])
-			}
+	}, func(c *cli.Call) error {
+		if info, err := os.Stat(c.Args[0]); err != nil || !info.IsDir() {
+			return verifyBackup(c)
+		}
+		report, err := verify.Folder(c.Context(), c.Args[0], temp)
+		if err != nil {
 			return err
-		},
-	}
+		}
+		lookAtAudit(report, filepath.Join(c.Args[0], "audit", "audit.jsonl"))
+		return soundness(c, report.Sound(), output.Show(c.Out, report, fillReport))
+	})
 	cmd.Flags().StringVar(&temp, "temp", "", "`folder` for copies of the logs (default: the system's temporary folder)")
-	form.Add(cmd)
 	return cmd
+}
+
+// soundness returns the error of a report that was printed: err, or that the argument is not sound.
+func soundness(c *cli.Call, sound bool, err error) error {
+	if err == nil && !sound {
+		err = fmt.Errorf("%s is not sound", c.Args[0])
+	}
+	return err
 }
 
 // lookAtAudit adds the faults of the audit log's newest files, if they are in the data folder.
@@ -71,20 +73,16 @@ func lookAtAudit(r *verify.Report, changes string) {
 	}
 }
 
-func verifyBackup(cmd *cobra.Command, target string, form *output.Flags) error {
-	from, err := openBackup(cmd, target)
+func verifyBackup(c *cli.Call) error {
+	from, err := openBackup(c, c.Args[0])
 	if err != nil {
 		return err
 	}
-	report, err := verify.Backup(cmd.Context(), from)
+	report, err := verify.Backup(c.Context(), from)
 	if err = errors.Join(err, from.Close()); err != nil {
-		return fmt.Errorf("%s: %w", target, err)
+		return fmt.Errorf("%s: %w", c.Args[0], err)
 	}
-	err = form.Show(cmd.OutOrStdout(), report, func(t *output.Table) { fillBackupReport(t, report) })
-	if err == nil && !report.Sound() {
-		err = fmt.Errorf("%s is not sound", target)
-	}
-	return err
+	return soundness(c, report.Sound(), output.Show(c.Out, report, fillBackupReport))
 }
 
 func fillBackupReport(t *output.Table, r *verify.BackupReport) {

@@ -1,15 +1,23 @@
 package cli
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
+	"net/url"
 	"os"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cmd/belfry/internal/contexts"
 )
 
 // KeyVariable holds an API key or a token, for the commands that call a cluster. No flag does: other users of the
@@ -27,16 +35,11 @@ var connectionVariables = map[string]string{
 
 // Connection holds the flags by which a command reaches a cluster.
 type Connection struct {
-	addrs     []string
-	timeout   time.Duration
-	namespace string
-	keyFile   string
-	ca        string
-	cert      string
-	certKey   string
-	context   string
-	key       client.Secret // of the context
-	clock     *clock        // nil: no call was made
+	contexts.Context // its key is that of the context that --context names
+	timeout          time.Duration
+	context          string
+	clock            *clock // nil: no call was made
+	ofCluster        bool   // calls are about no namespace
 }
 
 // connectionFlag is the annotation of the flags of a connection, which a help shows in a section of their own.
@@ -53,23 +56,23 @@ func (c *Connection) AddFlags(all *pflag.FlagSet) {
 	flags := pflag.NewFlagSet("connection", pflag.ContinueOnError)
 	defer all.AddFlagSet(flags)
 	defer flags.VisitAll(func(f *pflag.Flag) { f.Annotations = map[string][]string{connectionFlag: nil} })
-	flags.StringSliceVarP(&c.addrs, "addr", "a", []string{"http://127.0.0.1:8400"},
-		"`nodes` of the cluster; the next is tried when one is down; also set by "+AddrVariable)
+	AddContextFlags(flags, &c.Context, []string{"http://127.0.0.1:8400"})
+	flags.Lookup("key-file").Usage += "; " + KeyVariable + " holds one itself"
+	flags.VisitAll(func(f *pflag.Flag) { f.Usage += "; also set by " + connectionVariables[f.Name] })
 	flags.Var(NewSpan(&c.timeout, 30*time.Second), "timeout", "how long to try")
-	for _, f := range []struct {
-		text              *string
-		name, short, help string
-	}{
-		{&c.namespace, "namespace", "N", "`name` of the namespace (default: the key's)"},
-		{&c.keyFile, "key-file", "", "`file` with an API key or a token; " + KeyVariable + " holds one itself"},
-		{&c.ca, "ca", "", "`file` with the authority of the nodes' certificates (default: the system's)"},
-		{&c.cert, "client-cert", "", "`file` with a certificate to show to the nodes"},
-		{&c.certKey, "client-key", "", "`file` with the key of that certificate"},
-	} {
-		flags.StringVarP(f.text, f.name, f.short, "", f.help+"; also set by "+connectionVariables[f.name])
-	}
 	flags.Var(&contextValue{c}, "context", "`name` of a context, which `belfry context` keeps; also set by "+
 		connectionVariables["context"])
+}
+
+// AddContextFlags adds the flags of the settings that a context has, apart from its key. addrs are the default of
+// --addr.
+func AddContextFlags(flags *pflag.FlagSet, c *contexts.Context, addrs []string) {
+	flags.StringSliceVarP(&c.Addrs, "addr", "a", addrs, "`nodes` of the cluster; the next is tried when one is down")
+	flags.StringVarP(&c.Namespace, "namespace", "N", "", "`name` of the namespace (default: the key's)")
+	flags.StringVar(&c.KeyFile, "key-file", "", "`file` with an API key or a token")
+	flags.StringVar(&c.CA, "ca", "", "`file` with the authority of the nodes' certificates (default: the system's)")
+	flags.StringVar(&c.ClientCert, "client-cert", "", "`file` with a certificate to show to the nodes")
+	flags.StringVar(&c.ClientKey, "client-key", "", "`file` with the key of that certificate")
 }
 
 // ConnectionOf returns the connection of a command's flags.
@@ -82,6 +85,13 @@ func ConnectionOf(flags *pflag.FlagSet) (*Connection, error) {
 	return nil, errors.New("the command calls no cluster")
 }
 
+// OfCluster makes the calls of a command be about the whole cluster, whatever --namespace is.
+func OfCluster(cmd *cobra.Command) {
+	if c, err := ConnectionOf(cmd.Flags()); err == nil {
+		c.ofCluster = true
+	}
+}
+
 // WithoutNamespace makes commands, and those below them, refuse --namespace: their calls are the same in every
 // namespace. They ignore its variable, which is for all commands.
 func WithoutNamespace(commands ...*cobra.Command) []*cobra.Command {
@@ -89,6 +99,7 @@ func WithoutNamespace(commands ...*cobra.Command) []*cobra.Command {
 		if f := cmd.Flags().Lookup("namespace"); f != nil {
 			f.Hidden = true
 		}
+		OfCluster(cmd)
 		WithoutNamespace(cmd.Commands()...)
 	}
 	return commands
@@ -102,26 +113,15 @@ func checkNamespace(cmd *cobra.Command) error {
 	return fmt.Errorf("--namespace has no effect on %s, which is not about one namespace: leave it out", cmd.CommandPath())
 }
 
-// Namespace returns the value of --namespace.
-func (c *Connection) Namespace() string { return c.namespace }
-
-// Addrs returns the values of --addr.
-func (c *Connection) Addrs() []string { return c.addrs }
-
-// Open returns a client of the cluster, in the namespace of --namespace. Its errors are those of wrong flags.
-func (c *Connection) Open() (*client.Client, error) { return c.OpenIn(c.namespace) }
-
-// OpenIn is Open for another namespace. An empty name is for calls about no namespace.
-func (c *Connection) OpenIn(namespace string) (*client.Client, error) {
-	return c.OpenWith(namespace, func(*client.Config) {})
-}
-
-// OpenWith is OpenIn with a change to the settings of the client.
-func (c *Connection) OpenWith(namespace string, change func(*client.Config)) (*client.Client, error) {
-	cfg := client.Config{Addrs: c.addrs, Timeout: c.timeout, FixedAddrs: true, SingleCalls: true, KeyFile: c.keyFile,
-		Namespace: namespace}
-	if c.keyFile == "" {
-		cfg.Key = c.key
+// Open returns a client of the cluster, in the namespace of --namespace, with changes to its settings. Its errors are
+// those of wrong flags.
+func (c *Connection) Open(changes ...func(*client.Config)) (*client.Client, error) {
+	cfg := client.Config{Addrs: c.Addrs, Timeout: c.timeout, FixedAddrs: true, SingleCalls: true, KeyFile: c.KeyFile}
+	if !c.ofCluster {
+		cfg.Namespace = c.Namespace
+	}
+	if c.KeyFile == "" {
+		cfg.Key = c.Key.Secret
 		if text := os.Getenv(KeyVariable); text != "" {
 			cfg.Key = client.NewSecret(text)
 		}
@@ -130,10 +130,176 @@ func (c *Connection) OpenWith(namespace string, change func(*client.Config)) (*c
 	if cfg.HTTPClient, err = c.httpClient(); err != nil {
 		return nil, WrongUsage(err)
 	}
-	change(&cfg)
+	for _, change := range changes {
+		change(&cfg)
+	}
 	conn, err := client.New(cfg)
 	if err != nil {
 		return nil, WrongUsage(err)
 	}
 	return conn, nil
+}
+
+// clock carries the calls to the nodes, and reads the clock that a node of "belfry dev" has in its answers. That clock
+// is ahead of the machine's after "belfry advance". The answers of other nodes have none, and the machine's counts.
+type clock struct {
+	http.Transport
+	ahead atomic.Int64 // nanoseconds
+}
+
+// RoundTrip makes a call.
+func (c *clock) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := c.Transport.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	if at, err := time.Parse(time.RFC3339Nano, answer.Header.Get("Belfry-Clock")); err == nil {
+		c.ahead.Store(int64(time.Until(at)))
+	}
+	return answer, nil
+}
+
+// httpClient returns the carrier of the connection's calls.
+func (c *Connection) httpClient() (*http.Client, error) {
+	if c.clock == nil {
+		carrier := &clock{Transport: http.Transport{
+			Proxy: http.ProxyFromEnvironment, MaxIdleConnsPerHost: 256, IdleConnTimeout: 90 * time.Second,
+			ForceAttemptHTTP2: true,
+		}}
+		if cmp.Or(c.CA, c.ClientCert, c.ClientKey) != "" {
+			security, err := client.LoadTLS(c.CA, c.ClientCert, c.ClientKey)
+			if err != nil {
+				return nil, err
+			}
+			carrier.TLSClientConfig = security
+		}
+		c.clock = carrier
+	}
+	return &http.Client{Transport: c.clock}, nil
+}
+
+// Now returns the time by the clock of the node that answered last.
+func (c *Connection) Now() time.Time {
+	if c.clock == nil {
+		return time.Now()
+	}
+	return time.Now().Add(time.Duration(c.clock.ahead.Load()))
+}
+
+// askClock reads the clock of a node on this machine, for times that count from now. No node of "belfry dev" is
+// elsewhere. A node that does not answer has the machine's clock.
+func (c *Connection) askClock(ctx context.Context) time.Time {
+	carrier, err := c.httpClient()
+	if err != nil || len(c.Addrs) == 0 || !isLoopback(c.Addrs[0]) {
+		return c.Now()
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	health := strings.TrimRight(withScheme(c.Addrs[0]), "/") + "/healthz"
+	ask, err := http.NewRequestWithContext(ctx, http.MethodHead, health, nil)
+	if err == nil {
+		if answer, err := carrier.Do(ask); err == nil {
+			_ = answer.Body.Close() // it is empty
+		}
+	}
+	return c.Now()
+}
+
+// withScheme returns an address of a node as a URL.
+func withScheme(addr string) string {
+	if strings.Contains(addr, "://") {
+		return addr
+	}
+	return "http://" + addr
+}
+
+// isLoopback reports whether an address of a node is one of this machine that others cannot reach.
+func isLoopback(addr string) bool {
+	u, err := url.Parse(withScheme(addr))
+	return err == nil && IsLoopback(u.Hostname())
+}
+
+// IsLoopback reports whether a host is an address of this machine that others cannot reach.
+func IsLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// contextValue is the value of --context. It leads from the flags of a command to its connection.
+type contextValue struct{ conn *Connection }
+
+func (v *contextValue) String() string {
+	if v.conn == nil {
+		return ""
+	}
+	return v.conn.context
+}
+
+func (v *contextValue) Type() string { return "string" }
+
+func (v *contextValue) Set(name string) error {
+	v.conn.context = name
+	return nil
+}
+
+// applyContext fills the unset flags of a connection from a context: by the name in --context or its variable, or else
+// from the current one. The current one is for calls without an address, so that its key goes to no other cluster. An
+// empty name means no context.
+func applyContext(flags *pflag.FlagSet, lookupEnv func(string) (string, bool)) error {
+	f := flags.Lookup("context")
+	if f == nil {
+		return nil
+	}
+	value, ok := f.Value.(*contextValue)
+	name, named := f.Value.String(), f.Changed
+	if !ok || named && name == "" || !named && flags.Changed("addr") {
+		return nil
+	}
+	file, err := contexts.Load(contexts.Path(lookupEnv))
+	if err != nil {
+		return err
+	}
+	if !named {
+		name = file.Current
+	}
+	if name == "" {
+		return nil
+	}
+	c, err := file.Get(name)
+	if err != nil {
+		return err
+	}
+	key, _ := lookupEnv(KeyVariable)
+	return value.conn.use(flags, c, key != "")
+}
+
+// use fills the unset flags from a context. A certificate and its key come from one place, and so
+// does the API key: hasKey reports whether the environment has one.
+func (c *Connection) use(flags *pflag.FlagSet, from *contexts.Context, hasKey bool) error {
+	set := func(name, value string) error {
+		if value == "" || flags.Changed(name) {
+			return nil
+		}
+		return flags.Set(name, value)
+	}
+	if list, ok := flags.Lookup("addr").Value.(pflag.SliceValue); ok && len(from.Addrs) > 0 && !flags.Changed("addr") {
+		flags.Lookup("addr").Changed = true
+		if err := list.Replace(from.Addrs); err != nil {
+			return err
+		}
+	}
+	values := [][2]string{{"namespace", from.Namespace}, {"ca", from.CA}}
+	if !flags.Changed("client-cert") && !flags.Changed("client-key") {
+		values = append(values, [2]string{"client-cert", from.ClientCert}, [2]string{"client-key", from.ClientKey})
+	}
+	if !flags.Changed("key-file") && !hasKey {
+		c.Key = from.Key
+		values = append(values, [2]string{"key-file", from.KeyFile})
+	}
+	for _, v := range values {
+		if err := set(v[0], v[1]); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -57,7 +57,7 @@ func TestPeersShareTheNearestValue(t *testing.T) {
 	for line, want := range map[string]string{"-o yaml": "yaml", "--json": "json", "": "json"} {
 		cmd := &cobra.Command{Use: "show"}
 		cmd.Flags().String("config", "", "")
-		new(output.Flags).Add(cmd)
+		new(output.Printer).AddFlags(cmd)
 		(&cobra.Command{Use: "belfry"}).AddCommand(cmd)
 		if err := cmd.Flags().Parse(strings.Fields(line)); err != nil {
 			t.Fatal(err)

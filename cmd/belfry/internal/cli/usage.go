@@ -45,7 +45,8 @@ func checkArgs(cmd *cobra.Command, args []string) error {
 	var fault string
 	switch {
 	case len(args) < least:
-		fault = strings.Join(names[len(args):least], " and ") + verb(least-len(args), " is missing", " are missing")
+		missing := map[bool]string{true: " is missing", false: " are missing"}[least-len(args) == 1]
+		fault = strings.Join(names[len(args):least], " and ") + missing
 	case len(args) > most:
 		takes := "no argument"
 		if most > 0 {
@@ -116,14 +117,6 @@ func Args(use string) (args []Arg) {
 		args = append(args, Arg{Name: plain, Optional: word[0] == '[', Repeated: repeated})
 	}
 	return args
-}
-
-// verb returns the form of a verb that fits the number of subjects.
-func verb(n int, one, many string) string {
-	if n == 1 {
-		return one
-	}
-	return many
 }
 
 // typos returns the number of wrong letters with which a word is still taken for another.

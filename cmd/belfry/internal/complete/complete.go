@@ -61,38 +61,19 @@ var Nouns = map[string]Lister{
 	"queue": func(ctx context.Context, c *client.Client, _ Query) iter.Seq2[Name, error] {
 		return each(c.Queues(ctx), func(q *client.Queue) Name { return Name{q.Name, backlog(q)} })
 	},
-	"calendar": func(ctx context.Context, c *client.Client, _ Query) iter.Seq2[Name, error] {
-		return all(c.Calendars)(ctx, func(v *client.Calendar) Name { return Name{v.Name, v.TimeZone} })
-	},
-	"node": func(ctx context.Context, c *client.Client, _ Query) iter.Seq2[Name, error] {
-		return all(c.Nodes)(ctx, func(n *client.Node) Name { return Name{n.Name, life(n)} })
-	},
-	"namespace": func(ctx context.Context, c *client.Client, _ Query) iter.Seq2[Name, error] {
-		return all(c.Namespaces)(ctx, func(n *client.Namespace) Name { return Name{n.Name, n.State} })
-	},
-	"key": func(ctx context.Context, c *client.Client, _ Query) iter.Seq2[Name, error] {
-		return all(c.Keys)(ctx, func(k *client.APIKey) Name { return Name{k.ID, k.Name} })
-	},
-	"token": func(ctx context.Context, c *client.Client, _ Query) iter.Seq2[Name, error] {
-		return all(c.JoinTokens)(ctx, func(t *client.JoinToken) Name { return Name{t.ID, t.UsedName} })
-	},
-	"operation": func(ctx context.Context, c *client.Client, _ Query) iter.Seq2[Name, error] {
-		return all(c.Operations)(ctx, func(o *client.Operation) Name {
-			return Name{o.ID, fmt.Sprintf("%s, %s", o.Kind, o.State)}
-		})
-	},
-	"shard": func(ctx context.Context, c *client.Client, _ Query) iter.Seq2[Name, error] {
-		shards := func(ctx context.Context) ([]client.Shard, error) {
-			view, err := c.Cluster(ctx)
-			if err != nil {
-				return nil, err
-			}
-			return view.Shards, nil
-		}
-		return all(shards)(ctx, func(s *client.Shard) Name {
-			return Name{strconv.Itoa(int(s.ID)), fmt.Sprintf("%d tasks", s.Tasks)}
-		})
-	},
+	"calendar": all((*client.Client).Calendars, func(v *client.Calendar) Name { return Name{v.Name, v.TimeZone} }),
+	"node":     all((*client.Client).Nodes, func(n *client.Node) Name { return Name{n.Name, life(n)} }),
+	"namespace": all((*client.Client).Namespaces, func(n *client.Namespace) Name {
+		return Name{n.Name, n.State}
+	}),
+	"key":   all((*client.Client).Keys, func(k *client.APIKey) Name { return Name{k.ID, k.Name} }),
+	"token": all((*client.Client).JoinTokens, func(t *client.JoinToken) Name { return Name{t.ID, t.UsedName} }),
+	"operation": all((*client.Client).Operations, func(o *client.Operation) Name {
+		return Name{o.ID, fmt.Sprintf("%s, %s", o.Kind, o.State)}
+	}),
+	"shard": all(shards, func(s *client.Shard) Name {
+		return Name{strconv.Itoa(int(s.ID)), fmt.Sprintf("%d tasks", s.Tasks)}
+	}),
 }
 
 // arguments are the nouns of placeholders that name one by themselves. ID and NAME are of the command's own noun.
@@ -245,7 +226,7 @@ func connect(cmd *cobra.Command) (*client.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return conn.OpenWith(conn.Namespace(), func(cfg *client.Config) {
+	return conn.Open(func(cfg *client.Config) {
 		if !cmd.Flags().Changed("timeout") {
 			cfg.Timeout, cfg.AttemptTimeout = patience, patience/2
 		}
@@ -273,11 +254,11 @@ func each[T any](things iter.Seq2[*T, error], name func(*T) Name) iter.Seq2[Name
 	}
 }
 
-// all returns the names of a list of things.
-func all[T any](list func(context.Context) ([]T, error)) func(context.Context, func(*T) Name) iter.Seq2[Name, error] {
-	return func(ctx context.Context, name func(*T) Name) iter.Seq2[Name, error] {
+// all returns the lister of things that come in one list.
+func all[T any](list func(*client.Client, context.Context) ([]T, error), name func(*T) Name) Lister {
+	return func(ctx context.Context, c *client.Client, _ Query) iter.Seq2[Name, error] {
 		return func(yield func(Name, error) bool) {
-			things, err := list(ctx)
+			things, err := list(c, ctx)
 			if err != nil {
 				yield(Name{}, err)
 				return
@@ -289,6 +270,14 @@ func all[T any](list func(context.Context) ([]T, error)) func(context.Context, f
 			}
 		}
 	}
+}
+
+func shards(c *client.Client, ctx context.Context) ([]client.Shard, error) { //nolint:revive // the form of a method
+	view, err := c.Cluster(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return view.Shards, nil
 }
 
 // cadence describes the rule of a schedule.

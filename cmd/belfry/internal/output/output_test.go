@@ -3,6 +3,8 @@ package output
 import (
 	"encoding/json"
 	"errors"
+	"io"
+	"iter"
 	"strings"
 	"testing"
 
@@ -10,15 +12,26 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// flagsOf returns the flags of a command line.
-func flagsOf(t testing.TB, line string) *Flags {
+// printerOf returns a printer with the flags of a command line.
+func printerOf(t testing.TB, out io.Writer, line string) *Printer {
 	t.Helper()
-	f, cmd := new(Flags), &cobra.Command{}
-	f.Add(cmd)
+	p, cmd := &Printer{Out: out}, &cobra.Command{}
+	p.AddFlags(cmd)
 	if err := cmd.ParseFlags(strings.Fields(line)); err != nil {
 		t.Fatal(err)
 	}
-	return f
+	return p
+}
+
+// sequence returns the values of a list as a sequence without an error.
+func sequence[T any](list ...T) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for _, v := range list {
+			if !yield(v, nil) {
+				return
+			}
+		}
+	}
 }
 
 type result struct {
@@ -33,10 +46,14 @@ var results = []result{
 	{"on", 0, []string{}, json.RawMessage(`"line\nline"`)},
 }
 
-func fill(t *Table) {
-	t.Columns("ID", "TASKS").Wide("LABELS").Add()
-	for _, r := range results {
-		t.Cells(r.ID, r.Tasks, strings.Join(append(r.Labels, "x"), ","))
+func header(t *Table) { t.Columns("ID", "TASKS").Wide("LABELS").Add() }
+
+func row(t *Table, r result) { t.Cells(r.ID, r.Tasks, strings.Join(append(r.Labels, "x"), ",")) }
+
+func fill(t *Table, list []result) {
+	header(t)
+	for _, r := range list {
+		row(t, r)
 	}
 }
 
@@ -81,18 +98,12 @@ payload: |-
 		"-o yaml --no-headers -j": lines,
 	} {
 		var out strings.Builder
-		if err := ShowEach(&out, flagsOf(t, line), results, fill); err != nil || out.String() != want {
+		if err := ShowEach(printerOf(t, &out, line), results, fill); err != nil || out.String() != want {
 			t.Errorf("%s: %v, printed\n%swant\n%s", line, err, &out, want)
 		}
 		out.Reset()
-		stream := NewStream(&out, flagsOf(t, line), func(t *Table) { t.Columns("ID", "TASKS").Wide("LABELS").Add() },
-			func(t *Table, r result) { t.Cells(r.ID, r.Tasks, strings.Join(append(r.Labels, "x"), ",")) })
-		for _, r := range results {
-			if err := stream.Add(r); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := stream.Flush(); err != nil || out.String() != want {
+		n, err := Stream(printerOf(t, &out, line), sequence(results...), 0, header, row)
+		if n != len(results) || err != nil || out.String() != want {
 			t.Errorf("%s, as a stream: %v, printed\n%swant\n%s", line, err, &out, want)
 		}
 	}
@@ -101,9 +112,9 @@ payload: |-
 // Results that one command prints after each other are YAML documents of one stream.
 func TestTwoResultsAreTwoDocuments(t *testing.T) {
 	var out strings.Builder
-	f := flagsOf(t, "-o yaml")
+	p := printerOf(t, &out, "-o yaml")
 	for _, v := range []map[string]int{{"a": 1}, {"b": 2}} {
-		if err := f.Show(&out, v, nil); err != nil {
+		if err := Show(p, v, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -115,14 +126,13 @@ func TestTwoResultsAreTwoDocuments(t *testing.T) {
 // A stream prints a header once, however long it is, and no row twice.
 func TestLongStream(t *testing.T) {
 	var out strings.Builder
-	stream := NewStream(&out, new(Flags), func(t *Table) { t.Columns("N").Add() }, func(t *Table, n int) { t.Cells(n) })
-	for n := range 2*chunk + 1 {
-		if err := stream.Add(n); err != nil {
-			t.Fatal(err)
-		}
+	numbers := make([]int, 2*chunk+2)
+	for i := range numbers {
+		numbers[i] = i
 	}
-	if err := stream.Flush(); err != nil {
-		t.Fatal(err)
+	header, row := func(t *Table) { t.Columns("N").Add() }, func(t *Table, n int) { t.Cells(n) }
+	if n, err := Stream(&Printer{Out: &out}, sequence(numbers...), 2*chunk+1, header, row); n != 2*chunk+1 || err != nil {
+		t.Fatalf("%d results, %v", n, err)
 	}
 	if n := strings.Count(out.String(), "\n"); n != 2*chunk+2 || !strings.HasSuffix(out.String(), "\n2000\n") ||
 		strings.Count(out.String(), "N") != 1 {
@@ -132,7 +142,7 @@ func TestLongStream(t *testing.T) {
 
 // A cell cannot forge another cell, another line, or a command for the terminal.
 func TestCellsAreHarmless(t *testing.T) {
-	table := NewTable()
+	table := new(Table)
 	table.Columns("A", "B").Add()
 	table.Cells("x\ty\nz\x1b[2J", "é")
 	var out strings.Builder
@@ -207,8 +217,8 @@ func TestTextsAreTame(t *testing.T) {
 	values := map[string]string{hostile: hostile}
 	for form, read := range map[string]func([]byte, any) error{"json": json.Unmarshal, "yaml": yaml.Unmarshal} {
 		var b strings.Builder
-		f := Flags{}
-		if err := errors.Join((*formValue)(&f.form).Set(form), f.NewEncoder(&b).Encode(values)); err != nil {
+		p := Printer{Out: &b}
+		if err := errors.Join((*formValue)(&p.form).Set(form), p.Encode(values)); err != nil {
 			t.Fatal(err)
 		}
 		var got map[string]string
@@ -216,7 +226,7 @@ func TestTextsAreTame(t *testing.T) {
 			t.Errorf("%s: %q, %v, %q", form, got, err, b.String())
 		}
 	}
-	table := NewTable()
+	table := new(Table)
 	table.Row("%s\t%v\t%v", hostile, errors.New(hostile), []string{hostile})
 	table.Field("name", hostile)
 	var b strings.Builder

@@ -1,4 +1,4 @@
-package confirm
+package cli
 
 import (
 	"context"
@@ -14,11 +14,11 @@ var orders = Question{Effect: "cancels 12,431 tasks of queue orders", Kind: "que
 func TestOnlyANameOrYesAgrees(t *testing.T) {
 	for answer, want := range map[string]error{
 		"orders\n": nil, "yes\n": nil, "YES\n": nil, " yes \n": nil, "yes": nil,
-		"y\n": ErrRefused, "order\n": ErrRefused, "Orders\n": ErrRefused, "\n": ErrRefused, "": ErrRefused,
-		"yesterday\n": ErrRefused,
+		"y\n": errRefused, "order\n": errRefused, "Orders\n": errRefused, "\n": errRefused, "": errRefused,
+		"yesterday\n": errRefused,
 	} {
 		var out strings.Builder
-		err := Ask(t.Context(), strings.NewReader(answer), &out, orders)
+		err := orders.Ask(t.Context(), strings.NewReader(answer), &out)
 		if !errors.Is(err, want) {
 			t.Errorf("%q: %v, want %v", answer, err, want)
 		}
@@ -35,7 +35,7 @@ func TestNamelessQuestion(t *testing.T) {
 	if q.String() != "this cancels 3 tasks; type yes: " {
 		t.Errorf("asks %q", q)
 	}
-	if err := Ask(t.Context(), strings.NewReader("\n"), io.Discard, q); !errors.Is(err, ErrRefused) {
+	if err := q.Ask(t.Context(), strings.NewReader("\n"), io.Discard); !errors.Is(err, errRefused) {
 		t.Errorf("an empty line: %v", err)
 	}
 }
@@ -45,7 +45,7 @@ func TestInterruptEndsTheQuestion(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	in, _ := io.Pipe() // never answers
-	if err := Ask(ctx, in, io.Discard, orders); !errors.Is(err, context.Canceled) {
+	if err := orders.Ask(ctx, in, io.Discard); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 }

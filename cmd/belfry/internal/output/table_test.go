@@ -20,7 +20,7 @@ func TestRowsFitTheTerminal(t *testing.T) {
 		{50, "order-1…6-12-02  2026-12-02 05:22:15 CET  http…ose"},
 		{20, "orde…-02  2026-12-02 05:22:15 CET  http…ose"}, // no terminal is so narrow
 	} {
-		table := NewTable()
+		table := new(Table)
 		table.Row("a line that is no row, and stays as wide as it is whatever the width of the terminal may be, in full")
 		table.Columns("ID", "FIRE AT", "TARGET").Fit("TARGET", "FIRE AT", "ID").Add()
 		table.Cells(id, "2026-12-02 05:22:15 CET, in 1h", url)
@@ -41,7 +41,7 @@ func TestRowsFitTheTerminal(t *testing.T) {
 			}
 		}
 	}
-	two := NewTable()
+	two := new(Table)
 	two.Columns("ID", "TARGET").Fit("ID").Add()
 	two.Cells(id, "x")
 	two.Row("")
@@ -51,7 +51,7 @@ func TestRowsFitTheTerminal(t *testing.T) {
 		!strings.HasSuffix(two.lines[4].text, "…close\t"+id) {
 		t.Errorf("each header with its rows is fitted by itself: %v", two.lines)
 	}
-	wide := newTable(true, false)
+	wide := &Table{wide: true}
 	wide.Columns("ID").Fit("ID").Add()
 	wide.Cells(id)
 	if wide.fit(10); !strings.Contains(wide.lines[1].text, id) {
