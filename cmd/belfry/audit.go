@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -96,9 +94,7 @@ func lineOf(r client.AuditRecord) string {
 		status = "-"
 	}
 	parts := []string{instant.Stamp(r.Time), r.Node, status, r.Method, r.Route}
-	for _, name := range slices.Sorted(maps.Keys(r.Object)) {
-		parts = append(parts, name+"="+r.Object[name])
-	}
+	parts = append(parts, listed(r.Object, "%s=%s")...)
 	if len(r.Fields) > 0 {
 		parts = append(parts, "["+strings.Join(r.Fields, " ")+"]")
 	}

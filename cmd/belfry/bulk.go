@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -242,14 +241,8 @@ func conditionsOf(f *client.BulkFilter) (conditions []string) {
 	}
 	add("queue", f.Queue)
 	add("prefix", f.Prefix)
-	for _, name := range slices.Sorted(maps.Keys(f.Labels)) {
-		conditions = append(conditions, "label="+name+":"+f.Labels[name])
-	}
-	states := make([]string, len(f.States))
-	for i, s := range f.States {
-		states[i] = string(s)
-	}
-	add("state", strings.Join(states, ","))
+	conditions = append(conditions, listed(f.Labels, "label=%s:%s")...)
+	add("state", strings.Join(texts(f.States, func(s client.State) string { return string(s) }), ","))
 	for name, at := range map[string]time.Time{"due_after": f.DueAfter, "due_before": f.DueBefore} {
 		if !at.IsZero() {
 			add(name, instant.Stamp(at))
@@ -269,10 +262,4 @@ func fillBulk(t *output.Table, op *client.Operation) {
 }
 
 // outcomesOf returns the outcomes of a bulk operation, as in "cancelled 12, gone 1".
-func outcomesOf(op *client.Operation) string {
-	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(op.Outcomes)) {
-		parts = append(parts, fmt.Sprintf("%s %d", name, op.Outcomes[name]))
-	}
-	return strings.Join(parts, ", ")
-}
+func outcomesOf(op *client.Operation) string { return strings.Join(listed(op.Outcomes, "%s %d"), ", ") }

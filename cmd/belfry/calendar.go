@@ -117,9 +117,7 @@ func fillCalendar(t *output.Table, c *client.Calendar) {
 
 // hoursText describes open hours: "MON-FRI 09:00-17:00; SAT 10:00-12:00".
 func hoursText(all []client.CalendarHours) string {
-	parts := make([]string, len(all))
-	for i, h := range all {
-		parts[i] = strings.TrimSpace(h.Days + " " + strings.Join(h.Daily, ", "))
-	}
-	return strings.Join(parts, "; ")
+	return strings.Join(texts(all, func(h client.CalendarHours) string {
+		return strings.TrimSpace(h.Days + " " + strings.Join(h.Daily, ", "))
+	}), "; ")
 }

@@ -128,11 +128,7 @@ func fillBackups(t *output.Table, view *client.Cluster, b *client.Backups) {
 
 // replicas names the nodes of a shard's replicas.
 func replicas(view *client.Cluster, shard client.Shard) string {
-	var list []string
-	for _, r := range shard.Replicas {
-		list = append(list, nodeName(view, r.Node))
-	}
-	return strings.Join(list, " ")
+	return strings.Join(texts(shard.Replicas, func(r client.Replica) string { return nodeName(view, r.Node) }), " ")
 }
 
 // fillTroubles adds a line for each trouble of replicas. Shards whose replicas on one node have the same share a line.
@@ -191,21 +187,14 @@ func behind(shard client.Shard) uint64 {
 
 // applied lists the log index that each replica of a shard has applied.
 func applied(view *client.Cluster, shard client.Shard) string {
-	var list []string
-	for _, r := range shard.Replicas {
-		list = append(list, fmt.Sprintf("%s %d", nodeName(view, r.Node), r.Applied))
-	}
-	return strings.Join(list, " ")
+	return strings.Join(texts(shard.Replicas, func(r client.Replica) string {
+		return fmt.Sprintf("%s %d", nodeName(view, r.Node), r.Applied)
+	}), " ")
 }
 
 // nodeNames returns the names of nodes, sorted.
 func nodeNames(view *client.Cluster, ids []string) []string {
-	var names []string
-	for _, id := range ids {
-		names = append(names, nodeName(view, id))
-	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(slices.Values(texts(ids, func(id string) string { return nodeName(view, id) })))
 }
 
 func nodeName(view *client.Cluster, id string) string {

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -233,8 +231,5 @@ func groups(q *client.Queue) string {
 	if q.Fair {
 		words = append(words, "in turn")
 	}
-	for _, name := range slices.Sorted(maps.Keys(q.GroupWeights)) {
-		words = append(words, fmt.Sprintf("%s=%d", name, q.GroupWeights[name]))
-	}
-	return strings.Join(words, ", ")
+	return strings.Join(append(words, listed(q.GroupWeights, "%s=%d")...), ", ")
 }

@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -369,18 +369,23 @@ func retry(r *client.Retry) string {
 		parts = append(parts, "at most "+instant.Span(r.MaxBackoff)+" apart")
 	}
 	if r != nil && len(r.Delays) > 0 {
-		parts = append(parts, "after "+spans(r.Delays))
+		parts = append(parts, "after "+strings.Join(texts(r.Delays, instant.Span), ", "))
 	}
 	return strings.Join(parts, ", ")
 }
 
-// spans lists durations.
-func spans(list []time.Duration) string {
-	texts := make([]string, len(list))
-	for i, d := range list {
-		texts[i] = instant.Span(d)
+// texts returns the text of each element of a list.
+func texts[T any](list []T, text func(T) string) []string {
+	all := make([]string, len(list))
+	for i, v := range list {
+		all[i] = text(v)
 	}
-	return strings.Join(texts, ", ")
+	return all
+}
+
+// listed returns the names and values of a map in a format, sorted by name.
+func listed[V any](m map[string]V, format string) []string {
+	return texts(slices.Sorted(maps.Keys(m)), func(name string) string { return fmt.Sprintf(format, name, m[name]) })
 }
 
 const maxPayload = 200 // bytes of a payload in a table

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -239,13 +238,7 @@ func exactlyOne(texts ...string) bool {
 	return n == 1
 }
 
-func labels(m map[string]string) string {
-	var b []string
-	for _, name := range slices.Sorted(maps.Keys(m)) {
-		b = append(b, name+"="+m[name])
-	}
-	return strings.Join(b, " ")
-}
+func labels(m map[string]string) string { return strings.Join(listed(m, "%s=%s"), " ") }
 
 const windowUsage = "begin attempts only in these `hours`, as in \"MON-SAT 09:00-20:00 Europe/Berlin\""
 

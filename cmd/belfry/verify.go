@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -126,10 +124,4 @@ func fillReport(t *output.Table, r *verify.Report) {
 }
 
 // statesOf describes numbers of tasks by state.
-func statesOf(tasks map[string]int) string {
-	var texts []string
-	for _, state := range slices.Sorted(maps.Keys(tasks)) {
-		texts = append(texts, fmt.Sprintf("%d %s", tasks[state], state))
-	}
-	return strings.Join(texts, ", ")
-}
+func statesOf(tasks map[string]int) string { return strings.Join(listed(tasks, "%[2]d %[1]s"), ", ") }

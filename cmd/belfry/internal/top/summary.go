@@ -322,7 +322,10 @@ func moving(c *client.Cluster) []string {
 			list = append(list, withReason(fmt.Sprintf("replica of shard %d  %s", s.ID, s.Step), s.Waits))
 		}
 	}
-	return append(list, waits(c)...)
+	if c.Waits != "" { // the reason why the cluster has not the shape that it should have
+		list = append(list, "waits: "+c.Waits)
+	}
+	return list
 }
 
 func withReason(text, reason string) string {
@@ -330,14 +333,6 @@ func withReason(text, reason string) string {
 		text += "  waits: " + reason
 	}
 	return text
-}
-
-// waits returns the reason why the cluster has not the shape that it should have.
-func waits(c *client.Cluster) []string {
-	if c.Waits == "" {
-		return nil
-	}
-	return []string{"waits: " + c.Waits}
 }
 
 func (s *State) addQueues(sum *Summary, now time.Time) {
