@@ -7,22 +7,20 @@
 package peers
 
 import (
-	"github.com/belfryhq/belfry/bench/peers/asynq"
 	"github.com/belfryhq/belfry/bench/peers/beanstalkd"
 	"github.com/belfryhq/belfry/bench/peers/nats"
 	"github.com/belfryhq/belfry/bench/peers/postgres"
 	"github.com/belfryhq/belfry/bench/peers/rabbitmq"
 	"github.com/belfryhq/belfry/bench/peers/redis"
-	"github.com/belfryhq/belfry/bench/peers/redisserver"
 	"github.com/belfryhq/belfry/bench/subject"
 )
 
 // All returns the peers in each form that is compared with all workloads.
 func All() []subject.Subject {
 	return []subject.Subject{
-		redis.SortedSet(redisserver.Always, redis.PollFast),
-		redis.SortedSet(redisserver.EverySecond, redis.PollFast),
-		asynq.Subject(),
+		redis.SortedSet(redis.Always, redis.PollFast),
+		redis.SortedSet(redis.EverySecond, redis.PollFast),
+		redis.Asynq(),
 		beanstalkd.Subject(),
 		nats.OneNode(),
 		nats.ThreeNodes(),
@@ -34,7 +32,7 @@ func All() []subject.Subject {
 // ForLateness returns further forms of the peers. They differ from those of All only in the lateness of tasks.
 func ForLateness() []subject.Subject {
 	return []subject.Subject{
-		redis.SortedSet(redisserver.EverySecond, redis.PollArticle),
+		redis.SortedSet(redis.EverySecond, redis.PollArticle),
 		redis.Expiry(),
 		rabbitmq.QueuePerSecond(),
 	}

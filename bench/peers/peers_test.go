@@ -14,7 +14,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/belfryhq/belfry/bench/peers/asynq"
 	"github.com/belfryhq/belfry/bench/peers/rabbitmq"
 	"github.com/belfryhq/belfry/bench/peers/redis"
 	"github.com/belfryhq/belfry/bench/subject"
@@ -46,7 +45,7 @@ func wantPeer(t *testing.T, s subject.Subject) {
 
 // early returns how early a subject's tasks may be. asynq cuts due instants to whole seconds.
 func early(s subject.Subject) time.Duration {
-	if s.Name == asynq.Subject().Name {
+	if s.Name == redis.Asynq().Name {
 		return time.Second
 	}
 	return 0

@@ -9,7 +9,6 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
-	"github.com/belfryhq/belfry/bench/peers/redisserver"
 	"github.com/belfryhq/belfry/bench/subject"
 )
 
@@ -22,11 +21,13 @@ const (
 // Expiry returns Redis with one key a task, which expires when the task is due. Consumers listen to the server's expiry
 // events. A hash holds the payload, because an expired key has no value any more.
 func Expiry() subject.Subject {
-	return redisSubject("Redis key expiry events", redisserver.EverySecond,
-		func(c *connection) subject.Caller { return &expiryCaller{c} }, "--notify-keyspace-events", "Ex")
+	return redisSubject("Redis key expiry events", EverySecond, func(client *goredis.Client) (subject.Caller, error) {
+		c, err := newConnection(client)
+		return &expiryCaller{c}, err
+	}, "--notify-keyspace-events", "Ex")
 }
 
-type expiryCaller struct{ *connection }
+type expiryCaller struct{ connection }
 
 func (c *expiryCaller) Schedule(ctx context.Context, task subject.Task) error {
 	stored := c.pipe.HSet(ctx, keyPayloads, task.ID, task.Payload)

@@ -9,7 +9,6 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
-	"github.com/belfryhq/belfry/bench/peers/redisserver"
 	"github.com/belfryhq/belfry/bench/subject"
 )
 
@@ -19,61 +18,13 @@ type connection struct {
 	pipe   *goredis.AutoPipeliner // a command's method returns before its answer; reading the result waits for it
 }
 
+func newConnection(client *goredis.Client) (connection, error) {
+	pipe, err := client.AsyncAutoPipeline()
+	return connection{client, pipe}, err
+}
+
 // Close leaves the shared connection open.
-func (*connection) Close() error { return nil }
-
-// redisSubject returns Redis with the callers that the function makes.
-func redisSubject(
-	name string, fsync redisserver.Fsync, caller func(c *connection) subject.Caller, options ...string,
-) subject.Subject {
-	start := func(ctx context.Context, dir string) (subject.Service, error) {
-		server, err := redisserver.Start(ctx, dir, fsync, options...)
-		return &service{Server: server, caller: caller}, err
-	}
-	return subject.Subject{Name: name, Promise: fsync.Promise(), Need: redisserver.Need, Start: start}
-}
-
-// service is a server and the callers' connection.
-type service struct {
-	*redisserver.Server
-	caller func(c *connection) subject.Caller
-
-	shared *connection // nil until the first caller
-}
-
-func (s *service) Caller(ctx context.Context) (subject.Caller, error) {
-	if s.shared == nil {
-		client := s.Client()
-		pipe, err := client.AsyncAutoPipeline()
-		if err != nil {
-			return nil, err
-		}
-		s.shared = &connection{client, pipe}
-	}
-	if err := s.shared.client.Ping(ctx).Err(); err != nil {
-		return nil, err
-	}
-	return s.caller(s.shared), nil
-}
-
-func (s *service) disconnect() error {
-	if s.shared == nil {
-		return nil
-	}
-	err := s.shared.client.Close() // closes the pipe too
-	s.shared = nil
-	return err
-}
-
-// Restart closes the shared connection. Callers of before are closed and made anew.
-func (s *service) Restart(context.Context) error {
-	if err := s.disconnect(); err != nil {
-		return err
-	}
-	return s.Server.Restart()
-}
-
-func (s *service) Stop() error { return errors.Join(s.disconnect(), s.Server.Stop()) }
+func (connection) Close() error { return nil }
 
 // Polling intervals of the consumers of a sorted set.
 const (
@@ -87,16 +38,19 @@ const (
 )
 
 // SortedSet returns Redis with a sorted set by due instant and a hash of payloads. Consumers poll the set.
-func SortedSet(fsync redisserver.Fsync, poll time.Duration) subject.Subject {
+func SortedSet(fsync Fsync, poll time.Duration) subject.Subject {
 	name := fmt.Sprintf("Redis sorted set, %s", fsync)
 	if poll != PollFast {
 		name += fmt.Sprintf(", %v poll", poll)
 	}
-	return redisSubject(name, fsync, func(c *connection) subject.Caller { return &sortedSetCaller{c, poll} })
+	return redisSubject(name, fsync, func(client *goredis.Client) (subject.Caller, error) {
+		c, err := newConnection(client)
+		return &sortedSetCaller{c, poll}, err
+	})
 }
 
 type sortedSetCaller struct {
-	*connection
+	connection
 	poll time.Duration
 }
 
