@@ -7,10 +7,20 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/belfryhq/belfry/client/view"
 )
 
-// Role is a kind of work that the holder of a key may do.
-type Role string
+// The rights and limits of callers, as the nodes describe them.
+type (
+	Role      = view.Role      // a kind of work that the holder of a key may do
+	Grant     = view.Grant     // a role within a namespace
+	APIKey    = view.APIKey    // an API key, without its text
+	Caller    = view.Caller    // the identity behind a call
+	Namespace = view.Namespace // a part of the cluster with ids, queues and quotas of its own
+	Quotas    = view.Quotas    // the limits of a namespace or a key
+	Usage     = view.Usage     // how much of its quotas a namespace uses
+)
 
 // The roles. Each one includes RoleRead, and RoleAdmin includes all.
 const (
@@ -23,26 +33,6 @@ const (
 
 // AllNamespaces is the namespace of a grant that reaches all of them.
 const AllNamespaces = "*"
-
-// Grant allows a role within a namespace. Each entry of Queues and IDs is a name, or a prefix that ends in an asterisk;
-// an empty list allows all.
-type Grant struct {
-	Role      Role     `json:"role"`
-	Namespace string   `json:"namespace"` // AllNamespaces: every one, and the calls about the whole cluster
-	Queues    []string `json:"queues,omitempty"`
-	IDs       []string `json:"ids,omitempty"`
-}
-
-// APIKey describes an API key, without its text.
-type APIKey struct {
-	ID         string     `json:"id"` // the public part of the text
-	Name       string     `json:"name"`
-	Grants     []Grant    `json:"grants"`
-	CreatedAt  time.Time  `json:"created_at"`
-	ExpiresAt  *time.Time `json:"expires_at"`   // nil: never
-	LastUsedAt *time.Time `json:"last_used_at"` // to the hour; nil: never
-	Quotas     *Quotas    `json:"quotas,omitempty"`
-}
 
 // NewAPIKey is a key that was just made or rotated. The service keeps only a hash of its text.
 type NewAPIKey struct {
@@ -122,15 +112,6 @@ func (c *Client) RevokeKey(ctx context.Context, id string) error {
 	return err
 }
 
-// Caller is the identity behind a call.
-type Caller struct {
-	Kind      string  `json:"kind"` // key, root key, token, certificate, or local where no keys are in force
-	ID        string  `json:"id"`   // of the key; subject of a token or certificate
-	Name      string  `json:"name"`
-	Grants    []Grant `json:"grants"`
-	Namespace string  `json:"namespace"` // of calls without Config.Namespace
-}
-
 // WhoAmI returns the identity that the service sees behind this client's calls.
 func (c *Client) WhoAmI(ctx context.Context) (*Caller, error) {
 	caller := new(Caller)
@@ -138,41 +119,6 @@ func (c *Client) WhoAmI(ctx context.Context) (*Caller, error) {
 		return nil, err
 	}
 	return caller, nil
-}
-
-// Namespace is a part of the cluster with ids, queues and quotas of its own.
-type Namespace struct {
-	Name string `json:"name"`
-	Quotas
-	State     string    `json:"state,omitempty"` // active or deleting
-	CreatedAt time.Time `json:"created_at,omitzero"`
-	Used      *Usage    `json:"used,omitempty"` // only in the answer of Namespace
-}
-
-// Quotas are the limits of a namespace or a key in the whole cluster. Zero fields are no limits, or the service's own.
-type Quotas struct {
-	MaxPending         int64   `json:"max_pending,omitempty"` // tasks that are not finished
-	MaxBytes           int64   `json:"max_bytes,omitempty"`   // of all tasks, dead letters included
-	MaxPayload         int64   `json:"max_payload,omitempty"` // bytes of one payload
-	SchedulesPerSecond float64 `json:"schedules_per_second,omitempty"`
-	CallsPerSecond     float64 `json:"calls_per_second,omitempty"`
-	MaxConsumers       int64   `json:"max_consumers,omitempty"` // streams and waiting lease calls
-	MaxQueues          int64   `json:"max_queues,omitempty"`    // queues with a policy or a task
-	Weight             int64   `json:"weight,omitempty"`        // its part of a node's capacity beside other namespaces
-}
-
-// Usage is how much of its quotas a namespace uses.
-type Usage struct {
-	Pending int64 `json:"pending"` // tasks that are not finished
-	Dead    int64 `json:"dead"`    // dead letters
-	Bytes   int64 `json:"bytes"`   // of both
-
-	Queues    int64 `json:"queues"`    // queues with a policy or a task, finished ones included
-	Consumers int64 `json:"consumers"` // streams and waiting lease calls
-
-	// Calls admitted over the last second; 0 without a quota of them.
-	SchedulesPerSecond float64 `json:"schedules_per_second"`
-	CallsPerSecond     float64 `json:"calls_per_second"`
 }
 
 func namespacePath(name string) string { return "/v1/namespaces/" + url.PathEscape(name) }

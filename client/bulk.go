@@ -6,12 +6,13 @@ import (
 	"maps"
 	"net/http"
 	"slices"
-	"strings"
 	"time"
+
+	"github.com/belfryhq/belfry/client/view"
 )
 
 // BulkOp is the call that a bulk operation makes on each task.
-type BulkOp string
+type BulkOp = view.BulkOp
 
 // The calls of bulk operations.
 const (
@@ -33,52 +34,19 @@ type BulkFilter struct {
 	DueBefore time.Time
 }
 
-// bulkFilter is a BulkFilter on the wire.
-type bulkFilter struct {
-	Queue     string     `json:"queue,omitempty"`
-	Prefix    string     `json:"prefix,omitempty"`
-	Labels    []string   `json:"label,omitempty"` // name:value
-	States    []State    `json:"state,omitempty"`
-	DueAfter  *time.Time `json:"due_after,omitempty"`
-	DueBefore *time.Time `json:"due_before,omitempty"`
-}
-
 // MarshalJSON writes the filter in the form of the service.
 func (f BulkFilter) MarshalJSON() ([]byte, error) {
-	wire := bulkFilter{Queue: f.Queue, Prefix: f.Prefix, States: f.States}
+	wire := OperationFilter{Queue: f.Queue, Prefix: f.Prefix, States: f.States}
 	for _, name := range slices.Sorted(maps.Keys(f.Labels)) {
 		wire.Labels = append(wire.Labels, name+":"+f.Labels[name])
 	}
 	if !f.DueAfter.IsZero() {
-		wire.DueAfter = &f.DueAfter
+		wire.DueAfter = &Instant{Time: f.DueAfter}
 	}
 	if !f.DueBefore.IsZero() {
-		wire.DueBefore = &f.DueBefore
+		wire.DueBefore = &Instant{Time: f.DueBefore}
 	}
 	return json.Marshal(wire)
-}
-
-// UnmarshalJSON reads a filter as the service writes it.
-func (f *BulkFilter) UnmarshalJSON(data []byte) error {
-	var wire bulkFilter
-	if err := json.Unmarshal(data, &wire); err != nil {
-		return err
-	}
-	*f = BulkFilter{States: wire.States, Queue: wire.Queue, Prefix: wire.Prefix}
-	for _, label := range wire.Labels {
-		name, value, _ := strings.Cut(label, ":")
-		if f.Labels == nil {
-			f.Labels = map[string]string{}
-		}
-		f.Labels[name] = value
-	}
-	if wire.DueAfter != nil {
-		f.DueAfter = *wire.DueAfter
-	}
-	if wire.DueBefore != nil {
-		f.DueBefore = *wire.DueBefore
-	}
-	return nil
 }
 
 // BulkRequest asks for a bulk operation: one call on every task of the client's namespace that passes a filter.

@@ -5,30 +5,15 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+
+	"github.com/belfryhq/belfry/client/view"
 )
 
-// Calendar tells on which days, and at which hours of them, work may be done. Rules of schedules name it. It has Hours,
-// Closed or both.
-type Calendar struct {
-	Name     string          `json:"name"`
-	TimeZone string          `json:"time_zone,omitempty"` // of the IANA database; empty: that of the rule
-	Hours    []CalendarHours `json:"hours,omitempty"`     // united; empty: all hours
-	Closed   []string        `json:"closed,omitempty"`    // dates, ranges of dates, and yearly dates: "--12-25"
-
-	// The service sets the fields below.
-	KnownUntil string `json:"known_until,omitempty"` // last date of an import whose recurrences have no end
-	Revision   uint64 `json:"revision,omitempty"`
-
-	// The answer to ImportCalendar has the number of events that close no day, and why.
-	Skipped int      `json:"skipped,omitempty"`
-	Why     []string `json:"why,omitempty"`
-}
+// Calendar tells on which days, and at which hours of them, work may be done.
+type Calendar = view.Calendar
 
 // CalendarHours is the open hours on some days of the week.
-type CalendarHours struct {
-	Days  string   `json:"days,omitempty"` // "MON-FRI,SUN"; empty: every day
-	Daily []string `json:"daily"`          // "09:00-17:30"
-}
+type CalendarHours = view.CalendarHours
 
 func (c *Client) calendarPath(name string) string {
 	return c.root + "/calendars/" + url.PathEscape(name)

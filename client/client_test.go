@@ -581,13 +581,13 @@ func TestClusterView(t *testing.T) {
 // TestOperationCalls checks the request of each operation, and reads its answer.
 // TestBulkOperationIsRead reads an operation, counts one in a namespace, and writes the operation again.
 func TestBulkOperationIsRead(t *testing.T) {
-	const text = `{"id":"op-1","kind":"bulk","namespace":"shop","state":"done","began_at":"2026-11-21T10:00:00Z",` +
+	const text = `{"id":"op-1","kind":"bulk","namespace":"shop","state":"done","began_at":"2026-11-21T10:00:00.000Z",` +
 		`"ended_at":null,"total":7,"done":7,"percent":100,"bytes_left":0,"bytes_per_second":0,"tasks_copied":0,"waits":[],` +
-		`"op":"cancel","filter":{"queue":"q","label":["a:b:c"],"state":["ready"],"due_before":"2026-11-21T10:00:00Z"},` +
+		`"op":"cancel","filter":{"queue":"q","label":["a:b:c"],"state":["ready"],"due_before":"2026-11-21T10:00:00.000Z"},` +
 		`"per_second":3,"matched":7,"outcomes":{"cancelled":6,"gone":1}}`
 	c, _ := start(t, Config{}, answer(200, text))
 	op, err := c.Operation(t.Context(), "op-1")
-	if err != nil || op.Kind != Bulk || op.Filter.Labels["a"] != "b:c" || op.Outcomes["gone"] != 1 || op.Matched != 7 {
+	if err != nil || op.Kind != Bulk || op.Filter.Labels[0] != "a:b:c" || op.Outcomes["gone"] != 1 || *op.Matched != 7 {
 		t.Fatalf("%+v, %v", op, err)
 	}
 	if written, err := json.Marshal(op); err != nil || string(written) != text {
@@ -625,7 +625,7 @@ func TestOperationCalls(t *testing.T) {
 				DueAfter: time.Unix(0, 0).UTC(),
 			}})
 		}, `POST /v1/operations {"filter":{"queue":"q","prefix":"p","label":["a:","b:c:d"],"state":["ready"],` +
-			`"due_after":"1970-01-01T00:00:00Z"},"op":"cancel","per_second":7}`},
+			`"due_after":"1970-01-01T00:00:00.000Z"},"op":"cancel","per_second":7}`},
 		{func(c *Client) (*Operation, error) {
 			return c.BeginBulk(t.Context(), BulkRequest{Op: BulkMove, All: true, By: -90 * time.Minute})
 		}, `POST /v1/operations {"all":true,"by":"-1h30m","filter":{},"op":"move"}`},

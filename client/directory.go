@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/belfryhq/belfry/client/view"
 )
 
 // directory is the client's knowledge of shards and their leaders. It is optional: without it, calls go to the
@@ -163,24 +165,24 @@ func (d *directory) learn() {
 func (d *directory) look() (news bool, err error) {
 	ctx, cancel := context.WithTimeout(d.c.ctx, lookTimeout)
 	defer cancel()
-	view := new(clusterMap)
-	if err := d.c.do(ctx, call{method: http.MethodGet, path: "/v1/map"}, readJSON(view)); err != nil {
+	m := new(view.Map)
+	if err := d.c.do(ctx, call{method: http.MethodGet, path: "/v1/map"}, readJSON(m)); err != nil {
 		return false, err
 	}
 	if own := d.c.cfg.Namespace; own != "" {
-		view.Namespace = own
+		m.Namespace = own
 	}
 	d.mu.Lock()
-	known := newLayout(view, d.shards)
+	known := newLayout(m, d.shards)
 	d.mu.Unlock()
 	if known == nil {
 		return false, nil
 	}
-	leaders := d.find(ctx, view)
+	leaders := d.find(ctx, m)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.retryAt.Store(d.nextTry())
-	for _, v := range view.Shards {
+	for _, v := range m.Shards {
 		e := leaders[v.Leader]
 		if e != nil && !e.usable {
 			e = nil // another node's, or failed meanwhile
@@ -209,23 +211,23 @@ func (d *directory) nextTry() int64 {
 }
 
 // find returns the addresses of the leading nodes, by the nodes' ids. It has probed those that were not usable.
-func (d *directory) find(ctx context.Context, view *clusterMap) map[string]*endpoint {
+func (d *directory) find(ctx context.Context, m *view.Map) map[string]*endpoint {
 	found := map[string]*endpoint{}
 	if d.scheme == "" {
 		return found
 	}
 	var probes sync.WaitGroup
-	for _, s := range view.Shards {
+	for _, s := range m.Shards {
 		if found[s.Leader] != nil {
 			continue
 		}
-		e, usable := d.endpointOf(view.urlOf(s.Leader))
+		e, usable := d.endpointOf(urlOf(m, s.Leader))
 		if e == nil {
 			continue
 		}
 		found[s.Leader] = e
 		if !usable {
-			probes.Go(func() { d.admit(ctx, e, view.ClusterID, s.Leader) })
+			probes.Go(func() { d.admit(ctx, e, m.ClusterID, s.Leader) })
 		}
 	}
 	probes.Wait()

@@ -15,7 +15,7 @@
 //	CreateKey, RotateKey, RevokeKey, WhoAmI   manage API keys
 //	PutNamespace, DeleteNamespace, …          manage namespaces and their quotas
 //
-// The package needs only the standard library and this module's contract package, so that it adds no further
+// The package needs only the standard library and this module's packages view and contract, so that it adds no further
 // dependencies to a program.
 //
 //	c, err := client.New(client.Config{Addrs: []string{"http://127.0.0.1:8400"}})

@@ -6,11 +6,19 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"time"
+
+	"github.com/belfryhq/belfry/client/view"
 )
 
-// OperationKind is what an operation does.
-type OperationKind string
+// Operations and their plans, as the nodes describe them.
+type (
+	Operation       = view.Operation // a change of the cluster's shape, or of many tasks, with its progress
+	OperationKind   = view.OperationKind
+	OperationState  = view.OperationState
+	OperationFilter = view.Filter   // the filter of a bulk operation
+	Plan            = view.Plan     // the preview of an operation
+	PlanStep        = view.PlanStep // one move of a replica, of a leadership, or of slots
+)
 
 // The kinds of operations.
 const (
@@ -30,51 +38,12 @@ const (
 	Bulk OperationKind = "bulk" // makes one call on many tasks; see BeginBulk
 )
 
-// OperationState is the state of an operation.
-type OperationState string
-
 // The states of an operation.
 const (
 	OperationRunning OperationState = "running"
 	OperationDone    OperationState = "done"
 	OperationStopped OperationState = "stopped" // by another operation, or by StopOperation
 )
-
-// Operation is a change of the cluster's shape, or of many tasks, that takes a while, with its progress.
-type Operation struct {
-	ID             string         `json:"id"`
-	Kind           OperationKind  `json:"kind"`
-	Node           string         `json:"node,omitempty"` // a node's ID; empty: it is about the whole cluster
-	NodeName       string         `json:"node_name,omitempty"`
-	Replication    int            `json:"replication,omitempty"`
-	Shard          int            `json:"shard,omitempty"`     // that is split
-	To             int            `json:"to,omitempty"`        // shard that gets the slots; number of shards of Balance
-	Slots          string         `json:"slots,omitempty"`     // that move: "0-511,1024"
-	Namespace      string         `json:"namespace,omitempty"` // that is deleted, or of a bulk operation's tasks
-	State          OperationState `json:"state"`
-	BeganAt        time.Time      `json:"began_at"`
-	EndedAt        *time.Time     `json:"ended_at"` // nil: it is under way
-	Total          int            `json:"total"`    // replicas or slots to move; leaderships for Rest; Matched for Bulk
-	Done           int            `json:"done"`
-	Percent        float64        `json:"percent"` // copies under way count in part
-	BytesLeft      uint64         `json:"bytes_left"`
-	BytesPerSecond uint64         `json:"bytes_per_second"`
-	TasksCopied    uint64         `json:"tasks_copied"`     // by the moves of slots under way
-	Waits          []string       `json:"waits"`            // reasons why it does not go on; empty: it does, or has ended
-	Detail         string         `json:"detail,omitempty"` // why it was stopped
-	Cause          string         `json:"cause,omitempty"`  // why the cluster began it by itself; empty: it was asked for
-
-	// The fields below are those of a bulk operation.
-	Op        BulkOp         `json:"op,omitempty"`
-	Filter    *BulkFilter    `json:"filter,omitempty"`
-	All       bool           `json:"all,omitempty"`
-	By        string         `json:"by,omitempty"`      // of BulkMove: a duration
-	FireAt    *time.Time     `json:"fire_at,omitempty"` // of BulkMove: to which the tasks move
-	Patched   []string       `json:"patched,omitempty"` // of BulkPatch: target, retry, labels
-	PerSecond int            `json:"per_second,omitempty"`
-	Matched   int            `json:"matched,omitempty"`  // tasks that passed the filter so far
-	Outcomes  map[string]int `json:"outcomes,omitempty"` // tasks by outcome, so far; each task once
-}
 
 // OperationRequest asks for an operation.
 type OperationRequest struct {
@@ -86,31 +55,6 @@ type OperationRequest struct {
 	// as there are.
 	To    int
 	Slots string // if Kind is MoveSlots: "0-511,1024"
-}
-
-// Plan is the preview of an operation.
-type Plan struct {
-	Kind        OperationKind `json:"kind"`
-	Node        string        `json:"node,omitempty"`
-	NodeName    string        `json:"node_name,omitempty"`
-	Replication int           `json:"replication,omitempty"`
-	Shard       int           `json:"shard,omitempty"`
-	To          int           `json:"to,omitempty"`
-	Slots       string        `json:"slots,omitempty"`
-	Total       int           `json:"total"`
-	Bytes       uint64        `json:"bytes"` // to be copied, as far as known
-	Steps       []PlanStep    `json:"steps"`
-}
-
-// PlanStep is one move of a replica, of a leadership, or of slots.
-type PlanStep struct {
-	Shard    uint32 `json:"shard"`
-	Action   string `json:"action"` // add, lead or remove; of slots: split (to a new shard) or move
-	Node     string `json:"node"`   // a node's ID; empty: slots move
-	NodeName string `json:"node_name"`
-	Bytes    uint64 `json:"bytes"`
-	From     uint32 `json:"from,omitempty"`  // shard that gives the slots
-	Slots    int    `json:"slots,omitempty"` // number of slots that move
 }
 
 // Nodes returns the nodes of the cluster.

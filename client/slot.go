@@ -3,6 +3,7 @@ package client
 import (
 	"sync/atomic"
 
+	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
@@ -22,28 +23,8 @@ func (s *shard) distrust(c *Client) {
 // trust ends the shard's travelling alone in the given lane. Lines that wait in that lane still go out from it.
 func (s *shard) trust(aside *lane) { s.aside.CompareAndSwap(aside, nil) }
 
-// clusterMap is the answer to GET /v1/map.
-type clusterMap struct {
-	ClusterID string     `json:"cluster_id"`
-	Version   string     `json:"map"`
-	Namespace string     `json:"namespace"` // of calls that name none
-	Nodes     []mapNode  `json:"nodes"`     // that lead a shard and are up
-	Shards    []mapShard `json:"shards"`
-}
-
-type mapNode struct {
-	ID  string `json:"id"`
-	URL string `json:"http_url"`
-}
-
-type mapShard struct {
-	ID     uint32  `json:"id"`
-	Leader string  `json:"leader"` // a node's id; empty: none is known
-	Slots  []Slots `json:"slots"`
-}
-
 // urlOf returns the URL that a node announces, or "" if it leads no shard or is not up.
-func (m *clusterMap) urlOf(node string) string {
+func urlOf(m *view.Map, node string) string {
 	for _, n := range m.Nodes {
 		if n.ID == node {
 			return n.URL
@@ -62,9 +43,9 @@ type layout struct {
 func (l *layout) shardOf(id string) *shard { return l.shards[contract.SlotOf(l.namespace, id)] }
 
 // newLayout returns the map's layout, or nil if the map lacks slots. Known shards keep their identity.
-func newLayout(view *clusterMap, known map[uint32]*shard) *layout {
-	l := &layout{version: view.Version, namespace: view.Namespace}
-	for _, v := range view.Shards {
+func newLayout(m *view.Map, known map[uint32]*shard) *layout {
+	l := &layout{version: m.Version, namespace: m.Namespace}
+	for _, v := range m.Shards {
 		s := known[v.ID]
 		if s == nil {
 			s = new(shard)

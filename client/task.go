@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // State is a state of a task.
-type State string
+type State = view.TaskState
 
 // The states of a task. The last three are tombstones.
 const (

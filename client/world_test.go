@@ -13,6 +13,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
@@ -23,7 +24,7 @@ type world struct {
 	t *testing.T
 
 	mu      sync.Mutex
-	view    clusterMap
+	view    view.Map
 	nodes   map[string]*worldNode              // by address
 	batches []*sentBatch                       // in order of arrival
 	others  []string                           // method, host and path of all other requests
@@ -64,13 +65,13 @@ func (b *sentBatch) ids() string {
 // newWorld returns a world with nodes n1, n2, … at the given addresses. Slots are spread evenly over as many shards; n1
 // leads the first, and so on.
 func newWorld(t *testing.T, addrs ...string) *world {
-	w := &world{t: t, nodes: map[string]*worldNode{}, view: clusterMap{ClusterID: "c1", Version: "m1"}}
+	w := &world{t: t, nodes: map[string]*worldNode{}, view: view.Map{ClusterID: "c1", Version: "m1"}}
 	each := contract.SlotCount/len(addrs) + 1
 	for i, addr := range addrs {
 		id := fmt.Sprint("n", i+1)
 		w.nodes[addr] = &worldNode{id: id, cluster: "c1"}
-		w.view.Nodes = append(w.view.Nodes, mapNode{id, "http://" + addr})
-		w.view.Shards = append(w.view.Shards, mapShard{ID: uint32(i + 1), Leader: id,
+		w.view.Nodes = append(w.view.Nodes, view.MapNode{ID: id, URL: "http://" + addr})
+		w.view.Shards = append(w.view.Shards, view.MapShard{ID: uint32(i + 1), Leader: id,
 			Slots: []Slots{{First: uint32(i * each), End: uint32(min((i+1)*each, contract.SlotCount))}}})
 	}
 	return w
@@ -143,7 +144,7 @@ func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	w.mu.Lock()
 	node := w.nodes[r.URL.Host]
-	view := w.view
+	known := w.view
 	w.carried = append(w.carried, r.URL.Scheme+"://"+r.URL.Host+r.URL.Path+" "+r.Header.Get("Authorization"))
 	if w.refuse != nil {
 		if resp := w.refuse(r); resp != nil {
@@ -167,7 +168,7 @@ func (w *world) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	switch r.URL.Path {
 	case "/v1/map":
-		text, err := json.Marshal(view)
+		text, err := json.Marshal(known)
 		if err != nil {
 			return nil, err
 		}

@@ -34,7 +34,7 @@ func TestScheduledBackup(t *testing.T) {
 			}
 			return made != nil
 		})
-		if made.Node != n.ID() || filepath.Dir(made.Place) != dir || made.SeenAt.Before(made.BegunAt) {
+		if made.Node != n.ID() || filepath.Dir(made.Place) != dir || made.SeenAt.Before(made.BegunAt.Time) {
 			t.Errorf("%+v", made)
 		}
 		file, err := os.Open(made.Place)

@@ -219,7 +219,7 @@ func whatBulk(op *client.Operation) string {
 	case op.By != "":
 		text += " by " + op.By
 	case op.FireAt != nil:
-		text += " to " + instant.Stamp(*op.FireAt)
+		text += " to " + instant.Stamp(op.FireAt.Time)
 	default:
 		text += " to "
 	}
@@ -230,7 +230,7 @@ func whatBulk(op *client.Operation) string {
 }
 
 // conditionsOf returns the conditions of a filter, as in queue=reports.
-func conditionsOf(f *client.BulkFilter) (conditions []string) {
+func conditionsOf(f *client.OperationFilter) (conditions []string) {
 	if f == nil {
 		return nil
 	}
@@ -241,11 +241,11 @@ func conditionsOf(f *client.BulkFilter) (conditions []string) {
 	}
 	add("queue", f.Queue)
 	add("prefix", f.Prefix)
-	conditions = append(conditions, listed(f.Labels, "label=%s:%s")...)
+	conditions = append(conditions, texts(f.Labels, func(label string) string { return "label=" + label })...)
 	add("state", strings.Join(texts(f.States, func(s client.State) string { return string(s) }), ","))
-	for name, at := range map[string]time.Time{"due_after": f.DueAfter, "due_before": f.DueBefore} {
-		if !at.IsZero() {
-			add(name, instant.Stamp(at))
+	for name, at := range map[string]*client.Instant{"due_after": f.DueAfter, "due_before": f.DueBefore} {
+		if at != nil {
+			add(name, instant.Stamp(at.Time))
 		}
 	}
 	slices.Sort(conditions)

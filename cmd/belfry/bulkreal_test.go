@@ -69,7 +69,7 @@ func TestBulkCancelSurvivesKills(t *testing.T) {
 	}
 	took, beside := time.Since(began), endLoad()
 	want := map[string]int{"cancelled": n / 2}
-	if op.State != client.OperationDone || op.Matched != n/2 || op.Done != n/2 || op.Outcomes["cancelled"] != n/2 ||
+	if op.State != client.OperationDone || *op.Matched != n/2 || op.Done != n/2 || op.Outcomes["cancelled"] != n/2 ||
 		len(op.Outcomes) != 1 {
 		t.Errorf("%+v, want %v", op, want)
 	}
@@ -276,7 +276,7 @@ func TestDeadLettersInBulk(t *testing.T) {
 		t.Errorf("stop: exit %d\n%s", code, out)
 	}
 	ended, err := c.Operation(t.Context(), op.ID)
-	if err != nil || ended.State != client.OperationStopped || ended.Done != ended.Matched || ended.Done >= 50 {
+	if err != nil || ended.State != client.OperationStopped || ended.Done != *ended.Matched || ended.Done >= 50 {
 		t.Fatalf("stopped: %+v, %v", ended, err)
 	}
 	states := map[client.State]int{}

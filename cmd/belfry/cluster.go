@@ -120,8 +120,8 @@ func fillBackups(t *output.Table, view *client.Cluster, b *client.Backups) {
 		try  *client.BackupTry
 	}{{"running", b.Running}, {"last kept", b.LastKept}, {"last failed", b.LastFailed}} {
 		if try := row.try; try != nil {
-			t.Cells(row.name, t.Instant(try.SeenAt), nodeName(view, try.Node), size(float64(try.Bytes)),
-				strings.TrimSpace(try.Place+" "+try.Error), t.Instant(try.BegunAt))
+			t.Cells(row.name, t.Instant(try.SeenAt.Time), nodeName(view, try.Node), size(float64(try.Bytes)),
+				strings.TrimSpace(try.Place+" "+try.Error), t.Instant(try.BegunAt.Time))
 		}
 	}
 }

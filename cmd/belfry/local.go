@@ -214,7 +214,7 @@ attempts that came due have begun.`,
 }
 
 func fillAdvanced(t *output.Table, a *client.Advanced) {
-	t.Field("now", instant.Stamp(a.Now))
+	t.Field("now", instant.Stamp(a.Now.Time))
 	t.Field("begun", fmt.Sprint(a.Begun))
 }
 

@@ -53,7 +53,7 @@ func fillNodes(t *output.Table, nodes []client.Node) {
 func nodeState(t *output.Table, n client.Node) string {
 	switch {
 	case n.AwaySince != nil:
-		return "away " + t.Since(n.AwaySince)
+		return "away " + t.Since(&n.AwaySince.Time)
 	case n.Alive:
 		return "up"
 	}

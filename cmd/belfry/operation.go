@@ -264,7 +264,7 @@ func fillOperations(t *output.Table, ops []client.Operation) {
 		Fit("BEGAN", "WHAT", "WAITS FOR").Wide("ENDED", "OUTCOMES", "BY ITSELF").Add()
 	for i := range ops {
 		op := &ops[i]
-		t.Cells(op.ID, what(op), op.State, done(op), t.Instant(op.BeganAt),
+		t.Cells(op.ID, what(op), op.State, done(op), t.Instant(op.BeganAt.Time),
 			cmp.Or(strings.Join(op.Waits, "; "), op.Detail, "-"), t.Instant(ended(op)), outcomesOf(op), op.Cause)
 	}
 }
@@ -274,7 +274,7 @@ func ended(op *client.Operation) time.Time {
 	if op.EndedAt == nil {
 		return time.Time{}
 	}
-	return *op.EndedAt
+	return op.EndedAt.Time
 }
 
 func fillOperation(t *output.Table, op *client.Operation) {
@@ -289,7 +289,7 @@ func fillOperation(t *output.Table, op *client.Operation) {
 	if op.TasksCopied > 0 {
 		t.Field("tasks copied", strconv.FormatUint(op.TasksCopied, 10))
 	}
-	t.Time("began", op.BeganAt)
+	t.Time("began", op.BeganAt.Time)
 	t.Time("ended", ended(op))
 	t.Field("reason", op.Detail)
 	t.Field("by itself", op.Cause)
@@ -330,7 +330,7 @@ func what(op *client.Operation) string {
 
 func done(op *client.Operation) string {
 	if op.Kind == client.Bulk {
-		return fmt.Sprintf("%.0f %% of the slots (%d of %d matched tasks)", op.Percent, op.Done, op.Matched)
+		return fmt.Sprintf("%.0f %% of the slots (%d of %d matched tasks)", op.Percent, op.Done, op.Total)
 	}
 	if op.Total == 0 {
 		return fmt.Sprintf("%.0f %%", op.Percent)

@@ -217,7 +217,7 @@ func fillWheel(t *output.Table, w *client.Wheel) {
 		for _, tasks := range r.Tasks {
 			sum += tasks
 		}
-		t.Cells(r.Level, t.Instant(r.From), time.Duration(r.SlotMs)*time.Millisecond, sum)
+		t.Cells(r.Level, t.Instant(r.From.Time), time.Duration(r.SlotMs)*time.Millisecond, sum)
 	}
 }
 
@@ -263,7 +263,7 @@ out.`,
 func fillActivity(t *output.Table, a *client.Activity) {
 	t.Columns("AT", "SCHEDULED", "FIRED", "DELIVERED", "FAILED", "DEAD", "CANCELLED", "SKIPPED", "LATEST BEGIN").Add()
 	for _, s := range a.Steps {
-		t.Cells(instant.Stamp(s.At), s.Scheduled, s.Fired, s.Delivered, s.Failed, s.Dead, s.Cancelled, s.Skipped,
+		t.Cells(instant.Stamp(s.At.Time), s.Scheduled, s.Fired, s.Delivered, s.Failed, s.Dead, s.Cancelled, s.Skipped,
 			worstLateness(a.LateWithinMs, s.Late))
 	}
 	if missing := missingShards(a.Missing); missing != "" {

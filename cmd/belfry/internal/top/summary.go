@@ -155,7 +155,7 @@ func reason(err error) string {
 // serverNow returns the cluster's time of the last answers, or the local time without a wheel.
 func (s *State) serverNow(now time.Time) time.Time {
 	if s.wheel != nil {
-		return s.wheel.Now
+		return s.wheel.Now.Time
 	}
 	return now
 }
@@ -249,7 +249,7 @@ func nodeState(n *client.Node, now time.Time) string {
 	state := "up"
 	switch {
 	case !n.Alive && n.AwaySince != nil:
-		state = "down " + age(now.Sub(*n.AwaySince))
+		state = "down " + age(now.Sub(n.AwaySince.Time))
 	case !n.Alive:
 		state = "down"
 	case n.Order != "" && n.Order != "work":

@@ -84,12 +84,13 @@ func threeNodes() *fake {
 		}
 		f.cluster.Shards = append(f.cluster.Shards, s)
 	}
-	f.wheel = client.Wheel{Now: noon, Waiting: 1234567, DueWithin: client.DueWithin{Second: 12, Minute: 340, Hour: 98765}}
+	f.wheel = client.Wheel{Now: client.Instant{Time: noon}, Waiting: 1234567, DueWithin: client.DueWithin{Second: 12, Minute: 340, Hour: 98765}}
+	before := func(by time.Duration) client.Instant { return client.Instant{Time: noon.Add(-by)} }
 	f.activity = client.Activity{StepMs: 5000, LateWithinMs: []int64{1, 2, 5}, Steps: []client.ActivityStep{
-		{At: noon.Add(-30 * time.Second), Fired: 1000, Late: []uint64{90, 6, 0, 1}},
-		{At: noon.Add(-10 * time.Second), Scheduled: 500, Fired: 40, Delivered: 39, Failed: 1, Late: []uint64{1, 1, 0, 1}},
-		{At: noon.Add(-5 * time.Second), Scheduled: 700, Fired: 5},
-		{At: noon, Fired: 9}, // it has not ended
+		{At: before(30 * time.Second), Fired: 1000, Late: []uint64{90, 6, 0, 1}},
+		{At: before(10 * time.Second), Scheduled: 500, Fired: 40, Delivered: 39, Failed: 1, Late: []uint64{1, 1, 0, 1}},
+		{At: before(5 * time.Second), Scheduled: 700, Fired: 5},
+		{At: before(0), Fired: 9}, // it has not ended
 	}}
 	overdue := noon.Add(-95 * time.Second)
 	f.queues = []client.Queue{
@@ -166,7 +167,7 @@ func TestPages(t *testing.T) {
 	golden(t, "healthy.txt", text(screen(t, 80, 24, healthy, grown)))
 
 	wounded := threeNodes()
-	away := noon.Add(-12 * time.Second)
+	away := client.Instant{Time: noon.Add(-12 * time.Second)}
 	wounded.cluster.Nodes[0].Alive, wounded.cluster.Nodes[0].AwaySince = false, &away
 	wounded.cluster.Nodes[2].DiskLow, wounded.cluster.Nodes[2].Order = true, "drain"
 	wounded.cluster.Shards[0].Leader = ""
