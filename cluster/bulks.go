@@ -3,9 +3,11 @@ package cluster
 import (
 	"cmp"
 	"context"
+	"math"
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/internal/bulk"
@@ -13,29 +15,51 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// BulkView is a bulk operation with its progress.
-type BulkView struct {
-	*clusterpb.BulkOperation
-	Done    uint64  // tasks whose outcomes are counted
-	Percent float64 // of the slots; 100 only at the end
-	Waits   string  // reason why it waits; empty: it goes on, or has ended
-}
-
-// bulkView returns an operation with its progress. waits is the reason that the control group's leader gives.
-func bulkView(op *clusterpb.BulkOperation, waits string) BulkView {
-	v := BulkView{
-		BulkOperation: op, Done: bulk.Sum(op.Outcomes), Percent: bulk.Percent(op, task.Slots), Waits: waits,
+// viewBulk describes a bulk operation. waits is the reason to wait that the control group's leader gives.
+func viewBulk(op *clusterpb.BulkOperation, waits string) *view.Operation {
+	matched := int(op.Matched)
+	v := &view.Operation{
+		ID: op.Id, Kind: "bulk", Namespace: op.Namespace, State: view.OperationState(nameOf(op.State, statePrefix)),
+		BeganAt: view.InstantOf(op.BeganMs), EndedAt: view.OptionalInstant(op.EndedMs), Detail: op.Detail,
+		Percent: bulk.Percent(op, task.Slots), Total: min(matched, math.MaxUint32),
+		Done: int(min(bulk.Sum(op.Outcomes), math.MaxUint32)), Waits: []string{},
+		Op: view.BulkOp(nameOf(op.Kind, bulkPrefix)), Filter: viewFilter(op.Filter), All: op.All, By: view.Span(op.ByMs),
+		FireAt: view.OptionalInstant(op.ToMs), Patched: task.Patched(op.Patch), PerSecond: int(op.PerSecond),
+		Matched: &matched, Outcomes: make(map[string]int),
 	}
 	if op.Stopping && waits == "" {
-		v.Waits = "it stops after the calls that it has begun"
+		waits = "it stops after the calls that it has begun"
+	}
+	if waits != "" {
+		v.Waits = []string{waits}
+	}
+	for _, c := range op.Outcomes {
+		v.Outcomes[nameOf(c.Outcome, outcomePrefix)] = int(c.Tasks)
 	}
 	return v
 }
 
-// BeginBulk begins a bulk operation and returns it, or the one that has begun before with its id. A caller may use any
-// node, and sets the kind, the namespace, the filter and the fields of the kind, and an id if the request may be
-// repeated. The error is a *control.ImpossibleError for an operation that may not begin.
-func (n *Node) BeginBulk(ctx context.Context, op *clusterpb.BulkOperation) (BulkView, error) {
+func viewFilter(q *fsmpb.ListQuery) *view.Filter {
+	f := &view.Filter{
+		Queue: q.GetQueue(), Prefix: q.GetPrefix(), DueAfter: view.OptionalInstant(q.GetDueAfterMs()),
+		DueBefore: view.OptionalInstant(q.GetDueBeforeMs()),
+	}
+	for _, l := range q.GetLabels() {
+		f.Labels = append(f.Labels, l.Name+":"+l.Value)
+	}
+	for _, s := range q.GetStates() {
+		f.States = append(f.States, view.TaskState(nameOf(s, taskPrefix)))
+	}
+	return f
+}
+
+// BeginBulk begins a bulk operation and returns it, or the one that has begun before with its id; same reports whether
+// the two have the same Call. A caller may use any node, and sets the kind, the namespace, the filter and the fields of
+// the kind, and an id if the request may be repeated. The error is a *task.ImpossibleError for an operation that may
+// not begin.
+func (n *Node) BeginBulk(
+	ctx context.Context, op *clusterpb.BulkOperation,
+) (begun *view.Operation, same bool, err error) {
 	op = proto.CloneOf(op)
 	op.Id = cmp.Or(op.Id, control.NewOperationID()) // so the change may be repeated
 	if op.Filter == nil {
@@ -44,27 +68,35 @@ func (n *Node) BeginBulk(ctx context.Context, op *clusterpb.BulkOperation) (Bulk
 	if len(op.Filter.States) == 0 {
 		op.Filter.States = bulk.States(op.Kind)
 	}
-	return n.changeBulk(ctx, &clusterpb.ControlEntry{
+	changed, err := n.changeBulk(ctx, &clusterpb.ControlEntry{
 		Op: &clusterpb.ControlEntry_BeginBulk{BeginBulk: &clusterpb.BeginBulk{Operation: op}},
 	})
+	if err != nil {
+		return nil, false, err
+	}
+	return viewBulk(changed, ""), changed.Call == op.Call, nil
 }
 
-// StopBulk stops a bulk operation, and returns it. The error is a *control.ImpossibleError if there is none.
-func (n *Node) StopBulk(ctx context.Context, id string) (BulkView, error) {
-	return n.changeBulk(ctx, &clusterpb.ControlEntry{
+// StopBulk stops a bulk operation, and returns it. The error is a *task.ImpossibleError if there is none.
+func (n *Node) StopBulk(ctx context.Context, id string) (*view.Operation, error) {
+	changed, err := n.changeBulk(ctx, &clusterpb.ControlEntry{
 		Op: &clusterpb.ControlEntry_StopBulk{StopBulk: &clusterpb.StopBulk{Id: id}},
 	})
+	if err != nil {
+		return nil, err
+	}
+	return viewBulk(changed, ""), nil
 }
 
-func (n *Node) changeBulk(ctx context.Context, entry *clusterpb.ControlEntry) (BulkView, error) {
+func (n *Node) changeBulk(ctx context.Context, entry *clusterpb.ControlEntry) (*clusterpb.BulkOperation, error) {
 	changed, err := n.control.Change(ctx, &clusterpb.ControlChange{Entry: entry})
 	switch {
 	case err != nil:
-		return BulkView{}, err
+		return nil, err
 	case changed.Bulk == nil:
-		return BulkView{}, &control.ImpossibleError{Reason: "there is no such bulk operation any more"}
+		return nil, &task.ImpossibleError{Reason: "there is no such bulk operation any more"}
 	}
-	return bulkView(changed.Bulk, ""), nil
+	return changed.Bulk, nil
 }
 
 // countTasks is the number of tasks of one list of CountBulk.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
 	"github.com/belfryhq/belfry/raftgroup/logstore"
@@ -32,8 +33,9 @@ func TestDamagedReplicaIsFound(t *testing.T) {
 		cmd.GetSchedule().Spec.Payload = []byte(`"the payload as it was sent"`)
 		mustDo(t, c.Node(0), cmd)
 		c.Until("leaderships are where they belong", func() error { return atHome(c.Node(0).View(t.Context())) })
-		shard := shardOf(t, c.Node(0).View(t.Context()))
-		damaged := c.Index(shard.Preferred)
+		v := c.Node(0).View(t.Context())
+		shard := shardOf(t, v)
+		damaged := c.Index(v.Records[shard.ID].Preferred)
 		id := c.Node(damaged).ID()
 		c.Until("all have the task", func() error { return applied(c.Node(0).View(t.Context())) })
 
@@ -99,9 +101,9 @@ func stays(t *testing.T, c *clustertest.Cluster, damaged int, shard uint32) {
 }
 
 // shardOf returns the shard that has a task.
-func shardOf(t *testing.T, v cluster.View) cluster.ShardView {
+func shardOf(t *testing.T, v cluster.View) view.Shard {
 	t.Helper()
-	i := slices.IndexFunc(v.Shards, func(s cluster.ShardView) bool { return s.Tasks > 0 })
+	i := slices.IndexFunc(v.Shards, func(s view.Shard) bool { return s.Tasks > 0 })
 	if i < 0 {
 		t.Fatal("no shard has the task")
 	}

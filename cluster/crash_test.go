@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
@@ -16,18 +17,18 @@ import (
 )
 
 // The moments of a move at which nodes end.
-var moments = map[string]func(s cluster.ShardView) bool{
-	"a copy is placed": func(s cluster.ShardView) bool { return copyOf(s) != "" },
-	"the target votes": func(s cluster.ShardView) bool {
+var moments = map[string]func(s view.Shard) bool{
+	"a copy is placed": func(s view.Shard) bool { return copyOf(s) != "" },
+	"the target votes": func(s view.Shard) bool {
 		return len(s.Target) > 0 && copyOf(s) == "" && len(s.Replicas) > len(s.Target)
 	},
-	"the leader stays behind": func(s cluster.ShardView) bool {
+	"the leader stays behind": func(s view.Shard) bool {
 		return len(s.Target) > 0 && s.Leader != "" && !slices.Contains(s.Target, s.Leader)
 	},
 }
 
 // copyOf returns the node of a replica that does not vote yet, or "".
-func copyOf(s cluster.ShardView) string {
+func copyOf(s view.Shard) string {
 	for _, r := range s.Replicas {
 		if slices.Contains(s.Target, r.Node) && !r.Voter {
 			return r.Node
@@ -37,10 +38,10 @@ func copyOf(s cluster.ShardView) string {
 }
 
 // victims name the node that ends while a shard moves; "" if there is none.
-var victims = map[string]func(c *clustertest.Cluster, s cluster.ShardView) string{
-	"reconciler": func(c *clustertest.Cluster, _ cluster.ShardView) string { return c.Nodes()[0].ControlLeader() },
-	"source":     func(_ *clustertest.Cluster, s cluster.ShardView) string { return s.Leader },
-	"target": func(_ *clustertest.Cluster, s cluster.ShardView) string {
+var victims = map[string]func(c *clustertest.Cluster, s view.Shard) string{
+	"reconciler": func(c *clustertest.Cluster, _ view.Shard) string { return c.Nodes()[0].ControlLeader() },
+	"source":     func(_ *clustertest.Cluster, s view.Shard) string { return s.Leader },
+	"target": func(_ *clustertest.Cluster, s view.Shard) string {
 		if node := copyOf(s); node != "" {
 			return node
 		}

@@ -152,11 +152,11 @@ func (n *Node) addShape(s *doctor.Snapshot, state *clusterpb.ControlState, shape
 		one.Leaves = state.Orders[one.ID] != clusterpb.NodeOrder_NODE_ORDER_WORK
 	}
 	names := namesOf(state)
-	for _, m := range slotMovesOf(state, shape) {
+	for _, m := range slotMovesOf(state, shape, names) {
 		wait := shape.GetSlotsWait()[m.Number]
 		s.SlotMoves = append(s.SlotMoves, doctor.SlotMove{
 			From: m.From, To: m.To, Slots: m.Slots, GivenUp: m.Tries, CallsWait: wait.GetCallsWait(),
-			Still: time.Duration(wait.GetStillMs()) * time.Millisecond, Reason: names.Replace(wait.GetReason()),
+			Still: time.Duration(wait.GetStillMs()) * time.Millisecond, Reason: m.Waits,
 		})
 	}
 	for _, shard := range state.Shards {

@@ -5,53 +5,37 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 
+	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/leaders"
 )
 
-// Map is the belief of this node about the slots of each shard, the leaders of the shards, and their URLs for callers.
-type Map struct {
-	ClusterID string
-	Version   string // see Node.MapVersion
-	Nodes     []MapNode
-	Shards    []MapShard // by id
-}
+// Map returns the belief of this node about the slots of each shard, the leaders of the shards, and their URLs for
+// callers, without the Namespace. It asks no other node.
+func (n *Node) Map() view.Map { return n.viewer.beliefs() }
 
-// MapNode is a node that leads a shard and is up.
-type MapNode struct{ ID, URL string }
-
-// MapShard is a shard with its slots, sorted, and the id of its leader, empty if none is known.
-type MapShard struct {
-	ID     uint32
-	Leader string
-	Slots  []SlotRange
-}
-
-// Map returns this node's map. It asks no other node.
-func (n *Node) Map() Map { return n.viewer.beliefs() }
-
-func (w *viewer) beliefs() Map {
+func (w *viewer) beliefs() view.Map {
 	state := w.control.State()
-	m, slots, leads := Map{ClusterID: w.cluster(), Version: w.mapVersion()}, slotsOf(state), map[string]bool{}
+	m, slots, leads := view.Map{ClusterID: w.cluster(), Version: w.mapVersion()}, slotsOf(state), map[string]bool{}
 	for _, s := range state.Shards {
 		leader := w.leaders.Leader(s.Id)
 		leads[leader] = true
-		m.Shards = append(m.Shards, MapShard{ID: s.Id, Leader: leader, Slots: slots[s.Id]})
+		m.Shards = append(m.Shards, view.MapShard{ID: s.Id, Leader: leader, Slots: slots[s.Id]})
 	}
 	for _, node := range state.Nodes {
 		if leads[node.Id] && (node.Id == w.self || w.health.Alive(node.Id)) {
-			m.Nodes = append(m.Nodes, MapNode{ID: node.Id, URL: control.URL(node)})
+			m.Nodes = append(m.Nodes, view.MapNode{ID: node.Id, URL: control.URL(node)})
 		}
 	}
 	return m
 }
 
 // slotsOf returns the slots of each shard.
-func slotsOf(state *clusterpb.ControlState) map[uint32][]SlotRange {
-	slots := make(map[uint32][]SlotRange)
+func slotsOf(state *clusterpb.ControlState) map[uint32]view.SlotList {
+	slots := make(map[uint32]view.SlotList)
 	for _, r := range state.Slots {
-		slots[r.Shard] = append(slots[r.Shard], SlotRange{r.First, r.End})
+		slots[r.Shard] = append(slots[r.Shard], view.Slots{First: r.First, End: r.End})
 	}
 	return slots
 }

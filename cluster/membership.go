@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/internal/aim"
@@ -103,8 +104,8 @@ func (n *Node) controlConfig() control.Config {
 // NewJoinToken makes a one-time token, by which one new node may join the cluster within its life. Only the caller gets
 // the token: no other node and no disk does. Errors are
 // *task.FieldError, task.ErrNotProposed and task.ErrUnknown.
-func (n *Node) NewJoinToken(ctx context.Context, life time.Duration) (token string, made JoinToken, err error) {
-	token = control.NewToken()
+func (n *Node) NewJoinToken(ctx context.Context, life time.Duration) (view.NewJoinToken, error) {
+	token := control.NewToken()
 	add := &clusterpb.AddJoinToken{
 		Token: &clusterpb.JoinToken{Hash: control.HashToken(token)}, ValidMs: life.Milliseconds(),
 	}
@@ -112,15 +113,15 @@ func (n *Node) NewJoinToken(ctx context.Context, life time.Duration) (token stri
 		Op: &clusterpb.ControlEntry_AddJoinToken{AddJoinToken: add},
 	}})
 	if err != nil {
-		return "", JoinToken{}, err
+		return view.NewJoinToken{}, err
 	}
-	return token, joinToken(changed.Token), nil
+	return view.NewJoinToken{JoinToken: joinToken(changed.Token), Token: token, Required: n.NeedsJoinTokens()}, nil
 }
 
 // JoinTokens returns the one-time tokens that this node knows, by id. Tokens that have expired are among them for a
 // while.
-func (n *Node) JoinTokens() []JoinToken {
-	var tokens []JoinToken
+func (n *Node) JoinTokens() []view.JoinToken {
+	var tokens []view.JoinToken
 	for _, t := range n.control.State().JoinTokens {
 		tokens = append(tokens, joinToken(t))
 	}
@@ -138,21 +139,13 @@ func (n *Node) RemoveJoinToken(ctx context.Context, id string) (existed bool, er
 // NeedsJoinTokens reports whether a new node needs a one-time token: nodes that show no certificates need none.
 func (n *Node) NeedsJoinTokens() bool { return n.cfg.Keys != nil }
 
-// JoinToken describes a one-time token. The token itself is stored nowhere.
-type JoinToken struct {
-	ID               string
-	Created, Expires time.Time
-	UsedBy, UsedName string    // id and name of the node that it let in; empty: none yet
-	Used             time.Time // zero: not yet
-}
-
-func joinToken(t *clusterpb.JoinToken) JoinToken {
-	token := JoinToken{
-		ID: t.GetId(), Created: time.UnixMilli(t.GetCreatedMs()), Expires: time.UnixMilli(t.GetExpiresMs()),
+func joinToken(t *clusterpb.JoinToken) view.JoinToken {
+	token := view.JoinToken{
+		ID: t.GetId(), Created: time.UnixMilli(t.GetCreatedMs()).UTC(), Expires: time.UnixMilli(t.GetExpiresMs()).UTC(),
 		UsedBy: t.GetUsedBy(), UsedName: t.GetUsedName(),
 	}
 	if t.GetUsedMs() != 0 {
-		token.Used = time.UnixMilli(t.UsedMs)
+		token.Used = time.UnixMilli(t.UsedMs).UTC()
 	}
 	return token
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -27,9 +26,10 @@ func TestFaultyReplicasMend(t *testing.T) {
 		cmd.GetSchedule().Spec.Payload = []byte(`"the payload as it was sent"`)
 		mustDo(t, c.Node(0), cmd)
 		c.Until("leaderships are where they belong", func() error { return atHome(c.Node(0).View(t.Context())) })
-		differs := shardOf(t, c.Node(0).View(t.Context()))
+		v := c.Node(0).View(t.Context())
+		differs := shardOf(t, v)
 		unreadable := 3 - differs.ID
-		damaged := c.Index(differs.Preferred)
+		damaged := c.Index(v.Records[differs.ID].Preferred)
 		id := c.Node(damaged).ID()
 		c.Until("all have the task", func() error { return applied(c.Node(0).View(t.Context())) })
 
@@ -40,8 +40,7 @@ func TestFaultyReplicasMend(t *testing.T) {
 		c.Until("both replicas are copies", func() error {
 			v := c.Node((damaged + 1) % 3).View(t.Context())
 			for _, s := range v.Shards {
-				at := slices.IndexFunc(s.Replicas, func(r cluster.ReplicaView) bool { return r.Node == id })
-				if at < 0 || s.Joined[id] == 0 || len(s.Target) > 0 {
+				if s.Replica(id) == nil || v.Records[s.ID].Joined[id] == 0 || len(s.Target) > 0 {
 					return fmt.Errorf("shard %d: %+v", s.ID, s)
 				}
 			}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/doctor"
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
@@ -177,13 +178,13 @@ func checkMap(t *testing.T, n *cluster.Node) {
 	for _, node := range m.Nodes {
 		urls[node.ID] = node.URL
 	}
-	if m.ClusterID != v.ClusterID || m.Version != v.Map || len(m.Shards) != len(v.Shards) {
+	if m.ClusterID != v.ID || m.Version != v.Map || len(m.Shards) != len(v.Shards) {
 		t.Errorf("the map is %+v", m)
 	}
 	for i, s := range m.Shards {
-		at := slices.IndexFunc(v.Nodes, func(node cluster.NodeView) bool { return node.ID == s.Leader })
+		at := slices.IndexFunc(v.Nodes, func(node view.Node) bool { return node.ID == s.Leader })
 		if want := v.Shards[i]; s.ID != want.ID || s.Leader != want.Leader || !slices.Equal(s.Slots, want.Slots) || at < 0 ||
-			urls[s.Leader] != v.Nodes[at].URL {
+			urls[s.Leader] != v.Nodes[at].HTTPURL {
 			t.Errorf("the map has %+v at %s, the view %+v", s, urls[s.Leader], want)
 		}
 	}
@@ -192,8 +193,8 @@ func checkMap(t *testing.T, n *cluster.Node) {
 // atHome returns an error unless every shard is led by the node that placement prefers.
 func atHome(v cluster.View) error {
 	for _, s := range v.Shards {
-		if s.Leader != s.Preferred {
-			return fmt.Errorf("shard %d is led by %q, not by %s", s.ID, s.Leader, s.Preferred)
+		if preferred := v.Records[s.ID].Preferred; s.Leader != preferred {
+			return fmt.Errorf("shard %d is led by %q, not by %s", s.ID, s.Leader, preferred)
 		}
 	}
 	return nil
@@ -204,7 +205,7 @@ func checkSpread(t *testing.T, v cluster.View) {
 	t.Helper()
 	held, preferred := make(map[string]int), make(map[string]int)
 	for _, s := range v.Shards {
-		preferred[s.Preferred]++
+		preferred[v.Records[s.ID].Preferred]++
 		if len(s.Replicas) != 3 {
 			t.Errorf("shard %d: %v", s.ID, s.Replicas)
 		}
@@ -454,11 +455,11 @@ func TestNodesWithKeys(t *testing.T) {
 			}
 			return nil
 		})
-		token, made, err := c.Node(2).NewJoinToken(t.Context(), time.Hour)
+		made, err := c.Node(2).NewJoinToken(t.Context(), time.Hour)
 		if err != nil || made.ID == "" {
 			t.Fatalf("%+v, %v", made, err)
 		}
-		if err := os.WriteFile(tokenFile(fmt.Sprint("n", joiner)), []byte(token), 0o600); err != nil {
+		if err := os.WriteFile(tokenFile(fmt.Sprint("n", joiner)), []byte(made.Token), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		c.WaitReady()

@@ -3,7 +3,6 @@ package cluster
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,12 +11,13 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // Begin begins an operation on the nodes, the replicas or the slots, and returns it with the moves that it needs. A
 // preview begins nothing. A caller may use any node, and sets the operation's kind and the fields of that kind, and an
 // id if the request may be repeated. An operation with the same id, or an equal one that is under way, is
-// returned instead. The error is a *control.ImpossibleError for an operation that could not end.
+// returned instead. The error is a *task.ImpossibleError for an operation that could not end.
 func (n *Node) Begin(ctx context.Context, op *clusterpb.Operation, preview bool) (*clusterpb.ControlChanged, error) {
 	op = proto.CloneOf(op)
 	op.Id = cmp.Or(op.Id, control.NewOperationID()) // so the change may be repeated
@@ -35,11 +35,8 @@ func (n *Node) Operation(id string) (op *clusterpb.Operation, left uint32) {
 	return op, control.Left(state, op)
 }
 
-// ErrNoNode is the error of a name that no registered node has.
-var ErrNoNode = errors.New("no node of the cluster has this id or name")
-
-// FindNode returns the id of the registered node with this id or name. The error wraps ErrNoNode, or is a
-// *control.ImpossibleError if several nodes have the name.
+// FindNode returns the id of the registered node with this id or name. The error wraps task.ErrNoNode, or is a
+// *task.ImpossibleError if several nodes have the name.
 func (n *Node) FindNode(idOrName string) (string, error) {
 	state := n.control.State()
 	if control.Node(state, idOrName) != nil {
@@ -55,11 +52,11 @@ func (n *Node) FindNode(idOrName string) (string, error) {
 	case len(ids) == 1:
 		return ids[0], nil
 	case len(ids) > 1:
-		return "", &control.ImpossibleError{
+		return "", &task.ImpossibleError{
 			Reason: fmt.Sprintf("the nodes %s have this name; name one of them by its id", strings.Join(ids, " and ")),
 		}
 	case slices.Contains(state.Removed, idOrName):
-		return "", fmt.Errorf("%w any more: it was removed", ErrNoNode)
+		return "", fmt.Errorf("%w any more: it was removed", task.ErrNoNode)
 	}
-	return "", ErrNoNode
+	return "", task.ErrNoNode
 }

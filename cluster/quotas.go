@@ -19,7 +19,7 @@ func (n *Node) newQuotas() *quotas.Quotas {
 		Self: n.ID(), Trip: quotaTrip(n.cfg.Timing), Now: time.Now,
 		Limits: func(namespace string) quota.Limits {
 			known, _ := n.tenants.Namespace(namespace)
-			return known.Limits
+			return quota.Limits(known.Quotas)
 		},
 		KeyLimits: func(id string) quota.Limits { return n.tenants.KeyLimits(id) },
 		Members:   n.memberIDs, Alive: n.health.Alive,

@@ -153,7 +153,7 @@ func TestPendingQuotaMoves(t *testing.T) {
 		refill(t, c, "town", "t", 30)
 		raise := func(prefix string) {
 			t.Helper()
-			putNamespace(t, c.Node(0), "town", quota.Limits{MaxPending: uint64(limit)})
+			putNamespace(t, c.Node(0), "town", quota.Limits{MaxPending: int64(limit)})
 			mustUse(t, c, "town", func(u task.NamespaceUse) bool { return u.Pending == uint64(limit-30) })
 			refill(t, c, "town", prefix, 30)
 			limit += 30
@@ -278,8 +278,8 @@ func TestConsumerQuota(t *testing.T) {
 
 func knowLimits(c *clustertest.Cluster, namespace string, want quota.Limits) error {
 	for i, n := range c.Nodes() {
-		if known, _ := n.Tenants().Namespace(namespace); known.Limits != want {
-			return fmt.Errorf("node %d knows %+v", i, known.Limits)
+		if known, _ := n.Tenants().Namespace(namespace); quota.Limits(known.Quotas) != want {
+			return fmt.Errorf("node %d knows %+v", i, known.Quotas)
 		}
 	}
 	return nil

@@ -11,8 +11,8 @@ import (
 
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // quick makes nodes take replicas soon after their start.
@@ -79,7 +79,7 @@ func operate(t *testing.T, c *clustertest.Cluster, op *clusterpb.Operation) {
 
 func mustRefuse(t *testing.T, c *clustertest.Cluster, op *clusterpb.Operation, reason string) {
 	t.Helper()
-	var impossible *control.ImpossibleError
+	var impossible *task.ImpossibleError
 	_, err := lastNode(c).Begin(t.Context(), op, false)
 	if !errors.As(err, &impossible) || !strings.Contains(impossible.Reason, reason) {
 		t.Errorf("%v: %v, want a refusal: %s", op, err, reason)
@@ -184,11 +184,11 @@ func TestOperationsAreRepeatable(t *testing.T) {
 		if id, err := n.FindNode("N1"); err != nil || id != n.ID() {
 			t.Errorf("n1 is %q, %v", id, err)
 		}
-		var impossible *control.ImpossibleError
+		var impossible *task.ImpossibleError
 		if _, err := n.FindNode("n2"); !errors.As(err, &impossible) || !strings.Contains(impossible.Reason, c.Node(2).ID()) {
 			t.Errorf("n2, which two nodes are called: %v", err)
 		}
-		if _, err := n.FindNode("n3"); !errors.Is(err, cluster.ErrNoNode) {
+		if _, err := n.FindNode("n3"); !errors.Is(err, task.ErrNoNode) {
 			t.Errorf("n3: %v", err)
 		}
 	})

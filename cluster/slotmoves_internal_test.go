@@ -2,7 +2,9 @@ package cluster
 
 import (
 	"testing"
+	"time"
 
+	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
@@ -21,13 +23,14 @@ func TestProgressOfASplit(t *testing.T) {
 		}},
 	}
 	shape := &clusterpb.Shape{Slots: map[uint64]*clusterpb.SlotsProgress{7: {Tasks: 12, Bytes: 300, Step: "copy"}}}
-	v := View{Shards: []ShardView{{ID: 1, Slots: []SlotRange{{0, 100}}, Replicas: []ReplicaView{{Bytes: 1200}}}}}
-	v.fillShape(state, shape)
+	var v View
+	v.Shards = []view.Shard{{ID: 1, Slots: view.SlotList{{End: 100}}, Bytes: 1200}}
+	v.fillShape(state, shape, time.Time{})
 	op := v.Operations[0]
-	if op.Done != 100 || op.Tasks != 12 || op.Left != 300 || op.Percent < 83 || op.Percent > 84 || len(op.Waits) != 1 {
-		t.Errorf("%d done, %d tasks, %d bytes left, %.1f %%, waits %q", op.Done, op.Tasks, op.Left, op.Percent, op.Waits)
+	if op.Done != 100 || op.TasksCopied != 12 || op.BytesLeft != 300 || op.Percent < 83 || op.Percent > 84 || len(op.Waits) != 1 {
+		t.Errorf("%d done, %d tasks, %d bytes left, %.1f %%, waits %q", op.Done, op.TasksCopied, op.BytesLeft, op.Percent, op.Waits)
 	}
-	if m := v.Moves[0]; m.Number != 7 || m.Slots != 50 || m.Tasks != 12 || m.Tries != 2 || m.Step != "copy" {
+	if m := v.SlotMoves[0]; m.Number != 7 || m.Slots != 50 || m.TasksCopied != 12 || m.Tries != 2 || m.Step != "copy" {
 		t.Errorf("%+v", m)
 	}
 }
@@ -50,8 +53,8 @@ func TestFailingMovesSayWhy(t *testing.T) {
 			7: {Reason: "node id-1 is slow", GivenUp: uint32(givenUp)},
 		}}
 		var v View
-		v.fillShape(state, shape)
-		if m := v.Moves[0]; m.Waits != "node n1 is slow" || m.Tries != uint32(givenUp) {
+		v.fillShape(state, shape, time.Time{})
+		if m := v.SlotMoves[0]; m.Waits != "node n1 is slow" || m.Tries != givenUp {
 			t.Errorf("%+v", m)
 		}
 		if waits := v.Operations[0].Waits; len(waits) != 1 || waits[0] != want {

@@ -22,8 +22,8 @@ func TestOperationsOnSlots(t *testing.T) {
 		operate(t, c, &clusterpb.Operation{
 			Kind: clusterpb.OperationKind_OPERATION_KIND_MOVE_SLOTS, Shard: 2, Slots: []*fsmpb.SlotRange{{First: 0, End: 64}},
 		})
-		if v := lastNode(c).View(t.Context()); !v.Shards[1].Owns(63) || v.Shards[0].Owns(0) || len(v.Moves) > 0 {
-			t.Errorf("shard 2 has %v, moves: %v", v.Shards[1].Slots, v.Moves)
+		if v := lastNode(c).View(t.Context()); !v.Shards[1].Owns(63) || v.Shards[0].Owns(0) || len(v.SlotMoves) > 0 {
+			t.Errorf("shard 2 has %v, moves: %v", v.Shards[1].Slots, v.SlotMoves)
 		}
 		grow := &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_BALANCE, Shards: shards}
 		mustRefuse(t, c, &clusterpb.Operation{Kind: grow.Kind, Shards: 3}, "shards are not merged")

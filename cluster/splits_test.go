@@ -189,8 +189,8 @@ func TestShardsSplitByThemselves(t *testing.T) {
 		kept := scheduleKept(t, c, tasks, payload)
 		c.Until("no shard is above the limit", func() error {
 			v := lastNode(c).View(t.Context())
-			if len(v.Shards) < 4 || len(v.Moves) > 0 || v.AutoSplit == nil || len(v.AutoSplit.Outgrown) > 0 {
-				return fmt.Errorf("%d shards, moves %v, %v", len(v.Shards), v.Moves, v.AutoSplit)
+			if len(v.Shards) < 4 || len(v.SlotMoves) > 0 || v.AutoSplit == nil || len(v.AutoSplit.Outgrown) > 0 {
+				return fmt.Errorf("%d shards, moves %v, %v", len(v.Shards), v.SlotMoves, v.AutoSplit)
 			}
 			return nil
 		})

@@ -282,7 +282,7 @@ func TestNamespacesAreDeleted(t *testing.T) {
 		if _, err := n.PutQueue(t.Context(), policy); !errors.As(err, &field) {
 			t.Errorf("a new policy: %v", err)
 		}
-		if ns, exists := n.Tenants().Namespace("shop"); !exists || !ns.Deleting || n.Tenants().IsActive("shop") {
+		if ns, exists := n.Tenants().Namespace("shop"); !exists || ns.State != "deleting" || n.Tenants().NamespaceActive("shop") {
 			t.Errorf("the namespace: %+v", ns)
 		}
 		for _, down := range []int{0, 1, 2} { // the driver is among them
@@ -344,7 +344,7 @@ func TestDeletionAwaitsSilentNodes(t *testing.T) {
 		}
 		c.Until("the operation waits for the node", func() error {
 			for _, o := range n.View(context.Background()).Operations {
-				if o.Id == op.Id && o.Done == 1 && len(o.Waits) == 1 && strings.Contains(o.Waits[0], "n2") {
+				if o.ID == op.Id && o.Done == 1 && len(o.Waits) == 1 && strings.Contains(o.Waits[0], "n2") {
 					return nil
 				}
 			}

@@ -2,104 +2,28 @@ package cluster
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/internal/compare"
 	"github.com/belfryhq/belfry/cluster/internal/health"
 	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/cluster/replicas"
-	"github.com/belfryhq/belfry/raftgroup/install"
 )
 
 // View is the cluster as this node sees it.
 type View struct {
-	ClusterID      string
-	CommandVersion uint32      // newest command version that the cluster may write
-	Map            string      // see Node.MapVersion
-	Control        ControlView // the control group
-	Nodes          []NodeView  // by id
-	Shards         []ShardView // by id
-	// Waits is the reason why the cluster has not the shape that it should have; empty: none is known.
-	Waits string
-	// Replication is the number of replicas that each shard should have, and Fewest the number that the shard with the
-	// fewest has.
-	Replication, Fewest int
-	Operations          []OperationView // those under way and those that ended last, in the order of their beginning
-	Bulks               []BulkView      // bulk operations, likewise
-	Moves               []SlotMoveView  // moves of slots under way, in the order of their beginning
-	// AutoSplit tells about shards that split by themselves; nil: none does, or the control group's leader is not known.
-	AutoSplit *clusterpb.AutoSplit
-}
+	view.Cluster
+	Records map[uint32]*clusterpb.Shard // of the shards, by id, as the control group has them
 
-// ControlView describes the control group. Its leader plans all moves.
-type ControlView struct {
-	Leader string // node id; empty: no leader is known
-	Term   uint64
-	Voters []string // node ids, sorted
-}
-
-// NodeView describes one node.
-type NodeView struct {
-	ID, Name, HTTPAddr, PeerAddr string
-	URL                          string // HTTPAddr with its scheme
-	Zone                         string // empty: a zone of its own
-	Weight                       int    // 0: the node runs a build without weights
-	Alive                        bool
-	DiskLow                      bool          // its free disk space is below its reserve
-	MemoryFull                   bool          // the shards of its replicas take no more tasks
-	CommandVersion               uint32        // newest command version that it reads, or the one that it holds
-	ClockOffset                  time.Duration // the lead of its clock over this node's; 0 if not known
-	// Away is the time for which the control group's leader has missed it; 0: it does not, or is not known itself.
-	Away                time.Duration
-	Order               clusterpb.NodeOrder
-	Replicas, Leads     int    // placed on it; led by it
-	Build               string // version of its binary; empty if it does not answer
-	DiskFree, DiskTotal uint64 // bytes; 0 if not known
-}
-
-// SlotRange is the slots [First, End).
-type SlotRange struct{ First, End uint32 }
-
-// Owns reports whether the shard owns a slot.
-func (s *ShardView) Owns(slot uint32) bool {
-	return slices.ContainsFunc(s.Slots, func(r SlotRange) bool { return r.First <= slot && slot < r.End })
-}
-
-// ShardView describes one shard.
-type ShardView struct {
-	ID        uint32
-	Slots     []SlotRange // sorted
-	Leader    string      // node id; empty: no leader is known
-	Preferred string
-	Target    []string          // nodes that should hold the replicas; empty: where they are
-	Joined    map[string]uint64 // revision of the shard's record at which a node got its replica; absent: the first one
-	// Waits is the reason why the shard's move waits; empty: it does not, or the control group's leader is not known.
-	Waits string
-	// Step is the step of its move that is under way; empty: none, or the control group's leader is not known.
-	Step     string
-	Term     uint64
-	Tasks    uint64 // tombstones included
-	Replicas []ReplicaView
-}
-
-// ReplicaView describes one replica, as its own node reports it.
-type ReplicaView struct {
-	Node     string
-	State    string // leader, follower, candidate, shutdown; absent: not on its node; unknown: its node does not answer
-	Applied  uint64 // Raft index,
-	Commands uint64 // number of commands applied there in the shard's life,
-	Hash     uint64 // and the state's hash
-	Voter    bool   // it votes in the shard's group
-	Bytes    uint64 // memory that its tasks take, without what dropped tasks have left free
-	// Arriving is the leader's snapshot that arrives at the replica.
-	Arriving install.Arriving
-	Diverged bool // the replica differs from another one, and is not known to agree with a majority
+	accounts map[string]*account // of the nodes that answered, by id
 }
 
 // viewPatience is the time that other nodes have for their answers.
@@ -115,6 +39,7 @@ type viewer struct {
 	health   *health.Nodes
 	comparer *compare.Comparer
 	vitals   func() *clusterpb.Vitals               // describes this node
+	now      func() (_ time.Time, sure bool)        // returns the time by the clock of the shards
 	offset   func(node string) time.Duration        // returns the lead of a node's clock; 0 if not known
 	peer     func(node string) clusterpb.PeerClient // asks another node
 	log      *slog.Logger
@@ -126,7 +51,7 @@ func (n *Node) newViewer() *viewer {
 	return &viewer{
 		self: n.ID(), cluster: n.ClusterID, control: n.control, replicas: n.replicas, leaders: n.leaders,
 		health: n.health, comparer: n.comparer, peer: n.peers.rpc, log: n.cfg.Logger,
-		vitals: n.vitals,
+		vitals: n.vitals, now: n.Now,
 		offset: func(node string) time.Duration {
 			offset, _, _ := n.clocks.Offset(node)
 			return offset
@@ -141,24 +66,48 @@ func (w *viewer) view(ctx context.Context) View {
 	state := w.control.State()
 	accounts, _ := w.askAll(ctx, nodesOf(state))
 	v := View{
-		ClusterID: w.cluster(), CommandVersion: control.InForce(state), Map: w.mapVersion(), Control: viewControl(accounts),
+		Cluster: view.Cluster{
+			ID: w.cluster(), CommandVersion: control.InForce(state), Map: w.mapVersion(), Control: viewControl(accounts),
+			Backups: viewBackups(state.GetBackups()),
+		},
+		Records: make(map[uint32]*clusterpb.Shard), accounts: accounts,
 	}
 	for _, node := range state.Nodes {
 		v.Nodes = append(v.Nodes, w.viewNode(node, accounts[node.Id]))
 	}
 	slots, shape := slotsOf(state), shapeOf(accounts)
 	for _, s := range state.Shards {
+		v.Records[s.Id] = s
 		shard := w.viewShard(s, slots[s.Id], accounts)
-		shard.Joined = s.Joined
 		shard.Target, shard.Waits, shard.Step = s.Target, shape.GetShards()[s.Id], shape.GetSteps()[s.Id]
 		v.Shards = append(v.Shards, shard)
 	}
-	v.fillShape(state, shape)
+	now, _ := w.now()
+	v.fillShape(state, shape, now)
 	return v
 }
 
+func viewBackups(b *clusterpb.Backups) *view.Backups {
+	if b == nil {
+		return nil
+	}
+	return &view.Backups{
+		Running: viewTry(b.Running), LastKept: viewTry(b.LastKept), LastFailed: viewTry(b.LastFailed),
+	}
+}
+
+func viewTry(t *clusterpb.BackupTry) *view.BackupTry {
+	if t == nil {
+		return nil
+	}
+	return &view.BackupTry{
+		Node: t.Node, BegunAt: view.InstantOf(t.BegunMs), SeenAt: view.InstantOf(t.SeenMs), Place: t.Place,
+		Bytes: int64(t.Bytes), Error: t.Error,
+	}
+}
+
 // viewControl describes the control group by the report with the highest term, the leader's own if that is there.
-func viewControl(accounts map[string]*account) ControlView {
+func viewControl(accounts map[string]*account) view.ControlGroup {
 	var best *clusterpb.ReplicaStatus
 	for _, a := range accounts {
 		r := a.report(control.Number)
@@ -169,7 +118,7 @@ func viewControl(accounts map[string]*account) ControlView {
 	}
 	voters := slices.Clone(best.GetVoters())
 	slices.Sort(voters)
-	return ControlView{Leader: best.GetLeader(), Term: best.GetTerm(), Voters: voters}
+	return view.ControlGroup{Leader: best.GetLeader(), Term: best.GetTerm(), Voters: voters}
 }
 
 // shapeOf returns the report of the control group's leader, or nil if it did not answer.
@@ -281,54 +230,54 @@ func (w *viewer) status() *clusterpb.StatusReply {
 	return reply
 }
 
-func (w *viewer) viewNode(node *clusterpb.Node, report *account) NodeView {
-	v := NodeView{
-		ID: node.Id, Name: node.Name, HTTPAddr: node.HttpAddr, PeerAddr: node.PeerAddr, Zone: node.Zone,
-		Weight: int(node.Weight), URL: control.URL(node),
+func (w *viewer) viewNode(node *clusterpb.Node, report *account) view.Node {
+	v := view.Node{
+		ID: node.Id, Name: node.Name, HTTPAddr: node.HttpAddr, HTTPURL: control.URL(node), PeerAddr: node.PeerAddr,
+		Zone: node.Zone, Weight: int(node.Weight), CommandVersion: node.CommandVersion,
+		Alive:         report != nil || w.health.Alive(node.Id),
+		ClockOffsetMs: float64(w.offset(node.Id).Round(time.Microsecond)) / float64(time.Millisecond),
 	}
-	v.Alive = report != nil || w.health.Alive(node.Id)
-	v.DiskLow = report != nil && report.diskLow
-	v.MemoryFull = report != nil && report.memoryFull != ""
-	v.ClockOffset, v.CommandVersion = w.offset(node.Id), node.CommandVersion
 	if report != nil {
+		v.DiskLow, v.MemoryFull = report.diskLow, report.memoryFull != ""
 		v.Build, v.DiskFree, v.DiskTotal = report.vitals.GetBuild(), report.vitals.GetDiskFree(), report.vitals.GetDiskTotal()
 	}
 	return v
 }
 
 // viewShard takes the leader from the report with the highest term, and the tasks from the replica that has applied
-// most.
-func (w *viewer) viewShard(
-	s *clusterpb.Shard, slots []SlotRange, accounts map[string]*account,
-) ShardView {
-	v := ShardView{ID: s.Id, Slots: slots, Preferred: s.Preferred}
+// most. The shard's bytes are those of the replica where they are most: the size of a snapshot is close.
+func (w *viewer) viewShard(s *clusterpb.Shard, slots view.SlotList, accounts map[string]*account) view.Shard {
+	v := view.Shard{ID: s.Id, Slots: slots}
 	most, voters := uint64(0), votersOf(s, accounts)
 	for _, node := range s.Replicas {
-		var r *clusterpb.ReplicaStatus
-		if accounts[node] != nil {
-			r = accounts[node].replicas[s.Id]
-		}
+		r := accounts[node].report(s.Id)
 		switch {
 		case accounts[node] == nil:
-			v.Replicas = append(v.Replicas, ReplicaView{
+			v.Replicas = append(v.Replicas, view.Replica{
 				Node: node, State: "unknown", Voter: voters[node], Diverged: w.comparer.Diverged(s.Id, node)})
 			continue
 		case r == nil:
-			v.Replicas = append(v.Replicas, ReplicaView{Node: node, State: "absent"})
+			v.Replicas = append(v.Replicas, view.Replica{Node: node, State: "absent"})
 			continue
 		}
-		v.Replicas = append(v.Replicas, ReplicaView{
-			Node: node, State: r.State, Applied: r.Applied, Commands: r.Commands, Hash: r.Hash,
-			Diverged: r.Diverged || w.comparer.Diverged(s.Id, node), Voter: voters[node], Bytes: r.Bytes,
-			Arriving: install.Arriving{
-				Size: int64(r.SnapshotBytes), Received: int64(r.ReceivedBytes), Rate: float64(r.ReceivedRate),
-			},
-		})
+		replica := view.Replica{
+			Node: node, State: r.State, Applied: r.Applied, Commands: r.Commands,
+			Diverged: r.Diverged || w.comparer.Diverged(s.Id, node), Voter: voters[node],
+		}
+		if r.Applied > 0 {
+			replica.Hash = fmt.Sprintf("%016x", r.Hash)
+		}
+		if r.SnapshotBytes > 0 {
+			part := float64(r.ReceivedBytes) / float64(r.SnapshotBytes)
+			replica.Received = &part
+		}
+		v.Replicas = append(v.Replicas, replica)
+		v.Bytes = max(v.Bytes, r.Bytes)
 		if r.Term > v.Term || r.Term == v.Term && v.Leader == "" {
 			v.Term, v.Leader = r.Term, r.Leader
 		}
 		if r.Applied >= most {
-			most, v.Tasks = r.Applied, r.Tasks
+			most, v.Tasks = r.Applied, int64(r.Tasks)
 		}
 	}
 	return v

@@ -11,8 +11,8 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// view is a task as an answer shows it.
-type view struct {
+// taskView is a task as an answer shows it.
+type taskView struct {
 	task     *fsmpb.Task
 	revision uint64
 	previous fsmpb.State // shown unless unspecified
@@ -22,12 +22,14 @@ type view struct {
 	lease          receiptKey // signs the receipt that the consumer gets with the lease; nil: none
 }
 
-func viewOf(t *fsmpb.Task) view {
-	return view{task: t, revision: t.Revision, payload: t.Spec.GetPayload(), payloadIsBytes: t.Spec.GetPayloadIsBytes()}
+func viewOf(t *fsmpb.Task) taskView {
+	return taskView{
+		task: t, revision: t.Revision, payload: t.Spec.GetPayload(), payloadIsBytes: t.Spec.GetPayloadIsBytes(),
+	}
 }
 
 // append appends the task as a JSON object, with the payload byte for byte.
-func (v view) append(b []byte) []byte {
+func (v taskView) append(b []byte) []byte {
 	t, spec, begin := v.task, v.task.GetSpec(), len(b)
 	b = contract.AppendText(b, contract.ID, t.Id)
 	b = contract.AppendText(b, contract.Queue, orElse(spec.GetQueue(), task.DefaultQueue))
@@ -66,7 +68,7 @@ func appendPayload(b, payload []byte, isBytes bool) []byte {
 }
 
 // appendExtras appends the members that only some tasks have.
-func (v view) appendExtras(b []byte) []byte {
+func (v taskView) appendExtras(b []byte) []byte {
 	if schedule, number, ok := task.SplitOccurrence(v.task.Id); ok {
 		b = contract.AppendUint(contract.AppendText(b, contract.Schedule, schedule), contract.Occurrence, number)
 		b = contract.AppendTime(b, contract.Scheduled, task.ScheduledMs(v.task))
@@ -253,7 +255,7 @@ func writeJSON(w http.ResponseWriter, status int, body []byte) {
 }
 
 // writeTask answers with one task and its ETag.
-func (s *Server) writeTask(w http.ResponseWriter, status int, v view) {
+func (s *Server) writeTask(w http.ResponseWriter, status int, v taskView) {
 	b := s.buffers.get()
 	defer s.buffers.put(b)
 	*b = append(v.append(*b), '\n')

@@ -15,6 +15,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
@@ -30,7 +31,7 @@ type fakeBackend struct {
 	seen     []*fsmpb.Command
 	revision uint64
 	readErr  error
-	tokens   []JoinToken
+	tokens   []view.JoinToken
 	access   fakeAccess
 	ready    error
 	queries  []*fsmpb.ListQuery
@@ -42,43 +43,44 @@ type fakeBackend struct {
 	// These take the place of the usual ones, if they are set.
 	backup func(ctx context.Context, w io.Writer, rate int64) (BackupSummary, error)
 	list   func(ctx context.Context, q *fsmpb.ListQuery) (*fsmpb.ListPage, error)
-	doctor func(ctx context.Context) []Finding
+	doctor func(ctx context.Context) []view.Finding
 
 	receiptKey receiptKey
 
 	grantAtTheEnd bool // a lease returns its tasks only when its context ends
 	leaseMost     int  // most tasks of one lease; 0: as requested
-	findings      []Finding
-	operations    []OperationView // begun, the last one at the end
-	bulks         []BulkRequest   // begun
+	findings      []view.Finding
+	operations    []view.Operation // begun, the last one at the end
+	bulks         []BulkRequest    // begun
 	counted       []BulkRequest
 }
 
 // Begin begins an operation on the node n1 of the name one, and refuses to remove it. There are the nodes a, b and c,
 // too. A factor above 5 is impossible, and
 // so is a shard above 9.
-func (f *fakeBackend) Begin(_ context.Context, r OperationRequest) (*OperationView, *PlanView, error) {
+func (f *fakeBackend) Begin(_ context.Context, r OperationRequest) (*view.Operation, *view.Plan, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch {
 	case f.readErr != nil:
 		return nil, nil, f.readErr
 	case !slices.Contains([]string{"", "n1", "one", "a", "b", "c"}, r.Node):
-		return nil, nil, &NoNodeError{Reason: "no such node"}
+		return nil, nil, fmt.Errorf("%w: no such node", task.ErrNoNode)
 	case r.Kind == "remove" && r.Node == "n1" || r.Replication > 5 || r.Shard > 9 || r.To > 9:
-		return nil, nil, &ImpossibleError{Reason: "no other node"}
+		return nil, nil, &task.ImpossibleError{Reason: "no other node"}
 	case r.Preview:
-		add := PlanStep{Shard: 1, Action: "add", Node: "n2", Bytes: 7}
-		return nil, &PlanView{Kind: r.Kind, Total: 1, Steps: []PlanStep{add}}, nil
+		add := view.PlanStep{Shard: 1, Action: "add", Node: "n2", Bytes: 7}
+		return nil, &view.Plan{Kind: view.OperationKind(r.Kind), Total: 1, Steps: []view.PlanStep{add}}, nil
 	}
 	for i := range f.operations {
 		if f.operations[i].ID == r.ID {
 			return &f.operations[i], nil, nil
 		}
 	}
-	op := OperationView{
-		ID: orElse(r.ID, fmt.Sprintf("op-%d", len(f.operations))), Kind: r.Kind, State: "running", Replication: r.Replication,
-		Shard: r.Shard, To: r.To, Slots: r.Slots, BeganAt: Instant(testNow.UnixMilli()), Total: 1,
+	op := view.Operation{
+		ID: orElse(r.ID, fmt.Sprintf("op-%d", len(f.operations))), Kind: view.OperationKind(r.Kind), State: "running",
+		Replication: int(r.Replication), Shard: int(r.Shard), To: int(r.To), Slots: r.Slots.String(),
+		BeganAt: view.InstantOf(testNow.UnixMilli()), Total: 1,
 	}
 	if op.Node = r.Node; r.Node == "n1" || r.Node == "one" {
 		op.Node, op.NodeName = "n1", "one"
@@ -87,7 +89,7 @@ func (f *fakeBackend) Begin(_ context.Context, r OperationRequest) (*OperationVi
 	return &op, nil, nil
 }
 
-func (f *fakeBackend) Doctor(ctx context.Context) []Finding {
+func (f *fakeBackend) Doctor(ctx context.Context) []view.Finding {
 	if f.doctor != nil {
 		return f.doctor(ctx)
 	}
@@ -103,9 +105,9 @@ func newFake() *fakeBackend {
 	f := &fakeBackend{
 		tasks: map[string]*fsmpb.Task{}, keys: map[string]map[uint64]remembered{}, receiptKey: testKey,
 	}
-	f.access.namespaces = map[string]NamespaceView{}
+	f.access.namespaces = map[string]view.Namespace{}
 	for _, name := range []string{"default", "a", "b"} {
-		f.access.namespaces[name] = NamespaceView{Name: name, State: "active"}
+		f.access.namespaces[name] = view.Namespace{Name: name, State: "active"}
 	}
 	return f
 }
@@ -317,22 +319,26 @@ func (f *fakeBackend) List(ctx context.Context, q *fsmpb.ListQuery) (*fsmpb.List
 	return page, nil
 }
 
-func (f *fakeBackend) Cluster(context.Context) (ClusterView, error) {
+func (f *fakeBackend) Cluster(context.Context) (view.Cluster, error) {
 	if f.readErr != nil {
-		return ClusterView{}, f.readErr
+		return view.Cluster{}, f.readErr
 	}
-	return ClusterView{
-		ClusterID: "c1", Map: f.MapVersion(), CommandVersion: 1,
-		Nodes: []NodeView{{ID: "n1", Name: "one", HTTPAddr: "127.0.0.1:8400", HTTPURL: "http://127.0.0.1:8400",
+	return view.Cluster{
+		ID: "c1", Map: f.MapVersion(), CommandVersion: 1,
+		Nodes: []view.Node{{ID: "n1", Name: "one", HTTPAddr: "127.0.0.1:8400", HTTPURL: "http://127.0.0.1:8400",
 			Alive: true, ClockOffsetMs: -0.25,
 			Order: "work"}},
-		Operations: slices.Clone(f.operations), Replication: Replication{Wanted: 3, Fewest: 3},
-		Control: ControlView{Leader: "n1", Term: 2, Voters: []string{"n1"}},
-		Shards:  []ShardView{{ID: 1, Leader: "n1", Term: 3, Slots: []SlotRange{{First: 0, End: task.Slots}}}, {ID: 2}},
-		Backups: &BackupsView{
-			Running:    &BackupTry{Node: "n1", BegunAt: 2000, SeenAt: 2500},
-			LastKept:   &BackupTry{Node: "n1", BegunAt: 1000, SeenAt: 1500, Place: "/b", Bytes: 7},
-			LastFailed: &BackupTry{Node: "n1", BegunAt: 0, SeenAt: 500, Error: "no leader"},
+		Operations: slices.Clone(f.operations), Replication: view.ReplicaCounts{Wanted: 3, Fewest: 3},
+		Control: view.ControlGroup{Leader: "n1", Term: 2, Voters: []string{"n1"}},
+		Shards:  []view.Shard{{ID: 1, Leader: "n1", Term: 3, Slots: view.SlotList{{First: 0, End: task.Slots}}}, {ID: 2}},
+		Backups: &view.Backups{
+			Running: &view.BackupTry{Node: "n1", BegunAt: view.InstantOf(2000), SeenAt: view.InstantOf(2500)},
+			LastKept: &view.BackupTry{
+				Node: "n1", BegunAt: view.InstantOf(1000), SeenAt: view.InstantOf(1500), Place: "/b", Bytes: 7,
+			},
+			LastFailed: &view.BackupTry{
+				Node: "n1", BegunAt: view.InstantOf(0), SeenAt: view.InstantOf(500), Error: "no leader",
+			},
 		},
 	}, nil
 }
@@ -353,19 +359,19 @@ func (f *fakeBackend) Backup(ctx context.Context, w io.Writer, rate int64) (Back
 	return BackupSummary{SHA256: "abc", Shards: []BackupShard{{1, 7, 1000}, {2, 8, 2500}}}, nil
 }
 
-func (f *fakeBackend) NewJoinToken(_ context.Context, life time.Duration) (NewJoinToken, error) {
+func (f *fakeBackend) NewJoinToken(_ context.Context, life time.Duration) (view.NewJoinToken, error) {
 	if f.readErr != nil {
-		return NewJoinToken{}, f.readErr
+		return view.NewJoinToken{}, f.readErr
 	}
 	created := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
-	made := JoinToken{ID: "kq3v7d2a", Created: created, Expires: created.Add(life)}
+	made := view.JoinToken{ID: "kq3v7d2a", Created: created, Expires: created.Add(life)}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.tokens = append(f.tokens, made)
-	return NewJoinToken{JoinToken: made, Token: "belfry-join-secret", Required: true}, nil
+	return view.NewJoinToken{JoinToken: made, Token: "belfry-join-secret", Required: true}, nil
 }
 
-func (f *fakeBackend) JoinTokens() []JoinToken {
+func (f *fakeBackend) JoinTokens() []view.JoinToken {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.Clone(f.tokens)
@@ -375,7 +381,7 @@ func (f *fakeBackend) RemoveJoinToken(_ context.Context, id string) (bool, error
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	before := len(f.tokens)
-	f.tokens = slices.DeleteFunc(f.tokens, func(t JoinToken) bool { return t.ID == id })
+	f.tokens = slices.DeleteFunc(f.tokens, func(t view.JoinToken) bool { return t.ID == id })
 	return len(f.tokens) < before, f.readErr
 }
 
@@ -402,10 +408,10 @@ func (f *fakeBackend) ReceiptKey() []byte { return f.receiptKey }
 
 func (f *fakeBackend) Self() (clusterID, nodeID string) { return "c1", "n1" }
 
-func (f *fakeBackend) Map() MapView {
-	return MapView{
-		ClusterID: "c1", Map: f.MapVersion(), Nodes: []MapNode{{ID: "n1", HTTPURL: "http://127.0.0.1:8400"}},
-		Shards: []MapShard{{ID: 1, Leader: "n1", Slots: []SlotRange{{First: 0, End: task.Slots}}}, {ID: 2}},
+func (f *fakeBackend) Map() view.Map {
+	return view.Map{
+		ClusterID: "c1", Version: f.MapVersion(), Nodes: []view.MapNode{{ID: "n1", URL: "http://127.0.0.1:8400"}},
+		Shards: []view.MapShard{{ID: 1, Leader: "n1", Slots: view.SlotList{{First: 0, End: task.Slots}}}, {ID: 2}},
 	}
 }
 

@@ -4,26 +4,24 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strings"
-	"time"
 
 	"github.com/labstack/echo/v4"
 
 	"github.com/belfryhq/belfry/access"
+	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // Bulk carries out bulk operations: one call on every task of a namespace that passes a filter.
 type Bulk interface {
-	// BeginBulk begins a bulk operation and returns it, or the one that has begun before with the request's id. The error
-	// may also be an *ImpossibleError.
-	BeginBulk(ctx context.Context, r BulkRequest) (*OperationView, error)
+	// BeginBulk begins a bulk operation and returns it, or the one that has begun before with the request's id; same is
+	// false if that one's Call is another.
+	BeginBulk(ctx context.Context, r BulkRequest) (op *view.Operation, same bool, err error)
 	// CountBulk counts the tasks that a bulk operation would match now, and begins nothing. It counts until ctx ends; all
-	// is false if tasks may be left then. The error may also be an *ImpossibleError.
+	// is false if tasks may be left then.
 	CountBulk(ctx context.Context, r BulkRequest) (matched uint64, all bool, err error)
 	// StopBulk stops a bulk operation that is under way, and returns it.
-	StopBulk(ctx context.Context, id string) (*OperationView, error)
+	StopBulk(ctx context.Context, id string) (*view.Operation, error)
 }
 
 // BulkRequest is a bulk operation as its caller describes it.
@@ -41,67 +39,8 @@ type BulkRequest struct {
 	DryRun    bool             // nothing begins
 }
 
-// BulkFilter is the filter of a bulk operation in an answer.
-type BulkFilter struct {
-	Queue     string   `json:"queue,omitempty"`
-	Prefix    string   `json:"prefix,omitempty"`
-	Labels    []string `json:"label,omitempty"` // name:value
-	States    []string `json:"state,omitempty"`
-	DueAfter  *Instant `json:"due_after,omitempty"`
-	DueBefore *Instant `json:"due_before,omitempty"`
-}
-
-// BulkView is the part of an OperationView that only bulk operations have.
-type BulkView struct {
-	Op        string            `json:"op"`
-	Filter    BulkFilter        `json:"filter"`
-	All       bool              `json:"all,omitempty"`
-	By        string            `json:"by,omitempty"`      // of a move
-	FireAt    *Instant          `json:"fire_at,omitempty"` // of a move: to which the tasks move
-	Patched   []string          `json:"patched,omitempty"` // of a patch: the members that it changes
-	PerSecond uint32            `json:"per_second,omitempty"`
-	Matched   uint64            `json:"matched"`  // tasks so far
-	Outcomes  map[string]uint64 `json:"outcomes"` // tasks by outcome, so far
-
-	Call uint64 `json:"-"` // hash of the request
-}
-
-// BulkKind is the kind of all bulk operations. Their call is the member op.
-const BulkKind = "bulk"
-
-// isBulk reports whether an operation is a bulk operation.
-func (o *OperationView) isBulk() bool { return o.BulkView != nil }
-
-// BulkFilterOf returns the filter of a query as answers show it.
-func BulkFilterOf(q *fsmpb.ListQuery) BulkFilter {
-	f := BulkFilter{Queue: q.GetQueue(), Prefix: q.GetPrefix()}
-	for _, l := range q.GetLabels() {
-		f.Labels = append(f.Labels, l.Name+":"+l.Value)
-	}
-	for _, s := range q.GetStates() {
-		f.States = append(f.States, stateName(s))
-	}
-	f.DueAfter, f.DueBefore = instantOf(q.GetDueAfterMs()), instantOf(q.GetDueBeforeMs())
-	return f
-}
-
-// BulkBy returns the duration of a move as answers show it, or "" for 0 milliseconds.
-func BulkBy(ms int64) string {
-	if ms == 0 {
-		return ""
-	}
-	quoted := contract.AppendDuration(nil, time.Duration(ms)*time.Millisecond)
-	return strings.Trim(string(quoted), `"`)
-}
-
-// instantOf returns an instant of an answer, or nil for 0.
-func instantOf(ms int64) *Instant {
-	if ms == 0 {
-		return nil
-	}
-	at := Instant(ms)
-	return &at
-}
+// bulkKind is the kind of all bulk operations. Their call is the member op.
+const bulkKind = "bulk"
 
 // beginBulk begins a bulk operation, or counts the tasks that it would match.
 func (s *Server) beginBulk(c echo.Context) error {
@@ -127,19 +66,19 @@ func (s *Server) beginBulk(c echo.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
 	defer cancel()
-	op, err := s.cfg.Backend.BeginBulk(ctx, *r)
+	op, same, err := s.cfg.Backend.BeginBulk(ctx, *r)
 	switch {
 	case err != nil:
 		return err
-	case !op.isBulk() || op.Call != r.Call:
+	case !same:
 		return &problem{kind: keyReused, field: keyHeader, detail: "was used before with another operation"}
 	}
 	return s.answerBulk(c, op)
 }
 
 // answerBulk answers with a bulk operation that is under way.
-func (s *Server) answerBulk(c echo.Context, op *OperationView) error {
-	op.Waits = append([]string{}, op.Waits...)
+func (s *Server) answerBulk(c echo.Context, op *view.Operation) error {
+	op.Waits = orEmpty(op.Waits)
 	callOf(c).names("operation", op.ID)
 	c.Response().Header().Set("Location", "/v1/operations/"+op.ID)
 	return writeValue(c, http.StatusAccepted, op)
@@ -160,7 +99,7 @@ func (s *Server) countBulk(c echo.Context, r BulkRequest) error {
 }
 
 // stopBulk stops a bulk operation. Its caller may operate the whole namespace.
-func (s *Server) stopBulk(c echo.Context, op *OperationView) error {
+func (s *Server) stopBulk(c echo.Context, op *view.Operation) error {
 	if !callOf(c).caller.Allows(access.Need{Role: access.Operate, Namespace: op.Namespace}) {
 		return callOf(c).roleMissing("in the namespace " + op.Namespace)
 	}

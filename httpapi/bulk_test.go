@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
@@ -201,7 +202,7 @@ func TestOtherOperationsNeedTheCluster(t *testing.T) {
 	h.as("operate@*", "POST", "/v1/nodes/n1/drain", "").mustStatus(t, 202)
 	h.as("operate@a", "DELETE", operations+"/op-0", "").mustProblem(t, 404, "")
 	h.as("operate@a read@*", "DELETE", operations+"/op-0", "").mustProblem(t, 403, "")
-	if slices.ContainsFunc(h.fake.operations, func(op OperationView) bool { return op.Kind == resumeNode }) {
+	if slices.ContainsFunc(h.fake.operations, func(op view.Operation) bool { return op.Kind == resumeNode }) {
 		t.Errorf("stopped: %v", h.fake.operations)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
+	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/httpapi/internal/repeating"
@@ -29,31 +30,12 @@ type Calendars interface {
 // calendarType is the media type of iCalendar files.
 const calendarType = "text/calendar"
 
-// calendarView is a calendar as an answer shows it.
-type calendarView struct {
-	Name       string      `json:"name"`
-	TimeZone   string      `json:"time_zone,omitempty"`
-	Hours      []hoursView `json:"hours,omitempty"`
-	Closed     []string    `json:"closed,omitempty"`
-	KnownUntil string      `json:"known_until,omitempty"`
-	Revision   uint64      `json:"revision,omitempty"`
-
-	// Only the answer to an import has these.
-	Skipped int      `json:"skipped,omitempty"` // events that close no day
-	Why     []string `json:"why,omitempty"`
-}
-
-type hoursView struct {
-	Days  string   `json:"days,omitempty"`
-	Daily []string `json:"daily"`
-}
-
-func calendarViewOf(c *fsmpb.Calendar) calendarView {
-	v := calendarView{
+func viewOfCalendar(c *fsmpb.Calendar) view.Calendar {
+	v := view.Calendar{
 		Name: c.Name, TimeZone: c.TimeZone, Closed: c.Closed, KnownUntil: c.KnownUntil, Revision: c.Version,
 	}
 	for _, h := range c.Hours {
-		v.Hours = append(v.Hours, hoursView{h.Days, h.Daily})
+		v.Hours = append(v.Hours, view.CalendarHours{Days: h.Days, Daily: h.Daily})
 	}
 	return v
 }
@@ -87,9 +69,9 @@ func (s *Server) putCalendar(c echo.Context) error {
 	if known := s.findCalendar(cl.namespace, read.Name); known != nil {
 		read = known // with its revision
 	}
-	view := calendarViewOf(read)
-	view.Skipped, view.Why = imported.Skipped, imported.Why
-	return writeValue(c, status, view)
+	v := viewOfCalendar(read)
+	v.Skipped, v.Why = imported.Skipped, imported.Why
+	return writeValue(c, status, v)
 }
 
 // readCalendar reads a calendar in JSON, or in an iCalendar file, of which it also returns the report.
@@ -119,20 +101,18 @@ func (s *Server) getCalendar(c echo.Context) error {
 	if known == nil {
 		return noSuchCalendar()
 	}
-	return writeValue(c, http.StatusOK, calendarViewOf(known))
+	return writeValue(c, http.StatusOK, viewOfCalendar(known))
 }
 
 func noSuchCalendar() error { return &problem{kind: calendarNotFound} }
 
 // listCalendars answers with the calendars of a namespace. There are at most some hundreds.
 func (s *Server) listCalendars(c echo.Context) error {
-	views := []calendarView{}
+	views := []view.Calendar{}
 	for _, known := range s.cfg.Backend.Calendars(callOf(c).namespace) {
-		views = append(views, calendarViewOf(known))
+		views = append(views, viewOfCalendar(known))
 	}
-	return writeValue(c, http.StatusOK, struct {
-		Calendars []calendarView `json:"calendars"`
-	}{views})
+	return writeValue(c, http.StatusOK, map[string]any{"calendars": views})
 }
 
 // deleteCalendar removes a calendar that neither a schedule nor the window of a queue uses. A schedule that names the
@@ -158,7 +138,7 @@ func (s *Server) deleteCalendar(c echo.Context) error {
 	case !existed || known == nil:
 		return noSuchCalendar()
 	}
-	return writeValue(c, http.StatusOK, calendarViewOf(known))
+	return writeValue(c, http.StatusOK, viewOfCalendar(known))
 }
 
 // checkUnused refuses the deletion of a calendar in use.

@@ -7,15 +7,17 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/access"
+	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/quota"
 )
 
 // fakeAccess holds the fake's keys and namespaces.
 type fakeAccess struct {
-	keys       []access.KeyRecord // by id
-	quotas     map[string]Quotas  // of keys
-	namespaces map[string]NamespaceView
+	keys       []access.KeyRecord     // by id
+	quotas     map[string]view.Quotas // of keys
+	namespaces map[string]view.Namespace
 	lasting    bool // RemoveKey answers as usual, and removes none
 }
 
@@ -36,16 +38,16 @@ func (f *fakeBackend) NewKey(_ context.Context, r KeyRequest) (string, access.Ke
 		Secrets: []access.KeySecret{{Hash: access.Hash(text)}}}
 	f.access.keys = append(f.access.keys, key)
 	if f.access.quotas == nil {
-		f.access.quotas = map[string]Quotas{}
+		f.access.quotas = map[string]view.Quotas{}
 	}
 	f.access.quotas[id] = r.Quotas
 	return text, key, nil
 }
 
-func (f *fakeBackend) KeyQuotas(id string) Quotas {
+func (f *fakeBackend) KeyLimits(id string) quota.Limits {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.access.quotas[id]
+	return quota.Limits(f.access.quotas[id])
 }
 
 // NamespaceUse counts the tasks and the bytes of their payloads.
@@ -80,7 +82,7 @@ func (f *fakeBackend) RotateKey(
 	case f.readErr != nil || i < 0:
 		return "", access.KeyRecord{}, false, f.readErr
 	case len(f.access.keys[i].Secrets) > 1:
-		return "", access.KeyRecord{}, true, &ImpossibleError{Reason: "the key has two secrets"}
+		return "", access.KeyRecord{}, true, &task.ImpossibleError{Reason: "the key has two secrets"}
 	}
 	k, text := &f.access.keys[i], access.NewSecret(id)
 	k.Secrets[0].Expires = testNow.Add(overlap)
@@ -107,33 +109,32 @@ func (f *fakeBackend) NamespaceActive(name string) bool {
 	return name == "" || f.access.namespaces[name].State == "active" // "" is the default one, as in commands
 }
 
-func (f *fakeBackend) Namespaces() []NamespaceView {
+func (f *fakeBackend) Namespaces() []view.Namespace {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var all []NamespaceView
+	var all []view.Namespace
 	for _, name := range slices.Sorted(maps.Keys(f.access.namespaces)) {
 		all = append(all, f.access.namespaces[name])
 	}
 	return all
 }
 
-func (f *fakeBackend) PutNamespace(_ context.Context, name string, q Quotas) (NamespaceView, bool, error) {
+func (f *fakeBackend) PutNamespace(_ context.Context, name string, q quota.Limits) (view.Namespace, bool, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	old, existed := f.access.namespaces[name]
 	if f.readErr != nil {
 		return old, false, f.readErr
 	}
-	created := Instant(testNow.UnixMilli())
-	made := NamespaceView{Name: name, Quotas: q, State: "active", Created: &created}
+	made := view.Namespace{Name: name, Quotas: view.Quotas(q), State: "active", CreatedAt: view.InstantOf(testNow.UnixMilli())}
 	if existed {
-		made.Created = old.Created
+		made.CreatedAt = old.CreatedAt
 	}
 	f.access.namespaces[name] = made
 	return made, !existed, nil
 }
 
-func (f *fakeBackend) DeleteNamespace(_ context.Context, name string) (*OperationView, error) {
+func (f *fakeBackend) DeleteNamespace(_ context.Context, name string) (*view.Operation, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n, existed := f.access.namespaces[name]
@@ -142,8 +143,8 @@ func (f *fakeBackend) DeleteNamespace(_ context.Context, name string) (*Operatio
 	}
 	n.State = "deleting"
 	f.access.namespaces[name] = n
-	op := OperationView{ID: "op-delete-" + name, Kind: "delete_namespace", Namespace: name, State: isRunning,
-		BeganAt: Instant(testNow.UnixMilli())}
+	op := view.Operation{ID: "op-delete-" + name, Kind: "delete_namespace", Namespace: name, State: isRunning,
+		BeganAt: view.InstantOf(testNow.UnixMilli())}
 	f.operations = append(f.operations, op)
 	return &op, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/audit"
+	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/httpapi/internal/rights"
 	"github.com/belfryhq/belfry/httpapi/origin"
@@ -48,7 +49,7 @@ func foreignProblem(policy *origin.Policy, r *http.Request) *problem {
 // WaitingConfig holds the sources of the answers of a node that waits.
 type WaitingConfig struct {
 	Reason  func() string
-	Doctor  func(ctx context.Context) []Finding
+	Doctor  func(ctx context.Context) []view.Finding
 	Origins *origin.Policy     // nil: the zero Policy
 	Access  Access             // nil: every call is made by a local caller
 	Refused func(audit.Record) // records a call that was refused because of its caller; nil: none is recorded

@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
@@ -27,7 +28,7 @@ func newWorld(t *testing.T, neighbour bool) world {
 	if neighbour {
 		populate(w.harness, "b", "t", "q")
 		populate(w.harness, "b", "hidden", "hidden-queue")
-		w.fake.operations = append(w.fake.operations, OperationView{ID: "op-hidden", Namespace: "b", State: isRunning})
+		w.fake.operations = append(w.fake.operations, view.Operation{ID: "op-hidden", Namespace: "b", State: isRunning})
 	}
 	w.fake.revision = 1000
 	w.server.close() // no lease waits here

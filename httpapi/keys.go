@@ -10,26 +10,28 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/belfryhq/belfry/access"
+	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/internal/contract"
+	"github.com/belfryhq/belfry/quota"
 )
 
 // KeyRequest describes a key to be made.
 type KeyRequest struct {
 	Name    string
 	Grants  []access.Grant
-	Expires time.Time // zero: never
-	Quotas  Quotas    // of its calls alone: MaxPayload, MaxConsumers and the rates
+	Expires time.Time   // zero: never
+	Quotas  view.Quotas // of its calls alone: MaxPayload, MaxConsumers and the rates
 }
 
 // Keys are the API keys of the cluster. Changes are in force at this node when a method returns, and at all nodes
-// within a second. Errors are package task's, package access's, or an *ImpossibleError.
+// within a second. Errors are package task's and package access's.
 type Keys interface {
 	// Keys returns the keys as this node knows them, sorted by id.
 	Keys() []access.KeyRecord
 
-	// KeyQuotas returns the quotas of a key, which are empty for an unknown one.
-	KeyQuotas(id string) Quotas
+	// KeyLimits returns the quotas of a key, which are empty for an unknown one.
+	KeyLimits(id string) quota.Limits
 
 	// NewKey makes a key and its text, which is kept nowhere.
 	NewKey(ctx context.Context, r KeyRequest) (text string, made access.KeyRecord, err error)
@@ -42,29 +44,7 @@ type Keys interface {
 	RemoveKey(ctx context.Context, id string) (existed bool, err error)
 }
 
-// keyView is a key in an answer.
-type keyView struct {
-	ID       string      `json:"id"`
-	Name     string      `json:"name"`
-	Grants   []grantView `json:"grants"`
-	Quotas   *Quotas     `json:"quotas,omitempty"` // nil: none
-	Created  time.Time   `json:"created_at"`
-	Expires  *time.Time  `json:"expires_at"`
-	LastUsed *time.Time  `json:"last_used_at"`
-	Key      string      `json:"key,omitempty"` // its text; only once
-	// Outlives tells that the key ends later than the key that has asked for its text.
-	Outlives bool `json:"outlives_maker,omitempty"`
-}
-
-// grantView is a grant in an answer.
-type grantView struct {
-	Role      string   `json:"role"`
-	Namespace string   `json:"namespace"`
-	Queues    []string `json:"queues,omitempty"`
-	IDs       []string `json:"ids,omitempty"`
-}
-
-func (s *Server) viewOfKey(k access.KeyRecord) keyView {
+func (s *Server) viewOfKey(k access.KeyRecord) view.APIKey {
 	at := func(t time.Time) *time.Time {
 		if t.IsZero() {
 			return nil
@@ -72,20 +52,20 @@ func (s *Server) viewOfKey(k access.KeyRecord) keyView {
 		t = t.UTC()
 		return &t
 	}
-	view := keyView{
-		ID: k.ID, Name: k.Name, Grants: grantViews(k.Grants), Created: k.Created.UTC(), Expires: at(k.Expires),
-		LastUsed: at(k.LastUsed),
+	v := view.APIKey{
+		ID: k.ID, Name: k.Name, Grants: viewOfGrants(k.Grants), CreatedAt: k.Created.UTC(), ExpiresAt: at(k.Expires),
+		LastUsedAt: at(k.LastUsed),
 	}
-	if quotas := s.cfg.Backend.KeyQuotas(k.ID); quotas != (Quotas{}) {
-		view.Quotas = &quotas
+	if quotas := view.Quotas(s.cfg.Backend.KeyLimits(k.ID)); quotas != (view.Quotas{}) {
+		v.Quotas = &quotas
 	}
-	return view
+	return v
 }
 
-func grantViews(grants []access.Grant) []grantView {
-	views := make([]grantView, len(grants))
+func viewOfGrants(grants []access.Grant) []view.Grant {
+	views := make([]view.Grant, len(grants))
 	for i, g := range grants {
-		views[i] = grantView{Role: g.Role.String(), Namespace: g.Namespace, Queues: g.Queues, IDs: g.IDs}
+		views[i] = view.Grant{Role: view.Role(g.Role.String()), Namespace: g.Namespace, Queues: g.Queues, IDs: g.IDs}
 	}
 	return views
 }
@@ -93,13 +73,10 @@ func grantViews(grants []access.Grant) []grantView {
 // whoAmI answers the identity that the node sees behind the call.
 func (s *Server) whoAmI(c echo.Context) error {
 	caller := callOf(c).caller
-	return writeValue(c, http.StatusOK, struct {
-		Kind      string      `json:"kind"`
-		ID        string      `json:"id"`
-		Name      string      `json:"name"`
-		Grants    []grantView `json:"grants"`
-		Namespace string      `json:"namespace"`
-	}{caller.Kind, caller.ID, caller.Name, grantViews(caller.Grants), caller.Namespace()})
+	return writeValue(c, http.StatusOK, view.Caller{
+		Kind: caller.Kind, ID: caller.ID, Name: caller.Name, Grants: viewOfGrants(caller.Grants),
+		Namespace: caller.Namespace(),
+	})
 }
 
 // manages reports whether the caller may see and change a key: it administers every namespace that the key's grants
@@ -118,7 +95,7 @@ func (c *call) firstBeyond(grants []access.Grant) int {
 
 // listKeys answers the keys that the caller manages.
 func (s *Server) listKeys(c echo.Context) error {
-	list := []keyView{}
+	list := []view.APIKey{}
 	for _, k := range s.cfg.Backend.Keys() {
 		if callOf(c).manages(k.Grants) {
 			list = append(list, s.viewOfKey(k))
@@ -198,9 +175,11 @@ func checkFirstKey(key KeyRequest) error {
 
 // writeText answers a key with its text.
 func (s *Server) writeText(c echo.Context, key access.KeyRecord, text string) error {
-	view := s.viewOfKey(key)
-	view.Key, view.Outlives = text, outlives(key.Expires, callOf(c).caller.Expires)
-	return writeValue(c, http.StatusCreated, view)
+	return writeValue(c, http.StatusCreated, struct {
+		view.APIKey
+		Key      string `json:"key"`
+		Outlives bool   `json:"outlives_maker,omitempty"` // the key ends later than the caller's own
+	}{s.viewOfKey(key), text, outlives(key.Expires, callOf(c).caller.Expires)})
 }
 
 // outlives reports whether a key that expires at an instant is valid longer than the key of the caller who gets its

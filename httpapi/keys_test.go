@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/access"
+	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
@@ -226,7 +227,7 @@ func TestNamespaceLife(t *testing.T) {
 		t.Errorf("used %s", got)
 	}
 	h.as("admin@*", "PUT", "/v1/namespaces/new", "").mustStatus(t, 200)
-	if got := h.fake.access.namespaces["new"].Quotas; got != (Quotas{}) {
+	if got := h.fake.access.namespaces["new"].Quotas; got != (view.Quotas{}) {
 		t.Errorf("a PUT without quotas leaves %+v", got)
 	}
 	a := h.as("admin@*", "DELETE", "/v1/namespaces/new", "")

@@ -154,7 +154,7 @@ func (s *Server) writeLeased(w http.ResponseWriter, tasks []*fsmpb.Task, key rec
 	*buffer = b
 }
 
-func leasedView(t *fsmpb.Task, key receiptKey) view {
+func leasedView(t *fsmpb.Task, key receiptKey) taskView {
 	v := viewOf(t)
 	v.lease = key
 	return v

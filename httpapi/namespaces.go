@@ -8,68 +8,35 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/belfryhq/belfry/access"
+	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/internal/contract"
+	"github.com/belfryhq/belfry/quota"
 )
 
-// Namespaces are the namespaces of the cluster. Errors are package task's, or an *ImpossibleError.
+// Namespaces are the namespaces of the cluster. Errors are package task's.
 type Namespaces interface {
 	// NamespaceActive reports whether a namespace exists and is not being deleted, as far as this node knows. It is fast:
 	// each call in a namespace calls it, but for the default one.
 	NamespaceActive(name string) bool
 
 	// Namespaces returns the namespaces as this node knows them, the default one included, sorted by name.
-	Namespaces() []NamespaceView
+	Namespaces() []view.Namespace
 
 	// NamespaceUse counts the tasks of a namespace in the whole cluster.
 	NamespaceUse(ctx context.Context, name string) (task.NamespaceUse, error)
 
 	// PutNamespace makes a namespace, or replaces its quotas.
-	PutNamespace(ctx context.Context, name string, quotas Quotas) (made NamespaceView, created bool, err error)
+	PutNamespace(ctx context.Context, name string, limits quota.Limits) (made view.Namespace, created bool, err error)
 
 	// DeleteNamespace begins the deletion of a namespace and returns its operation, or the one under way. It returns nil
 	// without an error if there is no such namespace.
-	DeleteNamespace(ctx context.Context, name string) (*OperationView, error)
-}
-
-// NamespaceView is a namespace in an answer.
-type NamespaceView struct {
-	Name string `json:"name"`
-	Quotas
-	State   string   `json:"state"`                // active or deleting
-	Created *Instant `json:"created_at,omitempty"` // nil: the default namespace, which always exists
-	Used    *Usage   `json:"used,omitempty"`       // nil: it was not counted
-}
-
-// Usage is the use of a namespace's quotas.
-type Usage struct {
-	Pending uint64 `json:"pending"` // tasks that are not done
-	Dead    uint64 `json:"dead"`    // dead letters
-	Bytes   uint64 `json:"bytes"`   // of these, as kept in memory
-
-	Queues    uint64 `json:"queues"`    // with a policy or a task, tombstones included
-	Consumers uint64 `json:"consumers"` // leases that wait, and streams
-
-	// Calls admitted over the last second; 0: none, or there is no quota of them.
-	SchedulesPerSecond float64 `json:"schedules_per_second"`
-	CallsPerSecond     float64 `json:"calls_per_second"`
-}
-
-// Quotas are the limits of a namespace. A zero stands for no limit, and for the usual weight of 1.
-type Quotas struct {
-	MaxPending         uint64  `json:"max_pending,omitempty"` // tasks that are not done
-	MaxBytes           uint64  `json:"max_bytes,omitempty"`   // of all tasks, dead letters included
-	MaxPayload         uint64  `json:"max_payload,omitempty"` // bytes of one payload
-	SchedulesPerSecond float64 `json:"schedules_per_second,omitempty"`
-	CallsPerSecond     float64 `json:"calls_per_second,omitempty"`
-	MaxConsumers       uint64  `json:"max_consumers,omitempty"` // leases that wait, and streams
-	MaxQueues          uint64  `json:"max_queues,omitempty"`    // with a policy or a task
-	Weight             uint32  `json:"weight,omitempty"`        // its part of each node's capacity for due work
+	DeleteNamespace(ctx context.Context, name string) (*view.Operation, error)
 }
 
 // listNamespaces answers the namespaces that the caller's grants reach.
 func (s *Server) listNamespaces(c echo.Context) error {
-	list := []NamespaceView{}
+	list := []view.Namespace{}
 	for _, n := range s.cfg.Backend.Namespaces() {
 		if callOf(c).caller.Sees(n.Name) {
 			list = append(list, n)
@@ -82,7 +49,7 @@ func (s *Server) listNamespaces(c echo.Context) error {
 // alike.
 func (s *Server) getNamespace(c echo.Context) error {
 	all := s.cfg.Backend.Namespaces()
-	at := slices.IndexFunc(all, func(n NamespaceView) bool { return n.Name == c.Param("ns") })
+	at := slices.IndexFunc(all, func(n view.Namespace) bool { return n.Name == c.Param("ns") })
 	if at < 0 || !callOf(c).caller.Sees(all[at].Name) {
 		return noSuchNamespace()
 	}
@@ -92,7 +59,9 @@ func (s *Server) getNamespace(c echo.Context) error {
 	if err != nil {
 		return s.readFailed(err)
 	}
-	all[at].Used = &Usage{Pending: use.Pending, Dead: use.Dead, Bytes: use.Bytes, Queues: use.Queues}
+	all[at].Used = &view.Usage{
+		Pending: int64(use.Pending), Dead: int64(use.Dead), Bytes: int64(use.Bytes), Queues: int64(use.Queues),
+	}
 	if err := s.addUse(ctx, all[at].Name, all[at].Used); err != nil {
 		return s.readFailed(err)
 	}
@@ -100,12 +69,12 @@ func (s *Server) getNamespace(c echo.Context) error {
 }
 
 // addUse adds the use that no shard counts.
-func (s *Server) addUse(ctx context.Context, namespace string, to *Usage) error {
+func (s *Server) addUse(ctx context.Context, namespace string, to *view.Usage) error {
 	if s.cfg.Limits == nil {
 		return nil
 	}
 	use, err := s.cfg.Limits.Use(ctx, namespace)
-	to.Consumers = use.Consumers
+	to.Consumers = int64(use.Consumers)
 	to.SchedulesPerSecond, to.CallsPerSecond = use.SchedulesPerSecond, use.CallsPerSecond
 	return err
 }
@@ -131,7 +100,7 @@ func (s *Server) putNamespace(c echo.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
 	defer cancel()
-	made, created, err := s.cfg.Backend.PutNamespace(ctx, name, quotas)
+	made, created, err := s.cfg.Backend.PutNamespace(ctx, name, quota.Limits(quotas))
 	if err != nil {
 		return err
 	}
@@ -161,7 +130,7 @@ func (s *Server) deleteNamespace(c echo.Context) error {
 		return noSuchNamespace()
 	}
 	callOf(c).names("operation", op.ID)
-	op.Waits = append([]string{}, op.Waits...)
+	op.Waits = orEmpty(op.Waits)
 	c.Response().Header().Set("Location", "/v1/operations/"+op.ID)
 	return writeValue(c, http.StatusAccepted, op)
 }
@@ -174,7 +143,7 @@ const (
 )
 
 // parseQuotas reads the body of a PUT of a namespace. An empty body has no quotas.
-func parseQuotas(data []byte) (q Quotas, err error) {
+func parseQuotas(data []byte) (q view.Quotas, err error) {
 	if len(data) == 0 {
 		return q, nil
 	}
@@ -183,11 +152,10 @@ func parseQuotas(data []byte) (q Quotas, err error) {
 }
 
 // quotaFields are the members of quotas.
-func quotaFields(r *contract.Reader, q *Quotas) fields {
-	whole := func(into *uint64) func(string) error {
-		return func(name string) error {
-			n, err := r.Whole(name, 1, mostQuota)
-			*into = uint64(n)
+func quotaFields(r *contract.Reader, q *view.Quotas) fields {
+	whole := func(into *int64, most int64) func(string) error {
+		return func(name string) (err error) {
+			*into, err = r.Whole(name, 1, most)
 			return err
 		}
 	}
@@ -198,13 +166,9 @@ func quotaFields(r *contract.Reader, q *Quotas) fields {
 		}
 	}
 	return fields{
-		"max_pending": whole(&q.MaxPending), "max_bytes": whole(&q.MaxBytes), "max_payload": whole(&q.MaxPayload),
-		"max_consumers": whole(&q.MaxConsumers), "max_queues": whole(&q.MaxQueues),
+		"max_pending": whole(&q.MaxPending, mostQuota), "max_bytes": whole(&q.MaxBytes, mostQuota),
+		"max_payload": whole(&q.MaxPayload, mostQuota), "max_consumers": whole(&q.MaxConsumers, mostQuota),
+		"max_queues": whole(&q.MaxQueues, mostQuota), "weight": whole(&q.Weight, 1<<31),
 		"schedules_per_second": rate(&q.SchedulesPerSecond), "calls_per_second": rate(&q.CallsPerSecond),
-		"weight": func(name string) error {
-			n, err := r.Whole(name, 1, 1<<31)
-			q.Weight = uint32(n)
-			return err
-		},
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/internal/contract"
 )
@@ -32,35 +33,13 @@ func (s *Server) cluster(c echo.Context) error {
 	return writeValue(c, http.StatusOK, v)
 }
 
-// MapView is the answer to GET /v1/map: all that a client needs to call the leaders.
-type MapView struct {
-	ClusterID string     `json:"cluster_id"`
-	Map       string     `json:"map"`       // its version, as in the header of the node's batches
-	Namespace string     `json:"namespace"` // of the caller's calls that name none
-	Nodes     []MapNode  `json:"nodes"`
-	Shards    []MapShard `json:"shards"`
-}
-
-// MapNode is a node that leads a shard and is up.
-type MapNode struct {
-	ID      string `json:"id"`
-	HTTPURL string `json:"http_url"`
-}
-
-// MapShard is a shard with its leader and slots.
-type MapShard struct {
-	ID     uint32      `json:"id"`
-	Leader string      `json:"leader"` // node id; empty: none known
-	Slots  []SlotRange `json:"slots"`
-}
-
 // routes answers the map, which tells nothing about tasks and namespaces, so that every caller may read it.
 func (s *Server) routes(c echo.Context) error {
 	v := s.cfg.Backend.Map()
 	v.Namespace = callOf(c).caller.Namespace()
-	v.Nodes, v.Shards = append([]MapNode{}, v.Nodes...), append([]MapShard{}, v.Shards...)
+	v.Nodes, v.Shards = orEmpty(v.Nodes), orEmpty(v.Shards)
 	for i := range v.Shards {
-		v.Shards[i].Slots = append([]SlotRange{}, v.Shards[i].Slots...)
+		v.Shards[i].Slots = orEmpty(v.Shards[i].Slots)
 	}
 	return writeValue(c, http.StatusOK, v)
 }
@@ -103,13 +82,7 @@ func tokenLife(text string) (time.Duration, error) {
 }
 
 func (s *Server) listJoinTokens(c echo.Context) error {
-	list := struct {
-		Tokens []JoinToken `json:"tokens"`
-	}{s.cfg.Backend.JoinTokens()}
-	if list.Tokens == nil {
-		list.Tokens = []JoinToken{}
-	}
-	return writeValue(c, http.StatusOK, list)
+	return writeValue(c, http.StatusOK, map[string]any{"tokens": orEmpty(s.cfg.Backend.JoinTokens())})
 }
 
 func (s *Server) removeJoinToken(c echo.Context) error {
@@ -143,14 +116,12 @@ func (s *Server) doctor(c echo.Context) error {
 }
 
 // writeFindings answers GET /v1/doctor. Lists are [] in JSON, and never null.
-func writeFindings(w http.ResponseWriter, findings []Finding) error {
-	answer := struct {
-		Findings []Finding `json:"findings"`
-	}{append([]Finding{}, findings...)}
-	for i := range answer.Findings {
-		answer.Findings[i].Do = append([]string{}, answer.Findings[i].Do...)
+func writeFindings(w http.ResponseWriter, findings []view.Finding) error {
+	findings = append([]view.Finding{}, findings...)
+	for i := range findings {
+		findings[i].Do = orEmpty(findings[i].Do)
 	}
-	body, err := json.Marshal(answer)
+	body, err := json.Marshal(map[string]any{"findings": findings})
 	if err != nil {
 		return err
 	}
@@ -309,37 +280,8 @@ func rateOf(text string) (int64, error) {
 	return n, nil
 }
 
-// BackupsView describes the backups that the nodes make on a schedule.
-type BackupsView struct {
-	Running    *BackupTry `json:"running,omitempty"`     // nil: none
-	LastKept   *BackupTry `json:"last_kept,omitempty"`   // nil: none was kept
-	LastFailed *BackupTry `json:"last_failed,omitempty"` // nil: none failed
-}
-
-// BackupTry is one try to make a backup.
-type BackupTry struct {
-	Node    string  `json:"node"` // id of the node that makes it
-	BegunAt Instant `json:"begun_at"`
-	SeenAt  Instant `json:"seen_at"`         // its end, or the last confirmation that it runs
-	Place   string  `json:"place,omitempty"` // address of the backup, if it was kept
-	Bytes   uint64  `json:"bytes,omitempty"`
-	Error   string  `json:"error,omitempty"`
-}
-
-// Instant is an instant in Unix milliseconds.
-type Instant int64
-
-// MarshalJSON writes the instant as RFC 3339.
-func (i Instant) MarshalJSON() ([]byte, error) { return contract.AppendInstant(nil, int64(i)), nil }
-
 // advanceTime bounds an advance of the clock, which takes as long as the attempts that come due.
 const advanceTime = 5 * time.Minute
-
-// Advanced is the answer to POST /v1/dev/advance.
-type Advanced struct {
-	Now   Instant `json:"now"`
-	Begun uint64  `json:"begun"`
-}
 
 // advance sets the clock of a node in dev mode ahead.
 func (s *Server) advance(c echo.Context) error {
@@ -370,5 +312,5 @@ func (s *Server) advance(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return writeValue(c, http.StatusOK, Advanced{Instant(now.UnixMilli()), begun})
+	return writeValue(c, http.StatusOK, view.Advanced{Now: view.InstantOf(now.UnixMilli()), Begun: int(begun)})
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/getkin/kin-openapi/routers/gorillamux"
 
 	"github.com/belfryhq/belfry/access"
+	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/internal/contract"
@@ -288,7 +289,7 @@ func TestAnswersAreDocumented(t *testing.T) {
 	d.call(200, "POST", "/v1/batch", `{"op":"fire","id":"none"}`, "Content-Type", ndjsonType)
 	d.call(400, "GET", "/v1/backup?rate=fast", "")
 	d.call(200, "GET", "/v1/doctor", "")
-	d.fake.findings = []Finding{{Severity: "warning", Code: "node-away", Summary: "Node b is away.", Do: []string{"belfry"}},
+	d.fake.findings = []view.Finding{{Severity: "warning", Code: "node-away", Summary: "Node b is away.", Do: []string{"belfry"}},
 		{Severity: "note", Code: "queue-paused"}}
 	for _, path := range []string{"/v1/backup?rate=52428800", "/v1/doctor", "/v1/cluster", "/v1/map", "/healthz", "/readyz",
 		"/v1/wheel?shard=2", "/v1/wheel?shard=9", "/v1/activity?since=1m", "/metrics", "/openapi.yaml"} {

@@ -15,6 +15,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/belfryhq/belfry/access"
+	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/internal/contract"
 )
@@ -62,21 +63,21 @@ func (s *Server) getOperation(c echo.Context) error {
 
 // operationsFor returns the operations that the caller may know: those of namespaces that it may read, and the others
 // if it may read about the whole cluster. A call below a namespace is about the operations on that one.
-func (s *Server) operationsFor(c echo.Context) ([]OperationView, error) {
+func (s *Server) operationsFor(c echo.Context) ([]view.Operation, error) {
 	v, err := s.clusterView(c)
 	cl := callOf(c)
-	return slices.DeleteFunc(v.Operations, func(op OperationView) bool {
+	return slices.DeleteFunc(v.Operations, func(op view.Operation) bool {
 		return cl.need.reach == oneNamespace && op.Namespace != cl.namespace ||
 			!cl.caller.Allows(access.Need{Role: access.Read, Namespace: op.Namespace})
 	}), err
 }
 
-func (s *Server) findOperation(c echo.Context) (*OperationView, error) {
+func (s *Server) findOperation(c echo.Context) (*view.Operation, error) {
 	operations, err := s.operationsFor(c)
 	if err != nil {
 		return nil, err
 	}
-	at := slices.IndexFunc(operations, func(op OperationView) bool { return op.ID == c.Param("id") })
+	at := slices.IndexFunc(operations, func(op view.Operation) bool { return op.ID == c.Param("id") })
 	if at < 0 {
 		return nil, &problem{kind: operationNotFound,
 			detail: "no operation has this id; the cluster remembers those under way and some that have ended"}
@@ -94,7 +95,7 @@ func (s *Server) stopOperation(c echo.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case op.isBulk():
+	case op.Kind == bulkKind:
 		return s.stopBulk(c, op)
 	}
 	if err := callOf(c).checkCluster(); err != nil {
@@ -109,16 +110,16 @@ func (s *Server) stopOperation(c echo.Context) error {
 		return &problem{kind: impossible, detail: "set the replication factor that you want instead: PUT /v1/cluster, or " +
 			"`belfry cluster replication`"}
 	}
-	return s.begin(c, op.stop())
+	return s.begin(c, stopOf(op))
 }
 
-// stop returns the operation that ends this one.
-func (o *OperationView) stop() OperationRequest {
-	switch o.Kind {
+// stopOf returns the operation that ends another one.
+func stopOf(op *view.Operation) OperationRequest {
+	switch op.Kind {
 	case splitShard, moveSlots, balanceShards, keepSlots:
 		return OperationRequest{Kind: keepSlots}
 	}
-	return OperationRequest{Kind: resumeNode, Node: o.Node}
+	return OperationRequest{Kind: resumeNode, Node: op.Node}
 }
 
 // operateNode returns the handler that begins a kind of operation on a node.
@@ -199,22 +200,22 @@ func (s *Server) begin(c echo.Context, r OperationRequest) error {
 	case err != nil:
 		return err
 	case plan != nil:
-		plan.Steps = append([]PlanStep{}, plan.Steps...)
+		plan.Steps = orEmpty(plan.Steps)
 		return writeValue(c, http.StatusOK, plan)
-	case !op.answers(r):
+	case !answers(op, r):
 		return &problem{kind: keyReused, field: keyHeader, detail: "was used before with another operation"}
 	}
-	op.Waits = append([]string{}, op.Waits...)
+	op.Waits = orEmpty(op.Waits)
 	callOf(c).names("operation", op.ID)
 	c.Response().Header().Set("Location", "/v1/operations/"+op.ID)
 	return writeValue(c, http.StatusAccepted, op)
 }
 
 // answers reports whether an operation is the one that was asked for.
-func (o *OperationView) answers(r OperationRequest) bool {
+func answers(o *view.Operation, r OperationRequest) bool {
 	onNode := o.Node == r.Node || strings.EqualFold(o.NodeName, r.Node)
-	return o.Kind == r.Kind && onNode && o.Replication == r.Replication && o.Shard == r.Shard && o.To == r.To &&
-		slices.Equal(o.Slots, r.Slots)
+	return string(o.Kind) == r.Kind && onNode && o.Replication == int(r.Replication) && o.Shard == int(r.Shard) &&
+		o.To == int(r.To) && o.Slots == r.Slots.String()
 }
 
 // operationID returns the id of an operation that was asked for with an idempotency key: a repeat finds the same one.
@@ -226,14 +227,14 @@ func operationID(key string) string {
 	return "op-" + hex.EncodeToString(sum[:8])
 }
 
-func (s *Server) clusterView(c echo.Context) (ClusterView, error) {
+func (s *Server) clusterView(c echo.Context) (view.Cluster, error) {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
 	defer cancel()
 	v, err := s.cfg.Backend.Cluster(ctx)
 	if err != nil {
 		return v, s.readFailed(err)
 	}
-	v.normalise()
+	normalise(&v)
 	return v, nil
 }
 
@@ -250,32 +251,15 @@ func writeValue(c echo.Context, status int, v any) error {
 // mostShards is the largest number of a shard.
 const mostShards = 256
 
-// SlotList is slots in their order. Its text has ranges with both of their ends: "0-511,1024".
-type SlotList []SlotRange
-
-// MarshalJSON returns the text as a JSON string.
-func (l SlotList) MarshalJSON() ([]byte, error) { return json.Marshal(l.String()) }
-
-// String returns the text.
-func (l SlotList) String() string {
-	parts := make([]string, len(l))
-	for i, r := range l {
-		if parts[i] = strconv.Itoa(int(r.First)); r.End > r.First+1 {
-			parts[i] += "-" + strconv.Itoa(int(r.End)-1)
-		}
-	}
-	return strings.Join(parts, ",")
-}
-
 const slotsRule = `ranges of 0 to 4095, like "0-511,1024"`
 
 // slotList reads slots, and puts their ranges in order.
-func slotList(r *contract.Reader) (SlotList, error) {
+func slotList(r *contract.Reader) (view.SlotList, error) {
 	text, err := r.Text("slots")
 	if err != nil {
 		return nil, err
 	}
-	var list SlotList
+	var list view.SlotList
 	for part := range strings.SplitSeq(text, ",") {
 		one, ok := parseSlots(strings.TrimSpace(part))
 		if !ok {
@@ -285,25 +269,25 @@ func slotList(r *contract.Reader) (SlotList, error) {
 		}
 		list = append(list, one)
 	}
-	slices.SortFunc(list, func(a, b SlotRange) int { return cmp.Compare(a.First, b.First) })
-	return list.joined()
+	slices.SortFunc(list, func(a, b view.Slots) int { return cmp.Compare(a.First, b.First) })
+	return joined(list)
 }
 
 // parseSlots reads "7" or "0-511".
-func parseSlots(text string) (SlotRange, bool) {
+func parseSlots(text string) (view.Slots, bool) {
 	first, last, isRange := strings.Cut(text, "-")
 	if !isRange {
 		last = first
 	}
 	a, errA := strconv.ParseUint(first, 10, 16)
 	b, errB := strconv.ParseUint(last, 10, 16)
-	return SlotRange{First: uint32(a), End: uint32(b) + 1}, errA == nil && errB == nil && a <= b && b < task.Slots
+	return view.Slots{First: uint32(a), End: uint32(b) + 1}, errA == nil && errB == nil && a <= b && b < task.Slots
 }
 
 // joined returns the list with ranges joined that follow each other. A slot that is there twice is an error.
-func (l SlotList) joined() (SlotList, error) {
-	var joined SlotList
-	for _, r := range l {
+func joined(list view.SlotList) (view.SlotList, error) {
+	var joined view.SlotList
+	for _, r := range list {
 		switch last := len(joined) - 1; {
 		case last >= 0 && r.First < joined[last].End:
 			return nil, &task.FieldError{

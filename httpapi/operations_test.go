@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
@@ -43,8 +44,8 @@ func TestOperatorsAnswersAreDocumented(t *testing.T) {
 	d.call(400, "POST", "/v1/shards/0/split", "")
 	d.call(400, "POST", "/v1/shards/x/split", "")
 	d.call(400, "POST", "/v1/shards/balance", `{"to":257}`)
-	ended := Instant(testNow.UnixMilli())
-	d.fake.operations[0].State, d.fake.operations[0].EndedAt, d.fake.operations[0].Percent = "done", &ended, 100
+	ended := &d.fake.operations[0]
+	ended.State, ended.EndedAt, ended.Percent = "done", view.OptionalInstant(testNow.UnixMilli()), 100
 	d.call(200, "GET", "/v1/operations", "")
 	d.call(200, "GET", "/v1/operations/op-1", "")
 	d.call(404, "GET", "/v1/operations/op-9", "")
@@ -71,7 +72,7 @@ func TestKeyMakesTheOperation(t *testing.T) {
 		if a.StatusCode != status {
 			t.Fatalf("%s %s: %d %s", path, body, a.StatusCode, a.text)
 		}
-		var op OperationView
+		var op view.Operation
 		if err := json.Unmarshal([]byte(a.text), &struct {
 			ID *string `json:"id"`
 		}{&op.ID}); err != nil {

@@ -212,7 +212,7 @@ func (d *bulkDraft) checkChange() error {
 	switch {
 	case r.Op == bulkMove && d.seen["by"] == d.seen["to"]:
 		return &task.FieldError{Field: "by", Detail: "and to: a move has exactly one of them"}
-	case r.Op == bulkPatch && len(PatchedBy(r.Patch)) == 0:
+	case r.Op == bulkPatch && len(task.Patched(r.Patch)) == 0:
 		return &task.FieldError{Field: "patch", Detail: "changes nothing", Limit: "target, retry, labels"}
 	}
 	return nil
@@ -229,18 +229,4 @@ func (d *bulkDraft) conditions() (n int) {
 		}
 	}
 	return n
-}
-
-// PatchedBy returns the names of the members that a bulk patch changes.
-func PatchedBy(p *fsmpb.Patch) (names []string) {
-	if p.GetTarget() != nil {
-		names = append(names, "target")
-	}
-	if p.GetRetry() != nil || p.GetClearRetry() {
-		names = append(names, "retry")
-	}
-	if len(p.GetLabels()) > 0 || p.GetClearLabels() {
-		names = append(names, "labels")
-	}
-	return names
 }

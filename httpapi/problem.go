@@ -137,8 +137,7 @@ func problemOf(err error) *problem {
 	var granted *access.FieldError
 	var memory *task.MemoryError
 	var full *task.QueuesFullError
-	var cannot *ImpossibleError
-	var stranger *NoNodeError
+	var cannot *task.ImpossibleError
 	var exceeded *quota.Exceeded
 	switch {
 	case errors.As(err, &p):
@@ -153,8 +152,8 @@ func problemOf(err error) *problem {
 		return &problem{kind: malformedJSON, detail: syntax.Error()}
 	case errors.As(err, &cannot):
 		return &problem{kind: impossible, detail: cannot.Reason}
-	case errors.As(err, &stranger):
-		return &problem{kind: nodeNotFound, detail: stranger.Reason}
+	case errors.Is(err, task.ErrNoNode):
+		return &problem{kind: nodeNotFound, detail: err.Error()}
 	case errors.As(err, &exceeded):
 		return quotaProblem(exceeded)
 	case errors.Is(err, task.ErrOverloaded):

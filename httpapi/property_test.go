@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/belfryhq/belfry/access"
+	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/httpapi/apitest"
 )
@@ -36,10 +37,10 @@ func newRouteCaller(t testing.TB) *routeCaller {
 		t.Fatal(err)
 	}
 	h := newHarness(t)
-	h.fake.tokens = []JoinToken{{ID: "a", Created: testNow, Expires: testNow.Add(time.Hour)}} // an id that the calls use
-	h.fake.operations = []OperationView{{
-		ID: "a", Kind: "drain", State: "running", Node: "n1", NodeName: "one", BeganAt: Instant(testNow.UnixMilli()),
-		Total: 1,
+	h.fake.tokens = []view.JoinToken{{ID: "a", Created: testNow, Expires: testNow.Add(time.Hour)}} // an id that the calls use
+	h.fake.operations = []view.Operation{{
+		ID: "a", Kind: "drain", State: "running", Node: "n1", NodeName: "one", Total: 1,
+		BeganAt: view.InstantOf(testNow.UnixMilli()),
 	}}
 	h.fake.access.lasting = true // the calls name few keys
 	h.fake.access.keys = []access.KeyRecord{{ID: "a", Name: "a", Created: testNow, Grants: testCaller("read@a").Grants,

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/access"
+	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/internal/gated"
@@ -238,7 +239,7 @@ func TestRevokedReadersAreRefused(t *testing.T) {
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}
-			h.fake.doctor = func(ctx context.Context) []Finding {
+			h.fake.doctor = func(ctx context.Context) []view.Finding {
 				<-ctx.Done()
 				return nil
 			}

@@ -11,12 +11,16 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/belfryhq/belfry/client/view"
 )
 
 func waitingConfig(t *testing.T, metrics prometheus.Gatherer) WaitingConfig {
 	return WaitingConfig{
 		Reason: func() string { return "the disk is full" }, Origins: testOrigins(t), Metrics: metrics,
-		Doctor: func(context.Context) []Finding { return []Finding{{Severity: "critical", Code: "node-waits"}} },
+		Doctor: func(context.Context) []view.Finding {
+			return []view.Finding{{Severity: "critical", Code: "node-waits"}}
+		},
 		Logger: slog.New(slog.DiscardHandler),
 	}
 }

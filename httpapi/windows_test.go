@@ -86,7 +86,7 @@ func TestOpeningOfAQueue(t *testing.T) {
 }
 
 func TestTaskThatWaitsForItsWindow(t *testing.T) {
-	b := view{task: &fsmpb.Task{
+	b := taskView{task: &fsmpb.Task{
 		Id: "a", State: fsmpb.State_STATE_SCHEDULED, FireAtMs: 1000, NextAttemptAtMs: 9000, Spec: &fsmpb.Spec{},
 	}}.append(nil)
 	const want = `"next_attempt_at":"1970-01-01T00:00:09.000Z","waits_for":"window"`

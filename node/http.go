@@ -143,8 +143,8 @@ func (n *Node) newGate() *room.Gate {
 		Handler: func(reason func() string, metrics prometheus.Gatherer) http.Handler {
 			return n.atAddress(httpapi.Waiting(httpapi.WaitingConfig{
 				Reason: reason, Origins: n.origins, Metrics: prometheus.Gatherers{n.registry, metrics}, Logger: n.log,
-				Doctor: func(context.Context) []httpapi.Finding {
-					return findings([]doctor.Finding{doctor.Wait(reason(), n.cfg.DataDir)})
+				Doctor: func(context.Context) []doctor.Finding {
+					return []doctor.Finding{doctor.Wait(reason(), n.cfg.DataDir)}
 				},
 				Access: n.callers, Refused: n.refused,
 			}))
@@ -154,7 +154,7 @@ func (n *Node) newGate() *room.Gate {
 
 func (n *Node) startHTTP(context.Context) error {
 	cfg := httpapi.Config{
-		Backend: backend{n.cluster}, Access: n.callers, Limits: n.cluster.Quotas(), Weight: n.cluster.Tenants().Weight,
+		Backend: newBackend(n.cluster), Access: n.callers, Limits: n.cluster.Quotas(), Weight: n.cluster.Tenants().Weight,
 		Audit: auditor{n.audit.Load(), n.cluster}, Events: n.cluster.Events(),
 		CheckURL: n.receivers.CheckURL, Origins: n.origins, Now: n.cluster.Now,
 		Gatherer: prometheus.Gatherers{n.registry, n.clusterRegistry}, Registerer: n.registry, Logger: logs.Limited(n.log),
@@ -190,7 +190,7 @@ func (n *Node) startHTTP(context.Context) error {
 // old.
 func (n *Node) unlessBarred(api http.Handler) http.Handler {
 	barred := httpapi.Waiting(httpapi.WaitingConfig{
-		Reason: n.cluster.Barred, Doctor: backend{n.cluster}.Doctor, Origins: n.origins, Access: n.callers,
+		Reason: n.cluster.Barred, Doctor: n.cluster.Doctor, Origins: n.origins, Access: n.callers,
 		Refused: n.refused, Metrics: n.registry, Logger: n.log,
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

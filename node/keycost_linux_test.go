@@ -238,7 +238,7 @@ func serveAs(b *testing.B, n *Node, source access.Source, secured *tls.Config) (
 		b.Fatal(err)
 	}
 	api, err := httpapi.New(httpapi.Config{
-		Backend: backend{n.cluster}, Access: callers, Limits: n.cluster.Quotas(), Audit: auditor{n.audit.Load(), n.cluster},
+		Backend: newBackend(n.cluster), Access: callers, Limits: n.cluster.Quotas(), Audit: auditor{n.audit.Load(), n.cluster},
 		CheckURL: n.receivers.CheckURL, Origins: n.origins, Now: n.cluster.Now, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {

@@ -62,7 +62,7 @@ func limitTo(b *testing.B, nodes []*Node, limits quota.Limits) {
 	ticker := time.NewTicker(time.Millisecond)
 	defer ticker.Stop()
 	for _, n := range nodes {
-		for known, _ := n.cluster.Tenants().Namespace("default"); known.Limits != limits; {
+		for known, _ := n.cluster.Tenants().Namespace("default"); quota.Limits(known.Quotas) != limits; {
 			<-ticker.C
 			known, _ = n.cluster.Tenants().Namespace("default")
 		}

@@ -23,7 +23,7 @@ func newTenantAPI(t *testing.T) *tenantAPI {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api, err := httpapi.New(httpapi.Config{Backend: backend{n.cluster}, Access: callers})
+	api, err := httpapi.New(httpapi.Config{Backend: newBackend(n.cluster), Access: callers})
 	if err != nil {
 		t.Fatal(err)
 	}

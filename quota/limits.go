@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/belfryhq/belfry/client/view"
 )
 
 // Quota is a kind of limit.
@@ -34,16 +36,7 @@ func (q Quota) String() string {
 
 // Limits holds the quotas of a namespace or of a key. A zero field is no limit. A task does not record the key that
 // made it, so a key has no MaxPending, MaxBytes, MaxQueues or Weight.
-type Limits struct {
-	MaxPending         uint64  // tasks that are scheduled, ready, firing or retrying
-	MaxBytes           uint64  // of unfinished tasks and dead letters
-	MaxPayload         uint64  // bytes of one task's payload
-	SchedulesPerSecond float64 // calls and batch lines that may make a task
-	CallsPerSecond     float64 // requests; a batch or a stream is one
-	MaxConsumers       uint64  // leases that wait, and streams
-	MaxQueues          uint64  // queues with a policy or a task
-	Weight             uint32  // share of the nodes' capacity beside other namespaces; 0: DefaultWeight
-}
+type Limits view.Quotas
 
 // The bounds of the fields.
 const (
@@ -69,13 +62,13 @@ func (e *LimitError) Error() string {
 func (l Limits) Check() error {
 	counts := []struct {
 		quota Quota
-		value uint64
+		value int64
 	}{
 		{MaxPending, l.MaxPending}, {MaxBytes, l.MaxBytes}, {MaxPayload, l.MaxPayload},
 		{MaxConsumers, l.MaxConsumers}, {MaxQueues, l.MaxQueues},
 	}
 	for _, c := range counts {
-		if c.value > MaxCount {
+		if c.value < 0 || c.value > MaxCount {
 			return &LimitError{c.quota.String(), fmt.Sprintf("is %d", c.value), fmt.Sprint(uint64(MaxCount))}
 		}
 	}
@@ -85,7 +78,7 @@ func (l Limits) Check() error {
 	if err := checkRate(CallsPerSecond, l.CallsPerSecond); err != nil {
 		return err
 	}
-	if l.Weight > MaxWeight {
+	if l.Weight < 0 || l.Weight > MaxWeight {
 		return &LimitError{"weight", fmt.Sprintf("is %d", l.Weight), fmt.Sprintf("1 to %d", MaxWeight)}
 	}
 	return nil
@@ -132,7 +125,7 @@ func Number(v float64) string {
 // CheckPayload returns an *Exceeded if a payload of so many bytes is over the limit. A node calls it with the length
 // that a request announces, before it reads the body, and again with the length of each payload.
 func (l Limits) CheckPayload(s Subject, bytes int64) error {
-	if l.MaxPayload == 0 || bytes <= 0 || uint64(bytes) <= l.MaxPayload {
+	if l.MaxPayload == 0 || bytes <= 0 || bytes <= l.MaxPayload {
 		return nil
 	}
 	return &Exceeded{Quota: MaxPayload, Subject: s, Limit: float64(l.MaxPayload), Used: float64(bytes)}

@@ -11,12 +11,6 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// ImpossibleError is the error of a change that the state, or a node with an older build, does not allow. Nothing has
-// changed.
-type ImpossibleError struct{ Reason string }
-
-func (e *ImpossibleError) Error() string { return e.Reason }
-
 // Change checks a change that a node asks for, commits it, and returns its answer. The answer has the reason if the
 // state, or a node with an older build, does not allow the change. The error is a *task.FieldError or a
 // *task.QueuesFullError if the change breaks a limit, and a *task.NotLeaderError on a node that does not lead; see also
@@ -33,7 +27,7 @@ func (g *Group) Change(ctx context.Context, change *clusterpb.ControlChange) (*c
 func impossible(err error) string {
 	var field *task.FieldError
 	var full *task.QueuesFullError
-	var judged *ImpossibleError
+	var judged *task.ImpossibleError
 	var behind *BehindError
 	var refused *refusal
 	switch {
@@ -49,7 +43,7 @@ func impossible(err error) string {
 	return ""
 }
 
-// change is Change, and returns the reason as an *ImpossibleError, a *BehindError or an ErrRefused.
+// change is Change, and returns the reason as a *task.ImpossibleError, a *BehindError or an ErrRefused.
 func (g *Group) change(ctx context.Context, asked *clusterpb.ControlChange) (*clusterpb.ControlChanged, error) {
 	leading := g.leading.Load()
 	if leading == nil {

@@ -39,9 +39,9 @@ func Within(ctx context.Context) (context.Context, context.CancelFunc) {
 
 // Change has the leader of the group make a change, on any node. It returns once this node has applied the change and,
 // if the change is about queues, calendars, keys or namespaces, all nodes that seem alive obey it; or a second after
-// the commit. The error is an *ImpossibleError with the leader's reason, a *task.FieldError, a *task.QueuesFullError,
-// or wraps task.ErrNotProposed or task.ErrUnknown. A context without a deadline gives the call ten seconds. The caller
-// must not change the answer's parts.
+// the commit. The error is a *task.ImpossibleError with the leader's reason, a *task.FieldError, or a
+// *task.QueuesFullError, or wraps task.ErrNotProposed or task.ErrUnknown. A context without a deadline gives the call
+// ten seconds. The caller must not change the answer's parts.
 func (r *Replica) Change(ctx context.Context, change *clusterpb.ControlChange) (*clusterpb.ControlChanged, error) {
 	ctx, cancel := Within(ctx)
 	defer cancel()
@@ -61,7 +61,7 @@ func (r *Replica) commit(ctx context.Context, change *clusterpb.ControlChange) (
 	for search := r.search(); ; {
 		changed, err := r.ask(ctx, search.Next(), change)
 		if err == nil && changed.Impossible != "" {
-			err = &ImpossibleError{changed.Impossible}
+			err = &task.ImpossibleError{Reason: changed.Impossible}
 		}
 		switch {
 		case err == nil:

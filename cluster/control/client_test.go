@@ -159,7 +159,7 @@ func TestRefusedRepeatsAreUnknown(t *testing.T) {
 			}
 			return lost(n, changed, err)
 		}
-		var impossible *ImpossibleError
+		var impossible *task.ImpossibleError
 		_, err := r.Change(t.Context(), asking(namespace("port")))
 		if !errors.Is(err, task.ErrUnknown) || errors.As(err, &impossible) || d.asked != 2 {
 			t.Errorf("%v, after %d tries", err, d.asked)
@@ -207,7 +207,7 @@ func TestChangesWaitForTheNodes(t *testing.T) {
 func TestImpossibleChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, d := follower(t)
-		var impossible *ImpossibleError
+		var impossible *task.ImpossibleError
 		_, err := r.Change(t.Context(), asking(beginBulk("op", "none")))
 		if !errors.As(err, &impossible) || impossible.Reason != "namespace none does not exist, or is being deleted" || d.asked != 1 {
 			t.Errorf("%v, after %d tries", err, d.asked)

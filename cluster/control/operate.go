@@ -8,11 +8,12 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/internal/aim"
 	"github.com/belfryhq/belfry/cluster/placement"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // prepareBegin judges an operation, and counts what it has to move. An operation that has begun before, by its id, or
 // an equal one under way is the answer instead, without moves. A preview is answered without an entry. The error is an
-// *ImpossibleError for an operation that could not end.
+// *task.ImpossibleError for an operation that could not end.
 func prepareBegin(r *reconciler, c *clusterpb.ControlChange) (*clusterpb.ControlChanged, error) {
 	begin, state := c.Entry.GetBegin(), r.group.State()
 	op := begin.GetOperation()
@@ -42,7 +43,7 @@ func answerBegin(c *clusterpb.ControlChanged, _, after *clusterpb.ControlState, 
 	c.Operation = begunBefore(after, begin.GetOperation()) // another request for the same may have been faster
 }
 
-// judge returns the moves that an operation needs, and sets its total. The error is an *ImpossibleError if the
+// judge returns the moves that an operation needs, and sets its total. The error is a *task.ImpossibleError if the
 // operation could not end.
 func (r *reconciler) judge(op *clusterpb.Operation) ([]*clusterpb.PlannedMove, error) {
 	if onSlots(op) {
@@ -51,7 +52,7 @@ func (r *reconciler) judge(op *clusterpb.Operation) ([]*clusterpb.PlannedMove, e
 	before := r.group.State()
 	after := shallowCopy(before)
 	if err := applyBegin(after, op); err != nil {
-		return nil, &ImpossibleError{err.Error()}
+		return nil, &task.ImpossibleError{Reason: err.Error()}
 	}
 	nodes := aim.Nodes(after, r.hopeful, r.group.cfg.Limits)
 	if err := r.checkEnd(after, op, nodes); err != nil {
@@ -59,13 +60,13 @@ func (r *reconciler) judge(op *clusterpb.Operation) ([]*clusterpb.PlannedMove, e
 	}
 	aimed, _, err := aim.Targets(after, nodes)
 	if err != nil {
-		return nil, &ImpossibleError{err.Error()}
+		return nil, &task.ImpossibleError{Reason: err.Error()}
 	}
 	if aimed == nil {
 		aimed = &clusterpb.Retarget{}
 	}
 	if err := applyRetarget(after, aimed); err != nil {
-		return nil, &ImpossibleError{err.Error()}
+		return nil, &task.ImpossibleError{Reason: err.Error()}
 	}
 	if err := r.checkClear(after, op, nodes); err != nil {
 		return nil, err
@@ -100,7 +101,7 @@ func (r *reconciler) checkEnd(after *clusterpb.ControlState, op *clusterpb.Opera
 	case op.Kind == clusterpb.OperationKind_OPERATION_KIND_REST:
 		return r.checkRest(after, op)
 	case !active:
-		return &ImpossibleError{"no other node is up and takes replicas"}
+		return &task.ImpossibleError{Reason: "no other node is up and takes replicas"}
 	case op.Kind == clusterpb.OperationKind_OPERATION_KIND_REPLICATION:
 		return checkReplication(nodes, int(op.Replication))
 	case op.Kind == clusterpb.OperationKind_OPERATION_KIND_RESUME:
@@ -108,7 +109,7 @@ func (r *reconciler) checkEnd(after *clusterpb.ControlState, op *clusterpb.Opera
 	}
 	for _, s := range after.Shards {
 		if slices.Contains(s.Replicas, op.Node) && !r.hasMajority(s) {
-			return &ImpossibleError{fmt.Sprintf(
+			return &task.ImpossibleError{Reason: fmt.Sprintf(
 				"shard %d has no majority of its replicas up, so no other node can copy it; see `belfry doctor`", s.Id)}
 		}
 	}
@@ -123,7 +124,9 @@ func (r *reconciler) checkRest(after *clusterpb.ControlState, op *clusterpb.Oper
 			return r.group.cfg.Shards.Up(node) && !rests(node)
 		})
 		if slices.Contains(s.Replicas, op.Node) && !heir {
-			return &ImpossibleError{fmt.Sprintf("no other node with a replica of shard %d is up and may lead it", s.Id)}
+			return &task.ImpossibleError{
+				Reason: fmt.Sprintf("no other node with a replica of shard %d is up and may lead it", s.Id),
+			}
 		}
 	}
 	return nil
@@ -132,10 +135,10 @@ func (r *reconciler) checkRest(after *clusterpb.ControlState, op *clusterpb.Oper
 // checkReplication checks a replication factor.
 func checkReplication(nodes []placement.Node, replicas int) error {
 	if err := placement.CheckReplication(replicas); err != nil {
-		return &ImpossibleError{err.Error()}
+		return &task.ImpossibleError{Reason: err.Error()}
 	}
 	if replicas > aim.Takers(nodes) {
-		return &ImpossibleError{fmt.Sprintf("%d replicas of each shard need as many nodes, and %d may hold one",
+		return &task.ImpossibleError{Reason: fmt.Sprintf("%d replicas of each shard need as many nodes, and %d may hold one",
 			replicas, aim.Takers(nodes))}
 	}
 	return nil
@@ -164,7 +167,7 @@ func (r *reconciler) checkClear(after *clusterpb.ControlState, op *clusterpb.Ope
 		return nil
 	}
 	others := slices.DeleteFunc(slices.Clone(nodes), func(n placement.Node) bool { return n.ID == op.Node })
-	return &ImpossibleError{fmt.Sprintf(
+	return &task.ImpossibleError{Reason: fmt.Sprintf(
 		"%d shards would keep a replica on the node: each shard has %d replicas, and %d other nodes may hold one; "+
 			"let another node join, or lower the replication factor first", kept, aim.Factor(after, nodes), aim.Takers(others))}
 }

@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // TestImpossibleOperationsAreRefused checks that the leader refuses an operation that could not end, with the
@@ -18,7 +19,7 @@ func TestImpossibleOperationsAreRefused(t *testing.T) {
 		refused := func(op *clusterpb.Operation) {
 			t.Helper()
 			op.Id = "refused"
-			var impossible *ImpossibleError
+			var impossible *task.ImpossibleError
 			if _, err := g.change(t.Context(), asking(begin(op))); !errors.As(err, &impossible) || impossible.Reason == "" {
 				t.Errorf("%v: %v", op, err)
 			}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // slotMovesAtOnce is the number of moves that an operation has under way at a time. A shard takes part in one of them.
@@ -83,7 +84,7 @@ func Concerns(op *clusterpb.Operation, m *clusterpb.SlotMove) bool {
 	})
 }
 
-// PlanSlots sets where an operation brings slots. The error is an *ImpossibleError if the state does not allow it.
+// PlanSlots sets where an operation brings slots. The error is a *task.ImpossibleError if the state does not allow it.
 func PlanSlots(s *clusterpb.ControlState, op *clusterpb.Operation) error {
 	aims, err := planSlots(s, op)
 	if err == nil {
@@ -91,12 +92,12 @@ func PlanSlots(s *clusterpb.ControlState, op *clusterpb.Operation) error {
 		err = applyBegin(shallowCopy(s), op)
 	}
 	if err != nil {
-		return &ImpossibleError{err.Error()}
+		return &task.ImpossibleError{Reason: err.Error()}
 	}
 	return nil
 }
 
-// judgeSlots plans an operation on slots, and returns its moves. The error is an *ImpossibleError if the operation
+// judgeSlots plans an operation on slots, and returns its moves. The error is a *task.ImpossibleError if the operation
 // could not end.
 func (r *reconciler) judgeSlots(op *clusterpb.Operation) ([]*clusterpb.PlannedMove, error) {
 	state := r.group.State()
@@ -106,7 +107,7 @@ func (r *reconciler) judgeSlots(op *clusterpb.Operation) ([]*clusterpb.PlannedMo
 	for _, t := range transfers(state.Slots, op.Aims) {
 		for _, id := range []uint32{t.from, t.to} {
 			if s := Shard(state, id); s != nil && !r.hasMajority(s) {
-				return nil, &ImpossibleError{fmt.Sprintf(
+				return nil, &task.ImpossibleError{Reason: fmt.Sprintf(
 					"shard %d has no majority of its replicas up, so no slots can leave or join it; see `belfry doctor`", id)}
 			}
 		}

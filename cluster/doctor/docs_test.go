@@ -27,7 +27,7 @@ func codes(t *testing.T) []Code {
 				if err != nil {
 					t.Fatal(err)
 				}
-				all = append(all, Code(code))
+				all = append(all, code)
 			}
 		}
 		return true
@@ -46,8 +46,8 @@ func sections(t *testing.T) (map[Code]string, []Code) {
 	found, order := make(map[Code]string), []Code(nil)
 	for _, part := range regexp.MustCompile(`(?m)^(#+ )`).Split(strings.ReplaceAll(string(page), "\n### `", "\n# ### `"), -1) {
 		if match := heading.FindStringSubmatch(part); match != nil {
-			found[Code(match[1])] = part
-			order = append(order, Code(match[1]))
+			found[match[1]] = part
+			order = append(order, match[1])
 		}
 	}
 	return found, order

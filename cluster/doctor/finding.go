@@ -3,22 +3,24 @@ package doctor
 import (
 	"cmp"
 	"slices"
+
+	"github.com/belfryhq/belfry/client/view"
 )
 
 // Severity is the urgency of a finding.
-type Severity string
+type Severity = view.Severity
 
-// The severities, the gravest first.
+// The severities; see package view.
 const (
-	Critical Severity = "critical" // calls are refused or tasks are late
-	Warning  Severity = "warning"  // one more failure, or some more time, makes it critical
-	Note     Severity = "note"     // nothing is wrong
+	Critical = view.Critical
+	Warning  = view.Warning
+	Note     = view.Note
 )
 
-func (s Severity) rank() int { return slices.Index([]Severity{Critical, Warning, Note}, s) }
+func rank(s Severity) int { return slices.Index([]Severity{Critical, Warning, Note}, s) }
 
 // Code names a kind of finding. A code never changes its meaning.
-type Code string
+type Code = string
 
 // The codes, in the order of docs/reference/doctor.md.
 const (
@@ -66,12 +68,7 @@ const (
 )
 
 // Finding is one trouble, with the commands that help.
-type Finding struct {
-	Severity Severity
-	Code     Code
-	Summary  string
-	Do       []string // commands for a shell, in their order, each to be run as it is; empty: there is none
-}
+type Finding = view.Finding
 
 // Examine returns the findings in a snapshot, the gravest first.
 func Examine(s *Snapshot) []Finding {
@@ -83,15 +80,18 @@ func Examine(s *Snapshot) []Finding {
 	} {
 		look()
 	}
-	slices.SortStableFunc(e.found, func(a, b Finding) int { return cmp.Compare(a.Severity.rank(), b.Severity.rank()) })
+	slices.SortStableFunc(e.found, func(a, b Finding) int { return cmp.Compare(rank(a.Severity), rank(b.Severity)) })
 	return e.found
 }
 
 // Wait returns the finding about a node that has not opened its data folder, or takes no part, for this reason. It is
 // all that such a node knows.
 func Wait(reason, dataDir string) Finding {
-	return Finding{Critical, NodeWaits, sentence("the node asked serves no calls: %s. Ask another node too.", reason),
-		[]string{command("belfry verify", dataDir)}}
+	return Finding{
+		Severity: Critical, Code: NodeWaits,
+		Summary: sentence("the node asked serves no calls: %s. Ask another node too.", reason),
+		Do:      []string{command("belfry verify", dataDir)},
+	}
 }
 
 // examination collects the findings in a snapshot.
@@ -101,5 +101,5 @@ type examination struct {
 }
 
 func (e *examination) add(severity Severity, code Code, summary string, do ...string) {
-	e.found = append(e.found, Finding{severity, code, summary, do})
+	e.found = append(e.found, Finding{Severity: severity, Code: code, Summary: summary, Do: do})
 }

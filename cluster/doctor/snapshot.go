@@ -104,8 +104,8 @@ type Move struct {
 // SlotMove is a move of slots from one shard to another that is under way.
 type SlotMove struct {
 	From, To  uint32
-	Slots     uint32        // number of slots
-	GivenUp   uint32        // times that it was given up and begun anew
+	Slots     int           // number of slots
+	GivenUp   int           // times that it was given up and begun anew
 	Still     time.Duration // since it last went on
 	CallsWait bool          // calls on the slots wait for its end
 	Reason    string        // of its last failure; empty: not known

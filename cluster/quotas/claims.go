@@ -175,12 +175,12 @@ func occurrencesOf(cmd *fsmpb.Command) int64 {
 // addOccurrences claims for occurrences of a schedule, each of which is about as large as the schedule.
 func (c *claims) addOccurrences(n int64, schedule int) error {
 	if limit := c.of.limits.MaxPending; limit != 0 {
-		if err := c.claim(c.ctx, c.of.pending, limit, n); err != nil {
+		if err := c.claim(c.ctx, c.of.pending, uint64(limit), n); err != nil {
 			return err
 		}
 	}
 	if limit := c.of.limits.MaxBytes; limit != 0 {
-		return c.claim(c.ctx, c.of.bytes, limit, n*int64(schedule))
+		return c.claim(c.ctx, c.of.bytes, uint64(limit), n*int64(schedule))
 	}
 	return nil
 }
@@ -207,7 +207,7 @@ func (c *claims) addTask(cmd *fsmpb.Command, pending bool) error {
 	if c.of.limits.MaxPending == 0 || pending || cmd.GetPatch() != nil || c.of.made[cmd.Id] {
 		return nil
 	}
-	if err := c.claim(c.ctx, c.of.pending, c.of.limits.MaxPending, 1); err != nil {
+	if err := c.claim(c.ctx, c.of.pending, uint64(c.of.limits.MaxPending), 1); err != nil {
 		return err
 	}
 	c.of.made[cmd.Id] = true
@@ -226,7 +226,7 @@ func (c *claims) addBytes(cmd *fsmpb.Command, old int) error {
 	if n <= 0 {
 		return nil
 	}
-	return c.claim(c.ctx, c.of.bytes, c.of.limits.MaxBytes, int64(n))
+	return c.claim(c.ctx, c.of.bytes, uint64(c.of.limits.MaxBytes), int64(n))
 }
 
 // grows reports whether a command may make a task, bring one back or make one larger.

@@ -120,7 +120,7 @@ func (q *Quotas) Queue(ctx context.Context, namespace, queue string) error {
 	if limit == 0 {
 		return nil
 	}
-	return refusal(q.roster.Admit(ctx, namespace, queue, limit))
+	return refusal(q.roster.Admit(ctx, namespace, queue, uint64(limit)))
 }
 
 // Policy is Queue for a policy that is put. It asks the owner each time, as the queue may have been deleted since.
@@ -135,7 +135,7 @@ func (q *Quotas) Consumer(ctx context.Context, namespace, key string) (leave fun
 	var held claimed
 	err = q.each(namespace, key, func(s quota.Subject, l quota.Limits) error {
 		level := q.consumers(quota.LevelKey{Subject: s, Quota: quota.MaxConsumers})
-		return held.claim(ctx, level, l.MaxConsumers, 1)
+		return held.claim(ctx, level, uint64(l.MaxConsumers), 1)
 	})
 	if err != nil {
 		held.release()

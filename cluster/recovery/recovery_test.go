@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
@@ -36,9 +37,9 @@ func schedule(t *testing.T, n *cluster.Node, id string) uint64 {
 }
 
 // shardOf returns the shard of a task's id.
-func shardOf(v cluster.View, id string) cluster.ShardView {
+func shardOf(v cluster.View, id string) view.Shard {
 	slot := task.Slot("", id)
-	i := slices.IndexFunc(v.Shards, func(s cluster.ShardView) bool { return s.Owns(slot) })
+	i := slices.IndexFunc(v.Shards, func(s view.Shard) bool { return s.Owns(slot) })
 	return v.Shards[i]
 }
 
@@ -114,14 +115,14 @@ func loseThreeOfFive(t *testing.T) *five {
 }
 
 // holds reports whether a node has a replica of a shard.
-func (f *five) holds(s cluster.ShardView, i int) bool {
+func (f *five) holds(s view.Shard, i int) bool {
 	id := f.nodeID(i)
-	return slices.ContainsFunc(s.Replicas, func(r cluster.ReplicaView) bool { return r.Node == id })
+	return slices.ContainsFunc(s.Replicas, func(r view.Replica) bool { return r.Node == id })
 }
 
 func (f *five) nodeID(i int) string {
 	name := fmt.Sprint("n", i)
-	return f.view.Nodes[slices.IndexFunc(f.view.Nodes, func(n cluster.NodeView) bool { return n.Name == name })].ID
+	return f.view.Nodes[slices.IndexFunc(f.view.Nodes, func(n view.Node) bool { return n.Name == name })].ID
 }
 
 // Of a cluster of five, nodes 0 and 1 are left, and node 1 is behind. The newest replica of each shard is kept, the plan

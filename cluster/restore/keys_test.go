@@ -72,7 +72,7 @@ func TestKeysAreRestored(t *testing.T) {
 		if caller, err := authority.Caller(t.Context(), access.Credentials{}); err == nil {
 			t.Errorf("without a key: %+v", caller)
 		}
-		if got, exists := n.Tenants().Namespace("shop"); !exists || got.Deleting || got.Limits != limits {
+		if got, exists := n.Tenants().Namespace("shop"); !exists || got.State != "active" || quota.Limits(got.Quotas) != limits {
 			t.Errorf("the namespace: %+v", got)
 		}
 		if got := n.Tenants().KeyLimits(made.ID); got != spec.Limits {

@@ -14,6 +14,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
 	"github.com/belfryhq/belfry/cluster/restore"
@@ -255,7 +256,7 @@ func TestOldCopyOfARestoredFolder(t *testing.T) {
 		c.WaitReady()
 		c.Until("three nodes vote in each shard", func() error {
 			for _, s := range c.Node(1).View(t.Context()).Shards {
-				waits := func(r cluster.ReplicaView) bool { return !r.Voter }
+				waits := func(r view.Replica) bool { return !r.Voter }
 				if len(s.Replicas) != 3 || len(s.Target) > 0 || slices.ContainsFunc(s.Replicas, waits) {
 					return fmt.Errorf("shard %d has the replicas %+v", s.ID, s.Replicas)
 				}

@@ -20,7 +20,7 @@ func BenchmarkCall(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		n.KeyUsed("k")
-		if n.KeysVersion() == 0 || !n.KeysInForce() || !n.IsActive("shop") || n.Admit(schedule) != nil {
+		if n.KeysVersion() == 0 || !n.KeysInForce() || !n.NamespaceActive("shop") || n.Admit(schedule) != nil {
 			b.Fatal("refused")
 		}
 	}

@@ -23,7 +23,7 @@ type KeySpec struct {
 var _ access.Source = (*Tenants)(nil)
 
 // NewKey makes a key, and puts keys in force. Only the caller gets the text: no other node and no disk does. The error
-// is a *task.FieldError if a field breaks a limit, a *control.ImpossibleError while a node has an older build, and
+// is a *task.FieldError if a field breaks a limit, a *task.ImpossibleError while a node has an older build, and
 // wraps task.ErrNotProposed or task.ErrUnknown if the control group does not answer. A context without a deadline gives
 // the call ten seconds.
 func (t *Tenants) NewKey(ctx context.Context, spec KeySpec) (text string, made access.KeyRecord, err error) {
@@ -46,7 +46,7 @@ func (t *Tenants) NewKey(ctx context.Context, spec KeySpec) (text string, made a
 }
 
 // RotateKey gives a key another text. The older one is valid for the overlap from now on. The error is also a
-// *task.FieldError if two older texts would be valid, and a *control.ImpossibleError if the key has expired; see
+// *task.FieldError if two older texts would be valid, and a *task.ImpossibleError if the key has expired; see
 // NewKey.
 func (t *Tenants) RotateKey(
 	ctx context.Context, id string, overlap time.Duration,

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/internal/tenancy"
@@ -15,24 +16,24 @@ import (
 	"github.com/belfryhq/belfry/quota"
 )
 
-// PutNamespace makes a namespace, or replaces its quotas. The error is also a *control.ImpossibleError for a namespace
+// PutNamespace makes a namespace, or replaces its quotas. The error is also a *task.ImpossibleError for a namespace
 // that is being deleted; see NewKey.
 func (t *Tenants) PutNamespace(
 	ctx context.Context, name string, limits quota.Limits,
-) (put Namespace, created bool, err error) {
+) (put view.Namespace, created bool, err error) {
 	changed, err := t.change(ctx, &clusterpb.ControlEntry{
 		Op: &clusterpb.ControlEntry_SetNamespace{SetNamespace: &clusterpb.SetNamespace{
 			Namespace: &clusterpb.Namespace{Name: name, Quotas: tenancy.Quotas(limits)},
 		}},
 	})
 	if err != nil {
-		return Namespace{}, false, err
+		return view.Namespace{}, false, err
 	}
 	return namespaceOf(changed.Namespace), !changed.Existed, nil
 }
 
 // DeleteNamespace begins to delete a namespace, and returns the operation that goes on with it, or the one under way.
-// It returns nil if there is no such namespace. The error is also a *control.ImpossibleError for the default namespace;
+// It returns nil if there is no such namespace. The error is also a *task.ImpossibleError for the default namespace;
 // see NewKey.
 func (t *Tenants) DeleteNamespace(ctx context.Context, name string) (*clusterpb.Operation, error) {
 	total := uint64(0)
@@ -50,43 +51,47 @@ func (t *Tenants) DeleteNamespace(ctx context.Context, name string) (*clusterpb.
 	return changed.GetOperation(), err
 }
 
-// Namespaces returns the namespaces that this node knows, by name. It returns none while the node knows nothing.
-func (t *Tenants) Namespaces() []Namespace {
-	var all []Namespace
-	for _, n := range t.roster.Load().namespaces {
+// Namespaces returns the namespaces that this node knows, by name: the default one alone while the node knows nothing.
+func (t *Tenants) Namespaces() []view.Namespace {
+	known := t.roster.Load().namespaces
+	if len(known) == 0 {
+		return []view.Namespace{*t.find(task.DefaultNamespace)}
+	}
+	var all []view.Namespace
+	for _, n := range known {
 		all = append(all, *n)
 	}
-	slices.SortFunc(all, func(a, b Namespace) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b view.Namespace) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
 // Namespace returns a namespace as far as this node knows. The default namespace always exists.
-func (t *Tenants) Namespace(name string) (n Namespace, exists bool) {
+func (t *Tenants) Namespace(name string) (n view.Namespace, exists bool) {
 	if found := t.find(name); found != nil {
 		return *found, true
 	}
-	return Namespace{}, false
+	return view.Namespace{}, false
 }
 
 // find returns a namespace of the roster, or nil if there is none. The caller must not change it.
-func (t *Tenants) find(name string) *Namespace {
+func (t *Tenants) find(name string) *view.Namespace {
 	name = task.CanonicalNamespace(name)
 	if found := t.roster.Load().namespaces[name]; found != nil || name != task.DefaultNamespace {
 		return found
 	}
-	return &Namespace{Name: name}
+	return &view.Namespace{Name: name, State: active}
 }
 
-// IsActive reports whether a namespace exists and takes new work, as far as this node knows.
-func (t *Tenants) IsActive(name string) bool {
+// NamespaceActive reports whether a namespace exists and takes new work, as far as this node knows.
+func (t *Tenants) NamespaceActive(name string) bool {
 	n := t.find(name)
-	return n != nil && !n.Deleting
+	return n != nil && n.State == active
 }
 
 // Weight returns the weight of a namespace beside others, as far as this node knows.
 func (t *Tenants) Weight(name string) int {
 	if n := t.find(name); n != nil {
-		return int(max(n.Limits.Weight, quota.DefaultWeight))
+		return int(max(n.Weight, quota.DefaultWeight))
 	}
 	return quota.DefaultWeight
 }
@@ -101,7 +106,7 @@ func (t *Tenants) Admit(c *fsmpb.Command) error {
 	switch n := t.find(c.Namespace); {
 	case n == nil:
 		return fmt.Errorf("%w: the leader of the shard does not know namespace %s", task.ErrNotProposed, c.Namespace)
-	case n.Deleting:
+	case n.State == deleting:
 		return &task.FieldError{Field: "namespace", Detail: fmt.Sprintf("%s is being deleted", c.Namespace)}
 	}
 	return nil

@@ -2,9 +2,9 @@ package tenants
 
 import (
 	"sync/atomic"
-	"time"
 
 	"github.com/belfryhq/belfry/access"
+	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/internal/tenancy"
 	"github.com/belfryhq/belfry/quota"
@@ -15,7 +15,7 @@ import (
 type roster struct {
 	state      *clusterpb.ControlState // the part that it was made from; nil: not known
 	keys       map[string]*key
-	namespaces map[string]*Namespace
+	namespaces map[string]*view.Namespace
 }
 
 // key is a key of the roster.
@@ -26,13 +26,11 @@ type key struct {
 	hour *atomic.Int64
 }
 
-// Namespace describes a namespace.
-type Namespace struct {
-	Name     string
-	Limits   quota.Limits
-	Created  time.Time // zero: the default namespace, which always exists
-	Deleting bool      // it refuses new work, and is removed in the background
-}
+// The states of a namespace. One that is being deleted refuses new work, and is removed in the background.
+const (
+	active   = "active"
+	deleting = "deleting"
+)
 
 // known returns the part of a state that a roster is made from.
 func known(s *clusterpb.ControlState) *clusterpb.ControlState {
@@ -43,7 +41,7 @@ func known(s *clusterpb.ControlState) *clusterpb.ControlState {
 
 // newRoster returns the roster of a state, which follows another one.
 func newRoster(state *clusterpb.ControlState, before *roster) *roster {
-	r := &roster{state: state, keys: make(map[string]*key), namespaces: make(map[string]*Namespace)}
+	r := &roster{state: state, keys: make(map[string]*key), namespaces: make(map[string]*view.Namespace)}
 	if state == nil {
 		return r
 	}
@@ -62,13 +60,13 @@ func newRoster(state *clusterpb.ControlState, before *roster) *roster {
 	return r
 }
 
-func namespaceOf(n *clusterpb.Namespace) Namespace {
-	made := Namespace{
-		Name: n.Name, Limits: tenancy.Limits(n.Quotas),
-		Deleting: n.State == clusterpb.NamespaceState_NAMESPACE_STATE_DELETING,
+func namespaceOf(n *clusterpb.Namespace) view.Namespace {
+	made := view.Namespace{Name: n.Name, Quotas: view.Quotas(tenancy.Limits(n.Quotas)), State: active}
+	if n.State == clusterpb.NamespaceState_NAMESPACE_STATE_DELETING {
+		made.State = deleting
 	}
 	if n.CreatedMs != 0 {
-		made.Created = time.UnixMilli(n.CreatedMs).UTC()
+		made.CreatedAt = view.InstantOf(n.CreatedMs)
 	}
 	return made
 }

@@ -116,7 +116,7 @@ func (t *Tenants) Await(ctx context.Context, version uint64) error {
 }
 
 // change has the leader of the control group commit an entry, and waits until the change is known. The error is a
-// *control.ImpossibleError if the state does not allow the change.
+// *task.ImpossibleError if the state does not allow the change.
 func (t *Tenants) change(ctx context.Context, entry *clusterpb.ControlEntry) (*clusterpb.ControlChanged, error) {
 	ctx, cancel := control.Within(ctx)
 	defer cancel()

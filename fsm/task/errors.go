@@ -21,6 +21,8 @@ var (
 	// ErrNoMemory means that the call was refused before it was proposed because it needs memory and a node of the
 	// shard holds as many tasks as its memory allows. HTTP 429. Such an error is a *MemoryError.
 	ErrNoMemory = errors.New("the memory for tasks is used up")
+	// ErrNoNode refuses an operation on a node that the cluster does not have. HTTP 404.
+	ErrNoNode = errors.New("no node of the cluster has this id or name")
 )
 
 // MemoryError is an ErrNoMemory that names the node without memory.
@@ -45,6 +47,12 @@ type QueuesFullError struct {
 func (e *QueuesFullError) Error() string {
 	return fmt.Sprintf("as many queues have a policy as may (limit %s), and this one has none yet", e.Limit)
 }
+
+// ImpossibleError refuses a change that cannot be carried out as things are: the state, or a node with an older build,
+// does not allow it. Nothing has changed. HTTP 409.
+type ImpossibleError struct{ Reason string }
+
+func (e *ImpossibleError) Error() string { return e.Reason }
 
 // NotLeaderError reports that this replica does not lead the shard. It is an ErrNotProposed.
 type NotLeaderError struct {

@@ -132,3 +132,17 @@ func setNamed[E interface{ GetName() string }](list []E, name string, value *str
 	}
 	return slices.Insert(list, i, entry(*value))
 }
+
+// Patched returns the names of the members that a patch changes, as far as a bulk operation may change them.
+func Patched(p *fsmpb.Patch) (names []string) {
+	if p.GetTarget() != nil {
+		names = append(names, "target")
+	}
+	if p.GetRetry() != nil || p.GetClearRetry() {
+		names = append(names, "retry")
+	}
+	if len(p.GetLabels()) > 0 || p.GetClearLabels() {
+		names = append(names, "labels")
+	}
+	return names
+}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/fsm/task"
@@ -299,7 +300,7 @@ func (c *Cluster) WaitAgree(n *cluster.Node) {
 // ignores the replicas of stopped nodes.
 func agree(v cluster.View) error {
 	for _, s := range v.Shards {
-		var first *cluster.ReplicaView
+		var first *view.Replica
 		for _, r := range s.Replicas {
 			switch {
 			case r.State == "unknown" || r.State == "absent":

@@ -145,7 +145,7 @@ func (r *Registrar) refusal() error {
 
 // refusalIn returns the reason for which a registration was refused, or nil for any other error.
 func refusalIn(err error) error {
-	var refused *control.ImpossibleError
+	var refused *task.ImpossibleError
 	switch {
 	case errors.As(err, &refused), errors.Is(err, errTokenFile):
 		return err

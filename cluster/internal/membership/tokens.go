@@ -10,11 +10,12 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // RefusalStatus returns the gRPC status for the error of a registration.
 func RefusalStatus(err error) error {
-	var refused *control.ImpossibleError
+	var refused *task.ImpossibleError
 	if errors.As(err, &refused) {
 		return status.Error(codes.PermissionDenied, refused.Reason)
 	}

@@ -45,7 +45,7 @@ func TestRefusalStatus(t *testing.T) {
 		err  error
 		code codes.Code
 	}{
-		{&control.ImpossibleError{Reason: "the token has expired"}, codes.PermissionDenied},
+		{&task.ImpossibleError{Reason: "the token has expired"}, codes.PermissionDenied},
 		{fmt.Errorf("%w: too late", task.ErrUnknown), codes.Unavailable},
 		{&task.NotLeaderError{}, codes.Unavailable},
 	} {
@@ -67,7 +67,7 @@ func TestRefusalLasts(t *testing.T) {
 		{status.Error(codes.PermissionDenied, "a new node needs a token"), "a new node needs a token"},
 		{status.Error(codes.PermissionDenied, "a new node needs a token"), "a new node needs a token"},
 		{status.Error(codes.Unavailable, "nothing listens"), "a new node needs a token"},
-		{&control.ImpossibleError{Reason: "the token is unknown"}, "the token is unknown"},
+		{&task.ImpossibleError{Reason: "the token is unknown"}, "the token is unknown"},
 		{fmt.Errorf("%w: it is empty", errTokenFile), "it is empty"},
 		{nil, ""},
 	} {

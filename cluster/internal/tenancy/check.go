@@ -84,11 +84,11 @@ func checkKey(key *clusterpb.ApiKey, now time.Time) error {
 func checkKeyQuotas(l quota.Limits) error {
 	for _, of := range []struct {
 		field string
-		value uint64
+		value int64
 	}{
-		{"max_pending", l.MaxPending}, {"max_bytes", l.MaxBytes}, {"max_queues", l.MaxQueues}, {"weight", uint64(l.Weight)},
+		{"max_pending", l.MaxPending}, {"max_bytes", l.MaxBytes}, {"max_queues", l.MaxQueues}, {"weight", l.Weight},
 	} {
-		if of.value > 0 {
+		if of.value != 0 {
 			return &task.FieldError{Field: "quotas." + of.field, Detail: "is of a namespace; a key has none"}
 		}
 	}

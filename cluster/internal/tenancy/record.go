@@ -49,9 +49,9 @@ func instant(ms int64) time.Time {
 // Limits returns quotas in the vocabulary of package quota. Absent ones limit nothing.
 func Limits(q *clusterpb.Quotas) quota.Limits {
 	return quota.Limits{
-		MaxPending: q.GetMaxPending(), MaxBytes: q.GetMaxBytes(), MaxPayload: q.GetMaxPayload(),
+		MaxPending: int64(q.GetMaxPending()), MaxBytes: int64(q.GetMaxBytes()), MaxPayload: int64(q.GetMaxPayload()),
 		SchedulesPerSecond: q.GetSchedulesPerSecond(), CallsPerSecond: q.GetCallsPerSecond(),
-		MaxConsumers: q.GetMaxConsumers(), MaxQueues: q.GetMaxQueues(), Weight: q.GetWeight(),
+		MaxConsumers: int64(q.GetMaxConsumers()), MaxQueues: int64(q.GetMaxQueues()), Weight: int64(q.GetWeight()),
 	}
 }
 
@@ -61,8 +61,8 @@ func Quotas(l quota.Limits) *clusterpb.Quotas {
 		return nil
 	}
 	return &clusterpb.Quotas{
-		MaxPending: l.MaxPending, MaxBytes: l.MaxBytes, MaxPayload: l.MaxPayload,
+		MaxPending: uint64(l.MaxPending), MaxBytes: uint64(l.MaxBytes), MaxPayload: uint64(l.MaxPayload),
 		SchedulesPerSecond: l.SchedulesPerSecond, CallsPerSecond: l.CallsPerSecond,
-		MaxConsumers: l.MaxConsumers, MaxQueues: l.MaxQueues, Weight: l.Weight,
+		MaxConsumers: uint64(l.MaxConsumers), MaxQueues: uint64(l.MaxQueues), Weight: uint32(l.Weight),
 	}
 }

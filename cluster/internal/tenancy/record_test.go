@@ -20,7 +20,7 @@ func TestLimitsAreWhole(t *testing.T) {
 		case reflect.Float64:
 			f.SetFloat(float64(i) + 1.5)
 		default:
-			f.SetUint(uint64(i) + 1)
+			f.SetInt(int64(i) + 1)
 		}
 	}
 	stored := tenancy.Quotas(limits)
