@@ -13,6 +13,7 @@ import (
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/instant"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 func newAudit() *cobra.Command {
@@ -77,7 +78,7 @@ func printRecords(c *cli.Call, q client.AuditQuery, follow bool) error {
 		case page.More && len(page.Records) > 0:
 		case !follow:
 			return nil
-		case !sleep(c.Context(), followEvery):
+		case !wait.For(c.Context(), followEvery):
 			return nil
 		}
 	}

@@ -72,24 +72,21 @@ func checkHealth(ctx context.Context, addr string) error {
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // see above
 	caller := &http.Client{Transport: transport}
 	defer caller.CloseIdleConnections()
-	answer, err := getHealth(ctx, caller, "https://"+addr)
-	if errors.Is(err, http.ErrSchemeMismatch) {
-		answer, err = getHealth(ctx, caller, "http://"+addr)
+	for _, scheme := range []string{"https://", "http://"} {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+addr+"/healthz", nil)
+		if err != nil {
+			return err
+		}
+		answer, err := caller.Do(req)
+		switch {
+		case errors.Is(err, http.ErrSchemeMismatch):
+			continue
+		case err != nil:
+			return err
+		case answer.StatusCode != http.StatusOK:
+			err = fmt.Errorf("GET /healthz at %s: %d %s", addr, answer.StatusCode, http.StatusText(answer.StatusCode))
+		}
+		return errors.Join(err, answer.Body.Close())
 	}
-	if err == nil && answer != http.StatusOK {
-		err = fmt.Errorf("GET /healthz at %s: %d %s", addr, answer, http.StatusText(answer))
-	}
-	return err
-}
-
-func getHealth(ctx context.Context, caller *http.Client, url string) (status int, err error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/healthz", nil)
-	if err != nil {
-		return 0, err
-	}
-	resp, err := caller.Do(req)
-	if err != nil {
-		return 0, err
-	}
-	return resp.StatusCode, resp.Body.Close()
+	return http.ErrSchemeMismatch
 }

@@ -172,37 +172,30 @@ var foreignWords = map[string][]string{
 	"schedule put": {"set"}, "operation stop": {"abort"},
 }
 
-// addAliases adds the other names of all commands below root. A name of a command is no alias beside it.
+// addAliases adds the other names of all commands below root.
 func addAliases(root *cobra.Command) {
 	for path, words := range foreignWords {
 		if cmd, _, err := root.Find(strings.Fields(path)); err == nil {
 			cmd.SuggestFor = words
 		}
 	}
-	for _, noun := range root.Commands() {
-		if noun.HasSubCommands() {
-			noun.Aliases = nounAliases[noun.Name()]
-			addVerbAliases(noun)
-		}
-	}
+	aliasBelow(root)
 }
 
-func addVerbAliases(noun *cobra.Command) {
+// aliasBelow adds the other names of nouns, and of the verbs of nouns. A name of a verb is no alias beside it.
+func aliasBelow(parent *cobra.Command) {
 	taken := func(name string) bool {
-		return slices.ContainsFunc(noun.Commands(), func(c *cobra.Command) bool {
+		return slices.ContainsFunc(parent.Commands(), func(c *cobra.Command) bool {
 			return c.Name() == name || c.HasAlias(name)
 		})
 	}
-	for _, verb := range noun.Commands() {
-		if verb.HasSubCommands() {
-			verb.Aliases = nounAliases[verb.Name()]
-			addVerbAliases(verb)
-			continue
-		}
-		for _, alias := range verbAliases[verb.Name()] {
-			if !taken(alias) {
-				verb.Aliases = append(verb.Aliases, alias)
-			}
+	for _, cmd := range parent.Commands() {
+		switch {
+		case cmd.HasSubCommands():
+			cmd.Aliases = nounAliases[cmd.Name()]
+			aliasBelow(cmd)
+		case parent.HasParent():
+			cmd.Aliases = slices.DeleteFunc(slices.Clone(verbAliases[cmd.Name()]), taken)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/progress"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 func newOperation() *cobra.Command {
@@ -233,7 +234,7 @@ func lookAgain(
 	ctx context.Context, conn *client.Client, id string, pause time.Duration,
 ) (*client.Operation, error) {
 	for tries := 10; ; tries-- {
-		if !sleep(ctx, pause) {
+		if !wait.For(ctx, pause) {
 			return nil, ctx.Err()
 		}
 		op, err := conn.Operation(ctx, id)
@@ -241,18 +242,6 @@ func lookAgain(
 			return op, err
 		}
 		pause = min(2*pause, longestPause)
-	}
-}
-
-// sleep waits, and reports whether the context still runs.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

@@ -29,6 +29,7 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/internal/loop"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // Config describes a measurement.
@@ -215,10 +216,8 @@ func (r *run) cleanUp(ctx context.Context) (removed int, err error) {
 		case !errors.Is(err, client.ErrConflict):
 			return len(gone), err
 		}
-		select {
-		case <-ctx.Done():
+		if !wait.For(ctx, cleanUpPause) {
 			return len(gone), err
-		case <-time.After(cleanUpPause):
 		}
 	}
 }
