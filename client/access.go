@@ -11,15 +11,21 @@ import (
 	"github.com/belfryhq/belfry/client/view"
 )
 
-// The rights and limits of callers, as the nodes describe them.
 type (
-	Role      = view.Role      // a kind of work that the holder of a key may do
-	Grant     = view.Grant     // a role within a namespace
-	APIKey    = view.APIKey    // an API key, without its text
-	Caller    = view.Caller    // the identity behind a call
-	Namespace = view.Namespace // a part of the cluster with ids, queues and quotas of its own
-	Quotas    = view.Quotas    // the limits of a namespace or a key
-	Usage     = view.Usage     // how much of its quotas a namespace uses
+	// Role is a kind of work that the holder of a key may do.
+	Role = view.Role
+	// Grant allows a role within a namespace.
+	Grant = view.Grant
+	// APIKey describes an API key, without its text.
+	APIKey = view.APIKey
+	// Caller is the identity behind a call.
+	Caller = view.Caller
+	// Namespace is a part of the cluster with ids, queues and quotas of its own.
+	Namespace = view.Namespace
+	// Quotas are the limits of a namespace or a key in the whole cluster.
+	Quotas = view.Quotas
+	// Usage is how much of its quotas a namespace uses.
+	Usage = view.Usage
 )
 
 // The roles. Each one includes RoleRead, and RoleAdmin includes all.

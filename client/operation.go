@@ -10,14 +10,19 @@ import (
 	"github.com/belfryhq/belfry/client/view"
 )
 
-// Operations and their plans, as the nodes describe them.
 type (
-	Operation       = view.Operation // a change of the cluster's shape, or of many tasks, with its progress
-	OperationKind   = view.OperationKind
-	OperationState  = view.OperationState
-	OperationFilter = view.Filter   // the filter of a bulk operation
-	Plan            = view.Plan     // the preview of an operation
-	PlanStep        = view.PlanStep // one move of a replica, of a leadership, or of slots
+	// Operation is a change of the cluster's shape, or of many tasks, that takes a while, with its progress.
+	Operation = view.Operation
+	// OperationKind is what an operation does.
+	OperationKind = view.OperationKind
+	// OperationState is the state of an operation.
+	OperationState = view.OperationState
+	// OperationFilter is the filter of a bulk operation.
+	OperationFilter = view.Filter
+	// Plan is the preview of an operation.
+	Plan = view.Plan
+	// PlanStep is one move of a replica, of a leadership, or of slots.
+	PlanStep = view.PlanStep
 )
 
 // The kinds of operations.

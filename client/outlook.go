@@ -10,15 +10,21 @@ import (
 	"github.com/belfryhq/belfry/client/view"
 )
 
-// The work ahead and the work just done, as the nodes count it.
 type (
-	Wheel        = view.Wheel     // the tasks that wait in the timing wheels of the shards
-	DueWithin    = view.DueWithin // the tasks that come due within spans of time
-	DueSteps     = view.DueSteps  // tasks by due time, in steps of equal length
-	Ring         = view.Ring      // the tasks in the slots of one ring of the wheel
-	Activity     = view.Activity  // events, and attempts by lateness
+	// Wheel counts the tasks that wait in the timing wheels of the shards.
+	Wheel = view.Wheel
+	// DueWithin counts the tasks that come due within spans of time.
+	DueWithin = view.DueWithin
+	// DueSteps counts tasks by due time, in steps of equal length.
+	DueSteps = view.DueSteps
+	// Ring counts the tasks in the slots of one ring of the wheel.
+	Ring = view.Ring
+	// Activity counts events, and attempts by lateness, in steps of a few seconds.
+	Activity = view.Activity
+	// ActivityStep counts the events of one step.
 	ActivityStep = view.ActivityStep
-	Advanced     = view.Advanced // the clock of a node in dev mode after an advance
+	// Advanced is the clock of a node in dev mode after an advance.
+	Advanced = view.Advanced
 )
 
 // Wheel returns the counts of one shard's wheel, or the sums over all shards for shard 0.

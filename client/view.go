@@ -10,24 +10,39 @@ import (
 	"github.com/belfryhq/belfry/client/view"
 )
 
-// The parts of a cluster, as its nodes describe them.
 type (
-	Cluster       = view.Cluster       // one node's view of the nodes and shards
-	ControlGroup  = view.ControlGroup  // the Raft group that knows which node holds what
-	Node          = view.Node          // a member of the cluster
-	Shard         = view.Shard         // a Raft group with the tasks whose ids hash to it
-	Slots         = view.Slots         // a range of slots
-	Replica       = view.Replica       // a copy of a shard
-	ReplicaCounts = view.ReplicaCounts // the number of replicas of the shards
-	SlotMove      = view.SlotMove      // a move of slots from one shard to another
-	AutoSplit     = view.AutoSplit     // the shards that split by themselves
-	Backups       = view.Backups       // the backups that the nodes make on a schedule
-	BackupTry     = view.BackupTry     // one try to make a backup
-	JoinToken     = view.JoinToken     // a one-time token by which a new node joins
-	NewJoinToken  = view.NewJoinToken  // such a token with its text
-	Finding       = view.Finding       // one trouble of the cluster
-	Severity      = view.Severity      // the urgency of a finding
-	Instant       = view.Instant       // an instant of an answer
+	// Cluster is one node's view of the cluster's nodes and shards.
+	Cluster = view.Cluster
+	// ControlGroup is the Raft group of all nodes that knows which node holds what.
+	ControlGroup = view.ControlGroup
+	// Node is one member of the cluster.
+	Node = view.Node
+	// Shard is one Raft group with the tasks whose ids hash to it.
+	Shard = view.Shard
+	// Slots is a range of slots.
+	Slots = view.Slots
+	// Replica is one copy of a shard.
+	Replica = view.Replica
+	// ReplicaCounts is the number of replicas of the shards.
+	ReplicaCounts = view.ReplicaCounts
+	// SlotMove is a move of slots from one shard to another, under way.
+	SlotMove = view.SlotMove
+	// AutoSplit describes the shards that split by themselves.
+	AutoSplit = view.AutoSplit
+	// Backups describes the backups that the nodes make on a schedule.
+	Backups = view.Backups
+	// BackupTry is one try to make a backup.
+	BackupTry = view.BackupTry
+	// JoinToken describes a one-time token by which a new node joins the cluster.
+	JoinToken = view.JoinToken
+	// NewJoinToken is a token that was just made.
+	NewJoinToken = view.NewJoinToken
+	// Finding is one trouble of the cluster.
+	Finding = view.Finding
+	// Severity is the urgency of a finding.
+	Severity = view.Severity
+	// Instant is an instant of an answer: a time.Time whose JSON has milliseconds.
+	Instant = view.Instant
 )
 
 // The severities, the gravest first.
