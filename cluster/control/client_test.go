@@ -94,7 +94,7 @@ func lost(n int, changed *clusterpb.ControlChanged, err error) (*clusterpb.Contr
 func TestRepeatedChangesAreToldAsDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, d := follower(t)
-		if _, err := d.g.Change(t.Context(), asking(newKey("k"))); err != nil {
+		if _, err := r.Change(t.Context(), asking(newKey("k"))); err != nil {
 			t.Fatal(err)
 		}
 		d.answer = lost
