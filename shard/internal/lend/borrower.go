@@ -31,7 +31,7 @@ type Borrower struct {
 	until    time.Time // end of the permits' validity
 	want     int       // as last reported by Report: attempts that wait for a permit
 	priority int       // likewise: the best priority of their tasks
-	recorded int       // permits that the owner counts as held here
+	recorded int       // the largest number of permits that the owner may count as held here
 	counted  bool      // max_in_flight counts: the owner must learn of an attempt's end at once
 	outdated bool      // the report of the call under way is no longer true
 	renew    time.Time // when the owner must get the next report
@@ -217,6 +217,7 @@ func (b *Borrower) hear(ask Borrow, loan Loan, err error) bool {
 	asked := b.renew.Add(-patience)
 	switch {
 	case err != nil && b.outdated:
+		b.recorded += ask.Want // the answer with them may be lost
 		return false
 	case err != nil && b.held() == 0 && b.want == 0:
 		b.recorded = 0 // the owner's record will lapse

@@ -25,6 +25,7 @@ type run struct {
 	owner    *Lender
 	limit    Limit
 	down     bool
+	lag      time.Duration // of the owner's answers
 	took     time.Duration // duration of an attempt
 	inFlight int
 	most     int // greatest number in flight at once
@@ -34,13 +35,19 @@ type run struct {
 
 func (r *run) call(ctx context.Context, ask Borrow) (Loan, error) {
 	r.mu.Lock()
-	owner, limit, down := r.owner, r.limit, r.down
+	owner, limit, down, lag := r.owner, r.limit, r.down, r.lag
 	r.calls++
 	r.mu.Unlock()
 	if down {
 		return Loan{}, errors.New("no owner")
 	}
 	loan := owner.Lend(ctx, ask, limit)
+	if loan.Permits > 0 && lag > 0 {
+		select {
+		case <-time.After(lag):
+		case <-ctx.Done():
+		}
+	}
 	return loan, ctx.Err()
 }
 
@@ -199,6 +206,31 @@ func TestBetterPriorityBorrowsFirst(t *testing.T) {
 		if later, _ := r.begun(); later < all*3/2 {
 			t.Errorf("the others began %d attempts after %d", later, all)
 		}
+	})
+}
+
+// TestLostLoan checks that permits are free at once whose borrower no longer wanted them before they came.
+func TestLostLoan(t *testing.T) {
+	simulate(t, 2, Limit{InFlight: 1}, time.Millisecond, func(t *testing.T, r *run) {
+		sleep(Life)
+		report := func(i, wants int, lag time.Duration) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.lag, r.branches[i].wants = lag, wants
+			r.branches[i].report()
+		}
+		report(0, 1, 20*time.Millisecond)
+		sleep(10 * time.Millisecond)
+		report(0, 0, 0)
+		report(1, 1, 0)
+		sleep(10 * time.Millisecond)
+		if n := r.branches[0].count(); n != 0 {
+			t.Errorf("%d begun without a wish", n)
+		}
+		if n := r.branches[1].count(); n == 0 {
+			t.Error("the permit is not lent again")
+		}
+		report(1, 0, 0)
 	})
 }
 

@@ -39,12 +39,12 @@ func (l *Lender) Lend(ctx context.Context, ask Borrow, limit Limit) Loan {
 		n, ok := l.await(waiting, parked, next)
 		switch {
 		case ctx.Err() != nil:
-			p.takeBack(ask.Shard, parked, n)
+			p.takeBack(ask, parked, n)
 			return Loan{Life: Life}
 		case ok:
 			return Loan{Permits: n, Life: Life}
 		case waiting.Err() != nil:
-			p.takeBack(ask.Shard, parked, 0)
+			p.takeBack(ask, parked, 0)
 			return Loan{Life: Life, RetryAfter: p.retryAfter(time.Now(), ask.Shard)}
 		}
 	}

@@ -195,22 +195,21 @@ const (
 	inTurn      = 10 * time.Millisecond // distance between the shards in line, so that they return in their order
 )
 
-// takeBack ends the wait of a call and takes back the permits that the call can no longer receive.
-func (p *pool) takeBack(shard uint32, parked <-chan int, permits int) {
+// takeBack ends the wait of a call and takes back the permits that the call can no longer receive. A newer report counts
+// none of them.
+func (p *pool) takeBack(ask Borrow, parked <-chan int, permits int) {
 	select {
 	case n := <-parked:
 		permits += n
 	default:
 	}
 	p.bucket.tokens += float64(permits)
-	h, ok := p.held[shard]
-	if !ok {
+	h, ok := p.held[ask.Shard]
+	if !ok || h.term != ask.Term || h.round != ask.Round {
 		return
 	}
 	h.permits = max(h.permits-permits, 0)
-	if h.parked == parked {
-		h.parked = nil
-	}
+	h.parked = nil
 }
 
 // isIdle reports whether the pool may be forgotten.

@@ -71,7 +71,7 @@ func TestLimitsHold(t *testing.T) {
 				s.inFlight = max(s.inFlight-1, 0)
 			case 3: // its call ends, perhaps with a lost answer, or its shard has another leader
 				if s.parked != nil {
-					p.takeBack(s.shard, s.parked, 0)
+					p.takeBack(Borrow{Shard: s.shard, Term: s.term, Round: s.round}, s.parked, 0)
 					s.parked = nil
 				} else {
 					s.term, s.round, s.unused = s.term+1, 0, 0
@@ -122,7 +122,7 @@ func TestInLine(t *testing.T) {
 	sites[2].ask(p, begin, 0)
 	sites[0].ask(p, begin, 1)
 	sites[1].ask(p, begin, 1)
-	p.takeBack(1, sites[0].parked, 0)
+	p.takeBack(Borrow{Shard: 1, Round: sites[0].round}, sites[0].parked, 0)
 	sites[0].ask(p, begin, 1) // again, and still the first in line
 	p.serve(begin)
 	expect(3, 1, 0)
@@ -143,6 +143,20 @@ func TestOldWords(t *testing.T) {
 	}
 	if !said(4, 1, 0) || p.lent() != 0 {
 		t.Error("a new leader was not heard")
+	}
+}
+
+// TestTakenBackOnce checks that permits whose call ended before a newer report are not taken off that report.
+func TestTakenBackOnce(t *testing.T) {
+	p := newPool(begin)
+	p.setLimit(begin, Limit{InFlight: 3})
+	first := Borrow{Shard: 1, Round: 1, Want: 2}
+	parked := p.ask(begin, first)
+	p.serve(begin) // lends two
+	p.ask(begin, Borrow{Shard: 1, Round: 2, Want: 3})
+	p.serve(begin) // lends three, since the report counts none
+	if p.takeBack(first, parked, 0); p.lent() != 3 {
+		t.Errorf("%d lent, want 3", p.lent())
 	}
 }
 
