@@ -91,7 +91,8 @@
 //     of the path that waits there moves when a grant meets it.
 //   - An answer that refuses one task, such as 404 or 422, is no failure of the receiver.
 //   - An attempt without an answer after a second no longer counts in the window of the destination. Up to the largest
-//     window of such attempts may be under way. In the lane of a path they count: that path hangs.
+//     window of such attempts may be under way. In the lane of a path they count: that path hangs. If the attempt fails
+//     later and any path succeeded meanwhile, the failure is that of its path alone.
 //   - While attempts of a lane fail or hang, its grants go in turn to the oldest fresh task, the newest one and the
 //     oldest retried one. So a good task is not buried among those that the receiver fails on. A failed probe of an
 //     open breaker does not count as an attempt, and the next probe gets another task.

@@ -185,6 +185,8 @@ func (p *Planner) learn(l *lane, e Ending) {
 	case of.isolated && of.lane != nil:
 		p.judge(of.lane, e)
 	case of.isolated:
+	case failed && e.Hung && r.succeeded.After(p.now.Add(-e.Took)):
+		p.followPath(l, name, of) // other paths answered meanwhile: the destination does not hang
 	default:
 		p.judge(l, e)
 		p.followPath(l, name, of)

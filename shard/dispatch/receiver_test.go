@@ -145,6 +145,31 @@ func TestHangingPath(t *testing.T) {
 	}
 }
 
+// Attempts that hang and fail on many paths open the breaker of their destination, unless another path succeeded
+// meanwhile.
+func TestHangingPaths(t *testing.T) {
+	for _, answers := range []bool{true, false} {
+		j := newJudged(t, 100)
+		hang := func(n int) {
+			j.planner.Hangs(j.now, host, fmt.Sprint("http://x/orders/", n))
+		}
+		for n := range testThrottle.Trip {
+			hang(n)
+		}
+		if j.now = j.now.Add(5 * time.Second); answers {
+			j.ends(1, host, "/good", good)
+		}
+		j.now = j.now.Add(10 * time.Second)
+		for n := range testThrottle.Trip {
+			late := throttle.Ending{TimedOut: true, Took: 15 * time.Second}
+			j.planner.Ended(j.now, host, &Ending{
+				Ending: late, URL: fmt.Sprint("http://x/orders/", n), Error: "timeout", Hung: true,
+			})
+		}
+		j.want("the breaker is open", j.planner.lanes[host].throttle.Open(), !answers)
+	}
+}
+
 // The lane of an isolated path goes once it has no task and no pause of its breaker runs.
 func TestIsolationEnds(t *testing.T) {
 	j := newJudged(t, 50)
