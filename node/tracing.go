@@ -15,8 +15,7 @@ import (
 // TracingConfig says where the spans of a node go, before the variables OTEL_* of the environment. Without an endpoint
 // in either, no spans are made.
 type TracingConfig struct {
-	Endpoint   string   // URL of a collector that speaks OTLP
-	Protocol   string   // "grpc" or "http/protobuf"; empty: of the environment, or http/protobuf
+	Endpoint   string   // URL of a collector that speaks OTLP over HTTP
 	Ratio      *float64 // part of the traces that begin here which are kept, 0 to 1; nil: of the environment, or all
 	Deliveries string   // "link" or "child": how the span of an attempt refers to the call that scheduled its task
 }
@@ -35,9 +34,7 @@ func (c *TracingConfig) validate() error {
 }
 
 func (c *TracingConfig) exporter(node string) otlp.Config {
-	return otlp.Config{
-		Endpoint: c.Endpoint, Protocol: c.Protocol, Ratio: c.Ratio, Node: node, Version: ReadBuild().Version,
-	}
+	return otlp.Config{Endpoint: c.Endpoint, Ratio: c.Ratio, Node: node, Version: ReadBuild().Version}
 }
 
 // spansEnd is the time in which the last spans may be sent when the node stops.

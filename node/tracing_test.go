@@ -62,7 +62,7 @@ func traced(t *testing.T, deliveries string) (book *spanBook, received string) {
 	book = &spanBook{spans: map[string][]*tracepb.Span{}}
 	collecting := httptest.NewServer(book)
 	defer collecting.Close()
-	received = deliver(t, TracingConfig{Endpoint: collecting.URL, Protocol: "http/protobuf", Deliveries: deliveries})
+	received = deliver(t, TracingConfig{Endpoint: collecting.URL, Deliveries: deliveries})
 	return book, received
 }
 
@@ -132,22 +132,21 @@ func TestDeliveriesAsChildren(t *testing.T) {
 	}
 }
 
-// A collector of OpenTelemetry takes the spans by both protocols. Its path is in BELFRY_COLLECTOR: `make observe` builds
-// it.
+// A collector of OpenTelemetry takes the spans. Its path is in BELFRY_COLLECTOR: `make observe` builds it.
 func TestRealCollector(t *testing.T) {
 	binary := os.Getenv("BELFRY_COLLECTOR")
 	if binary == "" {
 		t.Skip("make observe runs this test: it needs a collector")
 	}
-	grpcAddr, httpAddr := freeAddr(t, Config{}), freeAddr(t, Config{})
+	addr := freeAddr(t, Config{})
 	config := filepath.Join(t.TempDir(), "collector.yaml")
 	text := fmt.Sprintf(`
-receivers: {otlp: {protocols: {grpc: {endpoint: %q}, http: {endpoint: %q}}}}
+receivers: {otlp: {protocols: {http: {endpoint: %q}}}}
 exporters: {debug: {verbosity: detailed}}
 service:
   pipelines: {traces: {receivers: [otlp], exporters: [debug]}}
   telemetry: {metrics: {level: none}}
-`, grpcAddr, httpAddr)
+`, addr)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -165,10 +164,8 @@ service:
 		}
 	}()
 	until(t, func() bool { return strings.Contains(string(printed.bytes()), "Everything is ready") })
-	for protocol, addr := range map[string]string{"grpc": grpcAddr, "http/protobuf": httpAddr} {
-		received := deliver(t, TracingConfig{Endpoint: "http://" + addr, Protocol: protocol, Deliveries: "link"})
-		for _, want := range []string{"PUT /v1/tasks/:id", callersTrace[3:35], received[3:35], received[36:52], "SpanLink #0"} {
-			until(t, func() bool { return strings.Contains(string(printed.bytes()), want) })
-		}
+	received := deliver(t, TracingConfig{Endpoint: "http://" + addr, Deliveries: "link"})
+	for _, want := range []string{"PUT /v1/tasks/:id", callersTrace[3:35], received[3:35], received[36:52], "SpanLink #0"} {
+		until(t, func() bool { return strings.Contains(string(printed.bytes()), want) })
 	}
 }

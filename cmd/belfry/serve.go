@@ -158,9 +158,8 @@ func (f *serveFlags) addFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&c.AccessLog, "access-log", false,
 		"log each call of the API, at level info; --log-level debug logs them, too")
 	flags.StringVar(&f.tracing.Endpoint, "otlp-endpoint", "",
-		"`url` of a collector of OpenTelemetry that gets spans of calls, commits and attempts; the variables "+
+		"`url` of a collector of OpenTelemetry that gets spans of calls, commits and attempts over HTTP; the variables "+
 			"OTEL_EXPORTER_OTLP_* name one, too (default: none, and no spans)")
-	flags.StringVar(&f.tracing.Protocol, "otlp-protocol", "", "`protocol` of the collector: grpc or http/protobuf")
 	flags.StringVar(&f.traceRatio, "trace-ratio", "",
 		"`part` of the traces that begin at the node which are kept, 0 to 1; others go by the caller's traceparent")
 	flags.StringVar(&f.tracing.Deliveries, "trace-deliveries", "link",

@@ -9,22 +9,17 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace"
-	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracegrpc"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// The protocols.
-const (
-	GRPC = "grpc"
-	HTTP = "http/protobuf"
-)
+// protocol is the one that the exporter speaks.
+const protocol = "http/protobuf"
 
 // Config holds the settings of a node. The zero Config leaves all to the environment.
 type Config struct {
 	Endpoint string   // URL of a collector
-	Protocol string   // GRPC or HTTP
 	Ratio    *float64 // of the traces that begin at the node, 0 to 1
 
 	Node, Version string // of the node, for the resource
@@ -36,8 +31,6 @@ type Lookup func(name string) (value string, ok bool)
 // Validate returns an error for a setting out of range.
 func (c Config) Validate() error {
 	switch {
-	case c.Protocol != "" && c.Protocol != GRPC && c.Protocol != HTTP:
-		return fmt.Errorf("protocol %q: %s or %s", c.Protocol, GRPC, HTTP)
 	case c.Ratio != nil && (*c.Ratio < 0 || *c.Ratio > 1):
 		return fmt.Errorf("ratio %v is not within 0 to 1", *c.Ratio)
 	case c.Endpoint != "" && !strings.HasPrefix(c.Endpoint, "http://") && !strings.HasPrefix(c.Endpoint, "https://"):
@@ -90,22 +83,15 @@ func variable(lookup Lookup, name string) string {
 }
 
 func exporterOf(ctx context.Context, cfg Config, lookup Lookup) (*otlptrace.Exporter, error) {
-	switch protocol := cmp.Or(cfg.Protocol, variable(lookup, "PROTOCOL"), HTTP); protocol {
-	case GRPC:
-		var options []otlptracegrpc.Option
-		if cfg.Endpoint != "" {
-			options = append(options, otlptracegrpc.WithEndpointURL(cfg.Endpoint))
-		}
-		return otlptracegrpc.New(ctx, options...)
-	case HTTP:
-		var options []otlptracehttp.Option
-		if cfg.Endpoint != "" {
-			options = append(options, otlptracehttp.WithEndpointURL(tracesURL(cfg.Endpoint)))
-		}
-		return otlptracehttp.New(ctx, options...)
-	default:
-		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL %q: %s or %s", protocol, GRPC, HTTP)
+	if wanted := variable(lookup, "PROTOCOL"); wanted != "" && wanted != protocol {
+		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL is %q: this program speaks %s, which collectors take at port 4318",
+			wanted, protocol)
 	}
+	var options []otlptracehttp.Option
+	if cfg.Endpoint != "" {
+		options = append(options, otlptracehttp.WithEndpointURL(tracesURL(cfg.Endpoint)))
+	}
+	return otlptracehttp.New(ctx, options...)
 }
 
 // tracesURL adds the path of traces to the URL of a collector, unless it has a path.

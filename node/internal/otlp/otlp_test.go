@@ -1,43 +1,28 @@
 package otlp
 
 import (
-	"context"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
-	"strings"
 	"testing"
 
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 )
 
-// receiver is a collector that takes spans by both protocols. It stands in for the collector of OpenTelemetry, which
+// receiver is a collector that takes spans. It stands in for the collector of OpenTelemetry, which
 // needs 280 modules: TestRealCollector of package node runs that one.
 type receiver struct {
-	collector.UnimplementedTraceServiceServer
 	t     *testing.T
 	spans chan *tracepb.ResourceSpans
 }
 
 func newReceiver(t *testing.T) *receiver {
 	return &receiver{t: t, spans: make(chan *tracepb.ResourceSpans, 100)}
-}
-
-// Export takes the spans of one request.
-func (r *receiver) Export(
-	_ context.Context, req *collector.ExportTraceServiceRequest,
-) (*collector.ExportTraceServiceResponse, error) {
-	for _, s := range req.ResourceSpans {
-		r.spans <- s
-	}
-	return &collector.ExportTraceServiceResponse{}, nil
 }
 
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
@@ -50,11 +35,10 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		http.Error(w, "not here", http.StatusNotFound)
 		return
 	}
-	answer, err := r.Export(req.Context(), &export)
-	if err != nil {
-		r.t.Error(err)
+	for _, s := range export.ResourceSpans {
+		r.spans <- s
 	}
-	data, err := proto.Marshal(answer)
+	data, err := proto.Marshal(&collector.ExportTraceServiceResponse{})
 	if err != nil {
 		r.t.Error(err)
 	}
@@ -66,18 +50,6 @@ func (r *receiver) serveHTTP() (url string) {
 	server := httptest.NewServer(r)
 	r.t.Cleanup(server.Close)
 	return server.URL
-}
-
-func (r *receiver) serveGRPC() (url string) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	server := grpc.NewServer()
-	collector.RegisterTraceServiceServer(server, r)
-	go func() { _ = server.Serve(l) }() // ends with Stop
-	r.t.Cleanup(server.Stop)
-	return "http://" + l.Addr().String()
 }
 
 func noVariables(string) (string, bool) { return "", false }
@@ -93,38 +65,30 @@ func variables(pairs ...string) Lookup {
 	}
 }
 
-// Spans arrive by both protocols, with the node as their resource.
+// Spans arrive, with the node as their resource.
 func TestSpansArrive(t *testing.T) {
-	for protocol, serve := range map[string]func(*receiver) string{
-		GRPC: (*receiver).serveGRPC, HTTP: (*receiver).serveHTTP,
-	} {
-		t.Run(strings.ReplaceAll(protocol, "/", "-"), func(t *testing.T) {
-			r := newReceiver(t)
-			p, err := Start(t.Context(), Config{
-				Endpoint: serve(r), Protocol: protocol, Node: "n1", Version: "0.1.0",
-			}, noVariables)
-			if err != nil {
-				t.Fatal(err)
-			}
-			_, span := p.Tracer("test").Start(t.Context(), "deliver")
-			span.End()
-			if err := p.Shutdown(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			got := <-r.spans
-			var about []string
-			for _, a := range got.Resource.Attributes {
-				about = append(about, a.Key+"="+a.Value.GetStringValue())
-			}
-			for _, want := range []string{"service.name=belfry", "service.version=0.1.0", "service.instance.id=n1"} {
-				if !slices.Contains(about, want) {
-					t.Errorf("the resource lacks %s: %v", want, about)
-				}
-			}
-			if s := got.ScopeSpans[0].Spans[0]; s.Name != "deliver" {
-				t.Errorf("%v", s)
-			}
-		})
+	r := newReceiver(t)
+	p, err := Start(t.Context(), Config{Endpoint: r.serveHTTP(), Node: "n1", Version: "0.1.0"}, noVariables)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, span := p.Tracer("test").Start(t.Context(), "deliver")
+	span.End()
+	if err := p.Shutdown(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got := <-r.spans
+	var about []string
+	for _, a := range got.Resource.Attributes {
+		about = append(about, a.Key+"="+a.Value.GetStringValue())
+	}
+	for _, want := range []string{"service.name=belfry", "service.version=0.1.0", "service.instance.id=n1"} {
+		if !slices.Contains(about, want) {
+			t.Errorf("the resource lacks %s: %v", want, about)
+		}
+	}
+	if s := got.ScopeSpans[0].Spans[0]; s.Name != "deliver" {
+		t.Errorf("%v", s)
 	}
 }
 
@@ -156,12 +120,11 @@ func TestWrongSettings(t *testing.T) {
 		cfg    Config
 		lookup Lookup
 	}{
-		"protocol":          {Config{Endpoint: on.Endpoint, Protocol: "http/json"}, noVariables},
-		"ratio":             {Config{Endpoint: on.Endpoint, Ratio: &half}, noVariables},
-		"endpoint":          {Config{Endpoint: "localhost:4317"}, noVariables},
-		"protocol variable": {on, variables("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")},
-		"sampler":           {on, variables("OTEL_TRACES_SAMPLER", "sometimes")},
-		"sampler's ratio":   {on, variables("OTEL_TRACES_SAMPLER", "traceidratio", "OTEL_TRACES_SAMPLER_ARG", "2")},
+		"ratio":           {Config{Endpoint: on.Endpoint, Ratio: &half}, noVariables},
+		"endpoint":        {Config{Endpoint: "localhost:4317"}, noVariables},
+		"protocol":        {on, variables("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")},
+		"sampler":         {on, variables("OTEL_TRACES_SAMPLER", "sometimes")},
+		"sampler's ratio": {on, variables("OTEL_TRACES_SAMPLER", "traceidratio", "OTEL_TRACES_SAMPLER_ARG", "2")},
 	} {
 		if p, err := Start(t.Context(), c.cfg, c.lookup); p != nil || err == nil {
 			t.Errorf("%s: no error", name)
