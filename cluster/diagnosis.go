@@ -111,23 +111,23 @@ func (n *Node) snapshot(ctx context.Context) *doctor.Snapshot {
 	ids := n.known()
 	queues := make(chan []doctor.Queue, 1)
 	go func() { queues <- n.queuesNow(ctx, state) }()
-	accounts, failed := n.viewer.askAll(ctx, ids)
+	reports, failed := n.viewer.askAll(ctx, ids)
 	s := &doctor.Snapshot{
 		Self: n.ID(), InCluster: n.ClusterID() != "", Waits: n.Barred(), CommandVersion: control.InForce(state),
 		MaxClockOffset: n.clocks.MaxOffset(), DataDir: n.dataDir(),
 	}
 	for _, id := range ids {
-		s.Nodes = append(s.Nodes, n.describe(id, state, accounts[id], failed[id]))
+		s.Nodes = append(s.Nodes, n.describe(id, state, reports[id], failed[id]))
 	}
 	if n.control.Group() != nil {
-		s.Groups = append(s.Groups, n.controlGroup(ids, accounts))
+		s.Groups = append(s.Groups, n.controlGroup(ids, reports))
 	}
 	for _, shard := range state.Shards {
-		s.Groups = append(s.Groups, n.shardGroup(shard, accounts))
+		s.Groups = append(s.Groups, n.shardGroup(shard, reports))
 	}
-	n.addShape(s, state, shapeOf(accounts))
+	n.addShape(s, state, shapeOf(reports))
 	s.Secrets, s.APIKeys = n.Secrets(), apiKeys(state, n.cfg.Clock())
-	s.Backup = newestBackup(state.Backups, accounts, n.cfg.Clock())
+	s.Backup = newestBackup(state.Backups, reports, n.cfg.Clock())
 	s.Queues = <-queues
 	return s
 }
@@ -170,26 +170,26 @@ func (n *Node) addShape(s *doctor.Snapshot, state *clusterpb.ControlState, shape
 }
 
 // describe returns a node's own description, as far as it answers, and this node's knowledge of it.
-func (n *Node) describe(id string, state *clusterpb.ControlState, a *account, failed error) doctor.Node {
+func (n *Node) describe(id string, state *clusterpb.ControlState, r *clusterpb.StatusReply, failed error) doctor.Node {
 	entry := control.Node(state, id)
 	d := doctor.Node{
 		ID: id, Name: cmp.Or(entry.GetName(), n.directory.Name(id), id), URL: control.URL(entry), Peer: entry.GetPeerAddr(),
 		Zone:           entry.GetZone(),
-		CommandVersion: entry.GetCommandVersion(), Answers: a != nil || n.health.Alive(id),
+		CommandVersion: entry.GetCommandVersion(), Answers: r != nil || n.health.Alive(id),
 	}
 	if id == n.ID() {
 		d.Name, d.URL, d.Peer, d.ClockKnown = n.cfg.Name, control.URL(n.entry()), n.entry().PeerAddr, true
 	} else {
 		d.Clock, _, d.ClockKnown = n.clocks.Offset(id)
 	}
-	if a == nil {
+	if r == nil {
 		n.describeSilent(&d, failed)
 		return d
 	}
-	v := a.vitals
+	v := r.GetVitals()
 	d.Waits, d.Hears, d.Build, d.NotReady = v.GetWaits(), v.GetHears(), v.GetBuild(), v.GetNotReady()
 	d.DiskFree, d.DiskTotal, d.DiskReserve = v.GetDiskFree(), v.GetDiskTotal(), v.GetDiskReserve()
-	d.DiskLow, d.MemoryFull = a.diskLow, a.memoryFull
+	d.DiskLow, d.MemoryFull = r.GetHealth().GetDiskLow(), r.GetHealth().GetMemoryFull()
 	d.AuditFault, d.ClusterKeys, d.DataDir = v.GetAuditFault(), v.GetClusterKeys(), v.GetDataDir()
 	d.MemoryUsed, d.MemoryLimit = v.GetMemoryUsed(), v.GetMemoryLimit()
 	d.Attempts, d.Strangers = v.GetAttempts(), v.GetStrangers()
@@ -228,12 +228,12 @@ func (n *Node) describeSilent(d *doctor.Node, failed error) {
 }
 
 // controlGroup describes the control group by the newest report of its replicas.
-func (n *Node) controlGroup(ids []string, accounts map[string]*account) doctor.Group {
-	return n.newGroup(&clusterpb.Shard{Id: control.Number, Replicas: ids}, accounts, n.control.Group().Voters())
+func (n *Node) controlGroup(ids []string, reports statuses) doctor.Group {
+	return n.newGroup(&clusterpb.Shard{Id: control.Number, Replicas: ids}, reports, n.control.Group().Voters())
 }
 
-func (n *Node) shardGroup(s *clusterpb.Shard, accounts map[string]*account) doctor.Group {
-	g := n.newGroup(s, accounts, s.Replicas)
+func (n *Node) shardGroup(s *clusterpb.Shard, reports statuses) doctor.Group {
+	g := n.newGroup(s, reports, s.Replicas)
 	for i := range g.Replicas {
 		r := &g.Replicas[i]
 		r.Diverged = r.Diverged || n.comparer.Diverged(s.Id, r.Node)
@@ -243,11 +243,11 @@ func (n *Node) shardGroup(s *clusterpb.Shard, accounts map[string]*account) doct
 
 // newGroup takes the leader and the voters from the report with the highest term. voters are the voters without any
 // report. A replica on a node that is alive, and too slow to report, counts as present.
-func (n *Node) newGroup(s *clusterpb.Shard, accounts map[string]*account, voters []string) doctor.Group {
+func (n *Node) newGroup(s *clusterpb.Shard, reports statuses, voters []string) doctor.Group {
 	g := doctor.Group{Shard: s.Id, Preferred: s.Preferred}
 	term := uint64(0)
 	for _, node := range s.Replicas {
-		r := accounts[node].report(s.Id)
+		r := reports.replica(node, s.Id)
 		if r != nil && (r.Term > term || r.Term == term && g.Leader == "") {
 			term, g.Leader = r.Term, r.Leader
 			if len(r.Voters) > 0 {
@@ -256,7 +256,7 @@ func (n *Node) newGroup(s *clusterpb.Shard, accounts map[string]*account, voters
 		}
 		g.Replicas = append(g.Replicas, doctor.Replica{
 			Node: node, Applied: r.GetApplied(), Diverged: r.GetDiverged(),
-			Present: r != nil && r.State != "shutdown" || accounts[node] == nil && n.health.Alive(node),
+			Present: r != nil && r.State != "shutdown" || reports[node] == nil && n.health.Alive(node),
 		})
 	}
 	if !n.health.Alive(g.Leader) {
@@ -266,14 +266,6 @@ func (n *Node) newGroup(s *clusterpb.Shard, accounts map[string]*account, voters
 		g.Replicas[i].Voter = slices.Contains(voters, g.Replicas[i].Node)
 	}
 	return g
-}
-
-// report returns the report on a replica of a group, or nil.
-func (a *account) report(group uint32) *clusterpb.ReplicaStatus {
-	if a == nil {
-		return nil
-	}
-	return a.replicas[group]
 }
 
 // Secrets counts the queues whose policies have secrets, by their cluster key.
@@ -292,12 +284,12 @@ func (n *Node) Secrets() doctor.Secrets {
 }
 
 // newestBackup joins the record of the scheduled backups with the nodes' memories of all backups.
-func newestBackup(record *clusterpb.Backups, accounts map[string]*account, now time.Time) doctor.Backup {
+func newestBackup(record *clusterpb.Backups, reports statuses, now time.Time) doctor.Backup {
 	last := record.GetLastFailed()
 	failed := &clusterpb.BackupOutcome{FailedMs: last.GetSeenMs(), Error: last.GetError()}
 	whole := record.GetLastKept().GetSeenMs()
-	for _, a := range accounts {
-		outcome := a.vitals.GetBackup()
+	for _, r := range reports {
+		outcome := r.GetVitals().GetBackup()
 		whole = max(whole, outcome.GetWholeMs())
 		if outcome.GetFailedMs() > failed.GetFailedMs() {
 			failed = outcome

@@ -111,27 +111,27 @@ func (m moves) askApplied(
 // splitter may, because it looks seldom and only if shards split by themselves.
 func (m moves) Census(ctx context.Context) control.Census {
 	census := control.Census{Bytes: make(map[uint32]uint64), Room: make(map[string]control.Room)}
-	accounts, _ := m.viewer.askAll(ctx, m.nodes())
-	for node, account := range accounts {
-		census.Room[node] = account.room()
-		for shard, r := range account.replicas {
-			census.Bytes[shard] = max(census.Bytes[shard], r.Bytes)
+	reports, _ := m.viewer.askAll(ctx, m.nodes())
+	for node, report := range reports {
+		census.Room[node] = roomOf(report)
+		for _, r := range report.Replicas {
+			census.Bytes[r.Shard] = max(census.Bytes[r.Shard], r.Bytes)
 		}
 	}
 	return census
 }
 
-// room returns the number of bytes that a node can take before it takes no more tasks.
-func (a *account) room() control.Room {
-	room, v := control.Room{Memory: control.NoBound, Disk: control.NoBound}, a.vitals
+// roomOf returns the number of bytes that a node can take before it takes no more tasks.
+func roomOf(r *clusterpb.StatusReply) control.Room {
+	room, v := control.Room{Memory: control.NoBound, Disk: control.NoBound}, r.GetVitals()
 	switch {
-	case a.memoryFull != "":
+	case r.GetHealth().GetMemoryFull() != "":
 		room.Memory = 0
 	case v.GetMemoryLimit() > 0:
 		room.Memory = uint64(max(memory.TasksLimit(v.MemoryLimit)-v.GetMemoryUsed(), 0))
 	}
 	switch {
-	case a.diskLow:
+	case r.GetHealth().GetDiskLow():
 		room.Disk = 0
 	case v.GetDiskTotal() > 0:
 		room.Disk = v.DiskFree - min(v.GetDiskReserve(), v.DiskFree)

@@ -253,7 +253,7 @@ func (v *View) addCopies(o *view.Operation, s view.Shard) (part float64) {
 		case r == nil:
 			o.BytesLeft += s.Bytes
 		case !r.Voter:
-			report := v.accounts[node].report(s.ID)
+			report := v.statuses.replica(node, s.ID)
 			here := copied(r, report.GetBytes(), s.Bytes)
 			o.BytesLeft += uint64((1 - here) * float64(s.Bytes))
 			o.BytesPerSecond += report.GetReceivedRate()

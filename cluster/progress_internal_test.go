@@ -14,9 +14,9 @@ import (
 // second has not begun and says why.
 func TestProgressCountsCopiesInPart(t *testing.T) {
 	half := 0.5
-	v := &View{accounts: map[string]*account{
-		"c": {replicas: map[uint32]*clusterpb.ReplicaStatus{1: {SnapshotBytes: 50, ReceivedBytes: 25, ReceivedRate: 10}}},
-	}}
+	v := &View{statuses: statuses{"c": {Replicas: []*clusterpb.ReplicaStatus{
+		{Shard: 1, SnapshotBytes: 50, ReceivedBytes: 25, ReceivedRate: 10},
+	}}}}
 	v.Waits = "node d has just come up"
 	v.Shards = []view.Shard{
 		{ID: 1, Leader: "a", Target: []string{"b", "c"}, Bytes: 100, Replicas: []view.Replica{

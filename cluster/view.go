@@ -23,7 +23,7 @@ type View struct {
 	view.Cluster
 	Records map[uint32]*clusterpb.Shard // of the shards, by id, as the control group has them
 
-	accounts map[string]*account // of the nodes that answered, by id
+	statuses statuses
 }
 
 // viewPatience is the time that other nodes have for their answers.
@@ -64,21 +64,21 @@ func (n *Node) View(ctx context.Context) View { return n.viewer.view(ctx) }
 
 func (w *viewer) view(ctx context.Context) View {
 	state := w.control.State()
-	accounts, _ := w.askAll(ctx, nodesOf(state))
+	reports, _ := w.askAll(ctx, nodesOf(state))
 	v := View{
 		Cluster: view.Cluster{
-			ID: w.cluster(), CommandVersion: control.InForce(state), Map: w.mapVersion(), Control: viewControl(accounts),
+			ID: w.cluster(), CommandVersion: control.InForce(state), Map: w.mapVersion(), Control: viewControl(reports),
 			Backups: viewBackups(state.GetBackups()),
 		},
-		Records: make(map[uint32]*clusterpb.Shard), accounts: accounts,
+		Records: make(map[uint32]*clusterpb.Shard), statuses: reports,
 	}
 	for _, node := range state.Nodes {
-		v.Nodes = append(v.Nodes, w.viewNode(node, accounts[node.Id]))
+		v.Nodes = append(v.Nodes, w.viewNode(node, reports[node.Id]))
 	}
-	slots, shape := slotsOf(state), shapeOf(accounts)
+	slots, shape := slotsOf(state), shapeOf(reports)
 	for _, s := range state.Shards {
 		v.Records[s.Id] = s
-		shard := w.viewShard(s, slots[s.Id], accounts)
+		shard := w.viewShard(s, slots[s.Id], reports)
 		shard.Target, shard.Waits, shard.Step = s.Target, shape.GetShards()[s.Id], shape.GetSteps()[s.Id]
 		v.Shards = append(v.Shards, shard)
 	}
@@ -107,10 +107,10 @@ func viewTry(t *clusterpb.BackupTry) *view.BackupTry {
 }
 
 // viewControl describes the control group by the report with the highest term, the leader's own if that is there.
-func viewControl(accounts map[string]*account) view.ControlGroup {
+func viewControl(reports statuses) view.ControlGroup {
 	var best *clusterpb.ReplicaStatus
-	for _, a := range accounts {
-		r := a.report(control.Number)
+	for node := range reports {
+		r := reports.replica(node, control.Number)
 		newer := r.GetTerm() > best.GetTerm() || r.GetTerm() == best.GetTerm() && best.GetLeader() == ""
 		if r != nil && (newer || r.Term == best.GetTerm() && r.State == "leader") {
 			best = r
@@ -122,33 +122,26 @@ func viewControl(accounts map[string]*account) view.ControlGroup {
 }
 
 // shapeOf returns the report of the control group's leader, or nil if it did not answer.
-func shapeOf(accounts map[string]*account) *clusterpb.Shape {
-	for _, a := range accounts {
-		if a.shape != nil {
-			return a.shape
+func shapeOf(reports statuses) *clusterpb.Shape {
+	for _, r := range reports {
+		if r.Shape != nil {
+			return r.Shape
 		}
 	}
 	return nil
 }
 
-// account is a node's report on itself and its replicas, by shard. A nil account means that the node did not answer.
-type account struct {
-	replicas   map[uint32]*clusterpb.ReplicaStatus
-	vitals     *clusterpb.Vitals
-	diskLow    bool
-	memoryFull string           // the limit that is reached; empty: there is memory
-	shape      *clusterpb.Shape // nil: the node does not lead the control group
-}
+// statuses are the reports of the nodes that answered, by node id.
+type statuses map[string]*clusterpb.StatusReply
 
-func newAccount(reply *clusterpb.StatusReply) *account {
-	a := &account{
-		replicas: make(map[uint32]*clusterpb.ReplicaStatus), diskLow: reply.GetHealth().GetDiskLow(),
-		memoryFull: reply.GetHealth().GetMemoryFull(), vitals: reply.GetVitals(), shape: reply.Shape,
+// replica returns a node's report on its replica of a group, or nil.
+func (s statuses) replica(node string, group uint32) *clusterpb.ReplicaStatus {
+	for _, r := range s[node].GetReplicas() {
+		if r.Shard == group {
+			return r
+		}
 	}
-	for _, r := range reply.Replicas {
-		a.replicas[r.Shard] = r
-	}
-	return a
+	return nil
 }
 
 func nodesOf(state *clusterpb.ControlState) (ids []string) {
@@ -158,15 +151,9 @@ func nodesOf(state *clusterpb.ControlState) (ids []string) {
 	return ids
 }
 
-// askAll returns the accounts of the nodes that answered, and the errors of the others, by node id.
-func (w *viewer) askAll(ctx context.Context, nodes []string) (map[string]*account, map[string]error) {
-	return askAll(ctx, nodes, w.log, func(ctx context.Context, node string) (*account, error) {
-		reply, err := w.askStatus(ctx, node)
-		if err != nil {
-			return nil, err
-		}
-		return newAccount(reply), nil
-	})
+// askAll returns the reports of the nodes that answered, and the errors of the others, by node id.
+func (w *viewer) askAll(ctx context.Context, nodes []string) (statuses, map[string]error) {
+	return askAll(ctx, nodes, w.log, w.askStatus)
 }
 
 // askAll asks nodes side by side, and returns the answers and the errors by node id.
@@ -230,7 +217,7 @@ func (w *viewer) status() *clusterpb.StatusReply {
 	return reply
 }
 
-func (w *viewer) viewNode(node *clusterpb.Node, report *account) view.Node {
+func (w *viewer) viewNode(node *clusterpb.Node, report *clusterpb.StatusReply) view.Node {
 	v := view.Node{
 		ID: node.Id, Name: node.Name, HTTPAddr: node.HttpAddr, HTTPURL: control.URL(node), PeerAddr: node.PeerAddr,
 		Zone: node.Zone, Weight: int(node.Weight), CommandVersion: node.CommandVersion,
@@ -238,21 +225,22 @@ func (w *viewer) viewNode(node *clusterpb.Node, report *account) view.Node {
 		ClockOffsetMs: float64(w.offset(node.Id).Round(time.Microsecond)) / float64(time.Millisecond),
 	}
 	if report != nil {
-		v.DiskLow, v.MemoryFull = report.diskLow, report.memoryFull != ""
-		v.Build, v.DiskFree, v.DiskTotal = report.vitals.GetBuild(), report.vitals.GetDiskFree(), report.vitals.GetDiskTotal()
+		health, vitals := report.GetHealth(), report.GetVitals()
+		v.DiskLow, v.MemoryFull = health.GetDiskLow(), health.GetMemoryFull() != ""
+		v.Build, v.DiskFree, v.DiskTotal = vitals.GetBuild(), vitals.GetDiskFree(), vitals.GetDiskTotal()
 	}
 	return v
 }
 
 // viewShard takes the leader from the report with the highest term, and the tasks from the replica that has applied
 // most. The shard's bytes are those of the replica where they are most: the size of a snapshot is close.
-func (w *viewer) viewShard(s *clusterpb.Shard, slots view.SlotList, accounts map[string]*account) view.Shard {
+func (w *viewer) viewShard(s *clusterpb.Shard, slots view.SlotList, reports statuses) view.Shard {
 	v := view.Shard{ID: s.Id, Slots: slots}
-	most, voters := uint64(0), votersOf(s, accounts)
+	most, voters := uint64(0), votersOf(s, reports)
 	for _, node := range s.Replicas {
-		r := accounts[node].report(s.Id)
+		r := reports.replica(node, s.Id)
 		switch {
-		case accounts[node] == nil:
+		case reports[node] == nil:
 			v.Replicas = append(v.Replicas, view.Replica{
 				Node: node, State: "unknown", Voter: voters[node], Diverged: w.comparer.Diverged(s.Id, node)})
 			continue
@@ -285,10 +273,10 @@ func (w *viewer) viewShard(s *clusterpb.Shard, slots view.SlotList, accounts map
 
 // votersOf returns the voters of a shard's group, by the report with the highest term. Without a report they are the
 // nodes of its record.
-func votersOf(s *clusterpb.Shard, accounts map[string]*account) map[string]bool {
+func votersOf(s *clusterpb.Shard, reports statuses) map[string]bool {
 	ids, term := s.Replicas, uint64(0)
 	for _, node := range s.Replicas {
-		if r := accounts[node].report(s.Id); r != nil && r.Term >= term && len(r.Voters) > 0 {
+		if r := reports.replica(node, s.Id); r != nil && r.Term >= term && len(r.Voters) > 0 {
 			ids, term = r.Voters, r.Term
 		}
 	}
