@@ -67,6 +67,10 @@ chaos-root: ## the fault tests that need root: networks and disks that break
 upgrade: ## change the nodes between this build and the one with the next command version
 	.ci/run upgrade
 
+.PHONY: passes
+passes: ## print the functions that a PUT, a cancel and a fire pass, by package
+	BELFRY_TESTS=real $(GO) test -count=1 -v ./node/nodetest/passes
+
 .PHONY: test-interop
 test-interop: ## check deliveries against libraries of another language
 	.ci/interop -v
