@@ -31,7 +31,7 @@ type Config struct {
 	// SegmentSize is the size of each of the two segments in bytes. Default DefaultSegmentSize.
 	SegmentSize int64
 
-	sync func(*os.File) error // syncs a segment's data; default syncData. Tests replace it
+	sync func(*os.File) error // syncs a segment's data; default durable.SyncData. Tests replace it
 }
 
 // DefaultSegmentSize is enough for a second or two of writes under full load.
@@ -71,7 +71,7 @@ func Open(cfg Config) (*Journal, error) {
 		cfg.SegmentSize = DefaultSegmentSize
 	}
 	if cfg.sync == nil {
-		cfg.sync = syncData
+		cfg.sync = durable.SyncData
 	}
 	j := &Journal{cfg: cfg, metrics: newMetrics(cfg.Registerer)}
 	j.freed = sync.NewCond(&j.mu)

@@ -1,6 +1,7 @@
 package witness
 
 import (
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -8,7 +9,8 @@ import (
 	"github.com/belfryhq/belfry/raftgroup/durable"
 )
 
-// TestWithoutDescriptors checks that a table outlives a lack of file descriptors, and is written once there are some.
+// TestWithoutDescriptors checks that a table outlives a lack of file descriptors. It is written without one more, and if
+// it has outgrown its file, once there are some.
 func TestWithoutDescriptors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := Config{Dir: t.TempDir(), Node: "a", New: true, Fatal: func(err error) { t.Errorf("fatal: %v", err) }}
@@ -24,11 +26,12 @@ func TestWithoutDescriptors(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = table.Claim("b", Run{Boot: 1})
+		_, grown := table.Claim("c", Run{Boot: 1, Addr: strings.Repeat("a", leastSlot)})
 		if back := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before); back != nil {
 			t.Fatal(back)
 		}
-		if !durable.LacksDescriptors(err) {
-			t.Errorf("claimed without a file: %v", err)
+		if err != nil || !durable.LacksDescriptors(grown) {
+			t.Errorf("without a descriptor: %v, and with a larger table %v", err, grown)
 		}
 		if newest, err := table.Claim("b", Run{Boot: 2}); err != nil || newest.Boot != 2 {
 			t.Errorf("later: %v, %v", newest, err)

@@ -18,43 +18,54 @@ import (
 	"github.com/belfryhq/belfry/raftgroup/durable"
 )
 
-// magic begins the file. Its last byte is the version of the format. The CRC-32C of the rest follows, in big endian,
-// and then a clusterpb.SeenNodes.
-const magic = "belfryw\x01"
-
-const headerBytes = len(magic) + 4
+// The file has two slots of the same size, a row of sectors each. A write goes to the slot with the older table:
+//
+//	0   4 bytes  CRC-32C of the rest of the sector
+//	4   8 bytes  number of the write; its parity is the slot
+//	12           a part of: magic, 4 bytes for the size of a slot, 4 for that of the table, a clusterpb.SeenNodes
+//
+// Disks write a sector whole. So a loss of power during a write leaves sectors of two writes in a slot, each of them
+// sound, and the table in the other slot holds. A sector that is not sound is damage. All numbers are big-endian.
+const (
+	sectorBytes = 512
+	sectorHead  = 12
+	magic       = "belfryw\x02" // its last byte is the version of the format
+	headBytes   = len(magic) + 8
+	leastSlot   = 32 << 10
+)
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // errDamaged means that the file has other content than the node wrote.
 var errDamaged = errors.New("it is damaged")
 
-// read reads the file of this node's table; found is false if the file is missing.
-func read(path, owner string) (_ *clusterpb.SeenNodes, found bool, err error) {
+// read reads the file of this node's table. It returns nil if the file is missing. With errDamaged, it returns a table
+// if one slot is sound.
+func read(path, owner string) (*clusterpb.SeenNodes, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, false, nil
+		return nil, nil
 	}
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	nodes, err := parse(data)
-	if err != nil {
-		return nil, false, fmt.Errorf("%s, the record of other nodes' positions: %w", path, err)
-	}
-	if nodes.Owner != owner {
-		return nil, false, fmt.Errorf("%s is of node %s, and node.json says that the data folder is of node %s: they do not "+
+	switch {
+	case nodes != nil && nodes.Owner != owner:
+		return nil, fmt.Errorf("%s is of node %s, and node.json says that the data folder is of node %s: they do not "+
 			"belong together", path, nodes.Owner, owner)
+	case err != nil:
+		return nodes, fmt.Errorf("%s, the record of other nodes' positions: %w", path, err)
 	}
-	return nodes, true, nil
+	return nodes, nil
 }
 
 // Inspect returns the positions that a stopped node has recorded of its own replicas, by group. If none is set, the
 // table may be missing, since no replica has lived in the folder.
 func Inspect(dir, node string, none bool) (map[uint32]Position, error) {
 	path := filepath.Join(dir, FileName)
-	nodes, found, err := read(path, node)
-	if err == nil && !found && !none {
+	nodes, err := read(path, node)
+	if err == nil && nodes == nil && !none {
 		err = errMissing(path)
 	}
 	if err != nil {
@@ -67,7 +78,7 @@ func Inspect(dir, node string, none bool) (map[uint32]Position, error) {
 
 // Observed returns the observations of other nodes that a stopped node has recorded.
 func Observed(dir, node string) ([]*clusterpb.SeenNode, error) {
-	nodes, _, err := read(filepath.Join(dir, FileName), node)
+	nodes, err := read(filepath.Join(dir, FileName), node)
 	if err != nil {
 		return nil, err
 	}
@@ -78,39 +89,109 @@ func errMissing(path string) error {
 	return fmt.Errorf("%s, the record of other nodes' positions, is missing: part of this data folder is lost", path)
 }
 
-func parse(data []byte) (*clusterpb.SeenNodes, error) {
-	if len(data) == 0 {
+// parse returns the newest table in the content of a file. With errDamaged, it returns one if one slot is sound.
+func parse(data []byte) (newest *clusterpb.SeenNodes, err error) {
+	switch {
+	case len(data) == 0:
 		return nil, errors.New("it is empty: part of this data folder is lost")
-	}
-	body, ok := bytes.CutPrefix(data, []byte(magic))
-	if !ok || len(data) < headerBytes {
+	case len(data)%(2*sectorBytes) != 0:
 		return nil, errDamaged
 	}
-	sum, body := binary.BigEndian.Uint32(body), body[4:]
-	if crc32.Checksum(body, castagnoli) != sum {
+	last := uint64(0)
+	for slot := range slices.Chunk(data, len(data)/2) {
+		nodes, number, damage := parseSlot(slot)
+		if err = cmp.Or(err, damage); number > last {
+			newest, last = nodes, number
+		}
+	}
+	if newest == nil {
 		return nil, errDamaged
 	}
-	nodes := &clusterpb.SeenNodes{}
-	if err := proto.Unmarshal(body, nodes); err != nil {
-		return nil, fmt.Errorf("%w: %w", errDamaged, err)
-	}
-	return nodes, nil
+	return newest, err
 }
 
-// write replaces the file with the present table.
+// parseSlot returns the table in a slot and the number of its write; nil if no write to the slot is complete.
+func parseSlot(slot []byte) (*clusterpb.SeenNodes, uint64, error) {
+	var text []byte // the parts in the first sectors, as far as they are of one write
+	number, goesOn := binary.BigEndian.Uint64(slot[4:]), true
+	for sector := range slices.Chunk(slot, sectorBytes) {
+		sum, rest := binary.BigEndian.Uint32(sector), sector[4:]
+		if crc32.Checksum(rest, castagnoli) != sum && len(bytes.Trim(sector, "\x00")) > 0 {
+			return nil, 0, errDamaged
+		}
+		if goesOn = goesOn && binary.BigEndian.Uint64(rest) == number; goesOn {
+			text = append(text, sector[sectorHead:]...)
+		}
+	}
+	if number == 0 {
+		return nil, 0, nil
+	}
+	head, body := text[:headBytes], text[headBytes:]
+	if string(head[:len(magic)]) != magic || int(binary.BigEndian.Uint32(head[len(magic):])) != len(slot) {
+		return nil, 0, errDamaged
+	}
+	size := int(binary.BigEndian.Uint32(head[len(magic)+4:]))
+	if size > len(body) {
+		return nil, 0, nil
+	}
+	nodes := &clusterpb.SeenNodes{}
+	if err := proto.Unmarshal(body[:size], nodes); err != nil {
+		return nil, 0, fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	return nodes, number, nil
+}
+
+// seal returns the sectors of a write to a slot of so many bytes.
+func seal(number uint64, slot int, body []byte) (data []byte) {
+	text := append(make([]byte, 0, headBytes+len(body)), magic...)
+	text = binary.BigEndian.AppendUint32(text, uint32(slot))
+	text = append(binary.BigEndian.AppendUint32(text, uint32(len(body))), body...)
+	for part := range slices.Chunk(text, sectorBytes-sectorHead) {
+		sector := make([]byte, sectorBytes)
+		binary.BigEndian.PutUint64(sector[4:], number)
+		copy(sector[sectorHead:], part)
+		binary.BigEndian.PutUint32(sector, crc32.Checksum(sector[4:], castagnoli))
+		data = append(data, sector...)
+	}
+	return data
+}
+
+// firstNumber is the number of the write that makes a file. Each start of a node makes one, so that no number comes
+// twice in a file.
+const firstNumber = 2
+
+// newFile returns the content of a new file, whose slots have room for a table of twice the size.
+func newFile(body []byte) []byte {
+	slot := max(leastSlot, (2*len(body)/sectorBytes+1)*sectorBytes)
+	data := make([]byte, 2*slot)
+	copy(data, seal(firstNumber, slot, body))
+	return data
+}
+
+// write writes the present table over the older one in the file, or into a new file if that has no room.
 func (t *Table) write() error {
 	body, err := proto.Marshal(t.snapshot())
 	if err != nil {
 		return err
 	}
-	return durable.Replace(t.path, seal(body), nil)
-}
-
-// seal returns the content behind its header.
-func seal(body []byte) []byte {
-	data := append(make([]byte, 0, headerBytes+len(body)), magic...)
-	data = binary.BigEndian.AppendUint32(data, crc32.Checksum(body, castagnoli))
-	return append(data, body...)
+	if t.file != nil {
+		if data := seal(t.number+1, t.slot, body); len(data) <= t.slot {
+			t.number++
+			if _, err := t.file.WriteAt(data, int64(t.number%2)*int64(t.slot)); err != nil {
+				return err
+			}
+			return durable.SyncData(t.file)
+		}
+		_ = t.file.Close() // its bytes are durable
+		t.file = nil
+	}
+	data := newFile(body)
+	t.number, t.slot = firstNumber, len(data)/2
+	if err := durable.Replace(t.path, data, nil); err != nil {
+		return err
+	}
+	t.file, err = durable.Open(t.path, os.O_WRONLY, 0)
+	return err
 }
 
 // snapshot returns the whole table, sorted by node and group.

@@ -50,10 +50,14 @@ type Table struct {
 	own  map[uint32]func() (term, index uint64) // positions of replicas that run here
 	kept map[uint32]Position                    // positions of replicas here, as far as the file may say
 
-	writing sync.Mutex // held while the file is replaced
-	failed  error      // guarded by writing; after an error the file is not written any more
-	stop    chan struct{}
-	ended   chan struct{}
+	writing sync.Mutex // held while the file is written; guards the fields below
+	failed  error      // after an error the file is not written any more
+	file    *os.File   // nil: to be made anew
+	number  uint64     // of the last write
+	slot    int        // bytes of a slot of the file
+
+	stop  chan struct{}
+	ended chan struct{}
 }
 
 type key struct {
@@ -77,31 +81,28 @@ func Open(cfg Config) (*Table, error) {
 		runs: make(map[string]Run), own: make(map[uint32]func() (term, index uint64)), kept: make(map[uint32]Position),
 		stop: make(chan struct{}), ended: make(chan struct{}),
 	}
-	nodes, found, err := read(t.path, cfg.Node)
-	if errors.Is(err, errDamaged) {
-		if err = t.setAside(err); err == nil {
-			cfg.New = true // as far as the table goes
-		}
+	nodes, err := read(t.path, cfg.Node)
+	damaged := errors.Is(err, errDamaged)
+	if damaged {
+		err = t.setAside(err)
 	}
-	switch {
-	case err != nil:
+	if err == nil && nodes == nil && !damaged && !cfg.New {
+		err = errMissing(t.path)
+	}
+	if err == nil {
+		t.fill(nodes)
+		err = t.write()
+	}
+	if err != nil {
 		return nil, err
-	case !found && !cfg.New:
-		return nil, errMissing(t.path)
-	}
-	t.fill(nodes)
-	if !found {
-		if err := t.write(); err != nil {
-			return nil, err
-		}
 	}
 	go t.keep()
 	return t, nil
 }
 
-// setAside renames a damaged file: the table begins anew. The log of each replica has checksums of its own, the other
-// nodes have seen what this one had, and they tell it at its start. Without this, one flipped byte would keep a sound
-// node down.
+// setAside renames a damaged file: the table begins anew, with the table of the sound slot if there is one. The log of
+// each replica has checksums of its own, the other nodes have seen what this one had, and they tell it at its start.
+// Without this, one flipped byte would keep a sound node down.
 func (t *Table) setAside(fault error) error {
 	aside := t.path + ".damaged"
 	if err := os.Rename(t.path, aside); err != nil {
@@ -336,7 +337,11 @@ func (t *Table) Close() error {
 		return t.failed
 	}
 	t.failed = errClosed
-	return t.write()
+	err := t.write()
+	if t.file != nil {
+		err = errors.Join(err, t.file.Close())
+	}
+	return err
 }
 
 var errClosed = errors.New("the table of nodes is closed")

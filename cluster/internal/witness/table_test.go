@@ -1,12 +1,15 @@
 package witness
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -29,11 +32,16 @@ func openTable(t *testing.T, dir string, isNew bool) *Table {
 // onDisk returns the record of a node that another process would read.
 func onDisk(t *testing.T, dir, node string) string {
 	t.Helper()
-	nodes, _, err := read(filepath.Join(dir, FileName), "self")
+	nodes, err := read(filepath.Join(dir, FileName), "self")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, n := range nodes.Nodes {
+	return about(nodes, node)
+}
+
+// about returns the record of a node in a table.
+func about(nodes *clusterpb.SeenNodes, node string) string {
+	for _, n := range nodes.GetNodes() {
 		if n.Node == node {
 			return text(n)
 		}
@@ -133,7 +141,7 @@ func TestClaims(t *testing.T) {
 }
 
 // TestTableIsNotReplacedIfItIsLost checks that a table that is missing, empty or another node's keeps the node down, and
-// that a damaged one is set aside.
+// that a damaged one is set aside: the node begins with the table in the other slot, or with none.
 func TestTableIsNotReplacedIfItIsLost(t *testing.T) {
 	dir := t.TempDir()
 	table := openTable(t, dir, true)
@@ -156,26 +164,39 @@ func TestTableIsNotReplacedIfItIsLost(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for name, data := range map[string][]byte{"empty": {}, "foreign": seal(foreign)} {
+	for name, data := range map[string][]byte{"empty": {}, "foreign": newFile(foreign)} {
 		write(data)
 		if _, err := Open(Config{Dir: dir, Node: "self"}); err == nil {
 			t.Errorf("%s: opened", name)
 		}
 	}
-	for i := range whole {
-		flipped := append([]byte(nil), whole...)
-		flipped[i] ^= 0x10
-		for _, data := range [][]byte{flipped, whole[:max(i, 1)]} {
-			write(data)
-			table, err := Open(Config{Dir: dir, Node: "self"})
-			if err != nil {
-				t.Fatalf("damaged at %d: %v", i, err)
-			}
-			if seen := text(table.Seen("b")); seen != "" {
-				t.Errorf("damaged at %d: it has seen %s", i, seen)
-			}
-			if err := table.Close(); err != nil {
-				t.Fatal(err)
+	const last = "shard 1: term 2, index 3;"
+	for _, slot := range []int{0, len(whole) / 2} { // of the empty table, and of the last one
+		for i := slot; i < slot+sectorBytes; i += 29 {
+			flipped := append([]byte(nil), whole...)
+			flipped[i] ^= 0x10
+			for _, data := range [][]byte{flipped, whole[:max(i, 1)]} {
+				want := ""
+				if len(data) == len(whole) && slot == 0 {
+					want = last
+				}
+				write(data)
+				if err := os.RemoveAll(path + ".damaged"); err != nil {
+					t.Fatal(err)
+				}
+				table, err := Open(Config{Dir: dir, Node: "self"})
+				if err != nil {
+					t.Fatalf("damaged at %d: %v", i, err)
+				}
+				if seen := text(table.Seen("b")); seen != want {
+					t.Errorf("damaged at %d: it has seen %q, not %q", i, seen, want)
+				}
+				if err := table.Close(); err != nil {
+					t.Fatal(err)
+				}
+				if aside, err := os.ReadFile(path + ".damaged"); err != nil || !bytes.Equal(aside, data) {
+					t.Errorf("damaged at %d: %d bytes are set aside, %v", i, len(aside), err)
+				}
 			}
 		}
 	}
@@ -184,6 +205,108 @@ func TestTableIsNotReplacedIfItIsLost(t *testing.T) {
 	}
 	if _, err := Open(Config{Dir: dir, Node: "self"}); err == nil || !strings.Contains(err.Error(), "missing") {
 		t.Errorf("lost: %v", err)
+	}
+}
+
+// TestEachFlippedByteIsNoticed flips each byte of a file, of sectors that were never written too.
+func TestEachFlippedByteIsNoticed(t *testing.T) {
+	const slot = 8 * sectorBytes
+	file := make([]byte, 2*slot)
+	copy(file, seal(firstNumber, slot, tableOf(t, 40)))
+	copy(file[slot:], seal(firstNumber+1, slot, tableOf(t, 20)))
+	if _, err := parse(file); err != nil {
+		t.Fatal(err)
+	}
+	for i := range file {
+		file[i] ^= 0x40
+		if got, err := parse(file); !errors.Is(err, errDamaged) ||
+			got != nil && !slices.Contains([]int{20, 40}, len(got.Nodes)) {
+			t.Fatalf("flipped at %d: a table of %d nodes, %v", i, len(got.GetNodes()), err)
+		}
+		file[i] ^= 0x40
+	}
+}
+
+// tableOf returns a table of a number of nodes.
+func tableOf(t *testing.T, nodes int) []byte {
+	t.Helper()
+	table := &clusterpb.SeenNodes{Owner: "self"}
+	for i := range nodes {
+		table.Nodes = append(table.Nodes, &clusterpb.SeenNode{
+			Node: fmt.Sprint("node-", i), Run: &clusterpb.NodeRun{Boot: uint64(nodes), Nonce: rand.Uint64()},
+		})
+	}
+	body, err := proto.Marshal(table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return body
+}
+
+// TestPowerLoss ends each of many writes with a loss of power, after which the disk holds any of the write's sectors, or
+// the write up to any byte. The last table whose write was complete is read, or the table of the write.
+func TestPowerLoss(t *testing.T) {
+	const slot = 8 * sectorBytes
+	random := rand.New(rand.NewPCG(1, 2))
+	file, torn, complete := make([]byte, 2*slot), 0, 1 // nodes of the last complete table
+	copy(file, seal(firstNumber, slot, tableOf(t, complete)))
+	for number := uint64(firstNumber + 1); number < 30; number++ {
+		nodes := 2 + random.IntN(80)
+		write := seal(number, slot, tableOf(t, nodes))
+		before := bytes.Clone(file[slot*int(number%2):][:slot])
+		target := file[slot*int(number%2):][:slot]
+		judge := func(how string, sectors bool) {
+			t.Helper()
+			got, err := parse(file)
+			if n := len(got.GetNodes()); n != complete && n != nodes || sectors && err != nil {
+				t.Fatalf("write %d of %d nodes, %s: a table of %d nodes, not %d; %v", number, nodes, how, n, complete, err)
+			}
+			if len(got.GetNodes()) == complete {
+				torn++
+			}
+		}
+		for range 20 {
+			copy(target, before)
+			for at := 0; at < len(write); at += sectorBytes {
+				if random.IntN(2) == 0 {
+					copy(target[at:], write[at:at+sectorBytes])
+				}
+			}
+			judge("some sectors", true)
+		}
+		for cut := 0; cut < len(write); cut += 1 + random.IntN(4) {
+			copy(target, before)
+			copy(target, write[:cut])
+			judge(fmt.Sprintf("%d bytes", cut), cut%sectorBytes == 0)
+		}
+		copy(target, before)
+		copy(target, write)
+		complete = nodes
+		judge("complete", true)
+	}
+	if torn < 1000 {
+		t.Errorf("only %d writes were lost", torn)
+	}
+}
+
+// TestGrownTable checks that a table that has outgrown its file gets a larger one.
+func TestGrownTable(t *testing.T) {
+	dir := t.TempDir()
+	table := openTable(t, dir, true)
+	for i := range maxNodes {
+		if i < maxNodes-2 {
+			table.mu.Lock()
+			table.runs[fmt.Sprint("node-", i)] = Run{Boot: 1, Addr: strings.Repeat("a", 200)}
+			table.mu.Unlock()
+			continue
+		}
+		if _, err := table.Claim(fmt.Sprint("node-", i), Run{Boot: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	nodes, err := read(filepath.Join(dir, FileName), "self")
+	if err != nil || len(nodes.Nodes) != maxNodes {
+		t.Errorf("%d nodes are on disk, %v", len(nodes.GetNodes()), err)
 	}
 }
 
@@ -198,11 +321,11 @@ func TestFailedWriteIsFatal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.RemoveAll(dir); err != nil {
-		t.Fatal(err)
-	}
+	table.writing.Lock()
+	_ = table.file.Close() // so that writes fail
+	table.writing.Unlock()
 	table.Saw("b", 1, 2, 3, 2)
-	if err := <-fatal; !errors.Is(err, syscall.ENOENT) {
+	if err := <-fatal; !errors.Is(err, os.ErrClosed) {
 		t.Errorf("fatal: %v", err)
 	}
 	if _, err := table.Claim("b", Run{1, 2, ""}); err == nil {
@@ -235,5 +358,25 @@ func BenchmarkSaw(b *testing.B) {
 	for b.Loop() {
 		index++
 		table.Saw("b", 1, 1, index, 1)
+	}
+}
+
+// BenchmarkWrite writes the table of a cluster of three nodes with twelve shards.
+func BenchmarkWrite(b *testing.B) {
+	table, err := Open(Config{Dir: b.TempDir(), Node: "self", New: true, Fatal: func(err error) { b.Error(err) }})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer table.Close()
+	index := uint64(1e6)
+	for b.Loop() {
+		index++
+		for group := range uint32(13) {
+			table.Saw("01KB9Q5J8Z0000000000000002", group, 7, index, 7)
+			table.Saw("01KB9Q5J8Z0000000000000003", group, 7, index, 7)
+		}
+		if err := table.flush(); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

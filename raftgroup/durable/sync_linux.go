@@ -1,4 +1,4 @@
-package journal
+package durable
 
 import (
 	"errors"
@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// syncData syncs a file's data without its timestamps; the size does not change.
-func syncData(f *os.File) error {
+// SyncData makes the data of a file durable whose size has not changed.
+func SyncData(f *os.File) error {
 	raw, err := f.SyscallConn()
 	if err != nil {
 		return err
