@@ -23,16 +23,24 @@ var errStopped = errors.New("the group has stopped")
 // them. So no call begins once the calls are barred. Calls under way get a while for their answers, and the rest end
 // with Raft.
 type futures struct {
-	down chan struct{} // closed when Raft has shut down
+	calls chan pendingCall // capacity 1: to the goroutine that waits for one
+	down  chan struct{}    // closed when Raft has shut down
 
 	mu     sync.Mutex
 	barred bool
-	out    int
+	out    int           // calls under way
+	idle   bool          // a goroutine waits for a call
 	none   chan struct{} // closed when the calls are barred and none is under way
 }
 
 func newFutures() *futures {
-	return &futures{none: make(chan struct{}), down: make(chan struct{})}
+	return &futures{calls: make(chan pendingCall, 1), none: make(chan struct{}), down: make(chan struct{})}
+}
+
+// pendingCall is a call to make, and the channel for its answer.
+type pendingCall struct {
+	make    func() raft.Future
+	answers chan answered
 }
 
 // answered is a future with its error, read from the future only once.
@@ -47,7 +55,7 @@ func (f *futures) await(ctx context.Context, call func() raft.Future) error {
 	return err
 }
 
-// awaitFuture is await and also returns the future if it has no error.
+// awaitFuture is await and also returns the future.
 func (f *futures) awaitFuture(ctx context.Context, call func() raft.Future) (raft.Future, error) {
 	answers, err := f.begin(call)
 	if err != nil {
@@ -63,36 +71,51 @@ func (f *futures) awaitFuture(ctx context.Context, call func() raft.Future) (raf
 	}
 }
 
-// begin makes a call in a goroutine of its own, since Raft may take a while to accept it. The channel receives the
-// answer.
+// begin makes a call in another goroutine, since Raft may take a while to accept it. The channel receives the answer.
 func (f *futures) begin(call func() raft.Future) (<-chan answered, error) {
-	if !f.enter() {
-		return nil, fmt.Errorf("%w: %w", ErrRefused, errStopped)
-	}
-	answers := make(chan answered, 1)
-	go func() {
-		defer f.leave()
-		future := call()
-		answers <- answered{future, explain(future.Error())}
-	}()
-	return answers, nil
-}
-
-func (f *futures) enter() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.barred {
-		return false
+		return nil, fmt.Errorf("%w: %w", ErrRefused, errStopped)
 	}
 	f.out++
-	return true
+	next := pendingCall{call, make(chan answered, 1)}
+	if f.idle {
+		f.idle = false
+		f.calls <- next
+	} else {
+		go f.run(next)
+	}
+	return next.answers, nil
 }
 
-func (f *futures) leave() {
+// run makes a call, and further ones as long as no other goroutine waits for them: most groups have one call at a time.
+func (f *futures) run(next pendingCall) {
+	for {
+		future := next.make()
+		err := explain(future.Error())
+		stays := f.end()
+		next.answers <- answered{future, err}
+		if !stays {
+			return
+		}
+		select {
+		case next = <-f.calls:
+		case <-f.down:
+			return
+		}
+	}
+}
+
+// end counts a call as answered, and reports whether its goroutine is to wait for the next one.
+func (f *futures) end() (stays bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.out--
 	f.reportNone()
+	stays = !f.idle && !f.barred
+	f.idle = f.idle || stays
+	return stays
 }
 
 func (f *futures) reportNone() {

@@ -51,58 +51,29 @@ func enqueueTimeout(ctx context.Context) time.Duration {
 // hashicorp/raft issue 696). The error is a *LostError if the leadership ends while the entry is under way.
 func (g *Group) Commit(ctx context.Context, data []byte) (any, error) {
 	fate := g.applier.fates.follow(data)
-	answer, err := g.commit(ctx, data)
-	var lost lostAt
-	if errors.As(err, &lost) {
-		g.applier.fates.place(fate, uint64(lost))
-		return nil, &LostError{group: g, fate: fate, err: err}
-	}
-	g.applier.fates.forget(fate)
-	return answer, err
-}
-
-// lostAt is the error of an entry that was under way when the leadership ended: its place in the log.
-type lostAt uint64
-
-func (lostAt) Error() string { return raft.ErrLeadershipLost.Error() }
-
-func (g *Group) commit(ctx context.Context, data []byte) (any, error) {
-	limit := newStandstill(&g.applier.steps, g.cfg.Timing.Stuck)
+	limit := newStandstill(&g.applier.steps, g.cfg.Timing.Stuck, g.stuck)
 	defer limit.stop()
 	for {
-		answer, err := g.commitOnce(data, limit)
-		if !errors.Is(err, ErrRefused) || !sleep(ctx, refusalPause) {
-			return answer, err
+		future, err := g.futures.awaitFuture(context.Background(), func() raft.Future { return g.raft.Apply(data, 0) })
+		if errors.Is(err, ErrRefused) && sleep(ctx, refusalPause) {
+			continue
 		}
-		select {
-		case <-limit.rings:
-			g.checkStuck(limit, err)
-		default:
+		if errors.Is(err, raft.ErrLeadershipLost) {
+			g.applier.fates.place(fate, future.(raft.ApplyFuture).Index())
+			return nil, &LostError{group: g, fate: fate, err: err}
 		}
+		g.applier.fates.forget(fate)
+		if err != nil {
+			return nil, err
+		}
+		return answerOf(future)
 	}
 }
 
-func (g *Group) commitOnce(data []byte, limit *standstill) (any, error) {
-	answers, err := g.futures.begin(func() raft.Future { return g.raft.Apply(data, 0) })
-	if err != nil {
-		return nil, err
-	}
-	for {
-		select {
-		case a := <-answers:
-			if errors.Is(a.err, raft.ErrLeadershipLost) {
-				return nil, lostAt(a.Future.(raft.ApplyFuture).Index())
-			}
-			if a.err != nil {
-				return nil, a.err
-			}
-			return answerOf(a.Future)
-		case <-g.futures.down:
-			return nil, errStopped
-		case <-limit.rings:
-			g.checkStuck(limit, nil)
-		}
-	}
+// stuck ends a group whose leader commits nothing.
+func (g *Group) stuck() {
+	g.fatal(fmt.Errorf("%s: as leader of term %d this node has committed nothing for %v",
+		g.cfg.Name, g.raft.CurrentTerm(), g.cfg.Timing.Stuck))
 }
 
 // answerOf returns the machine's answer to an applied entry.
@@ -112,18 +83,6 @@ func answerOf(future raft.Future) (any, error) {
 		return nil, failed.err
 	}
 	return answer, nil
-}
-
-func (g *Group) checkStuck(limit *standstill, last error) {
-	if !limit.isReached() {
-		return
-	}
-	err := fmt.Errorf("%s: as leader of term %d this node has committed nothing for %v",
-		g.cfg.Name, g.raft.CurrentTerm(), g.cfg.Timing.Stuck)
-	if last != nil {
-		err = fmt.Errorf("%w: %w", err, last)
-	}
-	g.fatal(err)
 }
 
 // Barrier waits until all entries committed before the call are applied here. It works on the leader only.
