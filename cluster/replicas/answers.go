@@ -1,6 +1,7 @@
 package replicas
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -49,7 +50,12 @@ func (a Answers) Do(ctx context.Context, id uint32, cmds []*fsmpb.Command) []tas
 	if a.Quotas != nil {
 		var full []error
 		full, term, release = a.Quotas.Claim(ctx, s, cmds)
-		refused = addErrors(refused, full)
+		for i, err := range full { // nil: none is refused
+			if refused == nil {
+				refused = make([]task.Reply, len(cmds))
+			}
+			refused[i].Err = cmp.Or(refused[i].Err, err)
+		}
 	}
 	if refused == nil {
 		return s.DoThen(ctx, term, cmds, release)
@@ -67,22 +73,6 @@ func (a Answers) Do(ctx context.Context, id uint32, cmds []*fsmpb.Command) []tas
 		}
 	}
 	return refused
-}
-
-// addErrors adds errors to the replies of commands that have none yet. Both lists may be nil: none is refused.
-func addErrors(replies []task.Reply, errs []error) []task.Reply {
-	if errs == nil {
-		return replies
-	}
-	if replies == nil {
-		replies = make([]task.Reply, len(errs))
-	}
-	for i, err := range errs {
-		if replies[i].Err == nil {
-			replies[i].Err = err
-		}
-	}
-	return replies
 }
 
 // refused returns a reply for each command, with the error of those that are not admitted, or nil if all are.

@@ -137,13 +137,15 @@ func readOnce[T any](
 	ctx context.Context, t *try, stale bool, limit time.Duration, ask func(context.Context, calls.Shards) (T, error),
 ) (T, error) {
 	var none T
-	s := t.leader
+	var node string
 	if stale || flawReadsStale() {
-		s = t.anyReplica
+		node = t.NextReplica(t.r.cfg.Self) // this one if it holds a replica that was not asked yet
+	} else {
+		node = t.Next()
 	}
-	shards := s()
+	shards := t.at(node)
 	if shards == nil {
-		return none, t.noLeader()
+		return none, &task.NotLeaderError{Shard: t.shard}
 	}
 	once, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

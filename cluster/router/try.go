@@ -2,6 +2,7 @@ package router
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/calls"
@@ -29,14 +30,7 @@ func (r *Router) newTry(shard uint32) *try {
 // Search begins a search for the leader of a shard.
 func (r *Router) Search(shard uint32) leaders.Search { return r.newTry(shard).Search }
 
-// leader returns the shards of the node to ask now, or nil if no replica is known.
-func (t *try) leader() calls.Shards { return t.at(t.Next()) }
-
-// anyReplica returns this node's shards if it holds a replica that was not asked yet, else those of another node that
-// does.
-func (t *try) anyReplica() calls.Shards { return t.at(t.NextReplica(t.r.cfg.Self)) }
-
-// at returns a node's shards and counts the hop to them.
+// at returns a node's shards and counts the hop to them. It returns nil for "".
 func (t *try) at(node string) calls.Shards {
 	switch node {
 	case "":
@@ -56,13 +50,11 @@ func (t *try) again(ctx context.Context, last error) error {
 	return t.Again(ctx, last)
 }
 
-func (t *try) noLeader() error { return &task.NotLeaderError{Shard: t.shard} }
-
 func (t *try) do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
-	if s := t.leader(); s != nil {
+	if s := t.at(t.Next()); s != nil {
 		return s.Do(ctx, t.shard, cmds)
 	}
-	return calls.Refuse(len(cmds), t.noLeader())
+	return calls.Refuse(len(cmds), &task.NotLeaderError{Shard: t.shard})
 }
 
 // unsettled returns the commands to try again, and the error of one of them. A command is not tried again if a later
@@ -81,13 +73,7 @@ func unsettled(p *part, answers []task.Reply) (*part, error) {
 			rest.cmds, rest.at, why = append(rest.cmds, p.cmds[i]), append(rest.at, p.at[i]), answers[i].Err
 		}
 	}
-	reverse(rest.cmds)
-	reverse(rest.at)
+	slices.Reverse(rest.cmds)
+	slices.Reverse(rest.at)
 	return rest, why
-}
-
-func reverse[T any](s []T) {
-	for i, j := 0, len(s)-1; i < j; i, j = i+1, j-1 {
-		s[i], s[j] = s[j], s[i]
-	}
 }

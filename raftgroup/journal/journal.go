@@ -178,7 +178,7 @@ func (j *Journal) reserve(b *batch) (*segment, int64, error) {
 	if j.err != nil {
 		return nil, 0, j.err
 	}
-	if !j.segments[j.active].fits(len(b.frame)) {
+	if active := j.segments[j.active]; active.at+aligned(len(b.frame)) > active.size {
 		for j.segments[1-j.active].busy && j.err == nil {
 			j.freed.Wait()
 		}
@@ -189,7 +189,10 @@ func (j *Journal) reserve(b *batch) (*segment, int64, error) {
 	}
 	s, at := j.place(b)
 	for _, f := range b.files {
-		s.hold(f)
+		if _, held := s.held[f]; !held {
+			s.held[f] = struct{}{}
+			f.holders++
+		}
 	}
 	return s, at, nil
 }
@@ -199,7 +202,9 @@ func (j *Journal) place(b *batch) (*segment, int64) {
 	j.number++
 	seal(b.frame, j.epoch, j.number, j.begun)
 	s := j.segments[j.active]
-	return s, s.take(len(b.frame))
+	at := s.at
+	s.at += aligned(len(b.frame))
+	return s, at
 }
 
 // turnOver continues in the other segment and starts the sync of this one's files. The caller holds the lock.

@@ -50,22 +50,6 @@ func fill(f *os.File, at, size int64) error {
 	return nil
 }
 
-func (s *segment) fits(frame int) bool { return s.at+aligned(frame) <= s.size }
-
-// take reserves the place of a frame.
-func (s *segment) take(frame int) int64 {
-	at := s.at
-	s.at += aligned(frame)
-	return at
-}
-
-func (s *segment) hold(f *File) {
-	if _, held := s.held[f]; !held {
-		s.held[f] = struct{}{}
-		f.holders++
-	}
-}
-
 // write makes a frame durable.
 func (s *segment) write(frame []byte, at int64) error {
 	if _, err := s.file.WriteAt(frame, at); err != nil {

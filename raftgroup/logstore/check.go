@@ -61,10 +61,11 @@ func (s *Stores) checkBegun(cfg Config) error {
 	if err != nil {
 		return err
 	}
-	if last > 0 || cfg.SnapshotIndex > 0 {
+	holds := last > 0 || cfg.SnapshotIndex > 0
+	switch {
+	case holds && !s.log.began:
 		return s.guard.run("mark the log", s.log.markBegan)
-	}
-	if s.log.began {
+	case !holds && s.log.began:
 		return fmt.Errorf("%w: the log in %s had entries, and there are none, nor a snapshot", ErrLostLog, cfg.Dir)
 	}
 	return nil

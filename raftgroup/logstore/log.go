@@ -62,7 +62,14 @@ func (l *guardedLog) StoreLogs(entries []*raft.Log) error {
 		return nil
 	}
 	done := l.metrics.appending()
-	err := l.guard.run("append to the log", func() error { return l.store(entries) })
+	err := l.guard.run("append to the log", func() error {
+		// A crash between the entries and the mark leaves a log without mark, which the next Open sees. A mark without log
+		// would count as a loss.
+		if err := l.inner.StoreLogs(entries); err != nil || l.began {
+			return err
+		}
+		return l.markBegan()
+	})
 	if err != nil {
 		return err
 	}
@@ -70,19 +77,8 @@ func (l *guardedLog) StoreLogs(entries []*raft.Log) error {
 	return nil
 }
 
-// store runs in a guarded write. It writes the mark after the entries. A crash between the two then leaves a log
-// without mark, which the next Open sees, and not a mark without log, which would count as a loss.
-func (l *guardedLog) store(entries []*raft.Log) error {
-	if err := l.inner.StoreLogs(entries); err != nil {
-		return err
-	}
-	return l.markBegan()
-}
-
+// markBegan runs in a guarded write.
 func (l *guardedLog) markBegan() error {
-	if l.began {
-		return nil
-	}
 	if err := l.stable.SetUint64(keyBegan, 1); err != nil {
 		return fmt.Errorf("marking that the log has begun: %w", err)
 	}
