@@ -1,14 +1,6 @@
 package shard
 
-import (
-	"context"
-	"errors"
-	"fmt"
-
-	"github.com/belfryhq/belfry/fsm"
-	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/fsm/task"
-)
+import "fmt"
 
 // SetRoom sets the resource that the shard's replicas lack to grow: task.ErrNoRoom, a task.ErrNoMemory, or nil for
 // none. The leader refuses commands that need room with that error. It carries out all others, which are small and free
@@ -30,37 +22,6 @@ func (s *Shard) lacking() error {
 		return *lack
 	}
 	return nil
-}
-
-// doInPlace is Do without the commands that need room. A repeat of a remembered call needs none and gets the first
-// call's answer. This replica must have applied all entries of earlier leaders to know those calls.
-func (s *Shard) doInPlace(ctx context.Context, cmds []*fsmpb.Command, lack error, b *bond) []task.Reply {
-	l, err := s.leadership(ctx)
-	if err != nil {
-		return refuse(len(cmds), err) // the leader may have room
-	}
-	reserved, err := l.admit(ctx, cmds)
-	defer l.proposer.intake.release(reserved)
-	if err != nil {
-		return s.refuse(len(cmds), err)
-	}
-	replies := refuse(len(cmds), lack)
-	var rest []*fsmpb.Command
-	var at []int
-	for i, cmd := range cmds {
-		if !fsm.Grows(cmd) || s.machine.Remembers(cmd) {
-			rest, at = append(rest, cmd), append(at, i)
-		}
-	}
-	if refused := float64(len(cmds) - len(rest)); errors.Is(lack, task.ErrNoMemory) {
-		s.metrics.noMemory.Add(refused)
-	} else {
-		s.metrics.noRoom.Add(refused)
-	}
-	for i, reply := range s.do(ctx, rest, b) {
-		replies[at[i]] = reply
-	}
-	return replies
 }
 
 // checkSnapshotRoom returns an error if the disk has no room for a snapshot. A snapshot that fills the disk would end

@@ -89,90 +89,131 @@ func (s *Shard) open() error {
 // task.ErrOverloaded, task.ErrNoRoom and task.ErrNoMemory (nothing was proposed), task.ErrNotProposed and
 // task.ErrUnknown. A *task.MovedError means that the task's slot is not open here.
 func (s *Shard) Do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
-	return s.doAll(ctx, cmds, &bond{})
+	replies, _ := s.do(ctx, 0, cmds)
+	return replies
 }
 
 // DoThen executes commands as Do does, but only in the leadership of a term, as Lead returned it, and calls then once,
 // when no command is under way any more. Term 0 stands for any leadership. If ctx ends while the entry of a command is
 // being committed, the end is after DoThen has returned. In another leadership the error is a *task.NotLeaderError.
 func (s *Shard) DoThen(ctx context.Context, term uint64, cmds []*fsmpb.Command, then func()) []task.Reply {
-	b := &bond{term: term}
-	replies := s.doAll(ctx, cmds, b)
-	if b.left == nil {
+	replies, ended := s.do(ctx, term, cmds)
+	if ended == nil {
 		then()
 		return replies
 	}
 	go func() {
-		<-b.left.done
+		<-ended
 		then()
 	}()
 	return replies
 }
 
-// bond ties commands to claims that were made for them.
-type bond struct {
-	term uint64 // of the leadership with the claims; 0: there are none
-	left *call  // that its caller has left before all commands had answers; nil: there is none
-}
-
-func (s *Shard) doAll(ctx context.Context, cmds []*fsmpb.Command, b *bond) []task.Reply {
-	if s.machine.IsMoving() {
-		return s.doOpen(ctx, cmds, b)
-	}
-	return movedIn(s.doWithRoom(ctx, cmds, b))
-}
-
-func (s *Shard) doWithRoom(ctx context.Context, cmds []*fsmpb.Command, b *bond) []task.Reply {
-	if lack := s.lacking(); lack != nil {
-		return s.doInPlace(ctx, cmds, lack, b)
-	}
-	return s.do(ctx, cmds, b)
-}
-
-func (s *Shard) do(ctx context.Context, cmds []*fsmpb.Command, b *bond) []task.Reply {
+// do is DoThen without then. ended is closed when no command is under way any more; nil: none is.
+func (s *Shard) do(
+	ctx context.Context, term uint64, cmds []*fsmpb.Command,
+) (replies []task.Reply, ended chan struct{}) {
 	if len(cmds) == 0 {
-		return nil
+		return nil, nil
 	}
 	l, err := s.leadership(ctx)
 	if err != nil {
-		return refuse(len(cmds), err)
+		return refuse(len(cmds), err), nil
 	}
 	ctx, span := s.cfg.Tracer.Commit(ctx, s.cfg.ID, len(cmds))
 	defer span.End()
 	intake := l.proposer.intake
 	reserved, err := l.admit(ctx, cmds)
 	defer intake.release(reserved)
-	if err == nil && b.term != 0 && b.term != l.term.Load() {
+	if err == nil && term != 0 && term != l.term.Load() {
 		err = s.notLeader()
 	}
 	if err != nil {
 		span.Fail(err)
-		return s.refuse(len(cmds), err)
+		return s.refuse(len(cmds), err), nil
 	}
-	now, _ := s.clock.now()
-	for _, cmd := range cmds {
-		s.complete(cmd, now)
-	}
-	c, err := newCall(cmds)
-	if err != nil {
-		return s.refuse(len(cmds), fmt.Errorf("%w: %w", task.ErrNotProposed, err))
-	}
-	if c.version > fsm.FirstVersion {
-		if err := s.cfg.MayWrite(c.version); err != nil {
-			return s.refuse(len(cmds), fmt.Errorf("%w: %w", task.ErrNotProposed, err))
+	var refused []task.Reply // to all commands, if some of them are not to be proposed
+	if lack := s.lacking(); lack != nil || s.machine.IsMoving() {
+		if cmds, refused = s.sift(cmds, lack); len(cmds) == 0 {
+			return refused, nil
 		}
 	}
-	if err := intake.enqueue(c, reserved); err != nil {
-		return s.refuse(len(cmds), err)
+	c, err := s.prepare(cmds)
+	if err == nil {
+		err = intake.enqueue(c, reserved)
 	}
-	select {
-	case <-c.done:
-	case <-ctx.Done():
-		span.Fail(context.Cause(ctx))
-		intake.leave(ctx, c)
-		b.left = c
+	if err != nil {
+		replies = s.refuse(len(cmds), err)
+	} else {
+		select {
+		case <-c.done:
+		case <-ctx.Done():
+			span.Fail(context.Cause(ctx))
+			intake.leave(ctx, c)
+			ended = c.done
+		}
+		replies = movedIn(c.replies)
 	}
-	return c.replies
+	if refused == nil {
+		return replies, ended
+	}
+	for i := range refused {
+		if refused[i].Err == nil {
+			refused[i], replies = replies[0], replies[1:]
+		}
+	}
+	return refused, ended
+}
+
+// sift returns the commands to propose, and a reply to each command, with an error if the command is refused here: its
+// slot is not open, so that it would only fill the log, or it needs room and the replicas lack some. All commands on a
+// slot that is not open are refused, so that none overtakes another. A repeat of a remembered call needs no room and
+// gets the first call's answer. The machine must hold all entries of earlier leaders.
+func (s *Shard) sift(cmds []*fsmpb.Command, lack error) (rest []*fsmpb.Command, replies []task.Reply) {
+	replies = make([]task.Reply, len(cmds))
+	shut := make(map[uint32]error) // by slot
+	lacking := 0
+	for i, cmd := range cmds {
+		if cmd.Id != "" {
+			slot := task.Slot(cmd.Namespace, cmd.Id)
+			if _, ok := shut[slot]; !ok {
+				shut[slot] = s.shut(s.machine.SlotOf(cmd.Namespace, cmd.Id), false)
+			}
+			replies[i].Err = shut[slot]
+		}
+		if replies[i].Err == nil && lack != nil && fsm.Grows(cmd) && !s.machine.Remembers(cmd) {
+			replies[i].Err = lack
+			lacking++
+		}
+		if replies[i].Err == nil {
+			rest = append(rest, cmd)
+		}
+	}
+	if errors.Is(lack, task.ErrNoMemory) {
+		s.metrics.noMemory.Add(float64(lacking))
+	} else {
+		s.metrics.noRoom.Add(float64(lacking))
+	}
+	return rest, replies
+}
+
+// prepare fills in the fields of commands that only the leader decides, and encodes the commands. Its error proves that
+// none is proposed.
+func (s *Shard) prepare(cmds []*fsmpb.Command) (*call, error) {
+	now, _ := s.clock.now()
+	for _, cmd := range cmds {
+		if op := cmd.GetSettle(); op != nil && !op.Pushed {
+			s.completeSettle(cmd, op, now)
+		}
+	}
+	c, err := newCall(cmds)
+	if err == nil && c.version > fsm.FirstVersion {
+		err = s.cfg.MayWrite(c.version)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", task.ErrNotProposed, err)
+	}
+	return c, nil
 }
 
 // refuse returns the replies of a call that was not proposed, and counts overload.

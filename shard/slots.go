@@ -124,39 +124,6 @@ func (s *Shard) shut(slot fsm.SlotState, stale bool) error {
 	return nil
 }
 
-// doOpen is Do without the commands on tasks whose slots are not open, which would only fill the log. All commands on
-// one slot are refused or none, so that none overtakes another. A replica that does not lead may be behind, and leaves
-// the answer to the leader.
-func (s *Shard) doOpen(ctx context.Context, cmds []*fsmpb.Command, b *bond) []task.Reply {
-	l, err := s.leadership(ctx)
-	if err == nil {
-		err = l.awaitReady(ctx)
-	}
-	if err != nil {
-		return refuse(len(cmds), err)
-	}
-	replies := make([]task.Reply, len(cmds))
-	var open []*fsmpb.Command
-	var at []int
-	seen := make(map[uint32]error) // by slot
-	for i, c := range cmds {
-		slot := task.Slot(c.Namespace, c.Id)
-		if _, ok := seen[slot]; !ok && c.Id != "" {
-			seen[slot] = s.shut(s.machine.SlotOf(c.Namespace, c.Id), false)
-		}
-		if c.Id != "" {
-			replies[i].Err = seen[slot]
-		}
-		if replies[i].Err == nil {
-			open, at = append(open, c), append(at, i)
-		}
-	}
-	for i, reply := range movedIn(s.doWithRoom(ctx, open, b)) {
-		replies[at[i]] = reply
-	}
-	return replies
-}
-
 // movedIn makes errors of the results that refuse a command because of the task's slot.
 func movedIn(replies []task.Reply) []task.Reply {
 	for i, r := range replies {

@@ -151,13 +151,6 @@ func (r plan) unstartable(leaseEnd, now time.Time) error {
 	return nil
 }
 
-// complete fills in the fields of a caller's command that only the leader decides.
-func (s *Shard) complete(cmd *fsmpb.Command, now time.Time) {
-	if op := cmd.GetSettle(); op != nil && !op.Pushed {
-		s.completeSettle(cmd, op, now)
-	}
-}
-
 // completeSettle turns a consumer's verdict into a settle: it sets the time of the next try, or the end of all tries.
 func (s *Shard) completeSettle(cmd *fsmpb.Command, op *fsmpb.Settle, now time.Time) {
 	op.Consumer, op.Node = true, "" // only settles of pushed attempts name a node
