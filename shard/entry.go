@@ -49,6 +49,7 @@ type entry struct {
 	data     []byte
 	version  uint32 // command version in data
 	commands int
+	planned  bool // it has more than users' commands
 	takeover bool
 	rules    *ruleChange   // nil: none
 	series   *seriesChange // nil: none

@@ -67,10 +67,13 @@ func (w *work) commands() int {
 	return n
 }
 
-func (w *work) isEmpty() bool {
+// isUsers reports whether the work is users' commands and nothing else, so that there is nothing to plan.
+func (w *work) isUsers() bool {
 	return !w.takeover && !w.grants && w.rules == nil && w.series == nil && w.advance == nil &&
-		len(w.news)+len(w.settles)+len(w.segments) == 0
+		len(w.news)+len(w.settles) == 0
 }
+
+func (w *work) isEmpty() bool { return w.isUsers() && len(w.segments) == 0 }
 
 func newIntake(limit int64) *intake {
 	return &intake{limit: limit, changed: make(chan struct{}, 1), pace: newPace()}

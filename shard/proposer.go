@@ -100,12 +100,18 @@ func segmentsOf(w *work) []segment {
 func (p *proposer) assemble(w *work) (*entry, error) {
 	now, inOrder := p.shard.clock.now()
 	e := newEntry(now, w.bytes)
-	e.takeover, e.segments = w.takeover, w.segments
-	if w.advance != nil && !inOrder {
-		w.advance.answer(advanced{paused: true})
-		w.advance = nil
+	e.segments = w.segments
+	if slices.ContainsFunc(w.segments, func(s segment) bool { return s.call.ofUser }) {
+		p.planner.Called(p.shard.planningTime())
 	}
-	err := p.addOwn(e, w, p.plan(w), now)
+	var err error
+	if e.planned = !w.isUsers(); e.planned {
+		if w.advance != nil && !inOrder {
+			w.advance.answer(advanced{paused: true})
+			w.advance = nil
+		}
+		err = p.addOwn(e, w, p.plan(w), now)
+	}
 	e.usersAt = e.commands
 	for _, s := range w.segments {
 		e.addFramed(s.call.bytes(s.from, s.from+s.n), s.n)
@@ -121,9 +127,6 @@ func (p *proposer) plan(w *work) dispatch.Plan {
 	for _, n := range w.news {
 		n(p.planner, now)
 	}
-	if slices.ContainsFunc(w.segments, func(s segment) bool { return s.call.ofUser }) {
-		p.planner.Called(now)
-	}
 	for _, s := range w.settles {
 		p.planner.Ended(now, s.lane, s.how)
 	}
@@ -136,7 +139,7 @@ func (p *proposer) plan(w *work) dispatch.Plan {
 // addOwn appends the leader's own commands: the Takeover first, settles before the grants that they make room for.
 func (p *proposer) addOwn(e *entry, w *work, plan dispatch.Plan, now time.Time) error {
 	policy := p.shard.policy()
-	if w.takeover {
+	if e.takeover = w.takeover; e.takeover {
 		err := e.add(&fsmpb.Command{Op: &fsmpb.Command_Takeover{
 			Takeover: &fsmpb.Takeover{Origin: rand.Uint64() | 1, Policy: policy},
 		}})
@@ -231,8 +234,10 @@ func (p *proposer) answerLost(e *entry, lost *raftgroup.LostError) {
 // finish distributes an entry's results. took is the time from its proposal until it was applied.
 func (p *proposer) finish(e *entry, got applied, took time.Duration) {
 	p.intake.answer(e.segments, repliesOf(got.Results[e.usersAt:]), nil)
-	p.shard.forwardMoved(e.settles, got.Results[e.settlesAt:])
-	p.shard.attempts.settled(e.settles)
+	if len(e.settles) > 0 {
+		p.shard.forwardMoved(e.settles, got.Results[e.settlesAt:])
+		p.shard.attempts.settled(e.settles)
+	}
 	if e.takeover {
 		p.lead.open(got.term)
 	}
@@ -254,9 +259,12 @@ func (p *proposer) finish(e *entry, got applied, took time.Duration) {
 	if e.takeover {
 		p.planner.Begin(p.shard.planningTime(), p.shard.machine.Loads(), p.shard.heldUnknown())
 	}
-	p.land(dispatch.Entry{
-		Proposed: true, Took: took, Lanes: got.Lanes, Grants: got.Grants, Renewed: e.takeover,
-	})
+	landed := dispatch.Entry{Proposed: true, Took: took, Lanes: got.Lanes, Grants: got.Grants, Renewed: e.takeover}
+	if e.planned || !p.planner.Passed(landed) {
+		p.land(landed)
+	} else {
+		p.shard.stir()
+	}
 	if e.advance != nil {
 		e.advance.answer(advanced{more: got.Results[e.advanceAt].More})
 	}

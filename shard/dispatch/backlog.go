@@ -56,12 +56,15 @@ func (b *backlog) credit(now time.Time, asked, waiting int) int {
 	return min(asked, burst)
 }
 
+// timed records an entry's duration.
+func (b *backlog) timed(took time.Duration) { b.commit += (took - b.commit) / 4 }
+
 // applied records an entry's grants and duration. waited is set if granted tasks had waited before the entry. waiting
 // counts the tasks that still wait in the lanes with a grant. An entry belongs to a backlog if its granted tasks had
 // waited, or if its Advance granted a burst at once. With less than a burst waiting there is no backlog, and consumers
 // who return for newly due tasks get them. Most entries belong to no backlog and skip the call of waiting.
 func (b *backlog) applied(now time.Time, took time.Duration, granted int, waited bool, waiting func() int) {
-	b.commit += (took - b.commit) / 4
+	b.timed(took)
 	waited = waited || granted >= burst
 	switch {
 	case !b.usersCall(now) || granted == 0 || !waited && b.granted == 0:

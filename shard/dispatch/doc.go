@@ -18,6 +18,8 @@
 //	Ended     an attempt's settle is in the entry being made
 //	Plan      the entry is being made                           Isolations, Grants, Credits and Window for it
 //	Applied   the entry's grants and the loads it changed       the grants to start and those to give back
+//	Passed    an entry of users' commands alone has been        whether it is none of the planner's business
+//	          applied, in place of Plan and Applied
 //	Next                                                        the instant at which the next plan may grant more
 //	Look      a consumer asks whether a task is there
 //	Empty     how far the wheel has come                        the lanes whose consumers can be told that none is

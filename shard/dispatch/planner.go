@@ -177,6 +177,16 @@ func (p *Planner) Applied(now time.Time, e Entry) (start, back []task.Grant) {
 	return start, back
 }
 
+// Passed ends an entry that was made without a plan and without Ended. It returns false, and the caller must call
+// Applied, if the entry has changed a lane, or a consumer waits for an answer.
+func (p *Planner) Passed(e Entry) bool {
+	if len(e.Lanes)+len(e.Grants)+len(p.looks.lanes) > 0 {
+		return false
+	}
+	p.backlog.timed(e.Took)
+	return true
+}
+
 // advanceBacklog tells the backlog of an entry, and its namespaces of the burst that the entry ends.
 func (p *Planner) advanceBacklog(now time.Time, e Entry) {
 	before, rested := p.backlog.granted, p.backlog.until
