@@ -34,19 +34,12 @@ func (b *buffer) add(events []*Event) bool {
 		return false
 	}
 	b.close()
-	records, bytes := sized(events)
-	b.records = append(b.records, records...)
-	b.bytes += bytes
-	return true
-}
-
-func sized(events []*Event) (records []record, bytes int) {
-	records = make([]record, len(events))
-	for i, e := range events {
-		records[i] = record{event: e, size: e.SizeVT()}
-		bytes += records[i].size + recordBytes
+	for _, e := range events {
+		r := record{event: e, size: e.SizeVT()}
+		b.records = append(b.records, r)
+		b.bytes += r.size + recordBytes
 	}
-	return records, bytes
+	return true
 }
 
 // miss adds a gap of another cause.

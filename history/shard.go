@@ -62,12 +62,7 @@ func (s *Shard) Append(index uint64, events []*Event) {
 	if len(events) == 0 || s.closed {
 		return
 	}
-	s.take(events)
 	s.last = events[len(events)-1].Place()
-}
-
-// take adds events to the buffer. mu is held.
-func (s *Shard) take(events []*Event) {
 	dropping := s.buffer.dropped != nil
 	if !s.buffer.add(events) {
 		s.dropped(len(events), !dropping)

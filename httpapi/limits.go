@@ -45,7 +45,10 @@ func (c *call) key() string {
 // admitCall refuses a call beyond the rates of its namespace and key, before the call is read. A call that is not about
 // the tasks of one namespace counts for the caller's own. No rate holds back the doctor.
 func (s *Server) admitCall(c *call) error {
-	namespace := orElse(c.namespace, c.caller.OwnNamespace())
+	namespace := c.namespace
+	if namespace == "" {
+		namespace = c.caller.OwnNamespace()
+	}
 	if s.cfg.Limits == nil || namespace == "" && c.key() == "" || c.Path() == doctorPath {
 		return nil
 	}

@@ -111,24 +111,20 @@ func (f *futures) run(next pendingCall) {
 func (f *futures) end() (stays bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.out--
-	f.reportNone()
+	if f.out--; f.barred && f.out == 0 {
+		close(f.none)
+	}
 	stays = !f.idle && !f.barred
 	f.idle = f.idle || stays
 	return stays
 }
 
-func (f *futures) reportNone() {
-	if f.barred && f.out == 0 {
-		close(f.none)
-	}
-}
-
 // bar prevents further calls, and reports whether all calls under way were answered within limit. It is called once.
 func (f *futures) bar(limit time.Duration) bool {
 	f.mu.Lock()
-	f.barred = true
-	f.reportNone()
+	if f.barred = true; f.out == 0 {
+		close(f.none)
+	}
 	f.mu.Unlock()
 	timer := time.NewTimer(limit)
 	defer timer.Stop()

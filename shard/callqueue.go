@@ -119,9 +119,6 @@ func (q *callQueue) add(c *call) {
 	q.calls++
 }
 
-// first returns the call whose turn it is. There must be one.
-func (q *callQueue) first() *call { return q.lines[0].calls[0] }
-
 // took ends the turn of the first call, in which the entry took so many of its commands and bytes. A call with commands
 // left goes to the end of its line.
 func (q *callQueue) took(c *call, commands, bytes int) {

@@ -252,8 +252,11 @@ func (q *intake) tryTake() *work {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.busy = false
-	w := &work{within: q.bounds()}
-	if q.mode != holding {
+	w := &work{within: full}
+	if q.calls.areMixed() {
+		w.within = q.pace.next()
+	}
+	if q.mode != holding && len(q.calls.settling) > 0 {
 		q.takeSettles(w)
 	}
 	if q.mode == taking {
@@ -277,19 +280,8 @@ func (q *intake) tryTake() *work {
 	return w
 }
 
-// bounds returns the limits of the next entry.
-func (q *intake) bounds() bounds {
-	if q.calls.areMixed() {
-		return q.pace.next()
-	}
-	return full
-}
-
-// timed records the duration of an entry that has nothing but the work.
+// timed records the duration of a bounded entry that has nothing but the work.
 func (q *intake) timed(w *work, took time.Duration) {
-	if w.within == full {
-		return
-	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.pace.learn(w.within, max(w.bytes, w.commands()*commandBytes), took)
@@ -306,7 +298,7 @@ func (q *intake) takeSettles(w *work) {
 func (q *intake) takeCalls(w *work) {
 	room := w.within.commands - len(w.settles)
 	for q.calls.calls > 0 && room > 0 {
-		c, n, before := q.calls.first(), 0, w.bytes
+		c, n, before := q.calls.lines[0].calls[0], 0, w.bytes
 		if !c.gone {
 			if n = q.shareOf(c, room, w); n == 0 {
 				return

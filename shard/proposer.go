@@ -82,7 +82,7 @@ func (p *proposer) run(ctx context.Context) {
 		took := time.Since(began)
 		p.shard.latencies.add(took)
 		p.shard.metrics.committed(e.commands, len(e.data), took)
-		if e.commands == w.commands() {
+		if w.within != full && e.commands == w.commands() {
 			p.intake.timed(w, took)
 		}
 		p.finish(e, got, took)

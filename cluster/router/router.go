@@ -185,9 +185,20 @@ func (r *Router) doShard(ctx context.Context, p *part, replies []task.Reply) {
 func (r *Router) doPiece(ctx context.Context, p *part, replies []task.Reply, way chase) {
 	t := r.newTry(p.shard)
 	for {
-		answers := t.do(ctx, p.cmds)
+		var answers []task.Reply
+		if s := t.at(t.Next()); s != nil {
+			answers = s.Do(ctx, p.shard, p.cmds)
+		} else {
+			answers = calls.Refuse(len(p.cmds), &task.NotLeaderError{Shard: p.shard})
+		}
+		failed := false
 		for i, a := range answers {
 			replies[p.at[i]] = a
+			failed = failed || a.Err != nil
+		}
+		if !failed {
+			t.Found()
+			return
 		}
 		var why error
 		if p, why = unsettled(p, answers); len(p.cmds) == 0 {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/leaders"
-	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
@@ -48,13 +47,6 @@ func (t *try) at(node string) calls.Shards {
 func (t *try) again(ctx context.Context, last error) error {
 	t.r.metrics.retries.Inc()
 	return t.Again(ctx, last)
-}
-
-func (t *try) do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
-	if s := t.at(t.Next()); s != nil {
-		return s.Do(ctx, t.shard, cmds)
-	}
-	return calls.Refuse(len(cmds), &task.NotLeaderError{Shard: t.shard})
 }
 
 // unsettled returns the commands to try again, and the error of one of them. A command is not tried again if a later

@@ -155,7 +155,8 @@ func (j *Journal) write(b *batch) {
 	if err != nil {
 		err = j.fail(err)
 	}
-	j.metrics.count(len(b.files))
+	j.metrics.syncs.Inc()
+	j.metrics.writes.Add(float64(len(b.files)))
 	j.mu.Lock()
 	next := j.next
 	j.writing = next != nil

@@ -21,8 +21,3 @@ func newMetrics(r prometheus.Registerer) *metrics {
 		}),
 	}
 }
-
-func (m *metrics) count(writes int) {
-	m.syncs.Inc()
-	m.writes.Add(float64(writes))
-}

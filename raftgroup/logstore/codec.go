@@ -50,21 +50,14 @@ func (c *codec) begin(durable uint64, entries []*raft.Log) {
 
 func encodedAtMost(e *raft.Log) int { return len(e.Data) + len(e.Extensions) + sizesAtMost }
 
-// place returns room for an entry, or nil if there is none.
-func (c *codec) place(e *raft.Log) []byte {
-	at, size := len(c.room), encodedAtMost(e)
-	if cap(c.room)-at < size {
-		return nil
-	}
-	c.room = c.room[:at+size]
-	return c.room[at : at : at+size]
-}
-
 // Encode writes to raft-wal's buffer, so a short write is impossible. raft-wal makes a new buffer for each entry;
 // Encode gives an empty one the memory of begin.
 func (c *codec) Encode(entry *raft.Log, w io.Writer) error {
 	if empty, ok := w.(*bytes.Buffer); ok && empty.Cap() == 0 {
-		*empty = *bytes.NewBuffer(c.place(entry))
+		if at, size := len(c.room), encodedAtMost(entry); cap(c.room)-at >= size {
+			c.room = c.room[:at+size]
+			*empty = *bytes.NewBuffer(c.room[at : at : at+size])
+		}
 	}
 	sum := checksummer{w: w}
 	if err := c.BinaryCodec.Encode(entry, &sum); err != nil {

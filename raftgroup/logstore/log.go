@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -27,8 +28,8 @@ type guardedLog struct {
 	inner   backend
 	stable  raft.StableStore // unguarded: writes to it happen inside a guarded write
 	guard   *guard
-	metrics *metrics
-	began   bool // keyBegan is set; changes only inside a guarded write
+	metrics *metrics // nil: nothing is measured
+	began   bool     // keyBegan is set; changes only inside a guarded write
 }
 
 var (
@@ -61,7 +62,7 @@ func (l *guardedLog) StoreLogs(entries []*raft.Log) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	done := l.metrics.appending()
+	began := time.Now()
 	err := l.guard.run("append to the log", func() error {
 		// A crash between the entries and the mark leaves a log without mark, which the next Open sees. A mark without log
 		// would count as a loss.
@@ -70,11 +71,10 @@ func (l *guardedLog) StoreLogs(entries []*raft.Log) error {
 		}
 		return l.markBegan()
 	})
-	if err != nil {
-		return err
+	if err == nil && l.metrics != nil {
+		l.metrics.appended(entries, time.Since(began))
 	}
-	done(entries)
-	return nil
+	return err
 }
 
 // markBegan runs in a guarded write.
@@ -88,14 +88,6 @@ func (l *guardedLog) markBegan() error {
 
 func (l *guardedLog) DeleteRange(first, last uint64) error {
 	return l.guard.run("delete from the log", func() error { return l.inner.DeleteRange(first, last) })
-}
-
-func entryBytes(entries []*raft.Log) uint64 {
-	var n uint64
-	for _, e := range entries {
-		n += uint64(len(e.Data)+len(e.Extensions)) + entryOverhead
-	}
-	return n
 }
 
 // guardedStable is the raft.StableStore that the group uses. Its reads return "not found" unwrapped, because Raft

@@ -10,7 +10,7 @@ import (
 	"github.com/belfryhq/belfry/internal/histogram"
 )
 
-// metrics holds a group's metrics of its log. A nil metrics measures nothing.
+// metrics holds a group's metrics of its log.
 type metrics struct {
 	registerer prometheus.Registerer
 	seconds    prometheus.Histogram
@@ -75,15 +75,11 @@ func (m *metrics) unregister() {
 	}
 }
 
-// appending starts the measurement of an append. The function that it returns ends the measurement with the entries
-// appended.
-func (m *metrics) appending() func(entries []*raft.Log) {
-	if m == nil {
-		return func([]*raft.Log) {}
+func (m *metrics) appended(entries []*raft.Log, took time.Duration) {
+	m.seconds.Observe(took.Seconds())
+	bytes := 0
+	for _, e := range entries {
+		bytes += len(e.Data) + len(e.Extensions) + entryOverhead
 	}
-	start := time.Now()
-	return func(entries []*raft.Log) {
-		m.seconds.Observe(time.Since(start).Seconds())
-		m.bytes.Add(float64(entryBytes(entries)))
-	}
+	m.bytes.Add(float64(bytes))
 }
