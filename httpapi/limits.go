@@ -7,9 +7,9 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/belfryhq/belfry/access"
+	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
-	"github.com/belfryhq/belfry/quota"
 )
 
 // Limits keeps the calls of namespaces and keys within their quotas. key is the id of the caller's key, or empty. A
@@ -30,8 +30,8 @@ type Limits interface {
 	Policy(ctx context.Context, namespace, queue string) error
 	// Consumer admits a stream, or a lease that waits, until leave is called.
 	Consumer(ctx context.Context, namespace, key string) (leave func(), err error)
-	// Use returns the use of a namespace that no shard counts.
-	Use(ctx context.Context, namespace string) (quota.Use, error)
+	// Use returns the use of a namespace that no shard counts: its consumers and rates.
+	Use(ctx context.Context, namespace string) (view.Usage, error)
 }
 
 // key returns the id of the caller's key, or "" for callers of other kinds.

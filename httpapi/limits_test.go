@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/quota"
 )
@@ -57,8 +58,8 @@ func (l *testLimits) Consumer(_ context.Context, namespace, key string) (func(),
 	return func() { l.inside-- }, l.note("consumer", namespace, key)
 }
 
-func (l *testLimits) Use(context.Context, string) (quota.Use, error) {
-	return quota.Use{Consumers: 3, SchedulesPerSecond: 4.5, CallsPerSecond: 6}, l.refuse["use"]
+func (l *testLimits) Use(context.Context, string) (view.Usage, error) {
+	return view.Usage{Consumers: 3, SchedulesPerSecond: 4.5, CallsPerSecond: 6}, l.refuse["use"]
 }
 
 func limited(t *testing.T) (*harness, *testLimits) {

@@ -56,27 +56,17 @@ func (s *Server) getNamespace(c echo.Context) error {
 	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
 	defer cancel()
 	use, err := s.cfg.Backend.NamespaceUse(ctx, all[at].Name)
+	var used view.Usage
+	if err == nil && s.cfg.Limits != nil {
+		used, err = s.cfg.Limits.Use(ctx, all[at].Name)
+	}
 	if err != nil {
 		return s.readFailed(err)
 	}
-	all[at].Used = &view.Usage{
-		Pending: int64(use.Pending), Dead: int64(use.Dead), Bytes: int64(use.Bytes), Queues: int64(use.Queues),
-	}
-	if err := s.addUse(ctx, all[at].Name, all[at].Used); err != nil {
-		return s.readFailed(err)
-	}
+	used.Pending, used.Dead = int64(use.Pending), int64(use.Dead)
+	used.Bytes, used.Queues = int64(use.Bytes), int64(use.Queues)
+	all[at].Used = &used
 	return writeValue(c, http.StatusOK, all[at])
-}
-
-// addUse adds the use that no shard counts.
-func (s *Server) addUse(ctx context.Context, namespace string, to *view.Usage) error {
-	if s.cfg.Limits == nil {
-		return nil
-	}
-	use, err := s.cfg.Limits.Use(ctx, namespace)
-	to.Consumers = int64(use.Consumers)
-	to.SchedulesPerSecond, to.CallsPerSecond = use.SchedulesPerSecond, use.CallsPerSecond
-	return err
 }
 
 func noSuchNamespace() *problem {

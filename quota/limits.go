@@ -92,14 +92,6 @@ func checkRate(q Quota, perSecond float64) error {
 		fmt.Sprintf("%v to %v", MinPerSecond, int64(MaxPerSecond))}
 }
 
-// Use is the present use of a namespace that no shard counts. The rates are those of the calls that were admitted over
-// the last second, and 0 without a limit.
-type Use struct {
-	Consumers          uint64
-	SchedulesPerSecond float64
-	CallsPerSecond     float64
-}
-
 // Exceeded refuses a call that a quota does not allow.
 type Exceeded struct {
 	Quota   Quota

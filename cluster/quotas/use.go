@@ -5,18 +5,19 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/quota"
 )
 
 // Use returns the consumers of a namespace at all nodes that answer, and its rates. The error is that of the owner.
-func (q *Quotas) Use(ctx context.Context, namespace string) (quota.Use, error) {
+func (q *Quotas) Use(ctx context.Context, namespace string) (view.Usage, error) {
 	subject := &clusterpb.QuotaSubject{Namespace: namespace}
 	rates, err := q.cfg.Owner(ctx, &clusterpb.QuotaCall{
 		Subject: subject, Quota: uint32(quota.CallsPerSecond), Op: &clusterpb.QuotaCall_Use{Use: &clusterpb.UseCall{}},
 	})
 	if err != nil {
-		return quota.Use{}, refusal(err)
+		return view.Usage{}, refusal(err)
 	}
 	consumers := gather(q.answering(), func(id string) int64 {
 		reply, err := q.node(ctx, id, &clusterpb.QuotaCall{
@@ -27,9 +28,9 @@ func (q *Quotas) Use(ctx context.Context, namespace string) (quota.Use, error) {
 		}
 		return reply.Used
 	})
-	use := quota.Use{SchedulesPerSecond: rates.SchedulesPerSecond, CallsPerSecond: rates.CallsPerSecond}
+	use := view.Usage{SchedulesPerSecond: rates.SchedulesPerSecond, CallsPerSecond: rates.CallsPerSecond}
 	for _, n := range consumers {
-		use.Consumers += uint64(max(n, 0))
+		use.Consumers += max(n, 0)
 	}
 	return use, nil
 }
