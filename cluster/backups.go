@@ -8,21 +8,21 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/belfryhq/belfry/cluster/backup"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/internal/cuts"
 )
 
 // BackupSummary describes a backup that was written whole.
-type BackupSummary = cuts.Summary
+type BackupSummary = backup.Summary
 
-func (n *Node) newTaker() *cuts.Taker {
-	return cuts.New(cuts.Config{
+func (n *Node) newTaker() *backup.Taker {
+	return backup.NewTaker(backup.TakerConfig{
 		Self: n.ID(), State: n.control.State, Local: n.replicas.Find, Remote: n.peers.rpc, Search: n.router.Search,
 		Clock: n.cfg.Clock,
 	})
 }
 
-// Backup writes a backup of the cluster to w, at rate bytes a second at most; see cuts.Taker.
+// Backup writes a backup of the cluster to w, at rate bytes a second at most; see backup.Taker.
 func (n *Node) Backup(ctx context.Context, w io.Writer, rate int64) (BackupSummary, error) {
 	summary, err := n.taker.Backup(ctx, w, rate)
 	n.backups.note(n.cfg.Clock(), err)
@@ -67,5 +67,5 @@ func (n *Node) SetBackups(ctx context.Context, b *clusterpb.Backups) (changed bo
 
 // Backup sends another node the state of a shard that this node leads.
 func (s service) Backup(req *clusterpb.BackupRequest, stream grpc.ServerStreamingServer[clusterpb.BackupReply]) error {
-	return cuts.Serve(stream, s.n.replicas.Find, req.Shard, s.draining)
+	return backup.Serve(stream, s.n.replicas.Find, req.Shard, s.draining)
 }

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/belfryhq/belfry/cluster/backup"
 	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/chronicle"
 	"github.com/belfryhq/belfry/cluster/clocks"
@@ -17,7 +18,6 @@ import (
 	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/cluster/internal/addressbook"
 	"github.com/belfryhq/belfry/cluster/internal/compare"
-	"github.com/belfryhq/belfry/cluster/internal/cuts"
 	"github.com/belfryhq/belfry/cluster/internal/directory"
 	"github.com/belfryhq/belfry/cluster/internal/gossip"
 	"github.com/belfryhq/belfry/cluster/internal/health"
@@ -89,7 +89,7 @@ type Node struct {
 	copies    *copies.Meter   // of the snapshots that this node sends, and of the tasks of moving slots
 	lateness  *queuemetrics.Lateness
 	policies  *policies.Policies
-	taker     *cuts.Taker
+	taker     *backup.Taker
 	backups   backups
 	viewer    *viewer
 

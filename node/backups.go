@@ -7,7 +7,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/belfryhq/belfry/cluster/backup/depot"
+	"github.com/belfryhq/belfry/cluster/backup"
 	"github.com/belfryhq/belfry/node/internal/backups"
 )
 
@@ -27,8 +27,8 @@ const (
 )
 
 // depot returns the depot of the backups, or a *SettingError.
-func (c *BackupConfig) depot() (depot.Depot, error) {
-	d, name, err := depot.At(c.To, os.LookupEnv)
+func (c *BackupConfig) depot() (backup.Depot, error) {
+	d, name, err := backup.DepotAt(c.To, os.LookupEnv)
 	if err == nil && name != "" {
 		err = fmt.Errorf("%s is neither a folder nor s3://bucket/prefix", c.To)
 	}

@@ -26,8 +26,8 @@ func (e *DamageError) Error() string {
 	return fmt.Sprintf("the backup is damaged at byte %d, in %s: %s", e.At, e.In, e.Reason)
 }
 
-// ErrNoBackup is the error of a stream that does not begin as a backup does.
-var ErrNoBackup = errors.New("this is no backup")
+// errNoBackup is the error of a stream that does not begin as a backup does.
+var errNoBackup = errors.New("this is no backup")
 
 // Reader reads a backup and checks all of it on the way.
 type Reader struct {
@@ -54,9 +54,9 @@ func NewReader(r io.Reader) (*Reader, error) {
 			return nil, err
 		}
 		if n == len(magic) && string(first[:n-1]) == magic[:n-1] {
-			return nil, fmt.Errorf("%w that this build reads: its framing has version %d", ErrNoBackup, first[n-1])
+			return nil, fmt.Errorf("%w that this build reads: its framing has version %d", errNoBackup, first[n-1])
 		}
-		return nil, ErrNoBackup
+		return nil, errNoBackup
 	}
 	b.count(first)
 	b.in = "the header"
@@ -68,8 +68,8 @@ func NewReader(r io.Reader) (*Reader, error) {
 	if err := proto.Unmarshal(payload, b.header); err != nil {
 		return nil, b.damage(b.at, err.Error())
 	}
-	if b.header.Format > Format {
-		return nil, fmt.Errorf("the backup has format %d, and this build reads %d at most", b.header.Format, Format)
+	if b.header.Format > format {
+		return nil, fmt.Errorf("the backup has format %d, and this build reads %d at most", b.header.Format, format)
 	}
 	return b, nil
 }

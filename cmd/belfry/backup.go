@@ -13,7 +13,7 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cluster"
-	"github.com/belfryhq/belfry/cluster/backup/depot"
+	"github.com/belfryhq/belfry/cluster/backup"
 	"github.com/belfryhq/belfry/cluster/restore"
 	amounts "github.com/belfryhq/belfry/cluster/size"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
@@ -105,8 +105,8 @@ func (f *backupFlags) run(c *cli.Call) error {
 }
 
 // job checks the flags, and returns the job that they describe.
-func (f *backupFlags) job() (*depot.Job, error) {
-	job := &depot.Job{Most: f.keep}
+func (f *backupFlags) job() (*backup.Job, error) {
+	job := &backup.Job{Most: f.keep}
 	var err error
 	switch {
 	case f.to == "":
@@ -114,7 +114,7 @@ func (f *backupFlags) job() (*depot.Job, error) {
 	case f.keep < 0:
 		err = fmt.Errorf("--keep is %d: 0 or more", f.keep)
 	case f.to != "-":
-		job.Depot, job.Name, err = depot.At(f.to, os.LookupEnv)
+		job.Depot, job.Name, err = backup.DepotAt(f.to, os.LookupEnv)
 	}
 	if err == nil && f.keep > 0 && (f.to == "-" || job.Name != "") {
 		err = errors.New("--keep needs a folder or a bucket in --to")
@@ -150,7 +150,7 @@ type madeShard struct {
 	CutAt string `json:"cut_at"` // the leader's wall clock
 }
 
-func madeOf(kept *depot.Kept, cluster string) *madeBackup {
+func madeOf(kept *backup.Kept, cluster string) *madeBackup {
 	made := &madeBackup{
 		Place: kept.Place, ClusterID: cluster, Bytes: kept.Bytes, SHA256: kept.SHA256, Removed: kept.Removed,
 	}
@@ -249,7 +249,7 @@ func openBackup(c *cli.Call, target string) (io.ReadCloser, error) {
 	if target == "-" {
 		return io.NopCloser(c.InOrStdin()), nil
 	}
-	return depot.Open(c.Context(), target, os.LookupEnv)
+	return backup.Open(c.Context(), target, os.LookupEnv)
 }
 
 // sizeOf returns the number of bytes of a file, or 0 for another source.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/client"
-	"github.com/belfryhq/belfry/cluster/backup/depot/depottest"
+	"github.com/belfryhq/belfry/cluster/backup/depottest"
 	"github.com/belfryhq/belfry/cluster/restore"
 	"github.com/belfryhq/belfry/cluster/verify"
 )

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster"
-	"github.com/belfryhq/belfry/cluster/backup/depot"
+	"github.com/belfryhq/belfry/cluster/backup"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 )
 
@@ -26,7 +26,7 @@ type Cluster interface {
 // Config holds the settings of a schedule.
 type Config struct {
 	Cluster Cluster
-	Depot   depot.Depot
+	Depot   backup.Depot
 	Every   time.Duration // between the beginnings of two backups
 	Keep    int           // number of backups that stay; 0: all
 	Rate    int64         // bytes a second; 0: no limit
@@ -126,7 +126,7 @@ func (t *try) run(ctx context.Context) {
 	}
 	switch {
 	case kept == nil:
-		kept = &depot.Kept{}
+		kept = &backup.Kept{}
 		t.cfg.Logger.Error("the backup failed", "err", err)
 	case err != nil:
 		t.cfg.Logger.Error("the backup was kept", "place", kept.Place, "err", err)
@@ -138,7 +138,7 @@ func (t *try) run(ctx context.Context) {
 }
 
 // make makes and keeps a backup while this node confirms it.
-func (t *try) make(ctx context.Context) (*depot.Kept, error) {
+func (t *try) make(ctx context.Context) (*backup.Kept, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	confirmed := make(chan struct{})
 	go func() {
@@ -146,7 +146,7 @@ func (t *try) make(ctx context.Context) (*depot.Kept, error) {
 		t.confirm(ctx, cancel)
 	}()
 	defer func() { cancel(nil); <-confirmed }()
-	kept, err := depot.Job{
+	kept, err := backup.Job{
 		Depot: t.cfg.Depot, Cluster: t.cfg.Cluster.ClusterID(), Most: t.cfg.Keep,
 		Write: func(w io.Writer) (string, error) {
 			made, err := t.cfg.Cluster.Backup(ctx, w, t.cfg.Rate)
@@ -188,7 +188,7 @@ func (t *try) catchUp() {
 }
 
 // conclude records the end of the backup, also after the end of the schedule.
-func (t *try) conclude(kept *depot.Kept, failure error) {
+func (t *try) conclude(kept *backup.Kept, failure error) {
 	t.catchUp()
 	err := t.set(context.Background(), end(t.record, t.cfg.Clock(), kept.Place, kept.Bytes, failure))
 	if err != nil {

@@ -14,14 +14,13 @@ import (
 
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/backup"
-	"github.com/belfryhq/belfry/cluster/backup/depot"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 )
 
 // world is a cluster whose nodes share a record and a folder.
 type world struct {
 	t   *testing.T
-	dir depot.Folder
+	dir backup.Folder
 	mu  sync.Mutex
 	// record is the record of the control group. Nodes see it after lag.
 	record *clusterpb.Backups
@@ -43,7 +42,7 @@ type node struct {
 	done   chan struct{}
 }
 
-func newWorld(t *testing.T) *world { return &world{t: t, dir: depot.Folder(t.TempDir())} }
+func newWorld(t *testing.T) *world { return &world{t: t, dir: backup.Folder(t.TempDir())} }
 
 func (w *world) add(id string) *node { return &node{world: w, id: id, done: make(chan struct{})} }
 

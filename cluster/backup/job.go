@@ -1,4 +1,4 @@
-package depot
+package backup
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/belfryhq/belfry/cluster/backup"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 )
 
@@ -65,7 +64,7 @@ func (j Job) Run(ctx context.Context) (*Kept, error) {
 
 // check reads a kept backup back, and compares it with the one that was written.
 func (k *Kept) check(from io.Reader, cluster string) error {
-	r, err := backup.NewReader(from)
+	r, err := NewReader(from)
 	if err == nil {
 		err = r.Drain()
 	}

@@ -1,6 +1,7 @@
-package cuts
+package backup
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -8,6 +9,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/leaders"
@@ -61,7 +63,7 @@ func (w *world) cutAt(_ context.Context, _ string, id uint32) (*clusterpb.Backup
 }
 
 func (w *world) taker() *Taker {
-	t := New(Config{
+	t := NewTaker(TakerConfig{
 		Self: "a",
 		State: func() *clusterpb.ControlState {
 			w.mu.Lock()
@@ -83,11 +85,11 @@ func TestLeadersAreSearched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		moved := &task.NotLeaderError{Shard: 2, Leader: "b"}
 		w := &world{state: stateWith(2000), failed: map[uint32][]error{2: {moved, moved, errors.New("the disk is slow")}}}
-		set, err := w.taker().Take(t.Context())
-		if err != nil || len(set.Shards) != 2 || set.Shards[1].Shard != 2 || w.cuts != 5 || w.open != 2 {
+		set, err := w.taker().take(t.Context())
+		if err != nil || len(set.shards) != 2 || set.shards[1].Shard != 2 || w.cuts != 5 || w.open != 2 {
 			t.Fatalf("%+v, %v, %d cuts, %d open", set, err, w.cuts, w.open)
 		}
-		set.Close()
+		set.close()
 		if w.open != 0 {
 			t.Errorf("%d cuts stay open", w.open)
 		}
@@ -98,7 +100,7 @@ func TestShardThatCannotBeCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("no room")
 		w := &world{state: stateWith(2000), failed: map[uint32][]error{1: {broken, broken, broken, broken}}}
-		_, err := w.taker().Take(t.Context())
+		_, err := w.taker().take(t.Context())
 		if !errors.Is(err, broken) || !errors.Is(err, task.ErrNotProposed) || w.open != 0 {
 			t.Errorf("%v, %d open", err, w.open)
 		}
@@ -106,7 +108,7 @@ func TestShardThatCannotBeCut(t *testing.T) {
 		for range 100 {
 			w.failed[1] = append(w.failed[1], &task.NotLeaderError{Shard: 1})
 		}
-		if _, err := w.taker().Take(t.Context()); err == nil || w.open != 0 {
+		if _, err := w.taker().take(t.Context()); err == nil || w.open != 0 {
 			t.Errorf("a shard without a leader was cut: %v, %d open", err, w.open)
 		}
 	})
@@ -121,13 +123,13 @@ func TestCutsAreTakenAnewAfterAMove(t *testing.T) {
 				w.state = stateWith(1000)
 			}
 		}
-		set, err := w.taker().Take(t.Context())
-		if err != nil || w.cuts != 4 || w.open != 2 || set.State.Slots[0].End != 1000 {
+		set, err := w.taker().take(t.Context())
+		if err != nil || w.cuts != 4 || w.open != 2 || set.state.Slots[0].End != 1000 {
 			t.Fatalf("%v, %d cuts, %d open", err, w.cuts, w.open)
 		}
-		set.Close()
+		set.close()
 		w.after = func() { w.state = stateWith(1000 + uint32(w.cuts)) }
-		if _, err := w.taker().Take(t.Context()); !errors.Is(err, errMoved) || w.open != 0 {
+		if _, err := w.taker().take(t.Context()); !errors.Is(err, errMoved) || w.open != 0 {
 			t.Errorf("while slots moved all the time: %v, %d open", err, w.open)
 		}
 	})
@@ -142,14 +144,32 @@ func TestCutsShowMovesThatTheNodeDoesNotKnow(t *testing.T) {
 				w.state = stateWith(1000)
 			}
 		}
-		set, err := w.taker().Take(t.Context())
-		if err != nil || w.cuts != 6 || w.open != 2 || set.State.Slots[0].End != 1000 {
+		set, err := w.taker().take(t.Context())
+		if err != nil || w.cuts != 6 || w.open != 2 || set.state.Slots[0].End != 1000 {
 			t.Fatalf("%v, %d cuts, %d open", err, w.cuts, w.open)
 		}
-		set.Close()
+		set.close()
 		w.lacks[2] = []*fsmpb.SlotRange{{First: 4000, End: 4001}}
-		if _, err := w.taker().Take(t.Context()); !errors.Is(err, errMoved) || !strings.Contains(err.Error(), "4000") || w.open != 0 {
+		if _, err := w.taker().take(t.Context()); !errors.Is(err, errMoved) || !strings.Contains(err.Error(), "4000") || w.open != 0 {
 			t.Errorf("of a slot that is in no state: %v, %d open", err, w.open)
+		}
+	})
+}
+
+func TestPacedWrites(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		began := time.Now()
+		if n, err := atRate(t.Context(), &out, 100<<10).Write(make([]byte, 300<<10)); n != 300<<10 || err != nil || out.Len() != n {
+			t.Errorf("%d, %v, %d", n, err, out.Len())
+		}
+		if took := time.Since(began); took < 2*time.Second || took > 3*time.Second {
+			t.Errorf("300 KiB at 100 KiB a second took %v", took)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if n, err := atRate(ctx, &out, 1<<10).Write(make([]byte, 1<<20)); n > 2<<10 || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%d bytes within a second, %v", n, err)
 		}
 	})
 }

@@ -100,7 +100,7 @@ func TestDamageIsFound(t *testing.T) {
 		case err == nil:
 			t.Fatalf("byte %d was changed, and the backup was read", at)
 		case at < len(magic):
-			if !errors.Is(err, ErrNoBackup) {
+			if !errors.Is(err, errNoBackup) {
 				t.Errorf("byte %d: %v", at, err)
 			}
 		case !errors.As(err, &damage):
@@ -160,7 +160,7 @@ func TestWriterWantsAllSections(t *testing.T) {
 
 func TestReaderSaysWhatIsNoBackup(t *testing.T) {
 	for _, data := range []string{"", "short", "a page of another kind", "belfryb\x02 later"} {
-		if _, err := NewReader(bytes.NewReader([]byte(data))); !errors.Is(err, ErrNoBackup) {
+		if _, err := NewReader(bytes.NewReader([]byte(data))); !errors.Is(err, errNoBackup) {
 			t.Errorf("%q: %v", data, err)
 		}
 	}

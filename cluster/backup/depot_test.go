@@ -1,6 +1,7 @@
-package depot
+package backup
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"os"
@@ -8,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/belfryhq/belfry/cluster/backup/depottest"
 )
 
 func writing(text string) func(io.Writer) error {
@@ -124,34 +127,96 @@ func TestTargets(t *testing.T) {
 	for target, want := range map[string]string{
 		dir: "", dir + "/": "", filepath.Join(dir, "file.backup"): "file.backup",
 	} {
-		d, name, err := At(target, none)
+		d, name, err := DepotAt(target, none)
 		if err != nil || name != want || d.Place("x") != filepath.Join(dir, "x") {
 			t.Errorf("%s: %v, %q, %v", target, d, name, err)
 		}
 	}
-	if _, _, err := At(filepath.Join(dir, "absent")+"/", none); err == nil {
+	if _, _, err := DepotAt(filepath.Join(dir, "absent")+"/", none); err == nil {
 		t.Error("a folder that there is not")
 	}
 	env := map[string]string{"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_ENDPOINT_URL": "http://127.0.0.1:1"}
 	lookup := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
 	for _, target := range []string{"s3://b/some/prefix", "s3://b/some/prefix/"} {
-		d, name, err := At(target, lookup)
+		d, name, err := DepotAt(target, lookup)
 		if err != nil || name != "" || d.Place("x") != "s3://b/some/prefix/x" {
 			t.Errorf("%s: %v, %q, %v", target, d, name, err)
 		}
 	}
-	if _, _, err := At("s3://", lookup); err == nil {
+	if _, _, err := DepotAt("s3://", lookup); err == nil {
 		t.Error("no bucket")
 	}
 	env["AWS_ENDPOINT_URL"] = "127.0.0.1:9000"
-	if _, _, err := At("s3://b", lookup); err == nil || !strings.Contains(err.Error(), "AWS_ENDPOINT_URL") {
+	if _, _, err := DepotAt("s3://b", lookup); err == nil || !strings.Contains(err.Error(), "AWS_ENDPOINT_URL") {
 		t.Errorf("an endpoint without a scheme: %v", err)
 	}
 	env["AWS_ENDPOINT_URL"] = "http://user:hidden@127.0.0.1:9000"
-	if _, _, err := At("s3://b", lookup); err == nil || strings.Contains(err.Error(), "hidden") {
+	if _, _, err := DepotAt("s3://b", lookup); err == nil || strings.Contains(err.Error(), "hidden") {
 		t.Errorf("an endpoint with a password: %v", err)
 	}
-	if _, _, err := At("s3://b", none); err == nil || !strings.Contains(err.Error(), "AWS_ACCESS_KEY_ID") {
+	if _, _, err := DepotAt("s3://b", none); err == nil || !strings.Contains(err.Error(), "AWS_ACCESS_KEY_ID") {
 		t.Errorf("no credentials: %v", err)
+	}
+}
+
+// A real S3 server keeps backups as a folder does.
+func TestBucketServer(t *testing.T) {
+	env, bucket := depottest.Start(t)
+	d, _, err := DepotAt("s3://"+bucket+"/some/prefix", func(name string) (string, bool) { v, ok := env[name]; return v, ok })
+	if err != nil {
+		t.Fatal(err)
+	}
+	keeps(t, d)
+}
+
+// An upload of several parts that breaks off in a later part leaves no object.
+func TestBrokenUploadServer(t *testing.T) {
+	env, bucket := depottest.Start(t)
+	d, _, err := DepotAt("s3://"+bucket, func(name string) (string, bool) { v, ok := env[name]; return v, ok })
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := make([]byte, partBytes+1000)
+	for _, failure := range []error{errWrong, io.ErrUnexpectedEOF, io.EOF} {
+		err := d.Put(t.Context(), "long", func(w io.Writer) error {
+			if _, err := w.Write(long); err != nil {
+				return err
+			}
+			return failure
+		}, func(io.Reader) error { return nil })
+		if !errors.Is(err, failure) {
+			t.Errorf("%v: %v", failure, err)
+		}
+	}
+	if names, err := d.List(t.Context(), ""); err != nil || len(names) > 0 {
+		t.Errorf("%v, %v", names, err)
+	}
+	write := func(w io.Writer) error { _, err := w.Write(long); return err }
+	err = d.Put(t.Context(), "long", write, func(r io.Reader) error {
+		got, err := io.ReadAll(r)
+		if !bytes.Equal(got, long) {
+			err = errors.Join(err, errWrong)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// The errors of a store name no credential.
+func TestWrongSecretServer(t *testing.T) {
+	env, bucket := depottest.Start(t)
+	env["AWS_SECRET_ACCESS_KEY"], env["AWS_SESSION_TOKEN"] = "hidden-secret", "hidden-token"
+	d, _, err := DepotAt("s3://"+bucket, func(name string) (string, bool) { v, ok := env[name]; return v, ok })
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, listed := d.List(t.Context(), "")
+	put := d.Put(t.Context(), "name", func(io.Writer) error { return nil }, func(io.Reader) error { return nil })
+	for _, err := range []error{listed, put} {
+		if err == nil || strings.Contains(err.Error(), "hidden") {
+			t.Errorf("with a wrong secret: %v", err)
+		}
 	}
 }

@@ -1,4 +1,4 @@
-package cuts
+package backup
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package depot
+package backup
 
 import (
 	"errors"
@@ -183,7 +183,7 @@ func TestS3CompletionFails(t *testing.T) {
 		done := fakeAnswer{status: 200, body: "<CompleteMultipartUploadResult/>"}
 		s, f := storeOf(t, "http://h", "", begun, part, part, failed, done)
 		long := func(w io.Writer) error { _, err := w.Write(make([]byte, partBytes+1)); return err }
-		if err := (&Bucket{store: s}).upload(t.Context(), "x", long); err != nil {
+		if err := (&bucket{store: s}).upload(t.Context(), "x", long); err != nil {
 			t.Error(err)
 		}
 		if f.got[2] != "PUT http://h/b/x?partNumber=2&uploadId=u" || f.got[4] != "POST http://h/b/x?uploadId=u" {
@@ -191,7 +191,7 @@ func TestS3CompletionFails(t *testing.T) {
 		}
 		s, f = storeOf(t, "http://h", "", begun, part, part, refused, fakeAnswer{status: 204})
 		var said *s3Error
-		if err := (&Bucket{store: s}).upload(t.Context(), "x", long); !errors.As(err, &said) || said.Code != "InvalidPart" {
+		if err := (&bucket{store: s}).upload(t.Context(), "x", long); !errors.As(err, &said) || said.Code != "InvalidPart" {
 			t.Error(err)
 		}
 		if last := f.got[len(f.got)-1]; last != "DELETE http://h/b/x?uploadId=u" {
