@@ -8,10 +8,9 @@
 //	addressbook the last known addresses of nodes
 //	witness     other nodes' records of a node, which expose an old copy of its folder
 //	disk        the room left for the data
-//	verify      checks of a stopped node's data folder, and of backups
-//	backup      the format of a backup
-//	restore     the data folder of a new cluster, out of a backup
-//	recovery    the same out of the folders that are left when a majority of the disks is lost
+//	backup      the cluster in one stream: cuts of all shards, the format, folders and buckets of backups
+//	recovery    checks of a stopped node's folder and of backups; the folder of a new cluster, out of a backup or out of
+//	            the folders that are left when a majority of the disks is lost
 //
 // The other nodes:
 //
@@ -43,7 +42,6 @@
 //	tenancy     the same in the control group's state: a pure function
 //	erasure     the tasks of namespaces that are being deleted, at the control group's leader
 //	bulk        one call on many tasks: the record of an operation, and its runner at the control group's leader
-//	cuts        a cut of every shard, for a backup
 //	compare     steady comparison of this node's replicas with those elsewhere
 //	health      live nodes and their room; whether the replicas here may lead and grow
 //	memory      the room left for tasks

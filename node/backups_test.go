@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/client"
-	"github.com/belfryhq/belfry/cluster/verify"
+	"github.com/belfryhq/belfry/cluster/recovery"
 )
 
 // A node with a schedule makes its first backup at once, and shows it in its view and in its metrics.
@@ -42,7 +42,7 @@ func TestScheduledBackup(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer file.Close()
-		if report, err := verify.Backup(t.Context(), file); err != nil || !report.Sound() || int64(report.Bytes) != made.Bytes {
+		if report, err := recovery.VerifyBackup(t.Context(), file); err != nil || !report.Sound() || int64(report.Bytes) != made.Bytes {
 			t.Errorf("%+v, %v", report, err)
 		}
 		_, metrics := request(t, plain(t, cfg), "GET", "http://"+n.HTTPAddr()+"/metrics")

@@ -19,7 +19,7 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/client/webhook"
-	"github.com/belfryhq/belfry/cluster/restore"
+	"github.com/belfryhq/belfry/cluster/recovery"
 	"github.com/belfryhq/belfry/delivery/broker"
 	"github.com/belfryhq/belfry/node/internal/profiles"
 )
@@ -264,7 +264,7 @@ func restoreSecrets(t *testing.T, old Config, backup io.Reader, key string, to *
 	t.Helper()
 	cfg, _ := secretConfig(t)
 	cfg.Network = old.Network
-	report, err := restore.Run(t.Context(), restore.Config{From: backup, Dir: cfg.DataDir})
+	report, err := recovery.Restore(t.Context(), recovery.RestoreConfig{From: backup, Dir: cfg.DataDir})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,8 +22,8 @@ import (
 	"github.com/belfryhq/belfry/internal/memnet"
 )
 
-// schedule schedules a task and returns its revision.
-func schedule(t *testing.T, n *cluster.Node, id string) uint64 {
+// mustSchedule schedules a task and returns its revision.
+func mustSchedule(t *testing.T, n *cluster.Node, id string) uint64 {
 	t.Helper()
 	now := time.Now()
 	reply := n.Do(t.Context(), []*fsmpb.Command{{Id: id, Op: &fsmpb.Command_Schedule{Schedule: &fsmpb.Schedule{
@@ -99,13 +99,13 @@ func loseThreeOfFive(t *testing.T) *five {
 	f := &five{cluster: c, view: c.Node(0).View(t.Context()), early: map[string]uint64{}, later: map[string]uint64{}}
 	for i := range 100 {
 		id := fmt.Sprint("early-", i)
-		f.early[id] = schedule(t, c.Node(0), id)
+		f.early[id] = mustSchedule(t, c.Node(0), id)
 	}
 	c.WaitAgree(c.Node(0))
 	c.Stop(1)
 	for i := range 100 {
 		id := fmt.Sprint("later-", i)
-		f.later[id] = schedule(t, c.Node(0), id)
+		f.later[id] = mustSchedule(t, c.Node(0), id)
 	}
 	c.WaitAgree(c.Node(0))
 	for _, i := range []int{0, 2, 3, 4} {
@@ -190,7 +190,7 @@ func (f *five) checkRecovered(t *testing.T, r *recovery.Recovery) {
 		check(id, revision, f.holds(shardOf(f.view, id), 0))
 	}
 	for id := range f.early {
-		if again := schedule(t, n, id); again < 1<<40 {
+		if again := mustSchedule(t, n, id); again < 1<<40 {
 			t.Errorf("%s of shard %d has revision %d, which the lost nodes may have given", id, shardOf(f.view, id).ID, again)
 		}
 	}
@@ -202,7 +202,7 @@ func TestFolderThatWentBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) { cfg.Shards = 3 })
 		kept := filepath.Join(t.TempDir(), "kept")
-		schedule(t, c.Node(0), "early")
+		mustSchedule(t, c.Node(0), "early")
 		c.Stop(2)
 		if err := os.CopyFS(kept, os.DirFS(c.DataDir(2))); err != nil {
 			t.Fatal(err)
@@ -210,7 +210,7 @@ func TestFolderThatWentBack(t *testing.T) {
 		c.Start(2)
 		c.WaitReady()
 		for i := range 50 {
-			schedule(t, c.Node(0), fmt.Sprint("later-", i))
+			mustSchedule(t, c.Node(0), fmt.Sprint("later-", i))
 		}
 		for i := range 3 {
 			c.Stop(i)
@@ -237,7 +237,7 @@ func TestInterruptedRecovery(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) { cfg.Shards = 3 })
-		want := schedule(t, c.Node(0), "kept")
+		want := mustSchedule(t, c.Node(0), "kept")
 		for i := range 3 {
 			c.Stop(i)
 		}

@@ -5,62 +5,67 @@ import (
 	"errors"
 	"fmt"
 	"io"
-
-	"google.golang.org/protobuf/proto"
+	"log/slog"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/internal/identity"
 	"github.com/belfryhq/belfry/cluster/internal/witness"
 	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/raftgroup/logstore"
 	"github.com/belfryhq/belfry/raftgroup/raftdisk"
 	"github.com/belfryhq/belfry/shard"
 )
 
-// skipped is added to each shard's counter. It is more than the lost nodes can have given numbers, at a million a
-// second for twelve days, and a small part of all numbers.
-const skipped = 1 << 40
+// controlNumber is the number of the control group among the Raft groups.
+const controlNumber = 0
 
-// Made is the new cluster.
+// Made names a new cluster and its only node.
 type Made struct {
 	ClusterID string `json:"cluster_id"`
 	NodeID    string `json:"node_id"`
 }
 
-// Write writes the folder of the new cluster's node, which must be empty or absent, or left by a recovery that was not
-// finished. After an error the folder holds no node's data. Write may be called again.
-func (r *Recovery) Write(ctx context.Context, dir string) (made Made, err error) {
+// newFolder is the data folder of the only node of a new cluster, while it is written.
+type newFolder struct {
+	Made
+	dir    string
+	id     *identity.Identity
+	kind   logstore.Kind
+	logger *slog.Logger
+}
+
+// begin marks a folder, which must be empty or absent, or left by a restore or a recovery that was not finished. The
+// caller must close its id.
+func begin(dir string, kind logstore.Kind, logger *slog.Logger) (*newFolder, error) {
 	id, err := identity.BeginRestore(dir)
 	if err != nil {
-		return Made{}, err
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, id.Close()) }()
-	w := &writer{Recovery: r, id: id, dir: dir, made: Made{ClusterID: identity.NewID(), NodeID: id.NodeID()}}
-	if err := w.write(ctx); err != nil {
-		return Made{}, fmt.Errorf("data folder %s: %w", dir, err)
-	}
-	return w.made, nil
+	made := Made{ClusterID: identity.NewID(), NodeID: id.NodeID()}
+	return &newFolder{Made: made, dir: dir, id: id, kind: kind, logger: logger}, nil
 }
 
-// writer writes one folder.
-type writer struct {
-	*Recovery
-	id   *identity.Identity
-	dir  string
-	made Made
+// write writes everything, and removes the mark at the end. shardOf returns the state of a shard. The new node
+// registers itself in the control state when it starts.
+func (f *newFolder) write(ctx context.Context, state *clusterpb.ControlState,
+	shardOf func(number uint32) (*fsm.Machine, error)) error {
+	if err := f.writeAll(ctx, state, shardOf); err != nil {
+		return fmt.Errorf("data folder %s: %w", f.dir, err)
+	}
+	return nil
 }
 
-// write writes everything, and removes the mark at the end.
-func (w *writer) write(ctx context.Context) error {
-	promise := identity.Promise{ClusterID: w.made.ClusterID, Nodes: []string{w.made.NodeID}}
-	if err := errors.Join(w.id.Give(promise), w.id.Enter(w.made.ClusterID)); err != nil {
-		return err
+func (f *newFolder) writeAll(ctx context.Context, state *clusterpb.ControlState,
+	shardOf func(number uint32) (*fsm.Machine, error)) error {
+	promise := identity.Promise{ClusterID: f.ClusterID, Nodes: []string{f.NodeID}}
+	err := errors.Join(f.id.Give(promise), f.id.Enter(f.ClusterID))
+	if err == nil {
+		err = f.writeWitness()
 	}
-	if err := w.writeWitness(); err != nil {
-		return err
+	if err == nil {
+		err = f.writeGroup(controlNumber, func(to io.Writer) error { return control.WriteSnapshot(to, state) })
 	}
-	state := w.shape()
-	err := w.writeGroup(controlNumber, func(to io.Writer) error { return control.WriteSnapshot(to, state) })
 	if err != nil {
 		return err
 	}
@@ -68,31 +73,24 @@ func (w *writer) write(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := w.writeShard(s.Id); err != nil {
+		machine, err := shardOf(s.Id)
+		if err == nil {
+			err = f.writeGroup(s.Id, func(to io.Writer) error {
+				return shard.WriteSnapshot(to, machine, raftdisk.SeedIndex, raftdisk.SeedTerm)
+			})
+		}
+		if err != nil {
 			return fmt.Errorf("shard %d: %w", s.Id, err)
 		}
 	}
-	return w.id.Restored()
-}
-
-// shape returns the control state with the new node in the place of all others. The node registers itself when it
-// starts.
-func (w *writer) shape() *clusterpb.ControlState {
-	state := proto.CloneOf(w.control)
-	state.ClusterId = w.made.ClusterID
-	state.Nodes, state.Orders, state.Operations, state.Backups, state.JoinTokens = nil, nil, nil, nil, nil
-	state.Bulks = nil // their walks do not fit the tasks of older replicas
-	for _, s := range state.Shards {
-		s.Replicas, s.Preferred, s.Target, s.Joined = []string{w.made.NodeID}, w.made.NodeID, nil, nil
-	}
-	return state
+	return f.id.Restored()
 }
 
 // writeWitness makes the node's empty table of other nodes.
-func (w *writer) writeWitness() error {
+func (f *newFolder) writeWitness() error {
 	var failed error
 	table, err := witness.Open(witness.Config{
-		Dir: w.dir, Node: w.made.NodeID, New: true, Fatal: func(err error) { failed = err },
+		Dir: f.dir, Node: f.NodeID, New: true, Fatal: func(err error) { failed = err },
 	})
 	if err != nil {
 		return err
@@ -100,29 +98,13 @@ func (w *writer) writeWitness() error {
 	return errors.Join(table.Close(), failed)
 }
 
-// writeShard writes the newest replica of a shard, or an empty one if there is none.
-func (w *writer) writeShard(number uint32) error {
-	machine := fsm.New(number)
-	if c, found := w.newest[number]; found {
-		replayed, err := w.replay(c.dir, number)
-		if err != nil {
-			return err
-		}
-		machine = replayed.Machine
-	}
-	machine.SkipNumbers(skipped)
-	return w.writeGroup(number, func(to io.Writer) error {
-		return shard.WriteSnapshot(to, machine, raftdisk.SeedIndex, raftdisk.SeedTerm)
-	})
-}
-
 // writeGroup writes the files of one Raft group, whose state write writes.
-func (w *writer) writeGroup(number uint32, write func(io.Writer) error) error {
+func (f *newFolder) writeGroup(number uint32, write func(io.Writer) error) error {
 	var failed error
 	cfg := raftdisk.Config{
-		Dir: w.id.GroupDir(number), Kind: w.kind,
-		Owner:  &raftdisk.Owner{Cluster: w.made.ClusterID, Node: w.made.NodeID, Group: number},
-		Logger: w.cfg.Logger, Fatal: func(err error) { failed = err },
+		Dir: f.id.GroupDir(number), Kind: f.kind,
+		Owner:  &raftdisk.Owner{Cluster: f.ClusterID, Node: f.NodeID, Group: number},
+		Logger: f.logger, Fatal: func(err error) { failed = err },
 	}
 	open := func(cfg raftdisk.Config) (*raftdisk.Disk, error) { return shard.OpenDisk(number, cfg) }
 	if number == controlNumber {
@@ -132,8 +114,8 @@ func (w *writer) writeGroup(number uint32, write func(io.Writer) error) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(files.Seed(w.made.NodeID, write), files.Close(), failed); err != nil {
+	if err := errors.Join(files.Seed(f.NodeID, write), files.Close(), failed); err != nil {
 		return err
 	}
-	return w.id.RecordOpened(number, 0)
+	return f.id.RecordOpened(number, 0)
 }

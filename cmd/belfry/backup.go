@@ -14,7 +14,7 @@ import (
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/backup"
-	"github.com/belfryhq/belfry/cluster/restore"
+	"github.com/belfryhq/belfry/cluster/recovery"
 	amounts "github.com/belfryhq/belfry/cluster/size"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
@@ -175,7 +175,7 @@ func fillBackup(t *output.Table, b *madeBackup) {
 }
 
 func newRestore() *cobra.Command {
-	var cfg restore.Config
+	var cfg recovery.RestoreConfig
 	cmd := cli.LocalVerb(&cobra.Command{
 		Use:   "restore BACKUP --data DIR",
 		Short: "Make the data folder of a new cluster of one node out of a backup",
@@ -208,12 +208,12 @@ If the old cluster still runs, both deliver.`,
 		meter := progress.New(c.ErrOrStderr())
 		defer meter.Close()
 		cfg.From = meter.Reader(from, "restore", sizeOf(from))
-		report, err := restore.Run(c.Context(), cfg)
+		report, err := recovery.Restore(c.Context(), cfg)
 		meter.Close()
 		if err != nil {
 			return err
 		}
-		return output.Show(c.Out, report, func(t *output.Table, r *restore.Report) { fillRestore(t, r, cfg) })
+		return output.Show(c.Out, report, func(t *output.Table, r *recovery.RestoreReport) { fillRestore(t, r, cfg) })
 	})
 	flags := cmd.Flags()
 	flags.StringVar(&cfg.Dir, "data", "", "`folder` to fill: empty, or absent")
@@ -232,13 +232,13 @@ func addLogStore(cmd *cobra.Command, kind *string) {
 	cli.CompleteWords(cmd, "log-store", "wal", "boltdb")
 }
 
-func checkRestore(cfg restore.Config) error {
+func checkRestore(cfg recovery.RestoreConfig) error {
 	switch {
 	case cfg.Dir == "":
 		return errors.New("--data is needed")
 	case cfg.Shards < 0 || cfg.Shards > cluster.MaxShards:
 		return fmt.Errorf("--shards is %d: 1 to %d", cfg.Shards, cluster.MaxShards)
-	case !slices.Contains([]restore.Overdue{restore.Fire, restore.Hold, restore.Dead}, cfg.Overdue):
+	case !slices.Contains([]recovery.Overdue{recovery.Fire, recovery.Hold, recovery.Dead}, cfg.Overdue):
 		return fmt.Errorf("--overdue is %q: fire, hold or dead", cfg.Overdue)
 	}
 	return nil
@@ -265,7 +265,7 @@ func sizeOf(from io.Reader) int64 {
 	return info.Size()
 }
 
-func fillRestore(t *output.Table, r *restore.Report, cfg restore.Config) {
+func fillRestore(t *output.Table, r *recovery.RestoreReport, cfg recovery.RestoreConfig) {
 	t.Row("cluster %s, made of the backup of cluster %s of %s\n", r.ClusterID, r.From, r.MadeAt)
 	t.Field("data", cfg.Dir)
 	t.Field("shards", fmt.Sprint(r.Shards))
@@ -288,18 +288,18 @@ func fillRestore(t *output.Table, r *restore.Report, cfg restore.Config) {
 		t.Row("%s\t%d\t%d\t%v", q.Queue, q.Before, q.Since, q.Paused)
 	}
 	switch {
-	case cfg.Overdue == restore.Hold:
+	case cfg.Overdue == recovery.Hold:
 		t.Row("\nTo release a queue, once the node runs: belfry queue resume QUEUE")
-	case cfg.Overdue == restore.Fire && r.Overdue > 0:
+	case cfg.Overdue == recovery.Fire && r.Overdue > 0:
 		t.Row("\nTo hold these tasks back instead: remove the folder, and restore again with --overdue hold or dead")
 	}
 }
 
-func overdueText(r *restore.Report, treatment restore.Overdue) string {
+func overdueText(r *recovery.RestoreReport, treatment recovery.Overdue) string {
 	switch treatment {
-	case restore.Hold:
+	case recovery.Hold:
 		return fmt.Sprintf("%d tasks fell due since the backup; their queues are paused", r.Overdue)
-	case restore.Dead:
+	case recovery.Dead:
 		return fmt.Sprintf("%d tasks fell due since the backup; %d became dead letters", r.Overdue, r.Buried)
 	}
 	return fmt.Sprintf("%d tasks fell due since the backup; they are attempted as soon as the node runs", r.Overdue)

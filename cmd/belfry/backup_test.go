@@ -12,8 +12,7 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cluster/backup/depottest"
-	"github.com/belfryhq/belfry/cluster/restore"
-	"github.com/belfryhq/belfry/cluster/verify"
+	"github.com/belfryhq/belfry/cluster/recovery"
 )
 
 // filled is the number of tasks that fill schedules.
@@ -45,7 +44,7 @@ func TestBackupVerifyRestore(t *testing.T) {
 		t.Errorf("%v, %v", info, err)
 	}
 	out, code = belfry(t, "verify", file, "--json")
-	var report verify.BackupReport
+	var report recovery.BackupReport
 	if err := json.Unmarshal([]byte(out), &report); err != nil || code != 0 || report.SHA256 != made.SHA256 {
 		t.Errorf("%d, %v\n%s", code, err, out)
 	}
@@ -55,7 +54,7 @@ func TestBackupVerifyRestore(t *testing.T) {
 	}
 	data := filepath.Join(dir, "data")
 	out, code = belfry(t, "restore", file, "--data", data, "--shards", "4", "--json")
-	var restored restore.Report
+	var restored recovery.RestoreReport
 	if err := json.Unmarshal([]byte(out), &restored); err != nil || code != 0 || restored.Tasks["scheduled"] < filled ||
 		restored.Tasks["scheduled"] != backedUp {
 		t.Fatalf("%d, %v\n%s", code, err, out)

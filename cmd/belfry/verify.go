@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/audit"
-	"github.com/belfryhq/belfry/cluster/verify"
+	"github.com/belfryhq/belfry/cluster/recovery"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
@@ -40,7 +40,7 @@ whose log ends at the same index. The exit status is 1 if anything is wrong.`,
 		if info, err := os.Stat(c.Args[0]); err != nil || !info.IsDir() {
 			return verifyBackup(c)
 		}
-		report, err := verify.Folder(c.Context(), c.Args[0], temp)
+		report, err := recovery.VerifyFolder(c.Context(), c.Args[0], temp)
 		if err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ func soundness(c *cli.Call, sound bool, err error) error {
 }
 
 // lookAtAudit adds the faults of the audit log's newest files, if they are in the data folder.
-func lookAtAudit(r *verify.Report, changes string) {
+func lookAtAudit(r *recovery.FolderReport, changes string) {
 	for _, path := range []string{changes, audit.RefusalsPath(changes)} {
 		if err := audit.Check(path); err != nil {
 			r.Problems = append(r.Problems, err.Error()+"; the node skips such lines")
@@ -76,14 +76,14 @@ func verifyBackup(c *cli.Call) error {
 	if err != nil {
 		return err
 	}
-	report, err := verify.Backup(c.Context(), from)
+	report, err := recovery.VerifyBackup(c.Context(), from)
 	if err = errors.Join(err, from.Close()); err != nil {
 		return fmt.Errorf("%s: %w", c.Args[0], err)
 	}
 	return soundness(c, report.Sound(), output.Show(c.Out, report, fillBackupReport))
 }
 
-func fillBackupReport(t *output.Table, r *verify.BackupReport) {
+func fillBackupReport(t *output.Table, r *recovery.BackupReport) {
 	t.Row("backup of cluster %s of %s\n", cmp.Or(r.ClusterID, "none"), cmp.Or(r.MadeAt, "an unknown time"))
 	t.Row("%d bytes\tsha256 %s\tpolicies of %d queues\n", r.Bytes, cmp.Or(r.SHA256, "none"), r.Policies)
 	t.Columns("SHARD", "TERM", "INDEX", "CUT", "ADVANCED TO", "HASH", "TASKS").Add()
@@ -95,7 +95,7 @@ func fillBackupReport(t *output.Table, r *verify.BackupReport) {
 	}
 }
 
-func fillReport(t *output.Table, r *verify.Report) {
+func fillReport(t *output.Table, r *recovery.FolderReport) {
 	t.Row("node %s of cluster %s\n", r.NodeID, cmp.Or(r.ClusterID, "none"))
 	t.Columns("SHARD", "TERM", "LOG", "SNAPSHOT", "APPLIED", "HASH", "TASKS", "STATE").Add()
 	for _, g := range r.Groups {

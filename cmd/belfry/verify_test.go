@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/belfryhq/belfry/cluster/verify"
+	"github.com/belfryhq/belfry/cluster/recovery"
 )
 
 // verifyFolder judges the folder of a stopped node with six shards and one task, and then damages it.
@@ -18,7 +18,7 @@ func verifyFolder(t *testing.T, dir string) {
 		t.Errorf("%d\n%s", code, out)
 	}
 	out, code = belfry(t, "verify", "--json", dir)
-	var report verify.Report
+	var report recovery.FolderReport
 	if err := json.Unmarshal([]byte(out), &report); err != nil || code != 0 || len(report.Groups) != 7 {
 		t.Errorf("%d, %v\n%s", code, err, out)
 	}

@@ -1,4 +1,4 @@
-package restore_test
+package recovery_test
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
-	"github.com/belfryhq/belfry/cluster/restore"
+	"github.com/belfryhq/belfry/cluster/recovery"
 	"github.com/belfryhq/belfry/cluster/tenants"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/quota"
@@ -56,7 +56,7 @@ func TestKeysAreRestored(t *testing.T) {
 			t.Error("the backup has the text of a key")
 		}
 
-		restored, report := started(t, data, restore.Config{Shards: 2})
+		restored, report := started(t, data, recovery.RestoreConfig{Shards: 2})
 		if report.Keys != 1 {
 			t.Errorf("the report tells of %d keys", report.Keys)
 		}

@@ -1,4 +1,4 @@
-package verify
+package recovery
 
 import (
 	"bytes"
@@ -87,7 +87,7 @@ func use(t *testing.T, dir string, kind logstore.Kind) (last shard.Status) {
 	if err := id.RecordOpened(1, 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Folder(t.Context(), dir, t.TempDir()); err == nil || !strings.Contains(err.Error(), "use") {
+	if _, err := VerifyFolder(t.Context(), dir, t.TempDir()); err == nil || !strings.Contains(err.Error(), "use") {
 		t.Errorf("a folder that is in use: %v", err)
 	}
 	if err := id.Close(); err != nil {
@@ -149,10 +149,10 @@ func sums(t *testing.T, dir string) string {
 	return out.String()
 }
 
-func inspect(t *testing.T, dir string) Group {
+func inspect(t *testing.T, dir string) Replica {
 	t.Helper()
 	before, temp := sums(t, dir), t.TempDir()
-	report, err := Folder(t.Context(), dir, temp)
+	report, err := VerifyFolder(t.Context(), dir, temp)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +262,7 @@ func spoil(t *testing.T, file string, harm func([]byte) []byte) int {
 
 func TestNoFolder(t *testing.T) {
 	for _, dir := range []string{t.TempDir(), "/does/not/exist"} {
-		if _, err := Folder(t.Context(), dir, ""); err == nil || !strings.Contains(err.Error(), dir) {
+		if _, err := VerifyFolder(t.Context(), dir, ""); err == nil || !strings.Contains(err.Error(), dir) {
 			t.Errorf("%v", err)
 		}
 	}
@@ -294,7 +294,7 @@ func TestLostTail(t *testing.T) {
 	}
 }
 
-// Folder finds the folder unsound if the node's witness table is damaged or missing.
+// VerifyFolder finds the folder unsound if the node's witness table is damaged or missing.
 func TestWholeFolder(t *testing.T) {
 	dir, _ := used(t, logstore.WAL)
 	table := filepath.Join(dir, witness.FileName)
@@ -310,7 +310,7 @@ func TestWholeFolder(t *testing.T) {
 		if err := errors.Join(os.WriteFile(table, data, 0o600), harm()); err != nil {
 			t.Fatal(err)
 		}
-		report, err := Folder(t.Context(), dir, t.TempDir())
+		report, err := VerifyFolder(t.Context(), dir, t.TempDir())
 		if err != nil || report.Sound() != (name == "sound") || (len(report.Problems) == 0) != (name == "sound") {
 			t.Errorf("%s: %v, %+v", name, err, report)
 		}
@@ -327,7 +327,7 @@ func TestRemarks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for dir, copied := range map[string]bool{first: false, second: true} {
-		report, err := Folder(t.Context(), dir, t.TempDir())
+		report, err := VerifyFolder(t.Context(), dir, t.TempDir())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package restore_test
+package recovery_test
 
 import (
 	"bytes"
@@ -17,8 +17,7 @@ import (
 	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
-	"github.com/belfryhq/belfry/cluster/restore"
-	"github.com/belfryhq/belfry/cluster/verify"
+	"github.com/belfryhq/belfry/cluster/recovery"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
@@ -101,7 +100,7 @@ func backupOf(t *testing.T, n *cluster.Node) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report, err := verify.Backup(t.Context(), bytes.NewReader(out.Bytes()))
+	report, err := recovery.VerifyBackup(t.Context(), bytes.NewReader(out.Bytes()))
 	if err != nil || !report.Sound() || report.SHA256 != summary.SHA256 || len(report.Shards) != 4 {
 		t.Fatalf("%+v, %v", report, err)
 	}
@@ -136,15 +135,15 @@ func givenBack(v *fsmpb.Task) *fsmpb.Task {
 }
 
 // started restores a backup and starts the node.
-func started(t *testing.T, data []byte, cfg restore.Config) (*clustertest.Cluster, *restore.Report) {
+func started(t *testing.T, data []byte, cfg recovery.RestoreConfig) (*clustertest.Cluster, *recovery.RestoreReport) {
 	t.Helper()
 	c := clustertest.Prepare(t, 1, nil)
 	cfg.From, cfg.Dir = bytes.NewReader(data), c.DataDir(0)
-	report, err := restore.Run(t.Context(), cfg)
+	report, err := recovery.Restore(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if folder, err := verify.Folder(t.Context(), cfg.Dir, ""); err != nil || !folder.Sound() {
+	if folder, err := recovery.VerifyFolder(t.Context(), cfg.Dir, ""); err != nil || !folder.Sound() {
 		t.Fatalf("the folder: %+v, %v", folder, err)
 	}
 	c.Start(0)
@@ -160,7 +159,7 @@ func TestRestoreIntoAnotherShape(t *testing.T) {
 		before := all(t, old.Node(0))
 		firing := 0
 		for _, shards := range []int{1, 5, 12} {
-			c, report := started(t, data, restore.Config{Shards: shards})
+			c, report := started(t, data, recovery.RestoreConfig{Shards: shards})
 			n := c.Node(0)
 			if n.ClusterID() == old.Node(0).ClusterID() || n.ClusterID() != report.ClusterID || report.From != old.Node(0).ClusterID() ||
 				n.ID() != report.NodeID {
@@ -218,7 +217,7 @@ func restored(t *testing.T, backup []byte) *clustertest.Cluster {
 			cfg.Join = nil
 		}
 	})
-	if _, err := restore.Run(t.Context(), restore.Config{From: bytes.NewReader(backup), Dir: c.DataDir(0), Shards: 3}); err != nil {
+	if _, err := recovery.Restore(t.Context(), recovery.RestoreConfig{From: bytes.NewReader(backup), Dir: c.DataDir(0), Shards: 3}); err != nil {
 		t.Fatal(err)
 	}
 	c.Start(0)
@@ -299,7 +298,7 @@ func TestOverdueTasks(t *testing.T) {
 		})
 	}
 	overdue("dead", func(t *testing.T, now time.Time) {
-		c, report := started(t, data, restore.Config{Shards: 4, Overdue: restore.Dead, Now: now})
+		c, report := started(t, data, recovery.RestoreConfig{Shards: 4, Overdue: recovery.Dead, Now: now})
 		if report.Overdue != later-1 || report.Buried != later-1 {
 			t.Errorf("%+v", report)
 		}
@@ -309,7 +308,7 @@ func TestOverdueTasks(t *testing.T) {
 		}
 	})
 	overdue("hold", func(t *testing.T, now time.Time) {
-		c, report := started(t, data, restore.Config{Shards: 4, Overdue: restore.Hold, Now: now})
+		c, report := started(t, data, recovery.RestoreConfig{Shards: 4, Overdue: recovery.Hold, Now: now})
 		paused := map[string]bool{}
 		for _, q := range report.Queues {
 			paused[q.Queue] = q.Paused
@@ -325,7 +324,7 @@ func TestOverdueTasks(t *testing.T) {
 		}
 	})
 	overdue("fire", func(t *testing.T, now time.Time) {
-		_, report := started(t, data, restore.Config{Shards: 4, Now: now})
+		_, report := started(t, data, recovery.RestoreConfig{Shards: 4, Now: now})
 		if report.Overdue != later-1 || report.Buried != 0 {
 			t.Errorf("%+v", report)
 		}
@@ -341,16 +340,16 @@ func TestRestoreWantsAnEmptyFolder(t *testing.T) {
 		if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		cfg := restore.Config{From: bytes.NewReader(data), Dir: dir}
-		if _, err := restore.Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "notes.txt") {
+		cfg := recovery.RestoreConfig{From: bytes.NewReader(data), Dir: dir}
+		if _, err := recovery.Restore(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "notes.txt") {
 			t.Errorf("into a folder with a file: %v", err)
 		}
 		if _, err := os.Stat(file); err != nil {
 			t.Error(err)
 		}
 		c := clustertest.Prepare(t, 1, nil)
-		cfg = restore.Config{From: bytes.NewReader(data[:len(data)-100]), Dir: c.DataDir(0)}
-		if _, err := restore.Run(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "damaged") {
+		cfg = recovery.RestoreConfig{From: bytes.NewReader(data[:len(data)-100]), Dir: c.DataDir(0)}
+		if _, err := recovery.Restore(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "damaged") {
 			t.Errorf("of half a backup: %v", err)
 		}
 		if _, err := cluster.Open(cluster.Config{
@@ -362,7 +361,7 @@ func TestRestoreWantsAnEmptyFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 		cfg.From = bytes.NewReader(data)
-		if _, err := restore.Run(t.Context(), cfg); err != nil {
+		if _, err := recovery.Restore(t.Context(), cfg); err != nil {
 			t.Fatalf("the restore, repeated: %v", err)
 		}
 		c.Start(0)

@@ -1,15 +1,17 @@
-package verify
+package recovery
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/backup"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/shard"
 )
 
@@ -40,10 +42,10 @@ type BackupShard struct {
 // Sound reports whether the backup is whole and undamaged.
 func (r *BackupReport) Sound() bool { return len(r.Problems) == 0 }
 
-// Backup reads a backup through. It compares the checksums of all pieces and of the whole, restores the state of each
-// shard in memory, and compares the state with its own hash. It returns an error if the stream is no backup or cannot
-// be read; damage stands in the report.
-func Backup(ctx context.Context, from io.Reader) (*BackupReport, error) {
+// VerifyBackup reads a backup through. It compares the checksums of all pieces and of the whole, restores the state of
+// each shard in memory, and compares the state with its own hash. It returns an error if the stream is no backup or
+// cannot be read; damage stands in the report.
+func VerifyBackup(ctx context.Context, from io.Reader) (*BackupReport, error) {
 	report := &BackupReport{Shards: []BackupShard{}, Problems: []string{}}
 	b, err := backup.NewReader(from)
 	if err != nil {
@@ -114,10 +116,14 @@ func byState(counts fsm.Counts) map[string]int {
 	tasks := make(map[string]int)
 	for state, n := range counts.ByState {
 		if n > 0 {
-			tasks[stateName(int32(state))] = n
+			tasks[stateName(fsmpb.State(state))] = n
 		}
 	}
 	return tasks
+}
+
+func stateName(s fsmpb.State) string {
+	return strings.ToLower(strings.TrimPrefix(s.String(), "STATE_"))
 }
 
 func instant(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02T15:04:05.000Z") }

@@ -1,4 +1,4 @@
-package restore
+package recovery
 
 import (
 	"testing"
@@ -32,9 +32,9 @@ func TestPartsOfTheControlState(t *testing.T) {
 		AccessVersion: 4, ClusterKey: "k1", Bulks: []*clusterpb.BulkOperation{{Id: "1"}},
 		Calendars: []*fsmpb.Calendar{{Name: "holidays"}}, ReceiptKey: []byte("secret"),
 	}
-	r := &run{
+	r := &restoring{
 		state: proto.CloneOf(old), ranges: []placement.Range{{First: 0, End: 2000}, {First: 2000, End: 4096}},
-		report: Report{ClusterID: "new", NodeID: "b"},
+		report: RestoreReport{Made: Made{ClusterID: "new", NodeID: "b"}},
 	}
 	r.shape()
 	before, after := old.ProtoReflect(), r.state.ProtoReflect()
