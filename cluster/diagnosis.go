@@ -236,7 +236,7 @@ func (n *Node) shardGroup(s *clusterpb.Shard, reports statuses) doctor.Group {
 	g := n.newGroup(s, reports, s.Replicas)
 	for i := range g.Replicas {
 		r := &g.Replicas[i]
-		r.Diverged = r.Diverged || n.comparer.Diverged(s.Id, r.Node)
+		r.Diverged = r.Diverged || n.health.Diverged(s.Id, r.Node)
 	}
 	return g
 }

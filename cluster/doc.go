@@ -42,8 +42,7 @@
 //	tenancy     the same in the control group's state: a pure function
 //	erasure     the tasks of namespaces that are being deleted, at the control group's leader
 //	bulk        one call on many tasks: the record of an operation, and its runner at the control group's leader
-//	compare     steady comparison of this node's replicas with those elsewhere
-//	health      live nodes and their room; whether the replicas here may lead and grow
+//	health      live nodes and their room, replicas that differ from others; whether the replicas here may lead and grow
 //	memory      the room left for tasks
 //	size        amounts of disk and memory, parsed and formatted
 //	doctor      troubles of the cluster and the next step of an operator: a pure function of a node's knowledge

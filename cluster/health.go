@@ -5,7 +5,6 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/disk"
-	"github.com/belfryhq/belfry/cluster/internal/compare"
 	"github.com/belfryhq/belfry/cluster/internal/health"
 	"github.com/belfryhq/belfry/cluster/memory"
 )
@@ -23,38 +22,15 @@ func (n *Node) newHealth() *health.Nodes {
 			return n.control.State().GetOrders()[n.ID()] == clusterpb.NodeOrder_NODE_ORDER_REST
 		},
 		DiskLow: func() bool { return n.disk.Low() }, MemoryFull: func() string { return n.memory.Full() },
-		Outvoted: func(shard uint32, node string) bool { return n.comparer.Outvoted(shard, node) },
-	})
-}
-
-func (n *Node) newComparer() *compare.Comparer {
-	return compare.New(compare.Config{
-		Self: n.ID(), Judged: n.health.Judge, Ask: n.askCompare,
-		Replicas: func() (all []compare.Replica) {
-			for _, s := range n.replicas.All() {
-				all = append(all, s)
-			}
-			return all
+		Ask: func(ctx context.Context, node string, r *clusterpb.CompareRequest) (*clusterpb.CompareReply, error) {
+			return n.peers.rpc(node).Compare(ctx, r)
 		},
 		Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 	})
 }
 
-// askCompare asks another node about its replicas. The answer has a report of the node's health, too.
-func (n *Node) askCompare(
-	ctx context.Context, node string, r *clusterpb.CompareRequest,
-) (*clusterpb.CompareReply, error) {
-	reply, err := n.peers.rpc(node).Compare(ctx, r)
-	if err == nil {
-		n.health.Hear(node, reply.GetHealth())
-	}
-	return reply, err
-}
-
 func (s service) Compare(_ context.Context, r *clusterpb.CompareRequest) (*clusterpb.CompareReply, error) {
-	reply := s.n.comparer.Report(r)
-	reply.Health = s.n.health.Report()
-	return reply, nil
+	return s.n.health.Compare(r), nil
 }
 
 func (n *Node) watchDisk() *disk.Watch {

@@ -17,7 +17,6 @@ import (
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/cluster/internal/addressbook"
-	"github.com/belfryhq/belfry/cluster/internal/compare"
 	"github.com/belfryhq/belfry/cluster/internal/directory"
 	"github.com/belfryhq/belfry/cluster/internal/gossip"
 	"github.com/belfryhq/belfry/cluster/internal/health"
@@ -79,7 +78,6 @@ type Node struct {
 	leaders   *leaders.Beliefs
 	replicas  *replicas.Set
 	health    *health.Nodes
-	comparer  *compare.Comparer
 	memory    *memory.Watch
 	router    *router.Router
 	consumers *consume.Consumers
@@ -146,7 +144,7 @@ func (n *Node) open() error {
 	n.clocks = n.startClocks()
 	n.registerQueues()
 	n.registerShape()
-	for _, run := range []func(context.Context){n.follow, n.book.Run, n.comparer.Run, n.disk.Run, n.memory.Run} {
+	for _, run := range []func(context.Context){n.follow, n.book.Run, n.health.Run, n.disk.Run, n.memory.Run} {
 		n.workers.Go(func() { run(n.ctx) })
 	}
 	if n.keys != nil {
@@ -241,7 +239,6 @@ func (n *Node) openShards() {
 	n.policies = n.newPolicies()
 	n.taker = n.newTaker()
 	n.disk, n.memory = n.watchDisk(), n.watchMemory()
-	n.comparer = n.newComparer()
 	n.viewer = n.newViewer()
 }
 

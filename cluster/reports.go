@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/internal/compare"
+	"github.com/belfryhq/belfry/cluster/internal/health"
 	"github.com/belfryhq/belfry/cluster/replicas"
 )
 
@@ -16,11 +16,11 @@ const allShards = 0
 type reports struct {
 	self     string // node id
 	replicas *replicas.Set
-	comparer *compare.Comparer
+	health   *health.Nodes
 }
 
 func (n *Node) reports() reports {
-	return reports{self: n.ID(), replicas: n.replicas, comparer: n.comparer}
+	return reports{self: n.ID(), replicas: n.replicas, health: n.health}
 }
 
 // faults returns the replicas here that are outvoted or cannot be opened.
@@ -30,7 +30,7 @@ func (r reports) faults() *clusterpb.FaultsReply {
 		reply.Faults = append(reply.Faults, &clusterpb.ReplicaFault{Shard: shard, Reason: reason})
 	}
 	for _, s := range r.replicas.All() {
-		if r.comparer.Outvoted(s.ID(), r.self) {
+		if r.health.Outvoted(s.ID(), r.self) {
 			add(s.ID(), "its state differs from the others'")
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
-	"github.com/belfryhq/belfry/cluster/internal/compare"
 	"github.com/belfryhq/belfry/cluster/internal/health"
 	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/cluster/replicas"
@@ -37,7 +36,6 @@ type viewer struct {
 	replicas *replicas.Set
 	leaders  *leaders.Beliefs
 	health   *health.Nodes
-	comparer *compare.Comparer
 	vitals   func() *clusterpb.Vitals               // describes this node
 	now      func() (_ time.Time, sure bool)        // returns the time by the clock of the shards
 	offset   func(node string) time.Duration        // returns the lead of a node's clock; 0 if not known
@@ -50,7 +48,7 @@ type viewer struct {
 func (n *Node) newViewer() *viewer {
 	return &viewer{
 		self: n.ID(), cluster: n.ClusterID, control: n.control, replicas: n.replicas, leaders: n.leaders,
-		health: n.health, comparer: n.comparer, peer: n.peers.rpc, log: n.cfg.Logger,
+		health: n.health, peer: n.peers.rpc, log: n.cfg.Logger,
 		vitals: n.vitals, now: n.Now,
 		offset: func(node string) time.Duration {
 			offset, _, _ := n.clocks.Offset(node)
@@ -208,7 +206,7 @@ func (w *viewer) status() *clusterpb.StatusReply {
 		reply.Replicas = append(reply.Replicas, &clusterpb.ReplicaStatus{
 			Shard: st.ID, Leader: st.Leader, Term: st.Term, Applied: st.Applied, State: st.State,
 			Tasks: uint64(st.Counts.Tasks), Commands: st.Commands, Hash: st.Hash,
-			Diverged: w.comparer.Diverged(st.ID, w.self), Voters: s.Voters(),
+			Diverged: w.health.Diverged(st.ID, w.self), Voters: s.Voters(),
 			Bytes:         uint64(max(st.Counts.Bytes-st.Counts.Free, 0)),
 			SnapshotBytes: uint64(st.Arriving.Size), ReceivedBytes: uint64(st.Arriving.Received),
 			ReceivedRate: uint64(st.Arriving.Rate),
@@ -242,7 +240,7 @@ func (w *viewer) viewShard(s *clusterpb.Shard, slots view.SlotList, reports stat
 		switch {
 		case reports[node] == nil:
 			v.Replicas = append(v.Replicas, view.Replica{
-				Node: node, State: "unknown", Voter: voters[node], Diverged: w.comparer.Diverged(s.Id, node)})
+				Node: node, State: "unknown", Voter: voters[node], Diverged: w.health.Diverged(s.Id, node)})
 			continue
 		case r == nil:
 			v.Replicas = append(v.Replicas, view.Replica{Node: node, State: "absent"})
@@ -250,7 +248,7 @@ func (w *viewer) viewShard(s *clusterpb.Shard, slots view.SlotList, reports stat
 		}
 		replica := view.Replica{
 			Node: node, State: r.State, Applied: r.Applied, Commands: r.Commands,
-			Diverged: r.Diverged || w.comparer.Diverged(s.Id, node), Voter: voters[node],
+			Diverged: r.Diverged || w.health.Diverged(s.Id, node), Voter: voters[node],
 		}
 		if r.Applied > 0 {
 			replica.Hash = fmt.Sprintf("%016x", r.Hash)

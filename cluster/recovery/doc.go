@@ -26,7 +26,7 @@
 //   - A log that ends before the entry that its node had noted as applied is found, also where segments and journal
 //     lost the same part. That the very last write is missing may be overlooked.
 //   - Whether the state is right other replicas know: their hash at the same index must be the same (package
-//     cluster/internal/compare).
+//     cluster/internal/health).
 //   - A bolt log has no checksums of its entries.
 //
 // # The new cluster

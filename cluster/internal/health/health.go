@@ -1,10 +1,15 @@
 package health
 
 import (
+	"context"
+	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/task"
@@ -19,6 +24,11 @@ type Replica interface {
 	Standing() shard.Standing
 	SetStanding(standing shard.Standing)
 	SetRoom(lack error)
+
+	Checkpoints(from uint64) []shard.Checkpoint
+	CheckpointAt(index uint64) (shard.Checkpoint, bool)
+	Newest() shard.Checkpoint
+	Restores() uint64
 }
 
 var _ Replica = (*shard.Shard)(nil)
@@ -30,24 +40,36 @@ type Config struct {
 	DiskLow    func() bool      // reports whether this node's disk is nearly full
 	Resting    func() bool      // reports whether this node shall lead nothing that another node can lead
 	MemoryFull func() string    // names the limit that this node's memory has reached; empty: none
-	// Outvoted reports whether a node's replica of a shard differs from a majority of the others.
-	Outvoted func(shard uint32, node string) bool
+	// Ask sends a request to another node.
+	Ask        func(ctx context.Context, node string, request *clusterpb.CompareRequest) (*clusterpb.CompareReply, error)
+	Every      time.Duration // between rounds, and how long another node may take to answer; 0: a second
+	Logger     *slog.Logger
+	Registerer prometheus.Registerer // nil: no metrics
 }
 
-// Nodes is this node's knowledge of the health of all nodes. Its methods are safe for concurrent use.
+// Nodes is this node's knowledge of the health of all nodes and of the replicas on them. Its methods are safe for
+// concurrent use.
 type Nodes struct {
 	cfg        Config
+	metrics    *metrics
 	clockApart atomic.Bool
 	answers    answers
 	judging    sync.Mutex // held while the replicas here are judged, so that the newest judgement comes last
 
 	mu      sync.Mutex
 	reports map[string]*clusterpb.NodeHealth // newest report of each other node
+	shards  map[uint32]*ledger               // of the replicas here
 }
 
-// New returns Nodes that knows of no other node.
+// New returns Nodes that knows of no other node. It asks the others while Run runs.
 func New(cfg Config) *Nodes {
-	return &Nodes{cfg: cfg, reports: make(map[string]*clusterpb.NodeHealth)}
+	if cfg.Every == 0 {
+		cfg.Every = time.Second
+	}
+	return &Nodes{
+		cfg: cfg, metrics: newMetrics(cfg.Registerer), reports: make(map[string]*clusterpb.NodeHealth),
+		shards: make(map[uint32]*ledger),
+	}
 }
 
 // Report returns the health of this node, for the others.
@@ -72,13 +94,6 @@ func isWilling(r Replica) bool {
 	}
 }
 
-// Hear records the report of another node.
-func (n *Nodes) Hear(node string, report *clusterpb.NodeHealth) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.reports[node] = report
-}
-
 // heard returns the newest report of another node, or nil if there is none.
 func (n *Nodes) heard(node string) *clusterpb.NodeHealth {
 	n.mu.Lock()
@@ -99,7 +114,7 @@ func (n *Nodes) Silence(node string) (_ time.Duration, known bool) { return n.an
 // MayLead reports whether a node's replica of a shard is fit to lead, as far as this node knows. It is a hint for the
 // transfer of a leadership.
 func (n *Nodes) MayLead(shard uint32, node string) bool {
-	return n.Alive(node) && !n.cfg.Outvoted(shard, node) && !slices.Contains(n.heard(node).GetUnwilling(), shard)
+	return n.Alive(node) && !n.Outvoted(shard, node) && !slices.Contains(n.heard(node).GetUnwilling(), shard)
 }
 
 // SetClockApart records whether this node's clock is apart from the others', and judges the replicas here.
@@ -119,7 +134,7 @@ func (n *Nodes) Judge() {
 	aside := n.clockApart.Load() || n.cfg.DiskLow() || n.cfg.Resting()
 	for _, r := range n.cfg.Replicas() {
 		switch {
-		case n.cfg.Outvoted(r.ID(), n.cfg.Self):
+		case n.Outvoted(r.ID(), n.cfg.Self):
 			r.SetStanding(shard.Barred)
 		case aside:
 			r.SetStanding(shard.Reluctant)
@@ -174,4 +189,44 @@ func (n *Nodes) memoryFull(node string) string {
 		return n.heard(node).GetMemoryFull()
 	}
 	return ""
+}
+
+// aliveFor is how long a node counts as alive after it has answered. Each node asks all others for the time once a
+// second.
+const aliveFor = 4 * time.Second
+
+// rememberFor is how long the last answer of a silent node is remembered.
+const rememberFor = 31 * 24 * time.Hour
+
+// answers holds the times at which other nodes last answered this one.
+type answers struct {
+	mu   sync.Mutex
+	last map[string]time.Time // by node id
+}
+
+// note records that a node has answered just now, and forgets nodes whose last answer is older than
+// rememberFor.
+func (a *answers) note(node string) {
+	now := time.Now()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.last == nil {
+		a.last = make(map[string]time.Time)
+	}
+	maps.DeleteFunc(a.last, func(_ string, at time.Time) bool { return now.Sub(at) > rememberFor })
+	a.last[node] = now
+}
+
+// silence returns the time since a node has last answered.
+func (a *answers) silence(node string) (_ time.Duration, known bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	at, known := a.last[node]
+	return time.Since(at), known
+}
+
+// recent reports whether a node has answered within aliveFor.
+func (a *answers) recent(node string) bool {
+	silence, known := a.silence(node)
+	return known && silence <= aliveFor
 }

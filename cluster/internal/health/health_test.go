@@ -13,6 +13,7 @@ import (
 
 // fake is the replica of shard 3 on node a.
 type fake struct {
+	Replica
 	behind   bool // it has not caught up
 	standing shard.Standing
 	lack     error
@@ -35,11 +36,10 @@ func (f *fake) CaughtUp() <-chan struct{} {
 // world is node a, with the inputs of its health.
 type world struct {
 	*Nodes
-	replica  fake
-	low      bool
-	rests    bool
-	full     string
-	outvoted string // id of a node
+	replica fake
+	low     bool
+	rests   bool
+	full    string
 }
 
 // newWorld returns node a, to which b and c have answered just now.
@@ -49,11 +49,23 @@ func newWorld() *world {
 		Self: "a", Replicas: func() []Replica { return []Replica{&w.replica} },
 		Resting: func() bool { return w.rests },
 		DiskLow: func() bool { return w.low }, MemoryFull: func() string { return w.full },
-		Outvoted: func(_ uint32, node string) bool { return node == w.outvoted },
 	})
 	w.Answered("b")
 	w.Answered("c")
 	return w
+}
+
+func (w *world) hears(node string, health *clusterpb.NodeHealth) {
+	w.hear(node, &clusterpb.CompareReply{Health: health}, nil)
+}
+
+// outvote makes the replica of one node the only one that is outvoted; empty: none is.
+func (w *world) outvote(node string) {
+	l := newLedger(&copyOf{})
+	if l.outvoted = node == "a"; !l.outvoted && node != "" {
+		l.of(node).outvoted = true
+	}
+	w.shards[3] = l
 }
 
 func TestStandingFollowsTheNode(t *testing.T) {
@@ -65,10 +77,10 @@ func TestStandingFollowsTheNode(t *testing.T) {
 		"disk low":            {func(w *world) { w.low = true }, shard.Reluctant},
 		"resting":             {func(w *world) { w.rests = true }, shard.Reluctant},
 		"clock apart":         {func(w *world) { w.SetClockApart(true) }, shard.Reluctant},
-		"outvoted":            {func(w *world) { w.outvoted = "a" }, shard.Barred},
-		"outvoted, disk low":  {func(w *world) { w.outvoted, w.low = "a", true }, shard.Barred},
-		"another is outvoted": {func(w *world) { w.outvoted = "b" }, shard.Willing},
-		"another's disk low":  {func(w *world) { w.Hear("b", &clusterpb.NodeHealth{DiskLow: true}) }, shard.Willing},
+		"outvoted":            {func(w *world) { w.outvote("a") }, shard.Barred},
+		"outvoted, disk low":  {func(w *world) { w.outvote("a"); w.low = true }, shard.Barred},
+		"another is outvoted": {func(w *world) { w.outvote("b") }, shard.Willing},
+		"another's disk low":  {func(w *world) { w.hears("b", &clusterpb.NodeHealth{DiskLow: true}) }, shard.Willing},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
@@ -76,7 +88,8 @@ func TestStandingFollowsTheNode(t *testing.T) {
 			if w.Judge(); w.replica.standing != c.want {
 				t.Errorf("the replica is %v, want %v", w.replica.standing, c.want)
 			}
-			w.low, w.rests, w.outvoted = false, false, ""
+			w.low, w.rests = false, false
+			w.outvote("")
 			w.SetClockApart(false)
 			if w.replica.standing != shard.Willing {
 				t.Errorf("the replica is %v after the trouble has passed", w.replica.standing)
@@ -92,15 +105,15 @@ func TestRoomOfAShard(t *testing.T) {
 		want   error // nil: there is room
 	}{
 		"well":                       {func(*world) {}, nil},
-		"one disk of three":          {func(w *world) { w.Hear("b", low) }, nil},
+		"one disk of three":          {func(w *world) { w.hears("b", low) }, nil},
 		"its own disk":               {func(w *world) { w.low = true }, nil},
-		"two disks":                  {func(w *world) { w.low = true; w.Hear("b", low) }, task.ErrNoRoom},
-		"one disk, another is down":  {func(w *world) { w.Hear("b", low); w.answers.last = nil }, task.ErrNoRoom},
+		"two disks":                  {func(w *world) { w.low = true; w.hears("b", low) }, task.ErrNoRoom},
+		"one disk, another is down":  {func(w *world) { w.hears("b", low); w.answers.last = nil }, task.ErrNoRoom},
 		"no disk, others are down":   {func(w *world) { w.answers.last = nil }, nil},
-		"one memory":                 {func(w *world) { w.Hear("c", full) }, task.ErrNoMemory},
+		"one memory":                 {func(w *world) { w.hears("c", full) }, task.ErrNoMemory},
 		"its own memory":             {func(w *world) { w.full = "2GiB" }, task.ErrNoMemory},
-		"memory of one that is down": {func(w *world) { w.Hear("c", full); w.answers.last = nil }, nil},
-		"memory, and then not":       {func(w *world) { w.Hear("c", full); w.Hear("c", &clusterpb.NodeHealth{}) }, nil},
+		"memory of one that is down": {func(w *world) { w.hears("c", full); w.answers.last = nil }, nil},
+		"memory, and then not":       {func(w *world) { w.hears("c", full); w.hears("c", &clusterpb.NodeHealth{}) }, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
@@ -111,7 +124,7 @@ func TestRoomOfAShard(t *testing.T) {
 		})
 	}
 	w := newWorld()
-	w.Hear("c", full)
+	w.hears("c", full)
 	w.Judge()
 	var memory *task.MemoryError
 	if !errors.As(w.replica.lack, &memory) || memory.Node != "c" || memory.Limit != "1GiB" {
@@ -130,11 +143,11 @@ func TestMayLead(t *testing.T) {
 	may("a", true)
 	may("b", true)
 	may("d", false) // a node that has never answered
-	w.Hear("b", &clusterpb.NodeHealth{Unwilling: []uint32{2, 3}})
+	w.hears("b", &clusterpb.NodeHealth{Unwilling: []uint32{2, 3}})
 	may("b", false)
-	w.Hear("b", &clusterpb.NodeHealth{Unwilling: []uint32{2}})
+	w.hears("b", &clusterpb.NodeHealth{Unwilling: []uint32{2}})
 	may("b", true)
-	w.outvoted = "c"
+	w.outvote("c")
 	may("c", false)
 }
 

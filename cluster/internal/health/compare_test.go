@@ -1,4 +1,4 @@
-package compare
+package health
 
 import (
 	"bytes"
@@ -21,6 +21,7 @@ var voters = []string{"a", "b", "c"}
 
 // copyOf is a replica that has hashes and no other state; its correct hashes are right's.
 type copyOf struct {
+	fake
 	at       uint64
 	restores uint64
 	sum      func(index uint64) uint64
@@ -37,8 +38,6 @@ func wrongFrom(first uint64) func(uint64) uint64 {
 	}
 }
 
-func (c *copyOf) ID() uint32       { return 3 }
-func (c *copyOf) Voters() []string { return voters }
 func (c *copyOf) Restores() uint64 { return c.restores }
 
 func (c *copyOf) Newest() shard.Checkpoint {
@@ -63,17 +62,17 @@ func (c *copyOf) Checkpoints(from uint64) []shard.Checkpoint {
 	return all
 }
 
-// world has three nodes, each with a replica of one shard.
-type world struct {
-	copies    map[string]*copyOf
-	comparers map[string]*Comparer
-	out       map[string]*bytes.Buffer
-	down      map[string]bool
+// trio is three nodes, each with a replica of one shard.
+type trio struct {
+	copies map[string]*copyOf
+	nodes  map[string]*Nodes
+	out    map[string]*bytes.Buffer
+	down   map[string]bool
 }
 
-func newWorld() *world {
-	w := &world{
-		copies: map[string]*copyOf{}, comparers: map[string]*Comparer{}, out: map[string]*bytes.Buffer{},
+func newTrio() *trio {
+	w := &trio{
+		copies: map[string]*copyOf{}, nodes: map[string]*Nodes{}, out: map[string]*bytes.Buffer{},
 		down: map[string]bool{},
 	}
 	for _, node := range voters {
@@ -83,47 +82,48 @@ func newWorld() *world {
 	return w
 }
 
-// start gives a node a new Comparer, as a restart does.
-func (w *world) start(node string) {
+// start gives a node new knowledge, as a restart does.
+func (w *trio) start(node string) {
 	w.out[node] = &bytes.Buffer{}
-	w.comparers[node] = New(Config{
-		Self: node, Every: time.Minute, Judged: func() {},
+	w.nodes[node] = New(Config{
+		Self: node, Every: time.Minute,
+		Resting: func() bool { return false }, DiskLow: func() bool { return false }, MemoryFull: func() string { return "" },
 		Replicas: func() []Replica { return []Replica{w.copies[node]} },
 		Ask: func(_ context.Context, to string, r *clusterpb.CompareRequest) (*clusterpb.CompareReply, error) {
 			if w.down[to] {
 				return nil, errors.New("it is down")
 			}
-			return w.comparers[to].Report(r), nil
+			return w.nodes[to].Compare(r), nil
 		},
 		Logger: slog.New(slog.NewTextHandler(w.out[node], nil)), Registerer: prometheus.NewRegistry(),
 	})
 }
 
 // rounds runs n rounds on each node that is up, in turn.
-func (w *world) rounds(n int) {
+func (w *trio) rounds(n int) {
 	for range n {
 		for _, node := range voters {
 			if !w.down[node] {
-				w.comparers[node].round(context.Background())
+				w.nodes[node].round(context.Background())
 			}
 		}
 	}
 }
 
-func (w *world) apply(to uint64) {
+func (w *trio) apply(to uint64) {
 	for _, c := range w.copies {
 		c.at = to
 	}
 }
 
 // want checks which replicas each node shows as diverged, and which nodes know that they are outvoted.
-func (w *world) want(t *testing.T, diverged map[string]string, outvoted string) {
+func (w *trio) want(t *testing.T, diverged map[string]string, outvoted string) {
 	t.Helper()
 	for _, node := range voters {
 		if w.down[node] {
 			continue
 		}
-		c, got := w.comparers[node], ""
+		c, got := w.nodes[node], ""
 		for _, other := range voters {
 			if c.Diverged(3, other) {
 				got += other
@@ -148,7 +148,7 @@ func all(nodes string) map[string]string {
 }
 
 func TestEqualReplicas(t *testing.T) {
-	w := newWorld()
+	w := newTrio()
 	for i := range uint64(40) {
 		w.apply(7 * i)
 		w.copies["b"].at -= min(3*i%7, w.copies["b"].at) // behind
@@ -160,7 +160,7 @@ func TestEqualReplicas(t *testing.T) {
 			t.Errorf("%s says %s", node, w.out[node])
 		}
 		// Each node has compared the others at 27 fixed indexes at least.
-		if n := testutil.ToFloat64(w.comparers[node].metrics.compared); n < 2*27 {
+		if n := testutil.ToFloat64(w.nodes[node].metrics.compared); n < 2*27 {
 			t.Errorf("%s compared %v times", node, n)
 		}
 	}
@@ -171,7 +171,7 @@ func TestOneOfThree(t *testing.T) {
 	for _, node := range voters {
 		for _, step := range []uint64{0, 1, 4, 100} {
 			t.Run(fmt.Sprintf("%s by %d", node, step), func(t *testing.T) {
-				w := newWorld()
+				w := newTrio()
 				w.apply(35)
 				w.rounds(2)
 				w.copies[node].sum = wrongFrom(36)
@@ -181,7 +181,7 @@ func TestOneOfThree(t *testing.T) {
 					w.rounds(1)
 				}
 				w.want(t, all(node), node)
-				c := w.comparers[node]
+				c := w.nodes[node]
 				if n := testutil.CollectAndCount(c.metrics.apart); n != 2 {
 					t.Errorf("%d other nodes in the metrics", n)
 				}
@@ -192,7 +192,7 @@ func TestOneOfThree(t *testing.T) {
 					if got := strings.Count(out.String(), "outvoted="+node); got != 1 {
 						t.Errorf("%s told %d times that %s is outvoted:\n%s", other, got, node, out)
 					}
-					if other != node && !w.comparers[other].Outvoted(3, node) {
+					if other != node && !w.nodes[other].Outvoted(3, node) {
 						t.Errorf("%s does not know that %s is outvoted", other, node)
 					}
 				}
@@ -204,7 +204,7 @@ func TestOneOfThree(t *testing.T) {
 // A difference ends because the task has gone from all replicas. The wrong replica stays outvoted until it starts
 // again.
 func TestDifferencePasses(t *testing.T) {
-	w := newWorld()
+	w := newTrio()
 	w.apply(20)
 	w.copies["b"].sum = wrongFrom(15)
 	w.rounds(3)
@@ -219,14 +219,14 @@ func TestDifferencePasses(t *testing.T) {
 	w.start("b")
 	w.rounds(2)
 	w.want(t, nil, "")
-	if w.comparers["a"].Outvoted(3, "b") {
+	if w.nodes["a"].Outvoted(3, "b") {
 		t.Error("a holds b to be outvoted")
 	}
 }
 
 // A snapshot replaces the wrong state.
 func TestRestored(t *testing.T) {
-	w := newWorld()
+	w := newTrio()
 	w.apply(20)
 	w.copies["c"].sum = wrongFrom(15)
 	w.rounds(3)
@@ -240,7 +240,7 @@ func TestRestored(t *testing.T) {
 // With one of three nodes down there is no majority: both remaining replicas are shown. The third decides on its
 // return.
 func TestUndecided(t *testing.T) {
-	w := newWorld()
+	w := newTrio()
 	w.apply(20)
 	w.rounds(1)
 	w.down["c"] = true
@@ -256,7 +256,7 @@ func TestUndecided(t *testing.T) {
 
 // All three differ: all are shown, and none is outvoted.
 func TestNoTwoAlike(t *testing.T) {
-	w := newWorld()
+	w := newTrio()
 	w.copies["a"].sum = func(index uint64) uint64 { return index }
 	w.copies["b"].sum = wrongFrom(1)
 	w.apply(20)
@@ -266,7 +266,7 @@ func TestNoTwoAlike(t *testing.T) {
 
 // A replica that differed for a while, and has no equal at any known index, outvotes no other.
 func TestPassedDifferenceOutvotesNobody(t *testing.T) {
-	w := newWorld()
+	w := newTrio()
 	w.copies["a"].sum = func(index uint64) uint64 { return right(index) + 1 - min(index/26, 1) } // wrong up to 25
 	w.apply(21)
 	w.down["b"] = true // a and c know only each other
@@ -278,7 +278,7 @@ func TestPassedDifferenceOutvotesNobody(t *testing.T) {
 	w.copies["c"].at = 22
 	w.rounds(1)
 	for _, node := range []string{"b", "c"} {
-		if w.comparers["a"].shards[3].of(node).outvoted {
+		if w.nodes["a"].shards[3].of(node).outvoted {
 			t.Errorf("a has outvoted %s:\n%s", node, w.out["a"])
 		}
 	}
@@ -286,10 +286,10 @@ func TestPassedDifferenceOutvotesNobody(t *testing.T) {
 
 // Checkpoints of a replica that is ahead are kept until this node's replica reaches them.
 func TestAhead(t *testing.T) {
-	w := newWorld()
+	w := newTrio()
 	w.copies["a"].at = 25
 	w.copies["b"].at, w.copies["b"].sum = 33, wrongFrom(33)
-	c := w.comparers["a"]
+	c := w.nodes["a"]
 	c.round(t.Context())
 	if got := testutil.ToFloat64(c.metrics.compared); got != 2 {
 		t.Errorf("%v compared, want 10 and 20", got)

@@ -1,4 +1,4 @@
-package compare
+package health
 
 import (
 	"cmp"
@@ -62,21 +62,15 @@ func (l *ledger) of(node string) *relation {
 	return r
 }
 
-// own is this node's replica, as a relation uses it.
-type own interface {
-	applied() uint64
-	hashAt(index uint64) (uint64, bool)
-}
-
 // hear takes another node's report of its replica. It returns the number of newly compared indexes, and the difference
 // that began, if one did; the difference may have ended again.
-func (r *relation) hear(report *clusterpb.ReplicaReport, self string, mine own) (compared int, began *difference) {
+func (r *relation) hear(report *clusterpb.ReplicaReport, self string, mine Replica) (compared int, began *difference) {
 	before := r.differs
 	r.outvotesUs = slices.Contains(report.Outvoted, self)
 	r.diverged = report.Diverged
 	told := append(r.ahead, report.Checkpoints...)
 	slices.SortStableFunc(told, func(a, b *clusterpb.Checkpoint) int { return cmp.Compare(a.Index, b.Index) })
-	applied := mine.applied()
+	applied := mine.Newest().Index
 	r.ahead = nil
 	for i, p := range told {
 		if i+1 < len(told) && told[i+1].Index == p.Index {
@@ -86,7 +80,7 @@ func (r *relation) hear(report *clusterpb.ReplicaReport, self string, mine own) 
 			r.ahead = append(r.ahead, p)
 			continue
 		}
-		if hash, ok := mine.hashAt(p.Index); ok && r.compare(p.Index, hash, p.Hash) {
+		if own, ok := mine.CheckpointAt(p.Index); ok && r.compare(p.Index, own.Sum, p.Hash) {
 			compared++
 		}
 		if r.differs != nil && r.differs != before && began == nil {
