@@ -16,14 +16,12 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/devclock"
-	"github.com/belfryhq/belfry/cluster/disk"
-	"github.com/belfryhq/belfry/cluster/memory"
+	"github.com/belfryhq/belfry/cluster/headroom"
 	"github.com/belfryhq/belfry/cluster/peer"
 	"github.com/belfryhq/belfry/cluster/peerkeys"
 	"github.com/belfryhq/belfry/cluster/placement"
 	"github.com/belfryhq/belfry/cluster/queuemetrics"
 	"github.com/belfryhq/belfry/cluster/seal"
-	"github.com/belfryhq/belfry/cluster/size"
 	"github.com/belfryhq/belfry/history"
 	"github.com/belfryhq/belfry/internal/tracing"
 	"github.com/belfryhq/belfry/raftgroup/copies"
@@ -98,15 +96,15 @@ type Config struct {
 
 	// MinFreeDisk is the room on the data folder's disk below which the node neither leads nor grows. DiskSpace
 	// returns the free room; nil asks the file system.
-	MinFreeDisk disk.Reserve
-	DiskSpace   func() (disk.Space, error)
+	MinFreeDisk headroom.Reserve
+	DiskSpace   func() (headroom.Space, error)
 
 	// MemoryLimit is the number of bytes that the process may use; 0 means no limit. From three quarters of it on, the
 	// node's shards take no more tasks. Heap and Machine return the use of memory; nil asks the runtime and the
 	// system.
 	MemoryLimit int64
-	Heap        func() memory.Heap
-	Machine     func() (memory.Machine, error)
+	Heap        func() headroom.Heap
+	Machine     func() (headroom.Machine, error)
 	// MaxAttempts is the number of attempts that this node may have under way: see dispatch.Crowd. 0:
 	// shard.DefaultCrowd.
 	MaxAttempts int
@@ -192,7 +190,7 @@ func (c Config) withDefaults() (Config, error) {
 		c.Clock = time.Now
 	}
 	if dir := c.DataDir; c.DiskSpace == nil {
-		c.DiskSpace = func() (disk.Space, error) { return disk.Of(dir) }
+		c.DiskSpace = func() (headroom.Space, error) { return headroom.SpaceOf(dir) }
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -245,7 +243,7 @@ func CheckMoveRate(rate int64) error {
 		return nil
 	}
 	return fmt.Errorf("%s a second: 0 for no limit, or %s at least",
-		size.Format(uint64(max(rate, 0))), size.Format(copies.MinRate))
+		headroom.FormatBytes(uint64(max(rate, 0))), headroom.FormatBytes(copies.MinRate))
 }
 
 // leastAutoSplit is the smallest size at which shards split by themselves. A snapshot of it takes milliseconds, and a
@@ -257,7 +255,8 @@ func CheckAutoSplit(bytes uint64) error {
 	if bytes == 0 || bytes >= leastAutoSplit {
 		return nil
 	}
-	return fmt.Errorf("%s: 0 for no automatic splits, or %s at least", size.Format(bytes), size.Format(leastAutoSplit))
+	return fmt.Errorf("%s: 0 for no automatic splits, or %s at least", headroom.FormatBytes(bytes),
+		headroom.FormatBytes(leastAutoSplit))
 }
 
 // CheckAutoShards returns an error if shards are not valid as Config.AutoSplit.Shards.

@@ -12,10 +12,9 @@ import (
 
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/cluster/doctor"
+	"github.com/belfryhq/belfry/cluster/headroom"
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
-	"github.com/belfryhq/belfry/cluster/memory"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
@@ -44,7 +43,7 @@ func TestDoctor(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := &disks{free: [3]uint64{5000, 5000, 5000}}
-		reserve, err := disk.Parse("1000")
+		reserve, err := headroom.ParseReserve("1000")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,15 +51,15 @@ func TestDoctor(t *testing.T) {
 		c := clustertest.New(t, 3, func(i int, cfg *cluster.Config) {
 			cfg.MinFreeDisk, cfg.DiskSpace, cfg.Shards, cfg.Build = reserve, d.of(i), 2, "v1"
 			cfg.MemoryLimit = 1 << 40
-			cfg.Heap = func() memory.Heap {
+			cfg.Heap = func() headroom.Heap {
 				select {
 				case <-full:
 					if i == 2 {
-						return memory.Heap{Live: 9 << 37, Cycles: 2}
+						return headroom.Heap{Live: 9 << 37, Cycles: 2}
 					}
 				default:
 				}
-				return memory.Heap{Cycles: 1}
+				return headroom.Heap{Cycles: 1}
 			}
 			if i == 1 {
 				cfg.Build = "v2"

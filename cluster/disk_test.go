@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster"
-	"github.com/belfryhq/belfry/cluster/disk"
+	"github.com/belfryhq/belfry/cluster/headroom"
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
@@ -30,11 +30,11 @@ func (d *disks) set(i int, free uint64) {
 	d.free[i] = free
 }
 
-func (d *disks) of(i int) func() (disk.Space, error) {
-	return func() (disk.Space, error) {
+func (d *disks) of(i int) func() (headroom.Space, error) {
+	return func() (headroom.Space, error) {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		return disk.Space{Free: d.free[i], Total: 10000}, nil
+		return headroom.Space{Free: d.free[i], Total: 10000}, nil
 	}
 }
 
@@ -44,7 +44,7 @@ func TestDisksFill(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		d := &disks{free: [3]uint64{5000, 5000, 5000}}
-		reserve, err := disk.Parse("1000")
+		reserve, err := headroom.ParseReserve("1000")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,7 +7,7 @@
 //	raftdisks   the open disks of the Raft groups, before the groups run
 //	addressbook the last known addresses of nodes
 //	witness     other nodes' records of a node, which expose an old copy of its folder
-//	disk        the room left for the data
+//	headroom    the room left on the disk and in memory; amounts of bytes, parsed and formatted
 //	backup      the cluster in one stream: cuts of all shards, the format, folders and buckets of backups
 //	recovery    checks of a stopped node's folder and of backups; the folder of a new cluster, out of a backup or out of
 //	            the folders that are left when a majority of the disks is lost
@@ -43,8 +43,6 @@
 //	erasure     the tasks of namespaces that are being deleted, at the control group's leader
 //	bulk        one call on many tasks: the record of an operation, and its runner at the control group's leader
 //	health      live nodes and their room, replicas that differ from others; whether the replicas here may lead and grow
-//	memory      the room left for tasks
-//	size        amounts of disk and memory, parsed and formatted
 //	doctor      troubles of the cluster and the next step of an operator: a pure function of a node's knowledge
 //
 // Node opens these parts, gives each the others that it needs, and closes them in the reverse order. Three small types

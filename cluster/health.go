@@ -4,9 +4,8 @@ import (
 	"context"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/disk"
+	"github.com/belfryhq/belfry/cluster/headroom"
 	"github.com/belfryhq/belfry/cluster/internal/health"
-	"github.com/belfryhq/belfry/cluster/memory"
 )
 
 func (n *Node) newHealth() *health.Nodes {
@@ -33,23 +32,23 @@ func (s service) Compare(_ context.Context, r *clusterpb.CompareRequest) (*clust
 	return s.n.health.Compare(r), nil
 }
 
-func (n *Node) watchDisk() *disk.Watch {
-	return disk.New(disk.Config{
+func (n *Node) watchDisk() *headroom.Disk {
+	return headroom.NewDisk(headroom.DiskConfig{
 		Space: n.cfg.DiskSpace, Reserve: n.cfg.MinFreeDisk, Changed: n.health.Judge,
 		Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 	})
 }
 
-func (n *Node) watchMemory() *memory.Watch {
-	return memory.New(memory.Config{
+func (n *Node) watchMemory() *headroom.Memory {
+	return headroom.NewMemory(headroom.MemoryConfig{
 		Limit: n.cfg.MemoryLimit, Heap: n.cfg.Heap, Machine: n.cfg.Machine, Tasks: n.tasksInMemory,
 		Changed: n.health.Judge, Logger: n.limited, Registerer: n.cfg.Registerer,
 	})
 }
 
 // tasksInMemory returns the memory that the tasks of all replicas here take.
-func (n *Node) tasksInMemory() memory.Tasks {
-	var sum memory.Tasks
+func (n *Node) tasksInMemory() headroom.Tasks {
+	var sum headroom.Tasks
 	for _, s := range n.replicas.All() {
 		held, free, coming := s.Memory()
 		sum.Held, sum.Free, sum.Coming = sum.Held+held, sum.Free+free, sum.Coming+coming

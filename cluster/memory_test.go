@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster"
+	"github.com/belfryhq/belfry/cluster/headroom"
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
-	"github.com/belfryhq/belfry/cluster/memory"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
@@ -29,12 +29,12 @@ func (h *heaps) set(i int, live int64) {
 	h.live[i] = live
 }
 
-func (h *heaps) of(i int) func() memory.Heap {
-	return func() memory.Heap {
+func (h *heaps) of(i int) func() headroom.Heap {
+	return func() headroom.Heap {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.told++
-		return memory.Heap{Live: h.live[i], Cycles: h.told}
+		return headroom.Heap{Live: h.live[i], Cycles: h.told}
 	}
 }
 
@@ -47,7 +47,7 @@ func TestMemoryFills(t *testing.T) {
 		h := &heaps{}
 		c := clustertest.New(t, 3, func(i int, cfg *cluster.Config) {
 			cfg.MemoryLimit, cfg.Heap, cfg.Shards = limit, h.of(i), 3
-			cfg.Machine = func() (memory.Machine, error) { return memory.Machine{Total: 1, Available: math.MaxInt64}, nil }
+			cfg.Machine = func() (headroom.Machine, error) { return headroom.Machine{Total: 1, Available: math.MaxInt64}, nil }
 		})
 		mustDo(t, c.Node(0), schedule("kept", time.Hour), schedule("late", 5*time.Second), schedule("gone", time.Hour))
 

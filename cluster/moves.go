@@ -7,8 +7,8 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/headroom"
 	"github.com/belfryhq/belfry/cluster/internal/health"
-	"github.com/belfryhq/belfry/cluster/memory"
 	"github.com/belfryhq/belfry/cluster/router"
 )
 
@@ -128,7 +128,7 @@ func roomOf(r *clusterpb.StatusReply) control.Room {
 	case r.GetHealth().GetMemoryFull() != "":
 		room.Memory = 0
 	case v.GetMemoryLimit() > 0:
-		room.Memory = uint64(max(memory.TasksLimit(v.MemoryLimit)-v.GetMemoryUsed(), 0))
+		room.Memory = uint64(max(headroom.TasksLimit(v.MemoryLimit)-v.GetMemoryUsed(), 0))
 	}
 	switch {
 	case r.GetHealth().GetDiskLow():

@@ -15,7 +15,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clocks"
 	"github.com/belfryhq/belfry/cluster/consume"
 	"github.com/belfryhq/belfry/cluster/control"
-	"github.com/belfryhq/belfry/cluster/disk"
+	"github.com/belfryhq/belfry/cluster/headroom"
 	"github.com/belfryhq/belfry/cluster/internal/addressbook"
 	"github.com/belfryhq/belfry/cluster/internal/directory"
 	"github.com/belfryhq/belfry/cluster/internal/gossip"
@@ -27,7 +27,6 @@ import (
 	"github.com/belfryhq/belfry/cluster/internal/witness"
 	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/cluster/logs"
-	"github.com/belfryhq/belfry/cluster/memory"
 	"github.com/belfryhq/belfry/cluster/peer"
 	"github.com/belfryhq/belfry/cluster/peerkeys"
 	"github.com/belfryhq/belfry/cluster/queuemetrics"
@@ -54,7 +53,7 @@ type Node struct {
 	records  *witness.Table
 	journal  *journal.Journal
 	disks    *raftdisks.Set
-	disk     *disk.Watch
+	disk     *headroom.Disk
 
 	// the other nodes
 	runHere   witness.Run
@@ -78,7 +77,7 @@ type Node struct {
 	leaders   *leaders.Beliefs
 	replicas  *replicas.Set
 	health    *health.Nodes
-	memory    *memory.Watch
+	memory    *headroom.Memory
 	router    *router.Router
 	consumers *consume.Consumers
 	chronicle *chronicle.Keeper

@@ -17,8 +17,8 @@ import (
 	"testing"
 
 	"github.com/belfryhq/belfry/access"
-	"github.com/belfryhq/belfry/cluster/disk"
 	"github.com/belfryhq/belfry/cluster/doctor"
+	"github.com/belfryhq/belfry/cluster/headroom"
 	"github.com/belfryhq/belfry/cluster/peerkeys"
 	"github.com/belfryhq/belfry/internal/memnet"
 )
@@ -406,7 +406,7 @@ func TestWaitingNodeRemembersItsKeys(t *testing.T) {
 				t.Fatal(err)
 			}
 			cfg.Access.RootKeyFile = ""
-			if cfg.MinFreeDisk, err = disk.Parse("10%"); err != nil {
+			if cfg.MinFreeDisk, err = headroom.ParseReserve("10%"); err != nil {
 				t.Fatal(err)
 			}
 			waitingAnswers(t, cfg, map[bool]int{false: 200, true: 401}[demands])
@@ -421,7 +421,7 @@ func waitingAnswers(t *testing.T, cfg Config, want int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.space = func() (disk.Space, error) { return disk.Space{Free: 49 << 20, Total: 1000 << 20}, nil }
+	n.space = func() (headroom.Space, error) { return headroom.Space{Free: 49 << 20, Total: 1000 << 20}, nil }
 	ctx, cancel := context.WithCancel(t.Context())
 	started := make(chan error, 1)
 	for _, start := range []func(context.Context) error{n.startMetrics, n.followReload, n.openCallers, n.listen} {

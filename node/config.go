@@ -10,8 +10,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/control"
-	"github.com/belfryhq/belfry/cluster/disk"
-	"github.com/belfryhq/belfry/cluster/memory"
+	"github.com/belfryhq/belfry/cluster/headroom"
 	"github.com/belfryhq/belfry/cluster/peer"
 	"github.com/belfryhq/belfry/cluster/peerkeys"
 	"github.com/belfryhq/belfry/cluster/placement"
@@ -55,14 +54,14 @@ type Config struct {
 	AutoSplitShards int    // number of shards from which on none splits by itself
 	HoldVersion     uint32 // newest command version that the node lets the cluster write; 0: no limit
 
-	LogStore    string         // "wal" or "boltdb"
-	Timing      string         // "fast", "lan" or "wan": the time until a silent leader is replaced
-	LaneWindow  uint32         // initial attempts in flight per shard and receiver; 0: the shard's default
-	MinFreeDisk disk.Reserve   // space that stays free on the disk of DataDir
-	MemoryLimit memory.Limit   // memory that the process may use
-	WebhookNets []netip.Prefix // further networks to which webhooks may be delivered
-	BrokerNets  []netip.Prefix // networks in which tasks may be published to any broker, without credentials
-	Brokers     *broker.Known  // known message brokers and their credentials; nil: none
+	LogStore    string           // "wal" or "boltdb"
+	Timing      string           // "fast", "lan" or "wan": the time until a silent leader is replaced
+	LaneWindow  uint32           // initial attempts in flight per shard and receiver; 0: the shard's default
+	MinFreeDisk headroom.Reserve // space that stays free on the disk of DataDir
+	MemoryLimit headroom.Limit   // memory that the process may use
+	WebhookNets []netip.Prefix   // further networks to which webhooks may be delivered
+	BrokerNets  []netip.Prefix   // networks in which tasks may be published to any broker, without credentials
+	Brokers     *broker.Known    // known message brokers and their credentials; nil: none
 
 	Backups BackupConfig // made on a schedule
 

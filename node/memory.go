@@ -5,7 +5,7 @@ import (
 	"runtime/debug"
 
 	"github.com/belfryhq/belfry/cluster"
-	"github.com/belfryhq/belfry/cluster/size"
+	"github.com/belfryhq/belfry/cluster/headroom"
 )
 
 // The memory limit is divided by these numbers.
@@ -29,7 +29,7 @@ func (n *Node) limitMemory(context.Context) error {
 		n.onStop(func() error { debug.SetMemoryLimit(before); return nil })
 	}
 	n.memory, n.budget = found.Bytes, budgetOf(descriptors(), found.Bytes)
-	n.log.Info("memory", "limit", size.Format(uint64(found.Bytes)), "from", found.From)
+	n.log.Info("memory", "limit", headroom.FormatBytes(uint64(found.Bytes)), "from", found.From)
 	n.log.Info("connections", "attempts", n.budget.attempts, "callers", n.budget.calls)
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/client"
-	"github.com/belfryhq/belfry/cluster/memory"
+	"github.com/belfryhq/belfry/cluster/headroom"
 )
 
 func TestPendingBytes(t *testing.T) {
@@ -41,7 +41,7 @@ func TestMemoryIsUsedUp(t *testing.T) {
 		cfg := testConfig(t)
 		cfg.Shards = 2
 		var err error
-		if cfg.MemoryLimit, err = memory.ParseLimit("128MiB"); err != nil {
+		if cfg.MemoryLimit, err = headroom.ParseLimit("128MiB"); err != nil {
 			t.Fatal(err)
 		}
 		n, _ := start(t, cfg)

@@ -17,7 +17,7 @@ import (
 	"github.com/belfryhq/belfry/audit"
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/devclock"
-	"github.com/belfryhq/belfry/cluster/disk"
+	"github.com/belfryhq/belfry/cluster/headroom"
 	"github.com/belfryhq/belfry/cluster/reload"
 	"github.com/belfryhq/belfry/cluster/seal"
 	"github.com/belfryhq/belfry/delivery"
@@ -40,10 +40,10 @@ type Node struct {
 	cfg    Config
 	log    *slog.Logger
 	clock  func() time.Time
-	dev    *devclock.Clock            // nil: the node is not in dev mode
-	space  func() (disk.Space, error) // of the disk of the data folder
-	memory int64                      // bytes that the process may use; 0: no limit
-	budget budget                     // of connections
+	dev    *devclock.Clock                // nil: the node is not in dev mode
+	space  func() (headroom.Space, error) // of the disk of the data folder
+	memory int64                          // bytes that the process may use; 0: no limit
+	budget budget                         // of connections
 
 	tracer          *tracing.Tracer      // nil: no spans are made
 	registry        *prometheus.Registry // of this process
@@ -101,7 +101,7 @@ func newNode(cfg Config) (*Node, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	space := func() (disk.Space, error) { return disk.Of(cfg.DataDir) }
+	space := func() (headroom.Space, error) { return headroom.SpaceOf(cfg.DataDir) }
 	return &Node{
 		cfg: cfg, log: cfg.Logger, clock: clock, space: space, budget: budgetOf(descriptors(), 0),
 		failed: make(chan error, 2),

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/client"
-	"github.com/belfryhq/belfry/cluster/disk"
+	"github.com/belfryhq/belfry/cluster/headroom"
 	"github.com/belfryhq/belfry/internal/memnet"
 )
 
@@ -197,7 +197,7 @@ func TestNodeWaitsForRoom(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		cfg := testConfig(t)
 		var err error
-		if cfg.MinFreeDisk, err = disk.Parse("10%"); err != nil {
+		if cfg.MinFreeDisk, err = headroom.ParseReserve("10%"); err != nil {
 			t.Fatal(err)
 		}
 		n, err := newNode(cfg)
@@ -211,7 +211,7 @@ func TestNodeWaitsForRoom(t *testing.T) {
 		})
 		var free atomic.Uint64
 		free.Store(49 << 20)
-		n.space = func() (disk.Space, error) { return disk.Space{Free: free.Load(), Total: 1000 << 20}, nil }
+		n.space = func() (headroom.Space, error) { return headroom.Space{Free: free.Load(), Total: 1000 << 20}, nil }
 		for _, start := range []func(context.Context) error{n.startMetrics, n.openCallers, n.startDelivery, n.listen} {
 			if err := start(t.Context()); err != nil {
 				t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/certs"
-	"github.com/belfryhq/belfry/cluster/disk"
+	"github.com/belfryhq/belfry/cluster/headroom"
 	"github.com/belfryhq/belfry/cluster/peerkeys"
 )
 
@@ -247,7 +247,7 @@ func TestWaitForRoomSpeaksTLS(t *testing.T) {
 		root, key := rootKey(t)
 		cfg.Access.RootKeyFile = root
 		var err error
-		if cfg.MinFreeDisk, err = disk.Parse("10%"); err != nil {
+		if cfg.MinFreeDisk, err = headroom.ParseReserve("10%"); err != nil {
 			t.Fatal(err)
 		}
 		n, err := newNode(cfg)
@@ -256,7 +256,7 @@ func TestWaitForRoomSpeaksTLS(t *testing.T) {
 		}
 		var free atomic.Uint64
 		free.Store(49 << 20)
-		n.space = func() (disk.Space, error) { return disk.Space{Free: free.Load(), Total: 1000 << 20}, nil }
+		n.space = func() (headroom.Space, error) { return headroom.Space{Free: free.Load(), Total: 1000 << 20}, nil }
 		defer func() {
 			if err := n.Close(); err != nil {
 				t.Error(err)

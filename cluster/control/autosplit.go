@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/size"
+	"github.com/belfryhq/belfry/cluster/headroom"
 )
 
 // AutoSplit is the size from which on a shard splits by itself.
@@ -148,9 +148,11 @@ func (g growth) unfit(id uint32) string {
 	for _, node := range Shard(g.state, id).Replicas {
 		switch room := g.census.Room[node]; {
 		case room.Memory < moved:
-			return fmt.Sprintf("node %s has no memory for the copy of half of shard %d, %s", node, id, size.Format(moved))
+			return fmt.Sprintf("node %s has no memory for the copy of half of shard %d, %s", node, id,
+				headroom.FormatBytes(moved))
 		case room.Disk < 2*moved:
-			return fmt.Sprintf("node %s has no disk space for the copy of half of shard %d, %s", node, id, size.Format(2*moved))
+			return fmt.Sprintf("node %s has no disk space for the copy of half of shard %d, %s", node, id,
+				headroom.FormatBytes(2*moved))
 		}
 	}
 	return ""
@@ -158,8 +160,8 @@ func (g growth) unfit(id uint32) string {
 
 // cause says why a shard is split.
 func (g growth) cause(id uint32) string {
-	return fmt.Sprintf("shard %d has %s of tasks, and --auto-split is %s", id, size.Format(g.census.Bytes[id]),
-		size.Format(g.limits.Bytes))
+	return fmt.Sprintf("shard %d has %s of tasks, and --auto-split is %s", id, headroom.FormatBytes(g.census.Bytes[id]),
+		headroom.FormatBytes(g.limits.Bytes))
 }
 
 // NoBound is the room of a node without a bound.

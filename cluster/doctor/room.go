@@ -1,6 +1,6 @@
 package doctor
 
-import "github.com/belfryhq/belfry/cluster/size"
+import "github.com/belfryhq/belfry/cluster/headroom"
 
 // disks finds nodes whose disk is nearly full, or has less than twice its reserve free.
 func (e *examination) disks() {
@@ -12,7 +12,7 @@ func (e *examination) disks() {
 		case n.DiskFree < 2*n.DiskReserve:
 			e.add(Warning, DiskFilling, sentence("the disk of %s has %s of %s free. Below its reserve of %s the node gives its "+
 				"leaderships away, and without a majority of nodes with room a shard refuses schedules.",
-				n.Name, size.Format(n.DiskFree), size.Format(n.DiskTotal), size.Format(n.DiskReserve)),
+				n.Name, headroom.FormatBytes(n.DiskFree), headroom.FormatBytes(n.DiskTotal), headroom.FormatBytes(n.DiskReserve)),
 				"belfry queue list")
 		}
 	}
@@ -26,8 +26,8 @@ func (e *examination) diskLow(n Node) {
 			"cancels go on.", groupsNamed(refusing), verb(len(refusing), "has", "have"))
 	}
 	e.add(severity, DiskFull, sentence("the disk of %s is nearly full: %s of %s are free, and the reserve is %s. %s",
-		n.Name, size.Format(n.DiskFree), size.Format(n.DiskTotal), size.Format(n.DiskReserve), effect),
-		"belfry queue list")
+		n.Name, headroom.FormatBytes(n.DiskFree), headroom.FormatBytes(n.DiskTotal), headroom.FormatBytes(n.DiskReserve),
+		effect), "belfry queue list")
 }
 
 // withoutRoom returns the shards that have no majority of answering nodes with room on their disks.
@@ -61,8 +61,8 @@ func (e *examination) memories() {
 		case n.MemoryLimit > 0 && n.MemoryUsed > n.MemoryLimit/100*memoryWarn:
 			e.add(Warning, MemoryFilling, sentence("tasks and the rest take %s of the memory limit of %s, %s. From three "+
 				"quarters "+
-				"on, its shards refuse new schedules.", size.Format(uint64(n.MemoryUsed)), n.Name,
-				size.Format(uint64(n.MemoryLimit))), "belfry queue list", "belfry plan")
+				"on, its shards refuse new schedules.", headroom.FormatBytes(uint64(n.MemoryUsed)), n.Name,
+				headroom.FormatBytes(uint64(n.MemoryLimit))), "belfry queue list", "belfry plan")
 		}
 	}
 }

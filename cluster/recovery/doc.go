@@ -4,7 +4,7 @@
 //	VerifyFolder  reports the content and the damage of a data folder
 //	VerifyBackup  the same of a backup
 //	Restore       backup ─▶ read, check ─▶ slot of each task ─▶ fsm.Rebuild of its new shard ─▶ new folder
-//	Open          folders ─▶ newest replica of each group ─▶ Plan ─▶ an operator's consent ─▶ Recovery.Write ─▶ new folder
+//	Open          folders ─▶ newest replica of a group ─▶ Plan ─▶ an operator's consent ─▶ Recovery.Write ─▶ new folder
 //
 // A new folder is marked until all is on the disk (package identity): no node opens it, and only another recovery or
 // restore may begin there, from the start. A restore has read and checked the whole backup before it writes anything

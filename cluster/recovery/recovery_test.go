@@ -14,7 +14,7 @@ import (
 
 	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/cluster"
-	"github.com/belfryhq/belfry/cluster/disk"
+	"github.com/belfryhq/belfry/cluster/headroom"
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
 	"github.com/belfryhq/belfry/cluster/recovery"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -62,7 +62,7 @@ func open(t *testing.T, dirs ...string) *recovery.Recovery {
 func start(t *testing.T, dir string) *cluster.Node {
 	t.Helper()
 	n, err := cluster.Open(cluster.Config{
-		DataDir: dir, Name: "recovered", Network: memnet.New(), Deliver: &clustertest.Receiver{}, MinFreeDisk: disk.None(),
+		DataDir: dir, Name: "recovered", Network: memnet.New(), Deliver: &clustertest.Receiver{}, MinFreeDisk: headroom.NoReserve(),
 		Fatal: func(err error) { t.Errorf("fatal: %v", err) },
 	})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
-	"github.com/belfryhq/belfry/cluster/disk"
+	"github.com/belfryhq/belfry/cluster/headroom"
 	"github.com/belfryhq/belfry/cluster/quotas"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
@@ -151,7 +151,7 @@ func (s *Set) isSettled(id uint32) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	err := s.failed[id]
-	return (s.shards[id] != nil || err != nil) && !disk.IsFull(err)
+	return (s.shards[id] != nil || err != nil) && !headroom.IsDiskFull(err)
 }
 
 // lacksRoom reports whether a replica is to be opened again, because the disk was full.
@@ -159,7 +159,7 @@ func (s *Set) lacksRoom() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for _, err := range s.failed {
-		if disk.IsFull(err) {
+		if headroom.IsDiskFull(err) {
 			return true
 		}
 	}
@@ -173,7 +173,7 @@ func (s *Set) Broken() map[uint32]string {
 	defer s.mu.RUnlock()
 	broken := make(map[uint32]string)
 	for id, err := range s.failed {
-		if !disk.IsFull(err) {
+		if !headroom.IsDiskFull(err) {
 			broken[id] = err.Error()
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/backup"
+	"github.com/belfryhq/belfry/cluster/headroom"
 	"github.com/belfryhq/belfry/cluster/recovery"
-	amounts "github.com/belfryhq/belfry/cluster/size"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/progress"
@@ -127,7 +127,7 @@ func rateOf(flag, text string) (int64, error) {
 	if text == "" {
 		return 0, nil
 	}
-	amount, err := amounts.Parse(text)
+	amount, err := headroom.ParseAmount(text)
 	if err != nil || amount.Of(0) < 1<<10 || amount.Of(0) > 1024<<30 {
 		return 0, fmt.Errorf("%s is %q: a number of bytes such as 50MiB, from 1KiB to 1024GiB", flag, text)
 	}

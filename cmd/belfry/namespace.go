@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/belfryhq/belfry/client"
-	amounts "github.com/belfryhq/belfry/cluster/size"
+	"github.com/belfryhq/belfry/cluster/headroom"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
@@ -69,10 +69,10 @@ given is no limit. A quota holds for the whole cluster.`,
 func (f *quotaFlags) read() (q client.Quotas, err error) {
 	q = f.quotas
 	if f.bytes != "" {
-		err = cli.Read(&q.MaxBytes, "max-bytes", f.bytes, amounts.ParseBytes)
+		err = cli.Read(&q.MaxBytes, "max-bytes", f.bytes, headroom.ParseBytes)
 	}
 	if err == nil && f.maxPayload != "" {
-		err = cli.Read(&q.MaxPayload, "max-payload", f.maxPayload, amounts.ParseBytes)
+		err = cli.Read(&q.MaxPayload, "max-payload", f.maxPayload, headroom.ParseBytes)
 	}
 	return q, err
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/certs"
-	"github.com/belfryhq/belfry/cluster/disk"
+	"github.com/belfryhq/belfry/cluster/headroom"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/internal/memnet"
@@ -129,7 +129,7 @@ func (r *rotation) start(n *rotated) {
 	n.registry = prometheus.NewRegistry()
 	cfg := cluster.Config{
 		DataDir: n.data, Name: n.name, BindAddr: n.addr, Network: r.network, BootstrapExpect: len(r.nodes), Shards: 3,
-		Keys: &files, Reload: n.reload, Registerer: n.registry, MinFreeDisk: disk.None(),
+		Keys: &files, Reload: n.reload, Registerer: n.registry, MinFreeDisk: headroom.NoReserve(),
 		Deliver: undelivered{},
 		Fatal:   func(err error) { r.t.Error(err) },
 	}

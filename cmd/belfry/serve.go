@@ -16,10 +16,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/belfryhq/belfry/cluster/disk"
-	"github.com/belfryhq/belfry/cluster/memory"
+	"github.com/belfryhq/belfry/cluster/headroom"
 	"github.com/belfryhq/belfry/cluster/peerkeys"
-	amounts "github.com/belfryhq/belfry/cluster/size"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 	"github.com/belfryhq/belfry/delivery/broker"
 	"github.com/belfryhq/belfry/fsm/flaw"
@@ -133,9 +131,9 @@ func (f *serveFlags) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.minFreeDisk, "min-free-disk", "", "`space`; with less for its data, the node leads only shards "+
 		"that no other node can lead, and takes no new tasks: 256MiB, 5%, or 0 for no such bound (default: 1GiB, or "+
 		"5% if that is less)")
-	flags.StringVar(&f.moveRate, "move-rate", amounts.Format(node.DefaultMoveRate), "`bytes` a second that this node "+
-		"copies for moves, or 0 for no limit: replicas that it sends to nodes that are to hold them, and tasks of slots "+
-		"that move to shards led by it; 64KiB at least")
+	flags.StringVar(&f.moveRate, "move-rate", headroom.FormatBytes(node.DefaultMoveRate), "`bytes` a second that this "+
+		"node copies for moves, or 0 for no limit: replicas that it sends to nodes that are to hold them, and tasks of "+
+		"slots that move to shards led by it; 64KiB at least")
 	flags.StringVar(&f.autoSplit, "auto-split", "0", "`bytes` of tasks from which on a shard splits by itself, or 0 for "+
 		"never; 1MiB at least; the leader of the control group decides by its own setting")
 	flags.IntVar(&c.AutoSplitShards, "auto-split-shards", c.AutoSplitShards, "`number` of shards, at most 256, from "+
@@ -143,8 +141,8 @@ func (f *serveFlags) addFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.memoryLimit, "memory-limit", "", "`memory` that the node may use: 2GiB, 50% of the machine's, or "+
 		"0 for no limit; from three quarters of it on, no more tasks are taken (default: GOMEMLIMIT, or 75% of the "+
 		"machine's)")
-	flags.StringVar(&f.historyBytes, "history-bytes", amounts.Format(node.DefaultHistoryBytes), "`bytes` of events that "+
-		"this node keeps on its disk for each namespace, and eight times as many for all, or 0 for none; 1MiB at least")
+	flags.StringVar(&f.historyBytes, "history-bytes", headroom.FormatBytes(node.DefaultHistoryBytes), "`bytes` of events "+
+		"that this node keeps on its disk for each namespace, and eight times as many for all, or 0 for none; 1MiB at least")
 	flags.IntVar(&c.HistoryDays, "history-days", c.HistoryDays, "`days` for which it keeps events; 0: it keeps none")
 	flags.Uint32Var(&c.LaneWindow, "lane-window", 0,
 		"initial attempts in flight per shard and receiver; the number adapts (default 16)")
@@ -217,12 +215,12 @@ func (f *serveFlags) config(logTo io.Writer) (cfg node.Config, err error) {
 	}
 	cfg.Backups.Rate, err = rateOf("--backup-rate", f.backupRate)
 	err = cmp.Or( // the first one
-		cli.Read(&cfg.MinFreeDisk, "min-free-disk", f.minFreeDisk, disk.Parse),
-		cli.Read(&cfg.MemoryLimit, "memory-limit", f.memoryLimit, memory.ParseLimit),
+		cli.Read(&cfg.MinFreeDisk, "min-free-disk", f.minFreeDisk, headroom.ParseReserve),
+		cli.Read(&cfg.MemoryLimit, "memory-limit", f.memoryLimit, headroom.ParseLimit),
 		err,
-		cli.Read(&cfg.MoveRate, "move-rate", f.moveRate, amounts.ParseBytes),
-		cli.Read(&cfg.HistoryBytes, "history-bytes", f.historyBytes, amounts.ParseBytes),
-		cli.Read(&cfg.AutoSplit, "auto-split", f.autoSplit, amounts.ParseBytes),
+		cli.Read(&cfg.MoveRate, "move-rate", f.moveRate, headroom.ParseBytes),
+		cli.Read(&cfg.HistoryBytes, "history-bytes", f.historyBytes, headroom.ParseBytes),
+		cli.Read(&cfg.AutoSplit, "auto-split", f.autoSplit, headroom.ParseBytes),
 		cli.Read(&cfg.WebhookNets, "allow-webhook-cidr", f.webhookCIDRs, prefixes),
 		cli.Read(&cfg.BrokerNets, "allow-broker-cidr", f.brokerCIDRs, prefixes),
 	)

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/client"
-	"github.com/belfryhq/belfry/cluster/disk"
+	"github.com/belfryhq/belfry/cluster/headroom"
 	"github.com/belfryhq/belfry/internal/memnet"
 	"github.com/belfryhq/belfry/node"
 )
@@ -135,7 +135,7 @@ func (c *Cluster) start(i int) {
 	cfg := node.DefaultConfig()
 	cfg.DataDir, cfg.Name, cfg.Network = filepath.Join(c.dir, Name(i)), Name(i), m.host
 	cfg.HTTPAddr, cfg.PeerAddr = m.http, m.peer
-	cfg.BootstrapExpect, cfg.Shards, cfg.MinFreeDisk = len(c.members), shards, disk.None()
+	cfg.BootstrapExpect, cfg.Shards, cfg.MinFreeDisk = len(c.members), shards, headroom.NoReserve()
 	cfg.WebhookNets = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	cfg.Logger = c.logger(i)
 	cfg.Fatal = func(err error) { panic(err) }

@@ -21,7 +21,7 @@ import (
 
 	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/cluster"
-	"github.com/belfryhq/belfry/cluster/disk"
+	"github.com/belfryhq/belfry/cluster/headroom"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/internal/memnet"
 	"github.com/belfryhq/belfry/shard"
@@ -146,7 +146,7 @@ func (c *Cluster) config(i int) cluster.Config {
 	if c.network != nil {
 		cfg.Network = c.network
 	}
-	cfg.MinFreeDisk = disk.None() // tests need little room, also on a machine that has little
+	cfg.MinFreeDisk = headroom.NoReserve() // tests need little room, also on a machine that has little
 	cfg.Timing = shard.LAN()
 	cfg.Timing.Commit = 100 * time.Millisecond // replicas learn sooner that they have caught up
 	for j, other := range c.members {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
-	"github.com/belfryhq/belfry/cluster/disk"
+	"github.com/belfryhq/belfry/cluster/headroom"
 	"github.com/belfryhq/belfry/cluster/internal/addressbook"
 	"github.com/belfryhq/belfry/cluster/internal/directory"
 	"github.com/belfryhq/belfry/cluster/internal/formation"
@@ -115,7 +115,7 @@ func (m *Member) noteRoom(err error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.noRoom = nil
-	if disk.IsFull(err) {
+	if headroom.IsDiskFull(err) {
 		m.noRoom = fmt.Errorf("this node cannot enter a cluster yet, and tries again: %w", err)
 	}
 	return m.noRoom

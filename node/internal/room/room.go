@@ -19,8 +19,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/belfryhq/belfry/cluster/disk"
-	"github.com/belfryhq/belfry/cluster/size"
+	"github.com/belfryhq/belfry/cluster/headroom"
 )
 
 const (
@@ -31,9 +30,9 @@ const (
 
 // Config holds the condition of a Gate and the listener on which it answers. All fields but Secured are required.
 type Config struct {
-	Dir      string       // data folder, for messages
-	Reserve  disk.Reserve // half of it must be free to start
-	Space    func() (disk.Space, error)
+	Dir      string           // data folder, for messages
+	Reserve  headroom.Reserve // half of it must be free to start
+	Space    func() (headroom.Space, error)
 	Listener net.Listener // stays open; has SetDeadline, as a TCP listener
 	// Secured returns the listener of the callers' connections, which accepts from the given one. Nil: the given one.
 	Secured func(net.Listener) net.Listener
@@ -60,9 +59,9 @@ func (g *Gate) Await(ctx context.Context) error {
 	}
 	return g.wait(ctx, &wait{
 		dir: g.cfg.Dir, space: space, enough: g.cfg.Reserve.Starts,
-		condition: func(s disk.Space) string {
+		condition: func(s headroom.Space) string {
 			return fmt.Sprintf("the node opens its data when there are %s (half of --min-free-disk, and at least %s)",
-				size.Format(g.cfg.Reserve.ToStart(s.Total)), size.Format(disk.None().ToStart(s.Total)))
+				headroom.FormatBytes(g.cfg.Reserve.ToStart(s.Total)), headroom.FormatBytes(headroom.NoReserve().ToStart(s.Total)))
 		},
 	})
 }
@@ -72,7 +71,7 @@ func (g *Gate) Await(ctx context.Context) error {
 func (g *Gate) Open(ctx context.Context, open func() error) error {
 	for {
 		err := open()
-		if err == nil || !disk.IsFull(err) {
+		if err == nil || !headroom.IsDiskFull(err) {
 			return err
 		}
 		space, unknown := g.cfg.Space()
@@ -82,8 +81,8 @@ func (g *Gate) Open(ctx context.Context, open func() error) error {
 		again := time.Now().Add(retryPeriod)
 		waited := g.wait(ctx, &wait{
 			dir: g.cfg.Dir, space: space,
-			enough: func(s disk.Space) bool { return s.Free > space.Free || time.Now().After(again) },
-			condition: func(disk.Space) string {
+			enough: func(s headroom.Space) bool { return s.Free > space.Free || time.Now().After(again) },
+			condition: func(headroom.Space) string {
 				return fmt.Sprintf("opening its data failed (%v), and the node tries again when there is more", err)
 			},
 		})
@@ -116,22 +115,22 @@ func (g *Gate) wait(ctx context.Context, w *wait) error {
 // wait is one wait for room.
 type wait struct {
 	dir       string
-	enough    func(disk.Space) bool
-	condition func(disk.Space) string // describes enough
+	enough    func(headroom.Space) bool
+	condition func(headroom.Space) string // describes enough
 
 	mu    sync.Mutex
-	space disk.Space // at the last look
+	space headroom.Space // at the last look
 }
 
 func (w *wait) reason() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return fmt.Sprintf("there is too little room on the disk of %s: %s are free, and %s; it does so by itself",
-		w.dir, size.Format(w.space.Free), w.condition(w.space))
+		w.dir, headroom.FormatBytes(w.space.Free), w.condition(w.space))
 }
 
 // run returns when there is room, or the context ends.
-func (w *wait) run(ctx context.Context, look func() (disk.Space, error)) {
+func (w *wait) run(ctx context.Context, look func() (headroom.Space, error)) {
 	ticker := time.NewTicker(lookPeriod)
 	defer ticker.Stop()
 	for {
@@ -185,7 +184,7 @@ func (g *Gate) answer(reason func() string) (stop func() error, err error) {
 
 // watch registers the metrics of the disk. The node's own watch starts once its data is open.
 func (g *Gate) watch(registerer prometheus.Registerer) (stop func()) {
-	watch := disk.New(disk.Config{
+	watch := headroom.NewDisk(headroom.DiskConfig{
 		Space: g.cfg.Space, Reserve: g.cfg.Reserve, Changed: func() {}, Logger: slog.New(slog.DiscardHandler),
 		Registerer: registerer,
 	})

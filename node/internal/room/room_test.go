@@ -18,7 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"github.com/belfryhq/belfry/cluster/disk"
+	"github.com/belfryhq/belfry/cluster/headroom"
 	"github.com/belfryhq/belfry/internal/memnet"
 )
 
@@ -42,13 +42,13 @@ func gateOn(t *testing.T, free *atomic.Uint64, reserve string) (*Gate, callers) 
 		return network.Dial(ctx, addr)
 	}}
 	t.Cleanup(transport.CloseIdleConnections)
-	parsed, err := disk.Parse(reserve)
+	parsed, err := headroom.ParseReserve(reserve)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return New(Config{
 		Dir: "data", Reserve: parsed, Listener: l, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
-		Space: func() (disk.Space, error) { return disk.Space{Free: free.Load(), Total: 1000 << 20}, nil },
+		Space: func() (headroom.Space, error) { return headroom.Space{Free: free.Load(), Total: 1000 << 20}, nil },
 		Handler: func(reason func() string, metrics prometheus.Gatherer) http.Handler {
 			mux := http.NewServeMux()
 			mux.Handle("/metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))

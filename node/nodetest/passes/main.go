@@ -15,7 +15,7 @@ import (
 	"path/filepath"
 	"runtime/coverage"
 
-	"github.com/belfryhq/belfry/cluster/disk"
+	"github.com/belfryhq/belfry/cluster/headroom"
 	"github.com/belfryhq/belfry/node"
 )
 
@@ -33,7 +33,7 @@ func run(ctx context.Context, dir string) error {
 		cfg := node.DefaultConfig()
 		cfg.Name = fmt.Sprint("n", i)
 		cfg.DataDir, cfg.HTTPAddr, cfg.PeerAddr = filepath.Join(dir, cfg.Name), "127.0.0.1:0", "127.0.0.1:0"
-		cfg.BootstrapExpect, cfg.Shards, cfg.MinFreeDisk = 3, 1, disk.None()
+		cfg.BootstrapExpect, cfg.Shards, cfg.MinFreeDisk = 3, 1, headroom.NoReserve()
 		cfg.WebhookNets = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 		if i > 0 {
 			cfg.Join = []string{nodes[0].PeerAddr()}

@@ -9,7 +9,7 @@ import (
 	"math"
 	"testing"
 
-	"github.com/belfryhq/belfry/cluster/memory"
+	"github.com/belfryhq/belfry/cluster/headroom"
 )
 
 // A plan uses exactly the memory up to which a node with the default limit takes tasks.
@@ -21,11 +21,11 @@ func TestMemoryIsPlannedToWhereANodeIsFull(t *testing.T) {
 	}
 	n := p.Need(Memory)
 	full := func(held float64) bool {
-		w := memory.New(memory.Config{
+		w := headroom.NewMemory(headroom.MemoryConfig{
 			Limit:   int64(p.Machine.Memory / 4 * 3),
-			Tasks:   func() memory.Tasks { return memory.Tasks{Held: int64(held)} },
-			Heap:    func() memory.Heap { return memory.Heap{} },
-			Machine: func() (memory.Machine, error) { return memory.Machine{Total: 64 << 30, Available: 64 << 30}, nil },
+			Tasks:   func() headroom.Tasks { return headroom.Tasks{Held: int64(held)} },
+			Heap:    func() headroom.Heap { return headroom.Heap{} },
+			Machine: func() (headroom.Machine, error) { return headroom.Machine{Total: 64 << 30, Available: 64 << 30}, nil },
 			Logger:  slog.New(slog.DiscardHandler),
 		})
 		return w.Full() != ""

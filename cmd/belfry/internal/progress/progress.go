@@ -18,7 +18,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
 
-	"github.com/belfryhq/belfry/cluster/size"
+	"github.com/belfryhq/belfry/cluster/headroom"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
@@ -114,7 +114,7 @@ func waits(s State) string {
 
 func amount(n int64, unit string) string {
 	if unit == Bytes {
-		return size.Format(uint64(max(n, 0)))
+		return headroom.FormatBytes(uint64(max(n, 0)))
 	}
 	return output.Grouped(n) + " " + unit
 }

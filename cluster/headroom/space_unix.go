@@ -1,6 +1,6 @@
 //go:build linux || darwin
 
-package disk
+package headroom
 
 import (
 	"errors"
@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Of returns the room on the file system of a folder, which need not exist yet.
-func Of(dir string) (Space, error) {
+// SpaceOf returns the room on the file system of a folder, which need not exist yet.
+func SpaceOf(dir string) (Space, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return Space{}, err

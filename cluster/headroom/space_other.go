@@ -1,13 +1,13 @@
 //go:build !linux && !darwin
 
-package disk
+package headroom
 
 import (
 	"errors"
 	"fmt"
 )
 
-// Of returns an error: this system does not report the free room.
-func Of(string) (Space, error) {
+// SpaceOf returns an error: this system does not report the free room.
+func SpaceOf(string) (Space, error) {
 	return Space{}, fmt.Errorf("how much room is left on a disk: %w", errors.ErrUnsupported)
 }

@@ -1,4 +1,4 @@
-package disk
+package headroom
 
 import (
 	"context"
@@ -20,7 +20,7 @@ const (
 	gib = 1 << 30
 )
 
-func TestParse(t *testing.T) {
+func TestReserve(t *testing.T) {
 	for _, tt := range []struct {
 		text  string
 		of10G uint64 // the reserve of a disk of 10 GiB
@@ -38,35 +38,35 @@ func TestParse(t *testing.T) {
 		{"4096", 4096, "4KiB"},
 		{"100B", 100, "100B"},
 	} {
-		r, err := Parse(tt.text)
+		r, err := ParseReserve(tt.text)
 		if err != nil || r.Of(10*gib) != tt.of10G || r.String() != tt.says {
 			t.Errorf("%q: %d, %q, %v; want %d, %q", tt.text, r.Of(10*gib), r, err, tt.of10G, tt.says)
 		}
 	}
 	for _, text := range []string{"much", "-1", "100%", "-5%", "5 %", "NaN", "NaN%", "1e30", "MiB", "%", "1XiB", "Inf"} {
-		if r, err := Parse(text); err == nil || !strings.Contains(err.Error(), text) {
+		if r, err := ParseReserve(text); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%q: %v, %v", text, r, err)
 		}
 	}
 	if got := (Reserve{}).Of(100 * gib); got != gib {
 		t.Errorf("of a large disk: %d", got)
 	}
-	if got := None().Of(gib); got != 0 || None().Starts(Space{Free: 4*mib - 1, Total: gib}) ||
-		!None().Starts(Space{Free: 4 * mib, Total: gib}) {
+	if got := NoReserve().Of(gib); got != 0 || NoReserve().Starts(Space{Free: 4*mib - 1, Total: gib}) ||
+		!NoReserve().Starts(Space{Free: 4 * mib, Total: gib}) {
 		t.Errorf("none: %d", got)
 	}
 }
 
-func TestOf(t *testing.T) {
+func TestSpaceOf(t *testing.T) {
 	dir := t.TempDir()
-	here, err := Of(dir)
+	here, err := SpaceOf(dir)
 	if errors.Is(err, errors.ErrUnsupported) {
 		t.Skip(err)
 	}
 	if err != nil || here.Total == 0 || here.Free > here.Total {
 		t.Fatalf("%+v, %v", here, err)
 	}
-	later, err := Of(filepath.Join(dir, "not", "made", "yet"))
+	later, err := SpaceOf(filepath.Join(dir, "not", "made", "yet"))
 	if err != nil || later.Total != here.Total {
 		t.Errorf("of a folder that is not there yet: %+v, %v", later, err)
 	}
@@ -93,7 +93,7 @@ func (d *fakeDisk) space() (Space, error) {
 
 func reserve(t *testing.T, text string) Reserve {
 	t.Helper()
-	r, err := Parse(text)
+	r, err := ParseReserve(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,11 +101,11 @@ func reserve(t *testing.T, text string) Reserve {
 }
 
 // The disk is low from less than the reserve on, until a quarter more than the reserve is free.
-func TestWatch(t *testing.T) {
+func TestDisk(t *testing.T) {
 	d := &fakeDisk{free: 500}
 	var out strings.Builder
 	registry := prometheus.NewRegistry()
-	w := New(Config{
+	w := NewDisk(DiskConfig{
 		Space: d.space, Reserve: reserve(t, "100"),
 		Logger: slog.New(slog.NewTextHandler(&out, nil)), Registerer: registry,
 	})
@@ -139,12 +139,12 @@ func TestWatch(t *testing.T) {
 }
 
 // Run calls Changed once when the disk becomes low, and once when it is so no longer.
-func TestRun(t *testing.T) {
+func TestDiskRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		d, changes := &fakeDisk{free: 500}, make(chan bool, 10)
-		var w *Watch
-		w = New(Config{
+		var w *Disk
+		w = NewDisk(DiskConfig{
 			Space: d.space, Reserve: reserve(t, "100"), Changed: func() { changes <- w.Low() },
 			Logger: slog.New(slog.DiscardHandler),
 		})
@@ -154,7 +154,7 @@ func TestRun(t *testing.T) {
 			if low := <-changes; low != (free < 100) {
 				t.Errorf("%d free: low is %v", free, low)
 			}
-			time.Sleep(10 * every)
+			time.Sleep(10 * diskEvery)
 		}
 		cancel()
 		synctest.Wait()
@@ -166,7 +166,7 @@ func TestRun(t *testing.T) {
 
 // A system that does not report its free room has a disk that is not low.
 func TestUnknownSpace(t *testing.T) {
-	w := New(Config{
+	w := NewDisk(DiskConfig{
 		Space:  func() (Space, error) { return Space{}, errors.ErrUnsupported },
 		Logger: slog.New(slog.DiscardHandler),
 	})

@@ -1,4 +1,4 @@
-package memory
+package headroom
 
 import (
 	"context"
@@ -8,12 +8,10 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-
-	"github.com/belfryhq/belfry/cluster/size"
 )
 
-// every is the default interval between looks. Tasks may arrive at some 70 MB a second.
-const every = 250 * time.Millisecond
+// memoryEvery is the interval between looks at the memory. Tasks may arrive at some 70 MB a second.
+const memoryEvery = 250 * time.Millisecond
 
 // The bounds, in twentieths of the limit.
 const (
@@ -43,21 +41,20 @@ type Heap struct {
 // Machine is a machine's memory, in bytes.
 type Machine struct{ Total, Available int64 }
 
-// Config holds the limit and the sources of the figures.
-type Config struct {
+// MemoryConfig holds the limit and the sources of the figures.
+type MemoryConfig struct {
 	Limit      int64                   // bytes; 0: none, and the node is never full
 	Tasks      func() Tasks            // of this node
 	Heap       func() Heap             // nil: this process's
-	Machine    func() (Machine, error) // nil: OfMachine
+	Machine    func() (Machine, error) // nil: MachineMemory
 	Changed    func()                  // called when the node becomes full, or is so no longer
-	Every      time.Duration           // 0: a quarter of a second
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer // nil: no metrics
 }
 
-// Watch holds the last known use of memory. Its methods are safe for concurrent use.
-type Watch struct {
-	cfg Config
+// Memory holds the last known use of memory. Its methods are safe for concurrent use.
+type Memory struct {
+	cfg MemoryConfig
 
 	mu     sync.Mutex
 	cycles uint64 // number of collections when others was computed
@@ -70,114 +67,100 @@ type Watch struct {
 	full    string  // the limit that is reached, for people; empty: there is room
 }
 
-// New returns a Watch that has looked once; Run continues.
-func New(cfg Config) *Watch {
-	if cfg.Every == 0 {
-		cfg.Every = every
-	}
+// NewMemory returns a Memory that has looked once; Run continues.
+func NewMemory(cfg MemoryConfig) *Memory {
 	if cfg.Heap == nil {
 		cfg.Heap = heapOfProcess
 	}
 	if cfg.Machine == nil {
-		cfg.Machine = OfMachine
+		cfg.Machine = MachineMemory
 	}
-	w := &Watch{cfg: cfg}
-	w.look()
+	m := &Memory{cfg: cfg}
+	m.look()
 	if cfg.Registerer != nil {
-		cfg.Registerer.MustRegister(w.collectors()...)
+		cfg.Registerer.MustRegister(m.collectors()...)
 	}
-	return w
+	return m
 }
 
 // Run looks until the context ends.
-func (w *Watch) Run(ctx context.Context) {
-	ticker := time.NewTicker(w.cfg.Every)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ticker.C:
-			if w.look() {
-				w.cfg.Changed()
-			}
-		case <-ctx.Done():
-			return
-		}
-	}
+func (m *Memory) Run(ctx context.Context) {
+	watch(ctx, memoryEvery, m.look, m.cfg.Changed)
 }
 
 // Used returns the memory in use at the last look and the limit, in bytes. A limit of 0 means none.
-func (w *Watch) Used() (used, limit int64) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return max(w.used, 0), w.cfg.Limit
+func (m *Memory) Used() (used, limit int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return max(m.used, 0), m.cfg.Limit
 }
 
 // Full names the limit that is reached; empty: there is room for more tasks.
-func (w *Watch) Full() string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.full
+func (m *Memory) Full() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.full
 }
 
 // look looks once, and reports whether the node became full or is so no longer.
-func (w *Watch) look() (changed bool) {
-	tasks, heap := w.cfg.Tasks(), w.cfg.Heap()
-	machine, err := w.cfg.Machine()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if heap.Cycles != w.cycles {
-		w.cycles, w.others = heap.Cycles, max(heap.Live-tasks.Held, 0)
+func (m *Memory) look() (changed bool) {
+	tasks, heap := m.cfg.Tasks(), m.cfg.Heap()
+	machine, err := m.cfg.Machine()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if heap.Cycles != m.cycles {
+		m.cycles, m.others = heap.Cycles, max(heap.Live-tasks.Held, 0)
 	}
-	w.held = w.others + tasks.Held
-	w.used = w.held - tasks.Free + tasks.Coming
+	m.held = m.others + tasks.Held
+	m.used = m.held - tasks.Free + tasks.Coming
 	if err == nil { // else the last known figures stand
-		w.machine, w.short = machine, machine.Available < w.reserve(machine.Total)
+		m.machine, m.short = machine, machine.Available < m.reserve(machine.Total)
 	}
-	before := w.full
-	w.full = w.reached()
-	w.tell(before)
-	return (before == "") != (w.full == "")
+	before := m.full
+	m.full = m.reached()
+	m.tell(before)
+	return (before == "") != (m.full == "")
 }
 
 // reached names the limit that is reached, or that was reached and is not left by enough yet.
-func (w *Watch) reached() string {
+func (m *Memory) reached() string {
 	switch {
-	case w.cfg.Limit == 0:
+	case m.cfg.Limit == 0:
 		return ""
-	case w.over(w.used, fullAt) || w.over(w.held, heldFullAt):
-		return size.Format(uint64(w.cfg.Limit))
-	case w.short:
-		return size.Format(uint64(w.reserve(w.machine.Total))) + " left on the machine"
+	case m.over(m.used, fullAt) || m.over(m.held, heldFullAt):
+		return FormatBytes(uint64(m.cfg.Limit))
+	case m.short:
+		return FormatBytes(uint64(m.reserve(m.machine.Total))) + " left on the machine"
 	}
 	return ""
 }
 
 // over reports whether bytes are at least the given twentieths of the limit, or, once the node is full, nineteen
 // twentieths of that.
-func (w *Watch) over(bytes, twentieths int64) bool {
-	bound := w.cfg.Limit / 20 * twentieths
-	if w.full != "" {
+func (m *Memory) over(bytes, twentieths int64) bool {
+	bound := m.cfg.Limit / 20 * twentieths
+	if m.full != "" {
 		bound = bound / 20 * 19
 	}
 	return bytes >= bound
 }
 
 // reserve returns how much of a machine's memory must be available, a quarter more once it was short.
-func (w *Watch) reserve(total int64) int64 {
+func (m *Memory) reserve(total int64) int64 {
 	reserve := min(total/20, machineReserve)
-	if w.short {
+	if m.short {
 		reserve += reserve / 4
 	}
 	return reserve
 }
 
-func (w *Watch) tell(before string) {
+func (m *Memory) tell(before string) {
 	switch {
-	case before == "" && w.full != "":
-		w.cfg.Logger.Error("the memory for tasks is used up: shards with a replica here take no more until some are done",
-			"limit", w.full, "used", size.Format(uint64(w.used)), "held", size.Format(uint64(w.held)))
-	case before != "" && w.full == "":
-		w.cfg.Logger.Info("there is memory for tasks again", "used", size.Format(uint64(max(w.used, 0))))
+	case before == "" && m.full != "":
+		m.cfg.Logger.Error("the memory for tasks is used up: shards with a replica here take no more until some are done",
+			"limit", m.full, "used", FormatBytes(uint64(m.used)), "held", FormatBytes(uint64(m.held)))
+	case before != "" && m.full == "":
+		m.cfg.Logger.Info("there is memory for tasks again", "used", FormatBytes(uint64(max(m.used, 0))))
 	}
 }
 
@@ -185,4 +168,16 @@ func heapOfProcess() Heap {
 	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/cycles/total:gc-cycles"}}
 	metrics.Read(samples)
 	return Heap{Live: int64(samples[0].Value.Uint64()), Cycles: samples[1].Value.Uint64()}
+}
+
+func (m *Memory) collectors() []prometheus.Collector {
+	gauge := gauges("memory", &m.mu)
+	return []prometheus.Collector{
+		gauge("limit_bytes", "Memory that the node may use; 0: no limit.", func() float64 { return float64(m.cfg.Limit) }),
+		gauge("used_bytes", "Memory in use, and what the tasks in it may come to use as they come due. From three quarters "+
+			"of the limit on, no more tasks are taken.", func() float64 { return float64(m.used) }),
+		gauge("held_bytes", "Memory in use, and the part of it that is free for further tasks.",
+			func() float64 { return float64(m.held) }),
+		gauge("full", "1 while no more tasks are taken.", func() float64 { return flag(m.full != "") }),
+	}
 }

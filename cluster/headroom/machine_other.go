@@ -1,13 +1,13 @@
 //go:build !linux
 
-package memory
+package headroom
 
 import (
 	"errors"
 	"fmt"
 )
 
-// OfMachine returns an error: this system does not report its memory.
-func OfMachine() (Machine, error) {
+// MachineMemory returns an error: this system does not report its memory.
+func MachineMemory() (Machine, error) {
 	return Machine{}, fmt.Errorf("how much memory is available: %w", errors.ErrUnsupported)
 }

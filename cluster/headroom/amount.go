@@ -1,5 +1,4 @@
-// Package size reads and writes amounts of memory and disk: a number of bytes ("1.5GiB"), or a percentage of a total.
-package size
+package headroom
 
 import (
 	"fmt"
@@ -14,7 +13,7 @@ type Amount struct {
 	percent float64 // used if not 0
 }
 
-// units are the units that Format writes, by rising size, and then further ones that Parse reads.
+// units are the units that FormatBytes writes, by rising size, and then further ones that ParseAmount reads.
 var units = []struct {
 	suffix string
 	bytes  float64
@@ -23,8 +22,8 @@ var units = []struct {
 	{"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1}, {"", 1},
 }
 
-// Parse reads a percentage below 100 ("5%") or a number of bytes ("256MiB", "1.5GB", "4096").
-func Parse(text string) (Amount, error) {
+// ParseAmount reads a percentage below 100 ("5%") or a number of bytes ("256MiB", "1.5GB", "4096").
+func ParseAmount(text string) (Amount, error) {
 	wrong := fmt.Errorf("%q is neither a percentage (5%%) nor a number of bytes (256MiB)", text)
 	if percent, ok := strings.CutSuffix(text, "%"); ok {
 		n, err := strconv.ParseFloat(percent, 64)
@@ -49,7 +48,7 @@ func Parse(text string) (Amount, error) {
 
 // ParseBytes reads a number of bytes ("256MiB", "1.5GB", "4096").
 func ParseBytes(text string) (int64, error) {
-	a, err := Parse(text)
+	a, err := ParseAmount(text)
 	if err != nil || strings.HasSuffix(text, "%") {
 		return 0, fmt.Errorf("%q is no number of bytes (256MiB)", text)
 	}
@@ -64,16 +63,16 @@ func (a Amount) Of(total uint64) uint64 {
 	return a.bytes
 }
 
-// String returns a text that Parse reads.
+// String returns a text that ParseAmount reads.
 func (a Amount) String() string {
 	if a.percent > 0 {
 		return strconv.FormatFloat(a.percent, 'g', -1, 64) + "%"
 	}
-	return Format(a.bytes)
+	return FormatBytes(a.bytes)
 }
 
-// Format writes a number of bytes for people, rounded to a tenth of its unit.
-func Format(bytes uint64) string {
+// FormatBytes writes a number of bytes for people, rounded to a tenth of its unit.
+func FormatBytes(bytes uint64) string {
 	for i := 3; i >= 0; i-- {
 		if unit := units[i]; float64(bytes) >= unit.bytes {
 			return strconv.FormatFloat(math.Round(float64(bytes)/unit.bytes*10)/10, 'f', -1, 64) + unit.suffix

@@ -1,4 +1,4 @@
-package memory
+package headroom
 
 import (
 	"fmt"
@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// OfMachine returns how much memory the machine has, and how much of it is available without swapping.
-func OfMachine() (Machine, error) { return readMeminfo("/proc/meminfo") }
+// MachineMemory returns how much memory the machine has, and how much of it is available without swapping.
+func MachineMemory() (Machine, error) { return readMeminfo("/proc/meminfo") }
 
 func readMeminfo(path string) (Machine, error) {
 	text, err := os.ReadFile(path)

@@ -1,9 +1,11 @@
-package memory
+package headroom
 
 import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
+	"runtime/debug"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -21,8 +23,8 @@ type fake struct {
 	err     error
 }
 
-func (f *fake) watch(out *strings.Builder) *Watch {
-	return New(Config{
+func (f *fake) watch(out *strings.Builder) *Memory {
+	return NewMemory(MemoryConfig{
 		Limit: 2000, Tasks: func() Tasks { return f.tasks }, Heap: func() Heap { return f.heap },
 		Machine: func() (Machine, error) { return f.machine, f.err },
 		Logger:  slog.New(slog.NewTextHandler(out, nil)),
@@ -86,7 +88,7 @@ func TestMachineIsShort(t *testing.T) {
 }
 
 func TestNoLimit(t *testing.T) {
-	w := New(Config{
+	w := NewMemory(MemoryConfig{
 		Tasks:   func() Tasks { return Tasks{Held: 1 << 40} },
 		Machine: func() (Machine, error) { return Machine{Total: 1000}, nil },
 		Logger:  slog.New(slog.DiscardHandler),
@@ -97,14 +99,14 @@ func TestNoLimit(t *testing.T) {
 }
 
 // Run calls Changed once when the node becomes full, and once when it is so no longer.
-func TestRun(t *testing.T) {
+func TestMemoryRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		held, changes := make(chan int64, 1), make(chan bool, 10)
 		held <- 0
 		registry := prometheus.NewRegistry()
-		var w *Watch
-		w = New(Config{
+		var w *Memory
+		w = NewMemory(MemoryConfig{
 			Limit: 2000, Heap: func() Heap { return Heap{} },
 			Machine: func() (Machine, error) { return roomy, nil },
 			Tasks: func() Tasks {
@@ -122,7 +124,7 @@ func TestRun(t *testing.T) {
 			if full := <-changes; full != (now > 1000) {
 				t.Errorf("%d held: full is %v", now, full)
 			}
-			<-time.After(10 * every)
+			<-time.After(10 * memoryEvery)
 		}
 		cancel()
 		synctest.Wait()
@@ -142,5 +144,47 @@ belfry_memory_held_bytes 100
 func TestHeapOfProcess(t *testing.T) {
 	if h := heapOfProcess(); h.Live < 0 || h.Live > 1<<40 {
 		t.Errorf("%+v", h)
+	}
+}
+
+func TestLimits(t *testing.T) {
+	for _, text := range []string{"much", "-1", "10MiB", "100%", "1"} {
+		if l, err := ParseLimit(text); err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%q: %+v, %v", text, l, err)
+		}
+	}
+	find := func(text string) Allowance {
+		t.Helper()
+		l, err := ParseLimit(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := l.Find()
+		if err != nil {
+			t.Skip(err) // the system does not report its memory
+		}
+		return found
+	}
+	if got := find("2GiB"); got.Bytes != 2<<30 {
+		t.Errorf("2GiB: %+v", got)
+	}
+	if got := find("0"); got.Bytes != 0 {
+		t.Errorf("0: %+v", got)
+	}
+	before := debug.SetMemoryLimit(math.MaxInt64)
+	defer debug.SetMemoryLimit(before)
+	half, all := find("50%"), find("")
+	if ratio := float64(all.Bytes) / float64(half.Bytes); ratio < 1.49 || ratio > 1.51 {
+		t.Errorf("half of the memory: %+v, by default: %+v", half, all)
+	}
+	if !strings.HasPrefix(all.From, "75% of the ") {
+		t.Errorf("from %q", all.From)
+	}
+	debug.SetMemoryLimit(3 << 30)
+	if got := find(""); got.Bytes != 3<<30 || got.From != "GOMEMLIMIT" {
+		t.Errorf("with a limit of the runtime's: %+v", got)
+	}
+	if got := find("50%"); got != half {
+		t.Errorf("a part, with a limit of the runtime's: %+v", got)
 	}
 }

@@ -1,11 +1,11 @@
-package size
+package headroom
 
 import (
 	"strings"
 	"testing"
 )
 
-func TestParse(t *testing.T) {
+func TestAmounts(t *testing.T) {
 	const gib = 1 << 30
 	for _, tt := range []struct {
 		text  string
@@ -22,7 +22,7 @@ func TestParse(t *testing.T) {
 		{"4096", 4096, "4KiB"},
 		{"100B", 100, "100B"},
 	} {
-		a, err := Parse(tt.text)
+		a, err := ParseAmount(tt.text)
 		if err != nil || a.Of(10*gib) != tt.of10G || a.String() != tt.says {
 			t.Errorf("%q: %d, %q, %v; want %d, %q", tt.text, a.Of(10*gib), a, err, tt.of10G, tt.says)
 		}
@@ -36,7 +36,7 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "much", "-1", "100%", "-5%", "5 %", "NaN", "NaN%", "1e30", "MiB", "%", "1XiB", "Inf"} {
-		if a, err := Parse(text); err == nil || !strings.Contains(err.Error(), text) {
+		if a, err := ParseAmount(text); err == nil || !strings.Contains(err.Error(), text) {
 			t.Errorf("%q: %v, %v", text, a, err)
 		}
 	}

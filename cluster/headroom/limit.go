@@ -1,4 +1,4 @@
-package memory
+package headroom
 
 import (
 	"fmt"
@@ -6,8 +6,6 @@ import (
 	"runtime/debug"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
-
-	"github.com/belfryhq/belfry/cluster/size"
 )
 
 const (
@@ -20,7 +18,7 @@ const (
 
 // Limit is a bound on a node's memory as configured. The zero Limit is the default one.
 type Limit struct {
-	amount size.Amount // number of bytes, or part of the available memory
+	amount Amount // number of bytes, or part of the available memory
 	given  bool
 }
 
@@ -30,13 +28,13 @@ func ParseLimit(text string) (Limit, error) {
 	if text == "" {
 		return Limit{}, nil
 	}
-	amount, err := size.Parse(text)
+	amount, err := ParseAmount(text)
 	if err != nil {
 		return Limit{}, err
 	}
 	l := Limit{amount: amount, given: true}
 	if bytes := amount.Of(0); bytes > 0 && bytes < leastLimit {
-		return Limit{}, fmt.Errorf("%q is too little: a node needs %s", text, size.Format(leastLimit))
+		return Limit{}, fmt.Errorf("%q is too little: a node needs %s", text, FormatBytes(leastLimit))
 	}
 	return l, nil
 }
@@ -68,7 +66,7 @@ func (l Limit) Find() (Allowance, error) {
 	if l.given {
 		part = l.amount.Of(total)
 	}
-	from := fmt.Sprintf("%d%% of the %s of %s", (part*100+total/2)/total, size.Format(total), of)
+	from := fmt.Sprintf("%d%% of the %s of %s", (part*100+total/2)/total, FormatBytes(total), of)
 	return Allowance{max(int64(part), leastLimit), from}, nil
 }
 
