@@ -3,9 +3,6 @@
 //
 // The data folder:
 //
-//	identity    the lasting facts of a data folder: node id, promise, cluster id, groups
-//	raftdisks   the open disks of the Raft groups, before the groups run
-//	addressbook the last known addresses of nodes
 //	witness     other nodes' records of a node, which expose an old copy of its folder
 //	headroom    the room left on the disk and in memory; amounts of bytes, parsed and formatted
 //	backup      the cluster in one stream: cuts of all shards, the format, folders and buckets of backups
@@ -18,15 +15,14 @@
 //	peerkeys    the certificates and gossip keys of this node, read again when their files change
 //	certs       the operator's side of them: an authority, nodes' certificates, rotations
 //	gossip      hints: live nodes, their addresses, the shards' leaders
-//	directory   the nodes of the cluster, and the addresses where each may be
 //	calls       the calls between nodes: one interface for shards here and elsewhere
 //	forward     the stream on which calls go to another node
 //	clocks      the offsets of other nodes' clocks from this one's
 //
 // The place in the cluster:
 //
-//	membership  the way of this node into its cluster and back into it after a restart, and its entry there
-//	formation   the one time in the life of a folder when the node gets into a cluster
+//	membership  the identity of a data folder; the way of this node into its cluster, by forming or joining it, and
+//	            back into it after a restart; its entry there; the nodes of the cluster and their addresses
 //	control     Raft group 0: nodes, slots, placement, the queues' policies; readable on every node
 //	placement   which nodes hold which shard: a pure function
 //

@@ -17,7 +17,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
 	"github.com/belfryhq/belfry/cluster/internal/gossip/gossiptest"
-	"github.com/belfryhq/belfry/cluster/internal/identity"
+	"github.com/belfryhq/belfry/cluster/internal/membership"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/internal/memnet"
 )
@@ -76,7 +76,7 @@ func (a *attack) begin(t *testing.T) (stop func()) {
 // round sends every victim lies about all others, and about members that do not exist: 300 a second.
 func (a *attack) round(t *testing.T, i uint64) {
 	nowhere := fmt.Sprintf("127.0.0.1:%d", 1+i%1000)
-	fakes := identity.NewID()
+	fakes := membership.NewID()
 	for _, v := range a.victims {
 		a.forger.Junk(v.addr)
 		hints := &clusterpb.LeaderHints{ClusterId: a.cluster}

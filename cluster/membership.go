@@ -8,7 +8,6 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/internal/aim"
-	"github.com/belfryhq/belfry/cluster/internal/directory"
 	"github.com/belfryhq/belfry/cluster/internal/membership"
 	"github.com/belfryhq/belfry/fsm"
 )
@@ -29,7 +28,7 @@ func (n *Node) follow(ctx context.Context) {
 		return
 	}
 	for _, run := range []func(context.Context){
-		n.member.Announce, n.registrar.Run, n.directory.Run, n.tenants.Run, n.keepTime, n.keepPlaced,
+		n.member.Announce, n.member.KeepEntry, n.directory.Run, n.tenants.Run, n.keepTime, n.keepPlaced,
 		n.keepHistory,
 	} {
 		n.workers.Go(func() { run(ctx) })
@@ -49,28 +48,16 @@ func (n *Node) removed() { n.member.Removed() }
 // state of the control group is no reason for doubt.
 func (n *Node) isRemoved(id string) bool { return control.IsRemoved(n.control.State(), id) }
 
-func (n *Node) newDirectory() *directory.Directory {
-	return directory.New(directory.Config{
-		Identity: n.identity, Control: n.control, Book: n.book, Join: n.cfg.Join, OwnAddr: n.PeerAddr,
-		Mesh: func() directory.Mesh {
+func (n *Node) newDirectory() *membership.Directory {
+	return membership.NewDirectory(membership.DirectoryConfig{
+		Identity: n.identity, Control: n.control, Join: n.cfg.Join, OwnAddr: n.PeerAddr, Logger: n.cfg.Logger,
+		Mesh: func() membership.Mesh {
 			if n.gossip == nil {
 				return nil
 			}
 			return n.gossip
 		},
 	})
-}
-
-func (n *Node) newRegistrar() *membership.Registrar {
-	cfg := membership.RegistrarConfig{
-		Entry: n.entry(),
-		Hold:  n.cfg.HoldVersion, Control: n.control, Peer: n.peers.rpc, Removed: n.removed, Logger: n.cfg.Logger,
-		Pause: min(200*time.Millisecond, n.cfg.Timing.Heartbeat),
-	}
-	if n.NeedsJoinTokens() {
-		cfg.TokenFile = n.cfg.JoinTokenFile
-	}
-	return membership.NewRegistrar(cfg)
 }
 
 // entry returns this node's entry in the map of the control group.
@@ -82,12 +69,17 @@ func (n *Node) entry() *clusterpb.Node {
 }
 
 func (n *Node) newMember() *membership.Member {
-	return membership.New(membership.Config{
-		Identity: n.identity, Records: n.records, Book: n.book, Disks: n.disks, Endpoint: n.endpoint, Gossip: n.gossip,
-		Directory: n.directory, Admission: n.admission, Registrar: n.registrar, Control: n.control,
-		Peer: n.peers.rpc, Witness: n.peers.witness, Run: n.runHere, Expect: n.cfg.BootstrapExpect,
+	cfg := membership.Config{
+		Identity: n.identity, Records: n.records, Disks: n.disks, Endpoint: n.endpoint, Gossip: n.gossip,
+		Directory: n.directory, Admission: n.admission, Control: n.control, Peer: n.peers.rpc, Witness: n.peers.witness,
+		Entry: n.entry(), Hold: n.cfg.HoldVersion, Run: n.runHere, Expect: n.cfg.BootstrapExpect,
+		Pause: min(200*time.Millisecond, n.cfg.Timing.Heartbeat),
 		Group: n.controlConfig(), Logger: n.cfg.Logger, Fatal: n.cfg.Fatal,
-	})
+	}
+	if n.NeedsJoinTokens() {
+		cfg.TokenFile = n.cfg.JoinTokenFile
+	}
+	return membership.New(cfg)
 }
 
 // controlConfig returns the settings of the control group that this node knows before it is in a cluster.

@@ -6,7 +6,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/internal/gossip"
-	"github.com/belfryhq/belfry/cluster/internal/identity"
+	"github.com/belfryhq/belfry/cluster/internal/membership"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
@@ -33,7 +33,7 @@ func (n *Node) startGossip() error {
 // takeHint accepts gossip's hint about a shard's leader if the hint may be true, and reports whether it was news.
 func (n *Node) takeHint(h *clusterpb.LeaderHint) bool {
 	state := n.control.State()
-	possible := h.Shard > 0 && h.Shard <= task.Slots && len(h.Leader) == identity.IDBytes
+	possible := h.Shard > 0 && h.Shard <= task.Slots && len(h.Leader) == membership.IDBytes
 	if len(state.Shards) > 0 {
 		possible = slices.Contains(control.Shard(state, h.Shard).GetReplicas(), h.Leader)
 	}

@@ -16,14 +16,10 @@ import (
 	"github.com/belfryhq/belfry/cluster/consume"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/headroom"
-	"github.com/belfryhq/belfry/cluster/internal/addressbook"
-	"github.com/belfryhq/belfry/cluster/internal/directory"
 	"github.com/belfryhq/belfry/cluster/internal/gossip"
 	"github.com/belfryhq/belfry/cluster/internal/health"
-	"github.com/belfryhq/belfry/cluster/internal/identity"
 	"github.com/belfryhq/belfry/cluster/internal/membership"
 	"github.com/belfryhq/belfry/cluster/internal/policies"
-	"github.com/belfryhq/belfry/cluster/internal/raftdisks"
 	"github.com/belfryhq/belfry/cluster/internal/witness"
 	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/cluster/logs"
@@ -48,11 +44,10 @@ type Node struct {
 	limited *slog.Logger // for messages about requests of other nodes, which may be strangers
 
 	// the data folder
-	identity *identity.Identity
-	book     *addressbook.Book
+	identity *membership.Identity
 	records  *witness.Table
 	journal  *journal.Journal
-	disks    *raftdisks.Set
+	disks    *membership.Disks
 	disk     *headroom.Disk
 
 	// the other nodes
@@ -63,12 +58,11 @@ type Node struct {
 	gossip    *gossip.Gossip
 	peers     *peers
 	clocks    *clocks.Clocks
-	directory *directory.Directory
+	directory *membership.Directory
 
 	// the place in the cluster
 	control   *control.Replica
 	admission *membership.Admission
-	registrar *membership.Registrar
 	member    *membership.Member
 	tenants   *tenants.Tenants
 	quotas    *quotas.Quotas
@@ -137,13 +131,12 @@ func (n *Node) open() error {
 	if err := n.startGossip(); err != nil {
 		return err
 	}
-	n.registrar = n.newRegistrar()
 	n.member = n.newMember()
 	n.server = n.serve()
 	n.clocks = n.startClocks()
 	n.registerQueues()
 	n.registerShape()
-	for _, run := range []func(context.Context){n.follow, n.book.Run, n.health.Run, n.disk.Run, n.memory.Run} {
+	for _, run := range []func(context.Context){n.follow, n.directory.SaveBook, n.health.Run, n.disk.Run, n.memory.Run} {
 		n.workers.Go(func() { run(n.ctx) })
 	}
 	if n.keys != nil {
@@ -155,10 +148,9 @@ func (n *Node) open() error {
 // openFolder opens the files of the data folder except those of the shards.
 func (n *Node) openFolder() error {
 	var err error
-	if n.identity, err = identity.Open(n.cfg.DataDir); err != nil {
+	if n.identity, err = membership.OpenIdentity(n.cfg.DataDir); err != nil {
 		return err
 	}
-	n.book = addressbook.Open(n.cfg.DataDir, n.cfg.Logger)
 	if n.records, err = witness.Open(witness.Config{
 		Dir: n.cfg.DataDir, Node: n.ID(), New: len(n.identity.Groups()) == 0, Fatal: n.cfg.Fatal, Logger: n.cfg.Logger,
 	}); err != nil {
@@ -172,7 +164,7 @@ func (n *Node) openFolder() error {
 	}); err != nil {
 		return err
 	}
-	n.disks = raftdisks.New(raftdisks.Config{
+	n.disks = membership.NewDisks(membership.DisksConfig{
 		Identity: n.identity, Records: n.records, Journal: n.journal, Kind: n.cfg.LogStore,
 		Logger: n.cfg.Logger, Registerer: n.cfg.Registerer, Fatal: n.cfg.Fatal,
 	})

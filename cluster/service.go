@@ -12,9 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/internal/formation"
 	"github.com/belfryhq/belfry/cluster/internal/forward"
-	"github.com/belfryhq/belfry/cluster/internal/identity"
 	"github.com/belfryhq/belfry/cluster/internal/membership"
 )
 
@@ -64,8 +62,8 @@ func (s *server) stop() {
 }
 
 func (s service) Promise(_ context.Context, req *clusterpb.PromiseRequest) (*clusterpb.PromiseReply, error) {
-	p := identity.Promise{ClusterID: req.ClusterId, Nodes: req.Nodes}
-	reply, err := formation.Answer(s.n.identity, s.n.cfg.BootstrapExpect, p)
+	p := membership.Promise{ClusterID: req.ClusterId, Nodes: req.Nodes}
+	reply, err := membership.AnswerPromise(s.n.identity, s.n.cfg.BootstrapExpect, p)
 	if err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
@@ -75,13 +73,13 @@ func (s service) Promise(_ context.Context, req *clusterpb.PromiseRequest) (*clu
 
 func (s service) Register(ctx context.Context, req *clusterpb.RegisterRequest) (*clusterpb.RegisterReply, error) {
 	node := req.GetNode()
-	if len(node.GetId()) != identity.IDBytes || node.PeerAddr == "" {
+	if len(node.GetId()) != membership.IDBytes || node.PeerAddr == "" {
 		return nil, status.Error(codes.InvalidArgument, "a node registers by its id, with its address")
 	}
 	if name := callerName(ctx); name != "" && !mayRegister(name, node) {
 		return nil, status.Errorf(codes.PermissionDenied, "node %q registers as %q", name, node.Name)
 	}
-	if err := s.n.registrar.Register(ctx, req); err != nil {
+	if err := s.n.member.Register(ctx, req); err != nil {
 		return nil, membership.RefusalStatus(err)
 	}
 	return &clusterpb.RegisterReply{ClusterId: s.n.ClusterID()}, nil

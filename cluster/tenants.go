@@ -7,7 +7,7 @@ import (
 	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
-	"github.com/belfryhq/belfry/cluster/internal/identity"
+	"github.com/belfryhq/belfry/cluster/internal/membership"
 	"github.com/belfryhq/belfry/cluster/router"
 	"github.com/belfryhq/belfry/cluster/tenants"
 )
@@ -15,7 +15,7 @@ import (
 // KeysOnDisk returns the keys that the node of a data folder knew last, for calls before Open. It returns nil if the
 // folder has none: the node is new, or Open reports why the folder cannot be read.
 func KeysOnDisk(dir string, log *slog.Logger) access.Source {
-	id, err := identity.Inspect(dir)
+	id, err := membership.InspectIdentity(dir)
 	if err != nil {
 		return nil
 	}

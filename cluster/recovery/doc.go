@@ -6,7 +6,7 @@
 //	Restore       backup ─▶ read, check ─▶ slot of each task ─▶ fsm.Rebuild of its new shard ─▶ new folder
 //	Open          folders ─▶ newest replica of a group ─▶ Plan ─▶ an operator's consent ─▶ Recovery.Write ─▶ new folder
 //
-// A new folder is marked until all is on the disk (package identity): no node opens it, and only another recovery or
+// A new folder is marked until all is on the disk (package membership): no node opens it, and only another recovery or
 // restore may begin there, from the start. A restore has read and checked the whole backup before it writes anything
 // but the mark; the tasks are in memory meanwhile, where the node will need them too.
 //

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"github.com/belfryhq/belfry/cluster/internal/identity"
+	"github.com/belfryhq/belfry/cluster/internal/membership"
 	"github.com/belfryhq/belfry/cluster/internal/witness"
 	"github.com/belfryhq/belfry/raftgroup/journal"
 	"github.com/belfryhq/belfry/raftgroup/raftdisk"
@@ -83,7 +83,7 @@ func VerifyFolder(ctx context.Context, dir, temp string) (report *FolderReport, 
 // folder is the data folder of a stopped node, open for reading. The node cannot start until id is closed.
 type folder struct {
 	dir     string
-	id      *identity.Identity
+	id      *membership.Identity
 	pending journal.Writes
 	unread  error                       // of the journal
 	kept    map[uint32]witness.Position // the node's own record of its replicas
@@ -91,7 +91,7 @@ type folder struct {
 }
 
 func openFolder(dir string) (*folder, error) {
-	id, err := identity.Inspect(dir)
+	id, err := membership.InspectIdentity(dir)
 	if err != nil {
 		return nil, err
 	}

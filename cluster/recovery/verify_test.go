@@ -17,7 +17,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
-	"github.com/belfryhq/belfry/cluster/internal/identity"
+	"github.com/belfryhq/belfry/cluster/internal/membership"
 	"github.com/belfryhq/belfry/cluster/internal/witness"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
@@ -46,7 +46,7 @@ func used(t *testing.T, kind logstore.Kind) (dir string, last shard.Status) {
 
 func use(t *testing.T, dir string, kind logstore.Kind) (last shard.Status) {
 	t.Helper()
-	id, err := identity.Open(dir)
+	id, err := membership.OpenIdentity(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -319,11 +319,11 @@ func TestWholeFolder(t *testing.T) {
 
 func TestRemarks(t *testing.T) {
 	first, second := t.TempDir(), filepath.Join(t.TempDir(), "copy")
-	id, err := identity.Open(first)
+	id, err := membership.OpenIdentity(first)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(id.Enter(identity.NewID()), id.Close(), os.CopyFS(second, os.DirFS(first))); err != nil {
+	if err := errors.Join(id.Enter(membership.NewID()), id.Close(), os.CopyFS(second, os.DirFS(first))); err != nil {
 		t.Fatal(err)
 	}
 	for dir, copied := range map[string]bool{first: false, second: true} {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
-	"github.com/belfryhq/belfry/cluster/internal/identity"
+	"github.com/belfryhq/belfry/cluster/internal/membership"
 	"github.com/belfryhq/belfry/cluster/internal/witness"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/raftgroup/logstore"
@@ -30,7 +30,7 @@ type Made struct {
 type newFolder struct {
 	Made
 	dir    string
-	id     *identity.Identity
+	id     *membership.Identity
 	kind   logstore.Kind
 	logger *slog.Logger
 }
@@ -38,11 +38,11 @@ type newFolder struct {
 // begin marks a folder, which must be empty or absent, or left by a restore or a recovery that was not finished. The
 // caller must close its id.
 func begin(dir string, kind logstore.Kind, logger *slog.Logger) (*newFolder, error) {
-	id, err := identity.BeginRestore(dir)
+	id, err := membership.BeginRestore(dir)
 	if err != nil {
 		return nil, err
 	}
-	made := Made{ClusterID: identity.NewID(), NodeID: id.NodeID()}
+	made := Made{ClusterID: membership.NewID(), NodeID: id.NodeID()}
 	return &newFolder{Made: made, dir: dir, id: id, kind: kind, logger: logger}, nil
 }
 
@@ -58,7 +58,7 @@ func (f *newFolder) write(ctx context.Context, state *clusterpb.ControlState,
 
 func (f *newFolder) writeAll(ctx context.Context, state *clusterpb.ControlState,
 	shardOf func(number uint32) (*fsm.Machine, error)) error {
-	promise := identity.Promise{ClusterID: f.ClusterID, Nodes: []string{f.NodeID}}
+	promise := membership.Promise{ClusterID: f.ClusterID, Nodes: []string{f.NodeID}}
 	err := errors.Join(f.id.Give(promise), f.id.Enter(f.ClusterID))
 	if err == nil {
 		err = f.writeWitness()

@@ -6,17 +6,14 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/headroom"
-	"github.com/belfryhq/belfry/cluster/internal/addressbook"
-	"github.com/belfryhq/belfry/cluster/internal/directory"
-	"github.com/belfryhq/belfry/cluster/internal/formation"
 	"github.com/belfryhq/belfry/cluster/internal/gossip"
-	"github.com/belfryhq/belfry/cluster/internal/identity"
 	"github.com/belfryhq/belfry/cluster/internal/pause"
-	"github.com/belfryhq/belfry/cluster/internal/raftdisks"
 	"github.com/belfryhq/belfry/cluster/internal/witness"
 	"github.com/belfryhq/belfry/cluster/peer"
 	"github.com/belfryhq/belfry/cluster/replicas"
@@ -25,15 +22,13 @@ import (
 
 // Config holds the parts of a node that its membership needs.
 type Config struct {
-	Identity  *identity.Identity
+	Identity  *Identity
 	Records   *witness.Table
-	Book      *addressbook.Book
-	Disks     *raftdisks.Set
+	Disks     *Disks
 	Endpoint  *peer.Endpoint
 	Gossip    *gossip.Gossip
-	Directory *directory.Directory
+	Directory *Directory
 	Admission *Admission
-	Registrar *Registrar
 	Control   *control.Replica // gets the group when it runs
 	// Group holds the settings of the control group, without those that the node learns when it enters its cluster: its
 	// ids, the position that it had applied, the founders, and the ways to the disk and to other nodes.
@@ -43,17 +38,23 @@ type Config struct {
 	Peer    func(node string) clusterpb.PeerClient
 	Witness func(ctx context.Context, addr string, req *clusterpb.WitnessRequest) (*clusterpb.WitnessReply, error)
 
-	Run    witness.Run // this start of the node
-	Expect int         // nodes to form a cluster with, this one included; 0: join an existing one
+	Entry  *clusterpb.Node // the correct entry of this node in the control group, which is not changed
+	Hold   uint32          // command version that the node does not want to be exceeded; 0: none
+	Run    witness.Run     // this start of the node
+	Expect int             // nodes to form a cluster with, this one included; 0: join an existing one
+	Pause  time.Duration   // between two tries to register the entry
+	// TokenFile holds the token by which a new or renamed node gets into the cluster; empty: it has none.
+	TokenFile string
 
 	Logger *slog.Logger
 	Fatal  func(error)
 }
 
-// Member brings the node into its cluster. Its methods are safe for concurrent use.
+// Member brings the node into its cluster and keeps its entry there. Its methods are safe for concurrent use.
 type Member struct {
 	cfg      Config
-	rejoined bool // the node was in the cluster before its start; set by Enter
+	rejoined bool                  // the node was in the cluster before its start; set by Enter
+	refused  atomic.Pointer[error] // the last refusal of this node's registration; nil: the last one was not refused
 
 	mu     sync.Mutex
 	noRoom error // the full disk that last kept the node from entering a cluster; nil: none
@@ -90,9 +91,6 @@ func (m *Member) NoRoom() error {
 	return m.noRoom
 }
 
-// Refused returns the reason why the cluster does not let this node in, or nil.
-func (m *Member) Refused() error { return m.cfg.Registrar.refusal() }
-
 // withRoom calls enter again while it fails with a full disk. NoRoom returns that error meanwhile.
 func (m *Member) withRoom(ctx context.Context, enter func(context.Context) error) error {
 	for logged := false; ; logged = true {
@@ -123,9 +121,9 @@ func (m *Member) noteRoom(err error) error {
 
 // enterCluster forms a cluster with others or joins one, and opens the control group.
 func (m *Member) enterCluster(ctx context.Context) error {
-	err := formation.Run(ctx, formation.Config{
+	err := form(ctx, formationConfig{
 		Record: m.cfg.Identity, Expect: m.cfg.Expect, Members: m.cfg.Gossip.Watch, Ask: m.askPromise,
-		Register: m.cfg.Registrar.registerThrough, Logger: m.cfg.Logger,
+		Register: m.registerThrough, Logger: m.cfg.Logger,
 	})
 	if err != nil {
 		return err
@@ -140,7 +138,7 @@ func (m *Member) enterCluster(ctx context.Context) error {
 	return nil
 }
 
-func (m *Member) askPromise(ctx context.Context, node string, p identity.Promise) (*clusterpb.PromiseReply, error) {
+func (m *Member) askPromise(ctx context.Context, node string, p Promise) (*clusterpb.PromiseReply, error) {
 	return m.cfg.Peer(node).Promise(ctx, &clusterpb.PromiseRequest{ClusterId: p.ClusterID, Nodes: p.Nodes})
 }
 

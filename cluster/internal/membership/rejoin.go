@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
@@ -50,7 +51,7 @@ func (m *Member) standAside(refusal *witness.Refusal) {
 // Removed makes this node stand aside, because it was removed from the cluster.
 func (m *Member) Removed() {
 	id := m.cfg.Identity.NodeID()
-	m.standAside(witness.Removed(fmt.Sprintf("%s (%s)", m.cfg.Registrar.cfg.Entry.Name, id)))
+	m.standAside(witness.Removed(fmt.Sprintf("%s (%s)", m.cfg.Entry.Name, id)))
 }
 
 // IsOver reports whether the cluster has removed the replica of a shard that joined at a revision, as other nodes said
@@ -75,7 +76,7 @@ func (m *Member) checkConfig() witness.CheckConfig {
 		Left: m.cfg.Identity.Left(), Applied: m.cfg.Records.Kept(control.Number).Index, Known: m.known,
 		Logger: m.cfg.Logger,
 	}
-	if own, known := m.cfg.Book.Node(self); known {
+	if own, known := m.cfg.Directory.book.entry(self); known {
 		cfg.Addrs = []string{own.Registered}
 	}
 	for group, d := range m.cfg.Disks.Open() {
@@ -149,4 +150,55 @@ func (m *Member) tellGossip() {
 	if err := m.cfg.Gossip.TakePart(); err != nil {
 		m.cfg.Logger.Info("the others do not hear yet that this node takes part", "err", err)
 	}
+}
+
+// Admission says whether the node takes part in its cluster. Its methods are safe for concurrent use.
+type Admission struct {
+	check   atomic.Pointer[witness.Check]   // nil: the check has not begun
+	present atomic.Bool                     // the node takes part, or has no data yet that could be old
+	refusal atomic.Pointer[witness.Refusal] // the reason why the node will never take part
+	aside   chan struct{}                   // closed when refusal is set
+}
+
+// NewAdmission returns the admission of a starting node. A node without a cluster takes part at once.
+func NewAdmission(clusterID string) *Admission {
+	a := &Admission{aside: make(chan struct{})}
+	a.present.Store(clusterID == "")
+	return a
+}
+
+// TakesPart reports whether the node takes part, or has no data yet that could be old.
+func (a *Admission) TakesPart() bool { return a.present.Load() }
+
+// refuse ends the node's part, and reports whether it was the first to do so.
+func (a *Admission) refuse(why *witness.Refusal) bool {
+	if !a.refusal.CompareAndSwap(nil, why) {
+		return false
+	}
+	a.present.Store(false)
+	close(a.aside)
+	return true
+}
+
+// Aside returns a channel that is closed when the node will never take part again.
+func (a *Admission) Aside() <-chan struct{} { return a.aside }
+
+// Refused reports whether the node will never take part.
+func (a *Admission) Refused() bool { return a.refusal.Load() != nil }
+
+// Barred returns the reason why the node does not take part in its cluster, as yet or at all. The reason is empty if
+// the node takes part, or is in no cluster yet.
+func (a *Admission) Barred() string {
+	if refusal := a.refusal.Load(); refusal != nil {
+		return "this node does not take part: " + refusal.Error()
+	}
+	if a.present.Load() {
+		return ""
+	}
+	if check := a.check.Load(); check != nil {
+		if waits := check.Status(); waits != "" {
+			return waits
+		}
+	}
+	return "this node is opening its data folder"
 }

@@ -1,4 +1,4 @@
-package identity
+package membership
 
 import (
 	"os"
@@ -20,7 +20,7 @@ func TestCopiedFolder(t *testing.T) {
 	first, second, third := filepath.Join(base, "1"), filepath.Join(base, "2"), filepath.Join(base, "3")
 	start := func(dir string, copied bool) *Identity {
 		t.Helper()
-		id, err := Open(dir)
+		id, err := OpenIdentity(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,7 +37,7 @@ func TestCopiedFolder(t *testing.T) {
 	closeIdentity(t, id)
 	copyFolder(t, first, second)
 	closeIdentity(t, start(second, true))
-	looked, err := Inspect(second)
+	looked, err := InspectIdentity(second)
 	if err != nil || !looked.Copied() {
 		t.Errorf("looked at: %v, %v", looked.Copied(), err)
 	}
@@ -59,7 +59,7 @@ func TestCopiedFolder(t *testing.T) {
 func TestCopiedFile(t *testing.T) {
 	dir := t.TempDir()
 	closeIdentity(t, reopen(t, dir))
-	path := filepath.Join(dir, fileName)
+	path := filepath.Join(dir, identityFile)
 	kept := filepath.Join(dir, "kept")
 	data, err := os.ReadFile(path)
 	if err != nil {

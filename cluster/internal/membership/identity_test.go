@@ -1,4 +1,4 @@
-package identity
+package membership
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 
 func reopen(t *testing.T, dir string) *Identity {
 	t.Helper()
-	id, err := Open(dir)
+	id, err := OpenIdentity(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestIdentityOutlivesRestarts(t *testing.T) {
 func TestFolderIsLocked(t *testing.T) {
 	dir := t.TempDir()
 	first := reopen(t, dir)
-	if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), "in use") {
+	if _, err := OpenIdentity(dir); err == nil || !strings.Contains(err.Error(), "in use") {
 		t.Fatalf("opened twice: %v", err)
 	}
 	closeIdentity(t, first)
@@ -70,12 +70,12 @@ func TestOnePromiseOnly(t *testing.T) {
 		{ClusterID: NewID(), Nodes: mine.Nodes},
 		{ClusterID: mine.ClusterID, Nodes: []string{id.NodeID()}},
 	} {
-		if err := id.Give(other); !errors.Is(err, ErrPromised) {
+		if err := id.Give(other); !errors.Is(err, errPromised) {
 			t.Errorf("a second promise: %v", err)
 		}
 	}
 	other := NewID()
-	if err := id.Enter(other); !errors.Is(err, ErrPromised) || id.ClusterID() != "" {
+	if err := id.Enter(other); !errors.Is(err, errPromised) || id.ClusterID() != "" {
 		t.Errorf("entered another cluster: %v", err)
 	}
 	if err := id.EnterInstead(other); err != nil || id.ClusterID() != other {
@@ -97,7 +97,7 @@ func TestImpossiblePromises(t *testing.T) {
 	if err := id.Enter(NewID()); err != nil {
 		t.Fatal(err)
 	}
-	if err := id.Give(Promise{ClusterID: NewID(), Nodes: []string{id.NodeID()}}); !errors.Is(err, ErrPromised) {
+	if err := id.Give(Promise{ClusterID: NewID(), Nodes: []string{id.NodeID()}}); !errors.Is(err, errPromised) {
 		t.Errorf("a member promised itself: %v", err)
 	}
 	if err := id.Enter(NewID()); err == nil {
@@ -113,7 +113,7 @@ func TestPromiseSurvivesACrashAtEachLine(t *testing.T) {
 		t.Run("at "+line, func(t *testing.T) {
 			dir := t.TempDir()
 			armed := false
-			id, err := open(dir, func(step string) error {
+			id, err := openIdentity(dir, func(step string) error {
 				if armed && step == line {
 					return crash
 				}
@@ -148,7 +148,7 @@ func TestPromiseSurvivesACrashAtEachLine(t *testing.T) {
 // The methods do not return a change that could not be made durable.
 func TestFailedWriteChangesNothing(t *testing.T) {
 	armed := false
-	id, err := open(t.TempDir(), func(string) error {
+	id, err := openIdentity(t.TempDir(), func(string) error {
 		if armed {
 			return errors.New("no room")
 		}
@@ -174,21 +174,21 @@ func TestLostOrBrokenFileIsNotReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	closeIdentity(t, id)
-	path := filepath.Join(dir, fileName)
+	path := filepath.Join(dir, identityFile)
 	for name, content := range map[string]string{
 		"torn": `{"version":1,"node_`, "newer": `{"version":2}`, "empty": `{"version":1}`,
 	} {
 		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(dir); err == nil {
+		if _, err := OpenIdentity(dir); err == nil {
 			t.Errorf("%s file: opened", name)
 		}
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), "holds Raft groups") {
+	if _, err := OpenIdentity(dir); err == nil || !strings.Contains(err.Error(), "holds Raft groups") {
 		t.Errorf("groups without an identity: %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package formation
+package membership
 
 import (
 	"context"
@@ -15,16 +15,15 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/internal/identity"
 )
 
-// memory is a record without a disk, with the same rules as identity.Identity. It outlives its node's crashes.
+// memory is a record without a disk, with the same rules as Identity. It outlives its node's crashes.
 type memory struct {
 	mu      sync.Mutex
 	id      string
-	promise *identity.Promise
+	promise *Promise
 	cluster string
-	given   []identity.Promise // every promise ever given: one at most
+	given   []Promise // every promise ever given: one at most
 }
 
 func (m *memory) NodeID() string { return m.id }
@@ -35,23 +34,23 @@ func (m *memory) ClusterID() string {
 	return m.cluster
 }
 
-func (m *memory) Promised() (identity.Promise, bool) {
+func (m *memory) Promised() (Promise, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.promise == nil {
-		return identity.Promise{}, false
+		return Promise{}, false
 	}
 	return *m.promise, true
 }
 
-func (m *memory) Give(p identity.Promise) error {
+func (m *memory) Give(p Promise) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.promise != nil && m.promise.Equal(p) {
 		return nil
 	}
 	if m.promise != nil || m.cluster != "" {
-		return identity.ErrPromised
+		return errPromised
 	}
 	m.promise = &p
 	m.given = append(m.given, p)
@@ -68,7 +67,7 @@ func (m *memory) enter(id string, void bool) error {
 		return fmt.Errorf("in %s already", m.cluster)
 	}
 	if !void && m.promise != nil && m.promise.ClusterID != id {
-		return identity.ErrPromised
+		return errPromised
 	}
 	m.cluster = id
 	return nil
@@ -94,9 +93,9 @@ func newMesh(expect int, ids ...string) *mesh {
 
 var errUnreachable = errors.New("not reached")
 
-func (m *mesh) config(id string) Config {
-	return Config{
-		Record: m.records[id], Expect: m.expect[id],
+func (m *mesh) config(id string) formationConfig {
+	return formationConfig{
+		Record: m.records[id], Expect: m.expect[id], Logger: slog.New(slog.DiscardHandler),
 		Members: func() ([]*clusterpb.GossipMeta, <-chan struct{}) {
 			var members []*clusterpb.GossipMeta
 			for other, r := range m.records {
@@ -107,11 +106,11 @@ func (m *mesh) config(id string) Config {
 			}
 			return members, nil
 		},
-		Ask: func(_ context.Context, node string, p identity.Promise) (*clusterpb.PromiseReply, error) {
+		Ask: func(_ context.Context, node string, p Promise) (*clusterpb.PromiseReply, error) {
 			if !m.reaches(id, node) {
 				return nil, errUnreachable
 			}
-			return Answer(m.records[node], m.expect[node], p)
+			return AnswerPromise(m.records[node], m.expect[node], p)
 		},
 		Register: func(_ context.Context, node string) (string, error) {
 			if !m.reaches(id, node) {
@@ -129,7 +128,7 @@ func (m *mesh) run(t *testing.T) {
 	var wg sync.WaitGroup
 	for id := range m.records {
 		wg.Go(func() {
-			if err := Run(ctx, m.config(id)); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			if err := form(ctx, m.config(id)); err != nil && !errors.Is(err, context.DeadlineExceeded) {
 				t.Errorf("%s: %v", id, err)
 			}
 		})
@@ -211,10 +210,10 @@ func TestOverlappingLists(t *testing.T) {
 // overtaken is a node that gives another proposer its promise just before its own.
 type overtaken struct {
 	*memory
-	asked identity.Promise
+	asked Promise
 }
 
-func (o *overtaken) Give(p identity.Promise) error {
+func (o *overtaken) Give(p Promise) error {
 	return errors.Join(o.memory.Give(o.asked), o.memory.Give(p))
 }
 
@@ -223,8 +222,8 @@ func TestProposerIsOvertaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMesh(1, "a")
 		cfg := m.config("a")
-		cfg.Record = &overtaken{m.records["a"], identity.Promise{ClusterID: "theirs", Nodes: []string{"a"}}}
-		if err := Run(t.Context(), cfg); err != nil || m.records["a"].cluster != "theirs" {
+		cfg.Record = &overtaken{m.records["a"], Promise{ClusterID: "theirs", Nodes: []string{"a"}}}
+		if err := form(t.Context(), cfg); err != nil || m.records["a"].cluster != "theirs" {
 			t.Errorf("in cluster %q: %v", m.records["a"].cluster, err)
 		}
 	})
@@ -237,7 +236,7 @@ func TestProposerComesBack(t *testing.T) {
 		m.reaches = func(who, whom string) bool { return whom != "c" }
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		if err := Run(ctx, m.config("a")); !errors.Is(err, context.DeadlineExceeded) {
+		if err := form(ctx, m.config("a")); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("formed without c: %v", err)
 		}
 		first := m.records["a"].given
@@ -253,12 +252,11 @@ func TestProposerComesBack(t *testing.T) {
 func TestForgedClusterIsNotEntered(t *testing.T) {
 	m := newMesh(3, "a", "b", "c")
 	m.reaches = func(string, string) bool { return false }
-	promise := identity.Promise{ClusterID: identity.NewID(), Nodes: []string{"a", "b", "c"}}
+	promise := Promise{ClusterID: NewID(), Nodes: []string{"a", "b", "c"}}
 	if err := m.records["b"].Give(promise); err != nil {
 		t.Fatal(err)
 	}
-	f := &formation{Config: m.config("b")}
-	f.Logger = slog.New(slog.DiscardHandler)
+	f := &formation{formationConfig: m.config("b")}
 	forged := []*clusterpb.GossipMeta{{Id: "c", ClusterId: promise.ClusterID}}
 	if _, err := f.step(t.Context(), forged); err != nil || m.records["b"].cluster != "" {
 		t.Errorf("entered cluster %q, %v", m.records["b"].cluster, err)
@@ -284,9 +282,7 @@ func TestNeverTwoClustersOfOne(t *testing.T) {
 			m.sees = func(_, whom string) bool { return slices.Contains(seen, whom) }
 			m.reaches = func(_, whom string) bool { return slices.Contains(reached, whom) }
 			if formations[who] == nil || rapid.Bool().Draw(t, "crash") {
-				cfg := m.config(who)
-				cfg.Logger = slog.New(slog.DiscardHandler)
-				formations[who] = &formation{Config: cfg}
+				formations[who] = &formation{formationConfig: m.config(who)}
 			}
 			if m.records[who].cluster != "" {
 				continue
@@ -331,17 +327,17 @@ func check(t *rapid.T, m *mesh) {
 func TestPromiseGivenWhileJoining(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMesh(3, "a")
-		other := identity.NewID()
+		other := NewID()
 		m.records["z"], m.expect["z"] = &memory{id: "z", cluster: other}, 0
-		promise := identity.Promise{ClusterID: identity.NewID(), Nodes: []string{"a", "b", "c"}}
+		promise := Promise{ClusterID: NewID(), Nodes: []string{"a", "b", "c"}}
 		cfg := m.config("a")
 		cfg.Register = func(context.Context, string) (string, error) { return other, m.records["a"].Give(promise) }
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		cfg.Ask = func(context.Context, string, identity.Promise) (*clusterpb.PromiseReply, error) {
+		cfg.Ask = func(context.Context, string, Promise) (*clusterpb.PromiseReply, error) {
 			return nil, errUnreachable
 		}
-		if err := Run(ctx, cfg); !errors.Is(err, context.DeadlineExceeded) || m.records["a"].cluster != "" {
+		if err := form(ctx, cfg); !errors.Is(err, context.DeadlineExceeded) || m.records["a"].cluster != "" {
 			t.Errorf("entered %q: %v", m.records["a"].cluster, err)
 		}
 	})

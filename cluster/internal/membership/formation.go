@@ -1,4 +1,4 @@
-package formation
+package membership
 
 import (
 	"context"
@@ -9,49 +9,42 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/internal/identity"
 )
 
-// Record is the node's durable memory. *identity.Identity implements it.
-type Record interface {
+// promiseRecord is the node's durable memory. *Identity implements it.
+type promiseRecord interface {
 	NodeID() string
 	ClusterID() string
-	Promised() (identity.Promise, bool)
-	Give(identity.Promise) error
+	Promised() (Promise, bool)
+	Give(Promise) error
 	Enter(clusterID string) error
 	EnterInstead(clusterID string) error
 }
 
-// Config holds the node's record and plan, and the calls to other nodes.
-type Config struct {
-	Record Record
+const (
+	settle = 500 * time.Millisecond // for which the list stays the same before it is proposed
+	retry  = time.Second            // between two steps
+)
+
+// formationConfig holds the node's record and plan, and the calls to other nodes.
+type formationConfig struct {
+	Record promiseRecord
 	Expect int // nodes to form a cluster with, this one included; 0: join an existing one
 
 	// Members returns the nodes that gossip shows, this one included, and a channel that is closed when they change.
 	Members func() ([]*clusterpb.GossipMeta, <-chan struct{})
 	// Ask asks a node for its promise.
-	Ask func(ctx context.Context, node string, p identity.Promise) (*clusterpb.PromiseReply, error)
+	Ask func(ctx context.Context, node string, p Promise) (*clusterpb.PromiseReply, error)
 	// Register registers this node with the cluster of another node, and returns the cluster's id.
 	Register func(ctx context.Context, node string) (clusterID string, err error)
 
-	Settle time.Duration // how long the list must stay the same before it is proposed; 0: 500 ms
-	Retry  time.Duration // pause between two steps; 0: 1 s
 	Logger *slog.Logger
 }
 
-// Run returns when the node is in a cluster, whose id is then in the record. It returns an error only if ctx ends or
+// form returns when the node is in a cluster, whose id is then in the record. It returns an error only if ctx ends or
 // the record cannot be written.
-func Run(ctx context.Context, cfg Config) error {
-	if cfg.Settle == 0 {
-		cfg.Settle = 500 * time.Millisecond
-	}
-	if cfg.Retry == 0 {
-		cfg.Retry = time.Second
-	}
-	if cfg.Logger == nil {
-		cfg.Logger = slog.New(slog.DiscardHandler)
-	}
-	f := &formation{Config: cfg}
+func form(ctx context.Context, cfg formationConfig) error {
+	f := &formation{formationConfig: cfg}
 	for cfg.Record.ClusterID() == "" {
 		members, changed := cfg.Members()
 		wait, err := f.step(ctx, members)
@@ -76,7 +69,7 @@ func Run(ctx context.Context, cfg Config) error {
 }
 
 type formation struct {
-	Config
+	formationConfig
 	list  []string // the last list, unchanged since since
 	since time.Time
 	void  bool // the promise given can never be kept
@@ -87,16 +80,16 @@ func (f *formation) step(ctx context.Context, members []*clusterpb.GossipMeta) (
 	promise, promised := f.Record.Promised()
 	switch {
 	case promised && !f.void:
-		return f.Retry, f.keep(ctx, promise)
+		return retry, f.keep(ctx, promise)
 	case inCluster(members) != nil:
-		return f.Retry, f.join(ctx, members)
+		return retry, f.join(ctx, members)
 	case promised:
 		f.Logger.Error("this node has promised itself to a cluster that can no longer be formed, and sees no other one; "+
 			"if there is none to join, empty the data folder: nothing is stored in it yet", "promise", promise)
-		return f.Retry, nil
+		return retry, nil
 	case f.Expect == 0:
 		f.Logger.Debug("no cluster to join is in sight yet")
-		return f.Retry, nil
+		return retry, nil
 	}
 	return f.propose(members)
 }
@@ -125,18 +118,18 @@ func (f *formation) propose(members []*clusterpb.GossipMeta) (time.Duration, err
 		f.list, f.since = list, time.Now()
 		f.Logger.Info("forming a cluster", "expected", f.Expect, "seen", list)
 	}
-	settling := f.Settle - time.Since(f.since)
+	settling := settle - time.Since(f.since)
 	if f.Expect == 1 {
 		settling = 0 // there is no other node to wait for
 	}
 	switch {
 	case len(list) < f.Expect || list[0] != f.Record.NodeID():
-		return f.Retry, nil
+		return retry, nil
 	case settling > 0:
 		return settling, nil
 	}
-	err := f.Record.Give(identity.Promise{ClusterID: identity.NewID(), Nodes: list})
-	if errors.Is(err, identity.ErrPromised) {
+	err := f.Record.Give(Promise{ClusterID: NewID(), Nodes: list})
+	if errors.Is(err, errPromised) {
 		return 0, nil // another proposer has asked meanwhile; step keeps that promise
 	}
 	return 0, err
@@ -144,7 +137,7 @@ func (f *formation) propose(members []*clusterpb.GossipMeta) (time.Duration, err
 
 // keep fulfils the promise, or finds that it is void. It asks the nodes themselves, since any sender may announce a
 // cluster by gossip.
-func (f *formation) keep(ctx context.Context, p identity.Promise) error {
+func (f *formation) keep(ctx context.Context, p Promise) error {
 	all := true
 	for _, node := range p.Nodes {
 		if node == f.Record.NodeID() {
@@ -172,8 +165,8 @@ func (f *formation) keep(ctx context.Context, p identity.Promise) error {
 	return nil
 }
 
-func (f *formation) ask(ctx context.Context, node string, p identity.Promise) (*clusterpb.PromiseReply, error) {
-	ctx, cancel := context.WithTimeout(ctx, f.Retry)
+func (f *formation) ask(ctx context.Context, node string, p Promise) (*clusterpb.PromiseReply, error) {
+	ctx, cancel := context.WithTimeout(ctx, retry)
 	defer cancel()
 	return f.Ask(ctx, node, p)
 }
@@ -194,7 +187,7 @@ func (f *formation) join(ctx context.Context, members []*clusterpb.GossipMeta) e
 			return f.Record.EnterInstead(id)
 		}
 		err = f.Record.Enter(id)
-		if errors.Is(err, identity.ErrPromised) {
+		if errors.Is(err, errPromised) {
 			return nil // another node was given a promise meanwhile; step keeps it first
 		}
 		return err
@@ -203,7 +196,7 @@ func (f *formation) join(ctx context.Context, members []*clusterpb.GossipMeta) e
 }
 
 func (f *formation) register(ctx context.Context, node string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, 5*f.Retry)
+	ctx, cancel := context.WithTimeout(ctx, 5*retry)
 	defer cancel()
 	id, err := f.Register(ctx, node)
 	if err == nil && id == "" {
@@ -212,9 +205,9 @@ func (f *formation) register(ctx context.Context, node string) (string, error) {
 	return id, err
 }
 
-// Answer answers another node's request for a promise. expect is Config.Expect: a node that was told to join never
-// promises.
-func Answer(r Record, expect int, p identity.Promise) (*clusterpb.PromiseReply, error) {
+// AnswerPromise answers another node's request for a promise. expect is Config.Expect: a node that was told to join
+// never promises.
+func AnswerPromise(r promiseRecord, expect int, p Promise) (*clusterpb.PromiseReply, error) {
 	if id := r.ClusterID(); id != "" {
 		return &clusterpb.PromiseReply{Promised: id == p.ClusterID, ClusterId: id, Member: true}, nil
 	}
@@ -222,7 +215,7 @@ func Answer(r Record, expect int, p identity.Promise) (*clusterpb.PromiseReply, 
 		return &clusterpb.PromiseReply{}, nil
 	}
 	err := r.Give(p)
-	if errors.Is(err, identity.ErrPromised) {
+	if errors.Is(err, errPromised) {
 		given, _ := r.Promised()
 		return &clusterpb.PromiseReply{ClusterId: given.ClusterID, Nodes: given.Nodes}, nil
 	}

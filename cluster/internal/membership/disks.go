@@ -1,4 +1,4 @@
-package raftdisks
+package membership
 
 import (
 	"context"
@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/belfryhq/belfry/cluster/control"
-	"github.com/belfryhq/belfry/cluster/internal/identity"
 	"github.com/belfryhq/belfry/cluster/internal/witness"
 	"github.com/belfryhq/belfry/cluster/replicas"
 	"github.com/belfryhq/belfry/raftgroup/journal"
@@ -21,9 +20,9 @@ import (
 	"github.com/belfryhq/belfry/shard"
 )
 
-// Config describes the data folder.
-type Config struct {
-	Identity *identity.Identity
+// DisksConfig describes the data folder.
+type DisksConfig struct {
+	Identity *Identity
 	Records  *witness.Table // has the node's own records of its replicas
 	Journal  *journal.Journal
 	Kind     logstore.Kind
@@ -33,26 +32,26 @@ type Config struct {
 	Fatal      func(error)
 }
 
-// Set is the open disks of a node. Its methods are safe for concurrent use.
-type Set struct {
-	cfg Config
+// Disks is the open disks of a node. Its methods are safe for concurrent use.
+type Disks struct {
+	cfg DisksConfig
 
 	mu     sync.Mutex
 	disks  map[uint32]*raftdisk.Disk // by group
 	unread map[uint32]error          // groups that cannot be opened, with the reasons
 }
 
-// New returns a set without open disks.
-func New(cfg Config) *Set {
-	return &Set{cfg: cfg, disks: make(map[uint32]*raftdisk.Disk), unread: make(map[uint32]error)}
+// NewDisks returns a set without open disks.
+func NewDisks(cfg DisksConfig) *Disks {
+	return &Disks{cfg: cfg, disks: make(map[uint32]*raftdisk.Disk), unread: make(map[uint32]error)}
 }
 
 // OpenControl opens this node's files of the control group. The node is useless without them.
-func (s *Set) OpenControl() error { return s.openWhole(control.Number) }
+func (s *Disks) OpenControl() error { return s.openWhole(control.Number) }
 
 // OpenShards opens this node's files of its shards, until ctx ends. A shard whose files cannot be opened will not run;
 // the others do. It returns an error if a folder belongs to another node. In that case no folder is trusted.
-func (s *Set) OpenShards(ctx context.Context) error {
+func (s *Disks) OpenShards(ctx context.Context) error {
 	s.openHeld(ctx)
 	if err := ctx.Err(); err != nil {
 		return err
@@ -66,7 +65,7 @@ func (s *Set) OpenShards(ctx context.Context) error {
 }
 
 // openHeld opens the disks of all shards that the data folder holds, a few at a time.
-func (s *Set) openHeld(ctx context.Context) {
+func (s *Disks) openHeld(ctx context.Context) {
 	room := semaphore.NewWeighted(replicas.OpenAtOnce)
 	var opening sync.WaitGroup
 	defer opening.Wait()
@@ -90,7 +89,7 @@ func (s *Set) openHeld(ctx context.Context) {
 
 // openWhole opens the disk of a group. It returns an error if the disk lacks entries in the node's own record of the
 // replica, because an applied entry had been on the disk.
-func (s *Set) openWhole(group uint32) error {
+func (s *Disks) openWhole(group uint32) error {
 	d, err := s.Get(group)
 	if err != nil {
 		return err
@@ -99,7 +98,7 @@ func (s *Set) openWhole(group uint32) error {
 }
 
 // Get returns the open disk of a group. It opens the disk unless that has been tried before.
-func (s *Set) Get(group uint32) (*raftdisk.Disk, error) {
+func (s *Disks) Get(group uint32) (*raftdisk.Disk, error) {
 	s.mu.Lock()
 	d, err := s.disks[group], s.unread[group]
 	s.mu.Unlock()
@@ -116,7 +115,7 @@ func (s *Set) Get(group uint32) (*raftdisk.Disk, error) {
 }
 
 // open opens the files of a group, and creates those of a new group.
-func (s *Set) open(group uint32) (*raftdisk.Disk, error) {
+func (s *Disks) open(group uint32) (*raftdisk.Disk, error) {
 	id := s.cfg.Identity
 	cfg := raftdisk.Config{
 		Dir: id.GroupDir(group), Kind: s.cfg.Kind, Existing: id.Opened(group),
@@ -132,21 +131,21 @@ func (s *Set) open(group uint32) (*raftdisk.Disk, error) {
 }
 
 // Open returns the open disks by group.
-func (s *Set) Open() map[uint32]*raftdisk.Disk {
+func (s *Disks) Open() map[uint32]*raftdisk.Disk {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.disks)
 }
 
 // Unread returns the groups that cannot be opened, with the reasons.
-func (s *Set) Unread() map[uint32]error {
+func (s *Disks) Unread() map[uint32]error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return maps.Clone(s.unread)
 }
 
 // Close closes the open disk of a group, so that it can be opened again.
-func (s *Set) Close(group uint32) error {
+func (s *Disks) Close(group uint32) error {
 	s.mu.Lock()
 	d := s.disks[group]
 	delete(s.disks, group)
@@ -155,7 +154,7 @@ func (s *Set) Close(group uint32) error {
 }
 
 // Drop closes the disk of a group that leaves the node, and forgets that it could not be opened.
-func (s *Set) Drop(group uint32) error {
+func (s *Disks) Drop(group uint32) error {
 	s.mu.Lock()
 	d := s.disks[group]
 	delete(s.disks, group)
@@ -168,7 +167,7 @@ func (s *Set) Drop(group uint32) error {
 }
 
 // CloseAll closes the disks that no group has taken over. A group closes its own disk, and a second close is harmless.
-func (s *Set) CloseAll() error {
+func (s *Disks) CloseAll() error {
 	var errs []error
 	for _, d := range s.Open() {
 		errs = append(errs, d.Close())

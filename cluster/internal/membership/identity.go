@@ -1,4 +1,4 @@
-package identity
+package membership
 
 import (
 	"crypto/rand"
@@ -12,16 +12,18 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/belfryhq/belfry/raftgroup/durable"
 )
 
 // IDBytes is the length of every node id and cluster id: 80 random bits in lower-case base32.
 const IDBytes = 16
 
 const (
-	fileName    = "node.json"
-	groupsName  = "groups"
-	journalName = "journal"
-	version     = 1
+	identityFile    = "node.json"
+	groupsName      = "groups"
+	journalName     = "journal"
+	identityVersion = 1
 )
 
 // NewID mints a node id or cluster id.
@@ -42,8 +44,8 @@ func (p Promise) Equal(o Promise) bool {
 	return p.ClusterID == o.ClusterID && slices.Equal(p.Nodes, o.Nodes)
 }
 
-// ErrPromised refuses a promise because the node has given another one, or because it is in another cluster.
-var ErrPromised = errors.New("this data folder is promised to another cluster")
+// errPromised refuses a promise because the node has given another one, or because it is in another cluster.
+var errPromised = errors.New("this data folder is promised to another cluster")
 
 // record is the content of the file.
 type record struct {
@@ -72,10 +74,12 @@ type Identity struct {
 	now record // the record on disk, except its location
 }
 
-// Open locks the folder, creates it if it is missing, and counts one more start.
-func Open(dir string) (*Identity, error) { return open(dir, func(string) error { return nil }) }
+// OpenIdentity locks the folder, creates it if it is missing, and counts one more start.
+func OpenIdentity(dir string) (*Identity, error) {
+	return openIdentity(dir, func(string) error { return nil })
+}
 
-func open(dir string, step func(string) error) (*Identity, error) {
+func openIdentity(dir string, step func(string) error) (*Identity, error) {
 	if err := checkRestored(dir); err != nil {
 		return nil, err
 	}
@@ -106,7 +110,7 @@ func openUnmarked(dir string, step func(string) error) (*Identity, error) {
 
 // load reads the file, or mints an id if the folder is a new one.
 func (id *Identity) load() error {
-	data, err := os.ReadFile(filepath.Join(id.dir, fileName))
+	data, err := os.ReadFile(filepath.Join(id.dir, identityFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return id.mint()
 	}
@@ -114,13 +118,14 @@ func (id *Identity) load() error {
 		return fmt.Errorf("identity: %w", err)
 	}
 	if err := json.Unmarshal(data, &id.now); err != nil {
-		return fmt.Errorf("identity: %s: %w", fileName, err)
+		return fmt.Errorf("identity: %s: %w", identityFile, err)
 	}
-	if id.now.Version != version {
-		return fmt.Errorf("identity: %s is of version %d, this build reads %d", fileName, id.now.Version, version)
+	if id.now.Version != identityVersion {
+		return fmt.Errorf("identity: %s is of version %d, this build reads %d", identityFile, id.now.Version,
+			identityVersion)
 	}
 	if len(id.now.NodeID) != IDBytes {
-		return fmt.Errorf("identity: %s has no valid node id", fileName)
+		return fmt.Errorf("identity: %s has no valid node id", identityFile)
 	}
 	return nil
 }
@@ -128,9 +133,9 @@ func (id *Identity) load() error {
 func (id *Identity) mint() error {
 	if _, err := os.Stat(filepath.Join(id.dir, groupsName)); err == nil {
 		return fmt.Errorf("identity: %s holds Raft groups but no %s: whose they were is not known, so they cannot be used",
-			id.dir, fileName)
+			id.dir, identityFile)
 	}
-	id.now = record{Version: version, NodeID: NewID()}
+	id.now = record{Version: identityVersion, NodeID: NewID()}
 	return nil
 }
 
@@ -177,7 +182,7 @@ func (id *Identity) Promised() (Promise, bool) {
 }
 
 // Give gives the promise and makes it durable. It succeeds if the node has given the same promise before; after another
-// promise, or in a cluster, it returns ErrPromised.
+// promise, or in a cluster, it returns errPromised.
 func (id *Identity) Give(p Promise) error {
 	id.mu.Lock()
 	defer id.mu.Unlock()
@@ -185,7 +190,7 @@ func (id *Identity) Give(p Promise) error {
 	case id.now.Promise != nil && id.now.Promise.Equal(p):
 		return nil
 	case id.now.Promise != nil || id.now.ClusterID != "":
-		return ErrPromised
+		return errPromised
 	case len(p.ClusterID) != IDBytes || !slices.IsSorted(p.Nodes) || !slices.Contains(p.Nodes, id.now.NodeID):
 		return fmt.Errorf("identity: not a promise that this node can give: %+v", p)
 	}
@@ -193,7 +198,7 @@ func (id *Identity) Give(p Promise) error {
 }
 
 // Enter makes the node a member of the cluster, permanently. It succeeds if the node is in the cluster already. While
-// the node is promised to another cluster, it returns ErrPromised.
+// the node is promised to another cluster, it returns errPromised.
 func (id *Identity) Enter(clusterID string) error { return id.enter(clusterID, false) }
 
 // EnterInstead is Enter for a node whose promise is void: some node of the promised list is permanently promised or a
@@ -211,7 +216,7 @@ func (id *Identity) enter(clusterID string, void bool) error {
 	case len(clusterID) != IDBytes:
 		return fmt.Errorf("identity: %q is no cluster id", clusterID)
 	case !void && id.now.Promise != nil && id.now.Promise.ClusterID != clusterID:
-		return ErrPromised
+		return errPromised
 	}
 	return id.change(func(r *record) { r.ClusterID = clusterID })
 }
@@ -239,3 +244,52 @@ func (id *Identity) JournalDir() string { return filepath.Join(id.dir, journalNa
 
 // Close unlocks the folder.
 func (id *Identity) Close() error { return id.lock.Close() }
+
+// InspectIdentity opens a data folder read-only, and keeps nodes out of it until Close. It fails if a running node has
+// the folder open.
+func InspectIdentity(dir string) (*Identity, error) {
+	if err := checkRestored(dir); err != nil {
+		return nil, err
+	}
+	if _, err := os.Stat(filepath.Join(dir, identityFile)); err != nil {
+		return nil, fmt.Errorf("%s is no node's data folder: %w", dir, err)
+	}
+	lock, err := lockToLook(dir)
+	if err != nil {
+		return nil, err
+	}
+	id := &Identity{dir: dir, lock: lock, step: func(string) error { return errors.New("it is only looked at") }}
+	if err := id.load(); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	copied, err := id.moved()
+	if err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	id.now.Copied = id.now.Copied || copied
+	return id, nil
+}
+
+// Groups returns the groups that have lived here by the folder's record.
+func (id *Identity) Groups() []uint32 {
+	id.mu.Lock()
+	defer id.mu.Unlock()
+	return append([]uint32(nil), id.now.Groups...)
+}
+
+// save replaces the file so that a crash at any step leaves either the old file or the new one, whole.
+func (id *Identity) save(r record) error {
+	content := func(aside *os.File) (_ []byte, err error) {
+		if r.Location, err = locate(id.dir, aside); err != nil {
+			return nil, err
+		}
+		data, err := json.MarshalIndent(r, "", "  ")
+		return append(data, '\n'), err
+	}
+	return durable.ReplaceWith(filepath.Join(id.dir, identityFile), content, id.step)
+}
+
+// errInUse says that another process holds the lock, and adds the system's error.
+func errInUse(dir string, err error) error {
+	return fmt.Errorf("data folder %s is in use by another process: %w", dir, err)
+}

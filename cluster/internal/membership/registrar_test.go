@@ -58,7 +58,7 @@ func TestRefusalStatus(t *testing.T) {
 // A refusal lasts until the node is let in, also while other nodes cannot be reached.
 func TestRefusalLasts(t *testing.T) {
 	var log strings.Builder
-	r := NewRegistrar(RegistrarConfig{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	r := New(Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	for _, step := range []struct {
 		err  error
 		says string
@@ -72,7 +72,7 @@ func TestRefusalLasts(t *testing.T) {
 		{nil, ""},
 	} {
 		r.noteRefusal(step.err)
-		if err := r.refusal(); (err != nil) != (step.says != "") || err != nil && !strings.HasSuffix(err.Error(), step.says) {
+		if err := r.Refused(); (err != nil) != (step.says != "") || err != nil && !strings.HasSuffix(err.Error(), step.says) {
 			t.Errorf("after %v: %v, want %q", step.err, err, step.says)
 		}
 	}

@@ -1,4 +1,4 @@
-package addressbook
+package membership
 
 import (
 	"context"
@@ -13,20 +13,20 @@ import (
 )
 
 var (
-	one   = Node{ID: "one", Name: "n1", Registered: "10.0.0.1:8500"}
-	two   = Node{ID: "two", Name: "n2", Registered: "10.0.0.2:8500"}
-	three = Node{ID: "three", Name: "n3", Registered: "10.0.0.3:8500"}
+	one   = bookEntry{ID: "one", Name: "n1", Registered: "10.0.0.1:8500"}
+	two   = bookEntry{ID: "two", Name: "n2", Registered: "10.0.0.2:8500"}
+	three = bookEntry{ID: "three", Name: "n3", Registered: "10.0.0.3:8500"}
 )
 
 func logTo(w *strings.Builder) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
 
 // running opens the book of a folder and writes it until the test ends or stop is called.
-func running(t *testing.T, dir string, log *strings.Builder) (b *Book, stop func()) {
+func running(t *testing.T, dir string, log *strings.Builder) (b *book, stop func()) {
 	t.Helper()
-	b = Open(dir, logTo(log))
+	b = openBook(dir, logTo(log))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	go func() { defer close(ended); b.Run(ctx) }()
+	go func() { defer close(ended); b.run(ctx) }()
 	stop = func() { cancel(); <-ended }
 	t.Cleanup(stop)
 	return b, stop
@@ -37,14 +37,14 @@ func TestBookOutlivesTheProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
 		b, _ := running(t, dir, &log)
-		b.SetReached("two", "10.0.0.22:8500")
-		b.SetRegistered([]Node{one, two})
-		b.SetReached("one", "10.0.0.1:8500")
+		b.setReached("two", "10.0.0.22:8500")
+		b.setRegistered([]bookEntry{one, two})
+		b.setReached("one", "10.0.0.1:8500")
 		synctest.Wait()
-		again := Open(dir, logTo(&log))
-		want := []Node{one, two}
+		again := openBook(dir, logTo(&log))
+		want := []bookEntry{one, two}
 		want[0].Reached, want[1].Reached = "10.0.0.1:8500", "10.0.0.22:8500"
-		if got := again.Nodes(); !slices.Equal(got, want) {
+		if got := again.all(); !slices.Equal(got, want) {
 			t.Errorf("read again: %+v", got)
 		}
 		if log.String() != "" {
@@ -54,15 +54,15 @@ func TestBookOutlivesTheProcess(t *testing.T) {
 }
 
 func TestAddressBelongsToOneNode(t *testing.T) {
-	b := Open(t.TempDir(), slog.New(slog.DiscardHandler))
-	b.SetRegistered([]Node{one, two, three})
-	b.SetReached("one", "a:1")
-	b.SetReached("two", "a:1")
-	if n, _ := b.Node("one"); n.Reached != "" {
+	b := openBook(t.TempDir(), slog.New(slog.DiscardHandler))
+	b.setRegistered([]bookEntry{one, two, three})
+	b.setReached("one", "a:1")
+	b.setReached("two", "a:1")
+	if n, _ := b.entry("one"); n.Reached != "" {
 		t.Errorf("one was reached at %q, where two is now", n.Reached)
 	}
-	b.SetRegistered([]Node{one, three})
-	if n, known := b.Node("two"); known {
+	b.setRegistered([]bookEntry{one, three})
+	if n, known := b.entry("two"); known {
 		t.Errorf("two has left and is %+v", n)
 	}
 }
@@ -70,13 +70,13 @@ func TestAddressBelongsToOneNode(t *testing.T) {
 func TestDamagedBookIsEmpty(t *testing.T) {
 	for _, damage := range []string{"", "{", `{"version": 9}`, "\x00\x00\x00"} {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, fileName), []byte(damage), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, bookFile), []byte(damage), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		var log strings.Builder
-		b := Open(dir, logTo(&log))
-		if len(b.Nodes()) != 0 || !strings.Contains(log.String(), "cannot be read") {
-			t.Errorf("%q: %v, logged: %s", damage, b.Nodes(), &log)
+		b := openBook(dir, logTo(&log))
+		if len(b.all()) != 0 || !strings.Contains(log.String(), "cannot be read") {
+			t.Errorf("%q: %v, logged: %s", damage, b.all(), &log)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func TestDiskThatTakesNoWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
 		b, _ := running(t, dir, &log)
-		b.SetReached("one", "a:1")
+		b.setReached("one", "a:1")
 		time.Sleep(3 * retryAfter) // of the bubble's clock
 		synctest.Wait()
 		if told := strings.Count(log.String(), "cannot be written"); told != 1 {
@@ -98,18 +98,18 @@ func TestDiskThatTakesNoWrite(t *testing.T) {
 		}
 		time.Sleep(retryAfter) // of the bubble's clock
 		synctest.Wait()
-		if n, _ := Open(dir, logTo(&log)).Node("one"); n.Reached != "a:1" {
+		if n, _ := openBook(dir, logTo(&log)).entry("one"); n.Reached != "a:1" {
 			t.Errorf("after the disk took writes again: %+v", n)
 		}
 	})
 }
 
 func TestBookIsBounded(t *testing.T) {
-	b := Open(t.TempDir(), slog.New(slog.DiscardHandler))
+	b := openBook(t.TempDir(), slog.New(slog.DiscardHandler))
 	for i := range maxNodes + 10 {
-		b.SetReached(string(rune('a'+i)), "a:1")
+		b.setReached(string(rune('a'+i)), "a:1")
 	}
-	if n := len(b.Nodes()); n != maxNodes {
+	if n := len(b.all()); n != maxNodes {
 		t.Errorf("%d entries", n)
 	}
 }

@@ -1,6 +1,6 @@
 //go:build unix && !linux
 
-package identity
+package membership
 
 import (
 	"os"

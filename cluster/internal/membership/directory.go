@@ -1,24 +1,25 @@
-package directory
+package membership
 
 import (
+	"cmp"
 	"context"
+	"log/slog"
 	"slices"
 	"strings"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
-	"github.com/belfryhq/belfry/cluster/internal/addressbook"
-	"github.com/belfryhq/belfry/cluster/internal/identity"
+	"github.com/belfryhq/belfry/cluster/peer"
 )
 
-// Config holds the directory's sources.
-type Config struct {
-	Identity *identity.Identity // of this node
+// DirectoryConfig holds the directory's sources.
+type DirectoryConfig struct {
+	Identity *Identity // of this node
 	Control  *control.Replica
-	Book     *addressbook.Book
 	Join     []string      // addresses of --join
 	OwnAddr  func() string // returns the address at which other nodes dial this node
 	Mesh     func() Mesh   // returns gossip, or nil before it runs
+	Logger   *slog.Logger
 }
 
 // Mesh is the nodes as gossip shows them. *gossip.Gossip implements it.
@@ -30,10 +31,15 @@ type Mesh interface {
 }
 
 // Directory knows the nodes of the cluster. Its methods are safe for concurrent use.
-type Directory struct{ cfg Config }
+type Directory struct {
+	cfg  DirectoryConfig
+	book *book
+}
 
-// New returns a directory.
-func New(cfg Config) *Directory { return &Directory{cfg} }
+// NewDirectory returns a directory, and reads the address book of the data folder.
+func NewDirectory(cfg DirectoryConfig) *Directory {
+	return &Directory{cfg: cfg, book: openBook(cfg.Identity.dir, cfg.Logger)}
+}
 
 func (d *Directory) self() string { return d.cfg.Identity.NodeID() }
 
@@ -49,7 +55,7 @@ func (d *Directory) Nodes() []string {
 		ids = append(ids, node.Id)
 	}
 	if !d.cfg.Control.IsCurrent(state) {
-		for _, node := range d.cfg.Book.Nodes() {
+		for _, node := range d.book.all() {
 			ids = append(ids, node.ID)
 		}
 		ids = append(ids, d.Founders()...)
@@ -103,25 +109,95 @@ func (d *Directory) IsAlone() bool {
 
 // Name returns a node's name, or "" if it is not known.
 func (d *Directory) Name(id string) string {
-	known, _ := d.cfg.Book.Node(id)
+	known, _ := d.book.entry(id)
 	return known.Name
 }
 
-// Run writes the registered addresses into the address book until ctx ends. The node must be in a cluster.
+// SaveBook writes the address book after each change until ctx ends, and then the last changes.
+func (d *Directory) SaveBook(ctx context.Context) { d.book.run(ctx) }
+
+// Run takes the registered addresses into the address book until ctx ends. The node must be in a cluster.
 func (d *Directory) Run(ctx context.Context) {
 	for {
 		state, changed := d.cfg.Control.Watch()
 		if d.cfg.Control.IsCurrent(state) {
-			var nodes []addressbook.Node
+			var nodes []bookEntry
 			for _, node := range state.Nodes {
-				nodes = append(nodes, addressbook.Node{ID: node.Id, Name: node.Name, Registered: node.PeerAddr})
+				nodes = append(nodes, bookEntry{ID: node.Id, Name: node.Name, Registered: node.PeerAddr})
 			}
-			d.cfg.Book.SetRegistered(nodes)
+			d.book.setRegistered(nodes)
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+// Lookup returns the addresses where a node may be, best first: where it was last reached, where it is registered,
+// where gossip places it, and at last the addresses of --join. A wrong address costs a moment; see package peer.
+func (d *Directory) Lookup(id string) []peer.Target {
+	known, _ := d.book.entry(id)
+	registered := control.Node(d.cfg.Control.State(), id)
+	name := cmp.Or(registered.GetName(), known.Name)
+	targets := []peer.Target{
+		{Addr: known.Reached, Name: name}, {Addr: registered.GetPeerAddr(), Name: name}, {Addr: known.Registered, Name: name},
+	}
+	if mesh := d.cfg.Mesh(); mesh != nil {
+		for _, m := range mesh.Starts(id) {
+			targets = append(targets, peer.Target{Addr: m.PeerAddr, Name: m.Name})
+		}
+	}
+	for _, addr := range d.unclaimed(id) {
+		targets = append(targets, peer.Target{Addr: addr, Name: name})
+	}
+	return usable(targets, d.cfg.OwnAddr())
+}
+
+// usable leaves out empty addresses, this node's own address, and repeated targets.
+func usable(targets []peer.Target, own string) []peer.Target {
+	var kept []peer.Target
+	for _, t := range targets {
+		if t.Addr != "" && t.Addr != own && !slices.Contains(kept, t) {
+			kept = append(kept, t)
+		}
+	}
+	return kept
+}
+
+// unclaimed returns the addresses of --join at which no dial has found a node other than id. A node of the cluster may
+// have moved to one of them.
+func (d *Directory) unclaimed(id string) []string {
+	addrs := slices.Clone(d.cfg.Join)
+	for _, other := range d.book.all() {
+		if other.ID != id {
+			addrs = slices.DeleteFunc(addrs, func(a string) bool { return a == other.Reached })
+		}
+	}
+	return addrs
+}
+
+// JoinAddrs returns the addresses where other nodes may be: those of --join, and the registered ones.
+func (d *Directory) JoinAddrs() []string {
+	addrs := slices.Clone(d.cfg.Join)
+	for _, node := range d.cfg.Control.State().Nodes {
+		if node.Id != d.self() {
+			addrs = append(addrs, node.PeerAddr)
+		}
+	}
+	for _, node := range d.book.all() {
+		if node.ID != d.self() {
+			addrs = append(addrs, node.Reached, node.Registered)
+		}
+	}
+	own := d.cfg.OwnAddr()
+	return slices.DeleteFunc(addrs, func(a string) bool { return a == own || a == "" })
+}
+
+// Reached records that a dial has found a node at an address.
+func (d *Directory) Reached(id, addr string) {
+	if len(id) == IDBytes && id != d.self() {
+		d.book.setReached(id, addr)
 	}
 }

@@ -1,4 +1,4 @@
-package identity
+package membership
 
 import (
 	"errors"
@@ -44,7 +44,7 @@ func locate(dir string, file *os.File) (*location, error) {
 
 // moved reports whether the record's present location differs from the one where it was written.
 func (id *Identity) moved() (bool, error) {
-	file, err := inodeOf(filepath.Join(id.dir, fileName))
+	file, err := inodeOf(filepath.Join(id.dir, identityFile))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil // the folder has no record yet
 	}

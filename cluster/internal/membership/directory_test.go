@@ -1,4 +1,4 @@
-package directory
+package membership
 
 import (
 	"log/slog"
@@ -7,16 +7,14 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
-	"github.com/belfryhq/belfry/cluster/internal/addressbook"
-	"github.com/belfryhq/belfry/cluster/internal/identity"
 )
 
-// mesh is a Mesh of one node.
-type mesh struct{ shown *clusterpb.GossipMeta }
+// gossiped is the Mesh of one node.
+type gossiped struct{ shown *clusterpb.GossipMeta }
 
-func (m mesh) Members() []*clusterpb.GossipMeta { return []*clusterpb.GossipMeta{m.shown} }
+func (m gossiped) Members() []*clusterpb.GossipMeta { return []*clusterpb.GossipMeta{m.shown} }
 
-func (m mesh) Starts(node string) []*clusterpb.GossipMeta {
+func (m gossiped) Starts(node string) []*clusterpb.GossipMeta {
 	if node != m.shown.Id {
 		return nil
 	}
@@ -27,7 +25,7 @@ func (m mesh) Starts(node string) []*clusterpb.GossipMeta {
 // --join where another node answered is left out, and so is this node's own.
 func TestLookupOrder(t *testing.T) {
 	const other, third = "00000000000000bb", "00000000000000cc"
-	id, err := identity.Open(t.TempDir())
+	id, err := OpenIdentity(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,10 +35,10 @@ func TestLookupOrder(t *testing.T) {
 		}
 	})
 	var gossip Mesh
-	d := New(Config{
+	d := NewDirectory(DirectoryConfig{
 		Identity: id, Control: control.NewReplica(control.ReplicaConfig{Node: id.NodeID(), Boot: id.Boot()}),
-		Book: addressbook.Open(t.TempDir(), slog.New(slog.DiscardHandler)),
-		Join: []string{"own:1", "third:1", "join:1"}, OwnAddr: func() string { return "own:1" },
+		Logger: slog.New(slog.DiscardHandler),
+		Join:   []string{"own:1", "third:1", "join:1"}, OwnAddr: func() string { return "own:1" },
 		Mesh: func() Mesh { return gossip },
 	})
 	d.Reached(third, "third:1")
@@ -55,7 +53,7 @@ func TestLookupOrder(t *testing.T) {
 		}
 	}
 	expect("join:1")
-	gossip = mesh{&clusterpb.GossipMeta{Id: other, PeerAddr: "gossip:1"}}
+	gossip = gossiped{&clusterpb.GossipMeta{Id: other, PeerAddr: "gossip:1"}}
 	expect("gossip:1", "join:1")
 	d.Reached(other, "reached:1")
 	expect("reached:1", "gossip:1", "join:1")
