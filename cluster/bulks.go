@@ -10,7 +10,6 @@ import (
 	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
-	"github.com/belfryhq/belfry/cluster/internal/bulk"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
@@ -21,8 +20,8 @@ func viewBulk(op *clusterpb.BulkOperation, waits string) *view.Operation {
 	v := &view.Operation{
 		ID: op.Id, Kind: "bulk", Namespace: op.Namespace, State: view.OperationState(nameOf(op.State, statePrefix)),
 		BeganAt: view.InstantOf(op.BeganMs), EndedAt: view.OptionalInstant(op.EndedMs), Detail: op.Detail,
-		Percent: bulk.Percent(op, task.Slots), Total: min(matched, math.MaxUint32),
-		Done: int(min(bulk.Sum(op.Outcomes), math.MaxUint32)), Waits: []string{},
+		Percent: control.BulkPercent(op, task.Slots), Total: min(matched, math.MaxUint32),
+		Done: int(min(control.SumOutcomes(op.Outcomes), math.MaxUint32)), Waits: []string{},
 		Op: view.BulkOp(nameOf(op.Kind, bulkPrefix)), Filter: viewFilter(op.Filter), All: op.All, By: view.Span(op.ByMs),
 		FireAt: view.OptionalInstant(op.ToMs), Patched: task.Patched(op.Patch), PerSecond: int(op.PerSecond),
 		Matched: &matched, Outcomes: make(map[string]int),
@@ -66,7 +65,7 @@ func (n *Node) BeginBulk(
 		op.Filter = &fsmpb.ListQuery{}
 	}
 	if len(op.Filter.States) == 0 {
-		op.Filter.States = bulk.States(op.Kind)
+		op.Filter.States = control.BulkStates(op.Kind)
 	}
 	changed, err := n.changeBulk(ctx, &clusterpb.ControlEntry{
 		Op: &clusterpb.ControlEntry_BeginBulk{BeginBulk: &clusterpb.BeginBulk{Operation: op}},
@@ -105,7 +104,7 @@ const countTasks = task.MaxListLimit
 // CountBulk counts the tasks that a bulk operation would match now. It counts until ctx ends; all is false if tasks may
 // be left then.
 func (n *Node) CountBulk(ctx context.Context, op *clusterpb.BulkOperation) (matched uint64, all bool, err error) {
-	query := bulk.Query(op)
+	query := control.BulkQuery(op)
 	query.Limit = countTasks
 	for {
 		page, err := n.List(ctx, query, false)

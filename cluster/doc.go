@@ -23,7 +23,8 @@
 //
 //	membership  the identity of a data folder; the way of this node into its cluster, by forming or joining it, and
 //	            back into it after a restart; its entry there; the nodes of the cluster and their addresses
-//	control     Raft group 0: nodes, slots, placement, the queues' policies; readable on every node
+//	control     Raft group 0: nodes, slots, placement, the queues' policies, keys, namespaces; readable on every node;
+//	            its leader places replicas, moves slots, erases namespaces, and makes bulk calls
 //	placement   which nodes hold which shard: a pure function
 //
 // The shards:
@@ -35,9 +36,6 @@
 //	policies    changes of the queues' policies, and the present ones for the shards here
 //	seal        the encryption of the policies' secrets under the keys of the cluster
 //	tenants     API keys and namespaces: their changes, and the present ones for the calls here
-//	tenancy     the same in the control group's state: a pure function
-//	erasure     the tasks of namespaces that are being deleted, at the control group's leader
-//	bulk        one call on many tasks: the record of an operation, and its runner at the control group's leader
 //	health      live nodes and their room, replicas that differ from others; whether the replicas here may lead and grow
 //	doctor      troubles of the cluster and the next step of an operator: a pure function of a node's knowledge
 //

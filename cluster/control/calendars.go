@@ -8,7 +8,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/internal/tenancy"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
@@ -25,7 +24,7 @@ func prepareSetCalendar(r *reconciler, c *clusterpb.ControlChange) (*clusterpb.C
 	}
 	calendar.Namespace = cmp.Or(calendar.Namespace, task.DefaultNamespace)
 	calendar.Version = 0 // applying the entry sets it
-	if err := tenancy.CheckActive(state, "namespace", calendar.Namespace); err != nil {
+	if err := checkActive(state, "namespace", calendar.Namespace); err != nil {
 		return nil, err
 	}
 	return nil, checkCalendarShare(state, calendar)
@@ -37,9 +36,9 @@ func prepareDeleteCalendar(_ *reconciler, c *clusterpb.ControlChange) (*clusterp
 	return nil, nil
 }
 
-// checkCalendarShare returns an error for a new calendar beyond the share of its namespace: see tenancy.Share.
+// checkCalendarShare returns an error for a new calendar beyond the share of its namespace: see share.
 func checkCalendarShare(s *clusterpb.ControlState, c *fsmpb.Calendar) error {
-	share := tenancy.Share(s, MaxCalendars)
+	share := share(s, MaxCalendars)
 	if share == MaxCalendars || len(Calendars(s, c.Namespace)) < share || Calendar(s, c.Namespace, c.Name) != nil {
 		return nil
 	}

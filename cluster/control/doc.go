@@ -7,10 +7,10 @@
 //	operations orders of operators: nodes to drain or remove, the replication factor, slots to move
 //	queues     the queues' policies
 //	tokens     the one-time tokens of new nodes, as hashes
-//	keys       the keys of callers, as hashes, and whether calls need one: see package tenancy
+//	keys       the keys of callers, as hashes, and whether calls need one
 //	receipts   the secret under which nodes sign the receipts of leases
 //	namespaces the namespaces of callers, also during their deletion
-//	bulks      one call on many tasks, page by page: see package bulk
+//	bulks      one call on many tasks, page by page
 //
 // The voters of the group are the nodes that formed the cluster; three or five of the nodes after others have joined
 // (see placement.Voters). All other nodes are non-voters. Each node reads the state from its own replica. That state
@@ -135,6 +135,99 @@
 //   - A resting node (REST) keeps its replicas, and leads neither shards nor this group while another node can. Its
 //     shards hand over at once, because it counts as reluctant to lead; see package health.
 //   - A removed node never registers again: its data may be old, and its votes are forgotten.
+//
+// # Keys and namespaces
+//
+//	change           refused if                                        a repeat
+//	AddKey           a limit, maxKeys, a namespace that is not there   changes nothing (the same id and hash)
+//	RemoveKey        never                                             changes nothing
+//	RotateKey        two secrets are valid and would stay so           changes nothing (the same hash)
+//	UseKeys          never                                             changes nothing (the same hour)
+//	EnforceKeys      never                                             changes nothing
+//	SetNamespace     a limit, maxNamespaces, it is being deleted       changes nothing
+//	DeleteNamespace  it is the default one                             changes nothing
+//	EndNamespace     it is not being deleted                           changes nothing (it is gone)
+//
+// Rules of keys and namespaces:
+//
+//   - The state has the SHA-256 of a key's whole text, which has 256 random bits. So a plain hash cannot be searched,
+//     and a slow one would add nothing but a cost to each call.
+//   - The first key puts keys in force, and so does EnforceKeys. No entry takes that back: the removal of the last key
+//     opens nothing.
+//   - A rotation adds a secret under the same id. The older one is valid for the overlap from then on. An overlap of 0
+//     ends all older secrets, as after a leak. A third valid secret is refused: its addition would have to end one that
+//     callers still have.
+//   - A key that has expired stays listed for a month, so that an operator sees why callers are refused.
+//   - The last use is kept to the hour, so that a key costs one entry an hour and not one a call.
+//   - The default namespace always exists. The state has a record of it only for its quotas.
+//   - Each grant of a key is for all namespaces, or for one that exists. EndNamespace therefore removes the grants for
+//     its namespace: a later namespace of the same name must not let in the callers of the old one.
+//   - A new namespace has no policies, also if a policy came while an earlier one of the name ended.
+//   - A namespace that is being deleted keeps its policies until its tasks are gone, so that no paused queue fires.
+//   - The deletion follows the namespace's state. Its operation only shows it: a restored cluster, which has no
+//     operations, deletes on.
+//   - A namespace beside others has at most half of the cluster's keys and policies. The leader checks that before it
+//     proposes.
+//   - Applying reads no clock and no limit that a caller is told about, except for maxKeys and maxNamespaces: limits
+//     may differ from build to build.
+//
+// # Deletions of namespaces
+//
+// The leader erases the tasks of namespaces that are being deleted, and then removes the namespaces.
+//
+//	DeleteNamespace  the namespace refuses new work from now on; the operation begins
+//	  1  every node says that it knows this
+//	  2  a time of calm passes: calls under way end
+//	  3  sweep: list the namespace's tasks, tombstones included, page by page; erase each page
+//	  4  the sweep has found a task, or has failed: again from 3
+//	EndNamespace     policies, grants and the namespace are removed; the operation ends
+//
+// Rules of deletions:
+//
+//   - Tasks are erased while the nodes of 1 are awaited. Only the last sweep, which finds nothing, must follow 1 and 2:
+//     otherwise a task that a node took meanwhile would outlive its namespace, and appear in a later one of that name.
+//   - A node that does not answer holds up the end, and not the erasure. The progress names it. An operator brings it
+//     back or removes it from the cluster.
+//   - Nothing is remembered. A new leader begins with another sweep, which finds only the tasks that are left.
+//   - Deletions take turns, so that a small one does not wait for a large one. All together erase eraseRate tasks a
+//     second, so that calls of other namespaces keep their time.
+//   - A page is read through the leaders of the shards, and each task is erased by one command (fsm.Erase) through the
+//     router. So a move of slots, a split or a failover in between changes nothing.
+//
+// Why not one command that erases a whole namespace in a shard? Applying it would stop the shard for as long as it has
+// tasks of the namespace. Why not cancel the tasks? A tombstone stays, and a task that runs cannot be cancelled.
+//
+// # Bulk operations
+//
+// A bulk operation makes one call on every task of a namespace that passes a filter: it cancels, moves, patches, fires
+// or replays the tasks, or removes dead letters. The state has the record of each operation, and the leader carries the
+// operation on.
+//
+//	   step                          log         after a crash
+//	1  list the next page            -           the page is listed again
+//	2  wait for the rate             -           likewise
+//	3  pin the page: its tasks, and  PinBulk     the pinned tasks are read from the record
+//	   where the walk goes on
+//	4  make the calls                -           the calls are made again, with the same keys
+//	5  count the outcomes            CountBulk   the next page is listed
+//
+// The operation is done once its last page is counted. A StopBulk ends it at once, or after step 5 if a page is pinned:
+// the calls of that page may have been made.
+//
+//   - Each pinned task is counted once, because CountBulk names the page, and a page has at most one.
+//   - Each call has a key made of the operation and the task. A repeat after a crash gets the recorded answer and
+//     changes nothing. The walk passes each id once, so no task gets two calls.
+//   - A removed dead letter has no record with an answer. A repeat of a purge that finds no task counts it as purged.
+//   - A task that changes between steps 1 and 4 gets the outcome that its new state gives. A move by a duration,
+//     and a patch of the target's URL, name the revision from the list, and read the task again after a change.
+//   - A patch does not lead stored credentials to another host: such a task is refused.
+//   - A task that is created behind the walk is not seen. Schedules are no tasks, and their occurrences are.
+//   - All operations together make bulkRate calls a second. They wait for one limiter, and so take turns.
+//   - The deletion of a namespace stops the operations in it, in the same entry of the log.
+//
+// Why not one command for each shard, applied by the state machine? It would stop the shard for as long as the walk
+// takes. Why not count what the calls of a page changed without pinning it? After a crash, a repeated list would lack
+// the tasks that no longer pass the filter, and their outcomes would be lost.
 //
 // # Command versions
 //

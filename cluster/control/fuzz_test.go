@@ -8,7 +8,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/internal/tenancy"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/raftgroup"
@@ -154,13 +153,13 @@ func inOrder(t *testing.T, s *clusterpb.ControlState) {
 		}
 	}
 	for i, k := range s.ApiKeys {
-		if tenancy.Key(s, k.Id) != k || len(k.Grants) == 0 || len(k.Secrets) == 0 || !s.KeysInForce ||
+		if Key(s, k.Id) != k || len(k.Grants) == 0 || len(k.Secrets) == 0 || !s.KeysInForce ||
 			i > 0 && s.ApiKeys[i-1].Id >= k.Id {
 			t.Errorf("key %v of %v", k, s.ApiKeys)
 		}
 	}
 	for i, n := range s.Namespaces {
-		if tenancy.Find(s, n.Name) != n || i > 0 && s.Namespaces[i-1].Name >= n.Name {
+		if Namespace(s, n.Name) != n || i > 0 && s.Namespaces[i-1].Name >= n.Name {
 			t.Errorf("namespace %v of %v", n, s.Namespaces)
 		}
 	}

@@ -7,8 +7,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/internal/bulk"
-	"github.com/belfryhq/belfry/cluster/internal/tenancy"
 )
 
 // kind holds the functions and rules for one kind of entry. The type of an entry's message is its kind.
@@ -59,21 +57,21 @@ var kinds = tableOf(
 	does(firstVersion, applyUseClusterKey),
 	does(firstVersion, applySetReceiptKey),
 
-	answers(does(firstVersion, tenancy.AddKey), keyed(addedKey)).asked(prepareAccess).repeated(),
-	answers(does(firstVersion, tenancy.RemoveKey), keyed((*clusterpb.RemoveKey).GetId)).asked(prepareAccess).repeated(),
-	answers(does(firstVersion, tenancy.RotateKey), keyed((*clusterpb.RotateKey).GetId)).asked(prepareAccess).repeated(),
-	answers(does(firstVersion, tenancy.UseKeys), answerVersion[*clusterpb.UseKeys]).asked(prepareAccess).repeated(),
-	answers(does(firstVersion, tenancy.EnforceKeys), answerVersion[*clusterpb.EnforceKeys]).
+	answers(does(firstVersion, applyAddKey), keyed(addedKey)).asked(prepareAccess).repeated(),
+	answers(does(firstVersion, applyRemoveKey), keyed((*clusterpb.RemoveKey).GetId)).asked(prepareAccess).repeated(),
+	answers(does(firstVersion, applyRotateKey), keyed((*clusterpb.RotateKey).GetId)).asked(prepareAccess).repeated(),
+	answers(does(firstVersion, applyUseKeys), answerVersion[*clusterpb.UseKeys]).asked(prepareAccess).repeated(),
+	answers(does(firstVersion, applyEnforceKeys), answerVersion[*clusterpb.EnforceKeys]).
 		asked(prepareAccess).repeated(),
-	answers(does(firstVersion, tenancy.SetNamespace), named(setName)).asked(prepareAccess).repeated(),
+	answers(does(firstVersion, applySetNamespace), named(setName)).asked(prepareAccess).repeated(),
 	answers(does(firstVersion, applyDeleteNamespace), named((*clusterpb.DeleteNamespace).GetName)).
 		asked(prepareAccess).repeated(),
 	does(firstVersion, applyEndNamespace),
 
-	answers(does(firstVersion, bulk.Begin), answerBeginBulk).asked(prepareBeginBulk).repeated(),
-	does(firstVersion, bulk.Pin),
-	does(firstVersion, bulk.Count),
-	answers(does(firstVersion, bulk.Stop), answerStopBulk).asked(prepareStopBulk).repeated(),
+	answers(does(firstVersion, applyBeginBulk), answerBeginBulk).asked(prepareBeginBulk).repeated(),
+	does(firstVersion, applyPinBulk),
+	does(firstVersion, applyCountBulk),
+	answers(does(firstVersion, applyStopBulk), answerStopBulk).asked(prepareStopBulk).repeated(),
 )
 
 // row is a kind with the type of its message.

@@ -9,8 +9,6 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/internal/aim"
-	"github.com/belfryhq/belfry/cluster/internal/bulk"
-	"github.com/belfryhq/belfry/cluster/internal/erasure"
 	"github.com/belfryhq/belfry/cluster/placement"
 	"github.com/belfryhq/belfry/raftgroup"
 )
@@ -29,8 +27,8 @@ type reconciler struct {
 	mover *Mover
 	slots *SlotMover
 	grows *splitter
-	erase *erasure.Eraser
-	bulks *bulk.Runner
+	erase *eraser
+	bulks *bulkRunner
 	loads loads
 	began time.Time
 	log   *slog.Logger
@@ -51,7 +49,8 @@ func (g *Group) reconcile(ctx context.Context) {
 	r := &reconciler{
 		group: g, mover: NewMover(leader{g}, g.cfg.Shards, g.cfg.Logger), began: time.Now(), log: g.cfg.Logger,
 		slots: NewSlotMover(leader{g}, g.cfg.Slots, g.cfg.Logger), seen: newSightings(g.cfg.Shards.Up),
-		grows: newSplitter(g), erase: newEraser(g), bulks: newBulks(g),
+		grows: newSplitter(g), erase: newEraser(g.cfg.Tasks, g, g.cfg.Limits.Calm, g.cfg.Clock, g.cfg.Logger),
+		bulks: newBulkRunner(g.cfg.Tasks, g, g.cfg.Clock, g.cfg.Logger),
 	}
 	r.mover.Pause, r.slots.Pause = g.cfg.StepPause, g.cfg.StepPause
 	g.leading.Store(r)
@@ -64,8 +63,8 @@ func (g *Group) reconcile(ctx context.Context) {
 		moving.Go(func() { r.grows.run(ctx) })
 	}
 	if g.cfg.Tasks != nil {
-		moving.Go(func() { r.erase.Run(ctx) })
-		moving.Go(func() { r.bulks.Run(ctx) })
+		moving.Go(func() { r.erase.run(ctx) })
+		moving.Go(func() { r.bulks.run(ctx) })
 	}
 	r.run(ctx)
 }

@@ -193,8 +193,8 @@ func (g *Group) Shape() *clusterpb.Shape {
 	defer r.mu.Unlock()
 	shape := &clusterpb.Shape{
 		Waits: r.waits, Steps: r.mover.taken(), AwayMs: r.seen.away(time.Now()),
-		ReplaceAfterMs: r.group.cfg.Limits.ReplaceAfter.Milliseconds(), Deletions: r.erase.Progress(),
-		BulkWaits: r.bulks.Waits(),
+		ReplaceAfterMs: r.group.cfg.Limits.ReplaceAfter.Milliseconds(), Deletions: r.erase.underway(),
+		BulkWaits: r.bulks.reasons(),
 	}
 	r.mover.fill(shape)
 	r.slots.sights.fill(r.group.State(), shape)

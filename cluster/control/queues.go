@@ -9,7 +9,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/internal/tenancy"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
@@ -30,7 +29,7 @@ func prepareSetQueue(r *reconciler, c *clusterpb.ControlChange) (*clusterpb.Cont
 	if err := task.CheckQueue(policy); err != nil {
 		return nil, err
 	}
-	if err := tenancy.CheckActive(state, "namespace", policy.Namespace); err != nil {
+	if err := checkActive(state, "namespace", policy.Namespace); err != nil {
 		return nil, err
 	}
 	if err := checkShare(state, policy); err != nil {
@@ -54,9 +53,9 @@ func names(namespace, queue string) (string, string) {
 // errTooMany refuses a policy beyond MaxQueues; its text is for the caller.
 var errTooMany = &task.QueuesFullError{Limit: fmt.Sprint(MaxQueues)}
 
-// checkShare returns an error for a new policy beyond the share of its namespace: see tenancy.Share.
+// checkShare returns an error for a new policy beyond the share of its namespace: see share.
 func checkShare(s *clusterpb.ControlState, policy *fsmpb.QueuePolicy) error {
-	share := tenancy.Share(s, MaxQueues)
+	share := share(s, MaxQueues)
 	if share == MaxQueues || len(Queues(s, policy.Namespace)) < share || Queue(s, policy.Namespace, policy.Queue) != nil {
 		return nil
 	}

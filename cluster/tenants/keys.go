@@ -8,7 +8,7 @@ import (
 
 	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/internal/tenancy"
+	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/quota"
 )
 
@@ -30,7 +30,7 @@ func (t *Tenants) NewKey(ctx context.Context, spec KeySpec) (text string, made a
 	id, text := access.NewKey()
 	hash := access.Hash(text)
 	added := &clusterpb.ApiKey{
-		Id: id, Name: spec.Name, Grants: tenancy.Grants(spec.Grants), Quotas: tenancy.Quotas(spec.Limits),
+		Id: id, Name: spec.Name, Grants: control.KeyGrants(spec.Grants), Quotas: control.QuotasOf(spec.Limits),
 		Secrets: []*clusterpb.KeySecret{{Hash: hash[:]}},
 	}
 	if !spec.Expires.IsZero() {
@@ -42,7 +42,7 @@ func (t *Tenants) NewKey(ctx context.Context, spec KeySpec) (text string, made a
 	if err != nil {
 		return "", access.KeyRecord{}, err
 	}
-	return text, tenancy.Record(changed.Key), nil
+	return text, control.KeyRecord(changed.Key), nil
 }
 
 // RotateKey gives a key another text. The older one is valid for the overlap from now on. The error is also a
@@ -61,7 +61,7 @@ func (t *Tenants) RotateKey(
 	if err != nil || changed.Key == nil { // Existed may be false after a repeat on a node that did not know the key
 		return "", access.KeyRecord{}, false, err
 	}
-	return text, tenancy.Record(changed.Key), true, nil
+	return text, control.KeyRecord(changed.Key), true, nil
 }
 
 // RemoveKey removes a key, and reports whether there was one; errors are those of NewKey. Keys stay in force.

@@ -10,7 +10,6 @@ import (
 	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
-	"github.com/belfryhq/belfry/cluster/internal/tenancy"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/quota"
@@ -23,7 +22,7 @@ func (t *Tenants) PutNamespace(
 ) (put view.Namespace, created bool, err error) {
 	changed, err := t.change(ctx, &clusterpb.ControlEntry{
 		Op: &clusterpb.ControlEntry_SetNamespace{SetNamespace: &clusterpb.SetNamespace{
-			Namespace: &clusterpb.Namespace{Name: name, Quotas: tenancy.Quotas(limits)},
+			Namespace: &clusterpb.Namespace{Name: name, Quotas: control.QuotasOf(limits)},
 		}},
 	})
 	if err != nil {

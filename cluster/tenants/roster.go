@@ -6,7 +6,7 @@ import (
 	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/internal/tenancy"
+	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/quota"
 )
 
@@ -46,14 +46,14 @@ func newRoster(state *clusterpb.ControlState, before *roster) *roster {
 		return r
 	}
 	for _, k := range state.ApiKeys {
-		made := &key{KeyRecord: tenancy.Record(k), limits: tenancy.Limits(k.Quotas), hour: new(atomic.Int64)}
+		made := &key{KeyRecord: control.KeyRecord(k), limits: control.QuotaLimits(k.Quotas), hour: new(atomic.Int64)}
 		if before != nil && before.keys[k.Id] != nil {
 			made.hour = before.keys[k.Id].hour
 		}
 		r.keys[k.Id] = made
 	}
 	flawKeepsKeys(r, before)
-	for _, n := range tenancy.List(state) {
+	for _, n := range control.Namespaces(state) {
 		made := namespaceOf(n)
 		r.namespaces[n.Name] = &made
 	}
@@ -61,7 +61,7 @@ func newRoster(state *clusterpb.ControlState, before *roster) *roster {
 }
 
 func namespaceOf(n *clusterpb.Namespace) view.Namespace {
-	made := view.Namespace{Name: n.Name, Quotas: view.Quotas(tenancy.Limits(n.Quotas)), State: active}
+	made := view.Namespace{Name: n.Name, Quotas: view.Quotas(control.QuotaLimits(n.Quotas)), State: active}
 	if n.State == clusterpb.NamespaceState_NAMESPACE_STATE_DELETING {
 		made.State = deleting
 	}

@@ -1,4 +1,4 @@
-package bulk
+package control
 
 import (
 	"context"
@@ -23,8 +23,9 @@ import (
 // errCrash is the error of a step at which the leader of a test crashes.
 var errCrash = errors.New("the leader has crashed")
 
-// world is a cluster whose tasks and record are in the memory of a test.
-type world struct {
+// bulkWorld is a cluster whose tasks and record are in the memory of a test.
+type bulkWorld struct {
+	Tasks
 	mu      sync.Mutex
 	state   *clusterpb.ControlState
 	changed chan struct{}
@@ -34,14 +35,14 @@ type world struct {
 	effects map[string]int                   // calls that changed a task, by id
 	calls   int                              // commands that came
 
-	steps   int                              // List, Do and Commit calls so far
+	steps   int                              // List, Do and propose calls so far
 	crash   func(step int, before bool) bool // reports whether the leader crashes before or after a step
 	kill    context.CancelFunc               // ends the present leadership
 	between func(step int)                   // runs before each step
 }
 
-func newWorld(tasks int) *world {
-	w := &world{
+func newBulkWorld(tasks int) *bulkWorld {
+	w := &bulkWorld{
 		state: &clusterpb.ControlState{}, changed: make(chan struct{}), tasks: make(map[string]*fsmpb.Task),
 		keys: make(map[string]map[uint64]task.Reply), effects: make(map[string]int),
 	}
@@ -52,19 +53,19 @@ func newWorld(tasks int) *world {
 }
 
 // add adds a scheduled task whose id is above all others.
-func (w *world) add(id string) {
+func (w *bulkWorld) add(id string) {
 	w.order = append(w.order, id)
 	w.tasks[id] = &fsmpb.Task{Id: id, State: fsmpb.State_STATE_SCHEDULED, Revision: 1, FireAtMs: 1_000_000}
 }
 
-func (w *world) watch() (*clusterpb.ControlState, <-chan struct{}) {
+func (w *bulkWorld) Watch() (*clusterpb.ControlState, <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.state, w.changed
 }
 
 // step runs a step, unless the leader crashes before it. After a crash the caller learns nothing of the outcome.
-func (w *world) step(ctx context.Context, run func() error) error {
+func (w *bulkWorld) step(ctx context.Context, run func() error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if ctx.Err() != nil {
@@ -86,14 +87,18 @@ func (w *world) step(ctx context.Context, run func() error) error {
 	return err
 }
 
-func (w *world) commit(ctx context.Context, entry *clusterpb.ControlEntry) error {
-	return w.step(ctx, func() error { return w.apply(entry) })
+func (w *bulkWorld) propose(ctx context.Context, entry *clusterpb.ControlEntry) (*clusterpb.ControlChanged, error) {
+	return nil, w.step(ctx, func() error { return w.apply(entry) })
+}
+
+func (w *bulkWorld) decide(ctx context.Context, entry *clusterpb.ControlEntry) (*clusterpb.ControlChanged, error) {
+	return w.propose(ctx, entry)
 }
 
 // apply applies an entry. The caller holds the lock, or nothing else runs.
-func (w *world) apply(entry *clusterpb.ControlEntry) error {
-	next := &clusterpb.ControlState{Bulks: w.state.Bulks, Namespaces: w.state.Namespaces}
-	if err := apply(next, proto.CloneOf(entry)); err != nil {
+func (w *bulkWorld) apply(entry *clusterpb.ControlEntry) error {
+	next, err := Apply(w.state, proto.CloneOf(entry))
+	if err != nil {
 		return err
 	}
 	w.state = next
@@ -103,7 +108,7 @@ func (w *world) apply(entry *clusterpb.ControlEntry) error {
 }
 
 // List returns pages whose cursor is the last id. The slot tells how many ids lie behind it.
-func (w *world) List(ctx context.Context, q *fsmpb.ListQuery, stale bool) (*fsmpb.ListPage, error) {
+func (w *bulkWorld) List(ctx context.Context, q *fsmpb.ListQuery, stale bool) (*fsmpb.ListPage, error) {
 	p := &fsmpb.ListPage{}
 	err := w.step(ctx, func() error {
 		if stale || len(q.States) == 0 || slices.Contains(q.States, fsmpb.State_STATE_REPEATING) {
@@ -129,7 +134,7 @@ func (w *world) List(ctx context.Context, q *fsmpb.ListQuery, stale bool) (*fsmp
 	return p, err
 }
 
-func (w *world) Get(ctx context.Context, _, id string, _ bool) (t *fsmpb.Task, err error) {
+func (w *bulkWorld) Get(ctx context.Context, _, id string, _ bool) (t *fsmpb.Task, err error) {
 	err = w.step(ctx, func() error {
 		if w.tasks[id] != nil {
 			t = proto.CloneOf(w.tasks[id])
@@ -140,7 +145,7 @@ func (w *world) Get(ctx context.Context, _, id string, _ bool) (t *fsmpb.Task, e
 }
 
 // Do carries out the commands one after the other. A crash cuts them short.
-func (w *world) Do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
+func (w *bulkWorld) Do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
 	replies := make([]task.Reply, len(cmds))
 	for i, c := range cmds {
 		err := w.step(ctx, func() error {
@@ -154,17 +159,17 @@ func (w *world) Do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
 	return replies
 }
 
-func (w *world) do(c *fsmpb.Command) task.Reply {
+func (w *bulkWorld) do(c *fsmpb.Command) task.Reply {
 	w.calls++
 	if old, ok := w.keys[c.Id][c.Key.Hash]; ok && w.tasks[c.Id] != nil {
 		return old
 	}
 	t := w.tasks[c.Id]
 	if t == nil {
-		return answer(fsmpb.Code_CODE_NOT_FOUND)
+		return bulkAnswer(fsmpb.Code_CODE_NOT_FOUND)
 	}
 	if c.Condition != nil && c.Condition.Revisions[0] != t.Revision {
-		return answer(fsmpb.Code_CODE_PRECONDITION_FAILED)
+		return bulkAnswer(fsmpb.Code_CODE_PRECONDITION_FAILED)
 	}
 	reply := w.change(c, t)
 	if reply.Result.Code == fsmpb.Code_CODE_OK {
@@ -179,9 +184,9 @@ func (w *world) do(c *fsmpb.Command) task.Reply {
 }
 
 // change carries out a command on a task.
-func (w *world) change(c *fsmpb.Command, t *fsmpb.Task) task.Reply {
+func (w *bulkWorld) change(c *fsmpb.Command, t *fsmpb.Task) task.Reply {
 	scheduled, dead := t.State == fsmpb.State_STATE_SCHEDULED, t.State == fsmpb.State_STATE_DEAD
-	reply := answer(fsmpb.Code_CODE_OK)
+	reply := bulkAnswer(fsmpb.Code_CODE_OK)
 	switch op := c.Op.(type) {
 	case *fsmpb.Command_Cancel:
 		reply.Result.Outcome = fsmpb.CancelOutcome_CANCEL_OUTCOME_ALREADY_FIRED
@@ -190,7 +195,7 @@ func (w *world) change(c *fsmpb.Command, t *fsmpb.Task) task.Reply {
 		}
 	case *fsmpb.Command_Patch:
 		if !scheduled {
-			return answer(fsmpb.Code_CODE_CONFLICT)
+			return bulkAnswer(fsmpb.Code_CODE_CONFLICT)
 		}
 		if url := op.Patch.GetTarget().GetUrl(); url != "" {
 			t.Spec.Target.Url = url
@@ -200,27 +205,27 @@ func (w *world) change(c *fsmpb.Command, t *fsmpb.Task) task.Reply {
 		}
 	case *fsmpb.Command_FireNow:
 		if !scheduled {
-			return answer(fsmpb.Code_CODE_CONFLICT)
+			return bulkAnswer(fsmpb.Code_CODE_CONFLICT)
 		}
 		t.State = fsmpb.State_STATE_DELIVERED
 	case *fsmpb.Command_Replay:
 		if !dead {
-			return answer(fsmpb.Code_CODE_CONFLICT)
+			return bulkAnswer(fsmpb.Code_CODE_CONFLICT)
 		}
 		t.State = fsmpb.State_STATE_READY
 	case *fsmpb.Command_Drop:
 		if !dead {
-			return answer(fsmpb.Code_CODE_CONFLICT)
+			return bulkAnswer(fsmpb.Code_CODE_CONFLICT)
 		}
 		delete(w.tasks, c.Id)
 	}
 	return reply
 }
 
-func answer(code fsmpb.Code) task.Reply { return task.Reply{Result: &fsmpb.Result{Code: code}} }
+func bulkAnswer(code fsmpb.Code) task.Reply { return task.Reply{Result: &fsmpb.Result{Code: code}} }
 
 // begin begins an operation of the id op.
-func (w *world) begin(t *testing.T, op *clusterpb.BulkOperation) {
+func (w *bulkWorld) begin(t *testing.T, op *clusterpb.BulkOperation) {
 	t.Helper()
 	op.Id, op.BeganMs = "op", 1
 	if err := w.apply(&clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_BeginBulk{
@@ -231,18 +236,18 @@ func (w *world) begin(t *testing.T, op *clusterpb.BulkOperation) {
 }
 
 // run lets leaders follow each other until the operation has ended, and returns it.
-func (w *world) run(t *testing.T) *clusterpb.BulkOperation {
+func (w *bulkWorld) run(t *testing.T) *clusterpb.BulkOperation {
 	t.Helper()
 	for range 10_000 {
 		ctx, cancel := context.WithCancel(t.Context())
 		w.mu.Lock()
 		w.kill = cancel
 		w.mu.Unlock()
-		r := New(Config{Cluster: w, Watch: w.watch, Commit: w.commit, Clock: time.Now, Logger: slog.New(slog.DiscardHandler)})
+		r := newBulkRunner(w, w, time.Now, slog.New(slog.DiscardHandler))
 		go func() {
 			for {
-				state, changed := w.watch()
-				if Find(state, "op").GetEndedMs() > 0 {
+				state, changed := w.Watch()
+				if FindBulk(state, "op").GetEndedMs() > 0 {
 					cancel()
 				}
 				select {
@@ -252,10 +257,10 @@ func (w *world) run(t *testing.T) *clusterpb.BulkOperation {
 				}
 			}
 		}()
-		r.Run(ctx)
+		r.run(ctx)
 		cancel()
-		if state, _ := w.watch(); Find(state, "op").GetEndedMs() > 0 {
-			return Find(state, "op")
+		if state, _ := w.Watch(); FindBulk(state, "op").GetEndedMs() > 0 {
+			return FindBulk(state, "op")
 		}
 	}
 	t.Fatal("the operation does not end")
@@ -272,9 +277,9 @@ func outcomes(op *clusterpb.BulkOperation) map[string]uint64 {
 }
 
 // mustCount checks that an operation is done with these outcomes, and has made each change once.
-func (w *world) mustCount(t *testing.T, name string, op *clusterpb.BulkOperation, want map[string]uint64) {
+func (w *bulkWorld) mustCount(t *testing.T, name string, op *clusterpb.BulkOperation, want map[string]uint64) {
 	t.Helper()
-	if got := outcomes(op); !maps.Equal(got, want) || op.State != done || op.Matched != Sum(op.Outcomes) {
+	if got := outcomes(op); !maps.Equal(got, want) || op.State != bulkDone || op.Matched != SumOutcomes(op.Outcomes) {
 		t.Errorf("%s: %v of %d tasks, %v; want %v", name, got, op.Matched, op.State, want)
 	}
 	for id, times := range w.effects {
@@ -284,8 +289,8 @@ func (w *world) mustCount(t *testing.T, name string, op *clusterpb.BulkOperation
 	}
 }
 
-// kinds are the operations of the tests, with the outcomes of five live and three dead tasks.
-var kinds = map[string]struct {
+// bulkKinds are the operations of the tests, with the outcomes of five live and three dead tasks.
+var bulkKinds = map[string]struct {
 	op      *clusterpb.BulkOperation
 	want    map[string]uint64
 	changed int
@@ -302,9 +307,9 @@ var kinds = map[string]struct {
 	"purge":  {&clusterpb.BulkOperation{Kind: clusterpb.BulkKind_BULK_KIND_PURGE}, map[string]uint64{"purged": 3}, 3},
 }
 
-// mixed returns a world with five scheduled tasks and three dead ones, and pages of two tasks.
-func mixed(t *testing.T, op *clusterpb.BulkOperation) *world {
-	w := newWorld(8)
+// mixed returns a bulkWorld with five scheduled tasks and three dead ones, and pages of two tasks.
+func mixed(t *testing.T, op *clusterpb.BulkOperation) *bulkWorld {
+	w := newBulkWorld(8)
 	for _, i := range []int{1, 4, 7} {
 		w.tasks[w.order[i]].State = fsmpb.State_STATE_DEAD
 	}
@@ -317,7 +322,7 @@ func mixed(t *testing.T, op *clusterpb.BulkOperation) *world {
 // TestLeaderCrashesAtEveryStep crashes the leader before and after each step of each kind of operation. The totals are
 // exact, and no task is changed twice.
 func TestLeaderCrashesAtEveryStep(t *testing.T) {
-	for name, k := range kinds {
+	for name, k := range bulkKinds {
 		t.Run(name, func(t *testing.T) {
 			crashes := 0
 			for at := 1; ; at++ {
@@ -350,7 +355,7 @@ func TestLeaderCrashesAtEveryStep(t *testing.T) {
 }
 
 // mustHaveMoved checks that each task of a move has moved once.
-func (w *world) mustHaveMoved(t *testing.T, op *clusterpb.BulkOperation) {
+func (w *bulkWorld) mustHaveMoved(t *testing.T, op *clusterpb.BulkOperation) {
 	t.Helper()
 	for id := range w.effects {
 		if at := w.tasks[id].GetFireAtMs(); op.Kind == clusterpb.BulkKind_BULK_KIND_MOVE && at != 1_000_500 {
@@ -361,7 +366,7 @@ func (w *world) mustHaveMoved(t *testing.T, op *clusterpb.BulkOperation) {
 
 // TestLeaderCrashesAgainAndAgain crashes the leader after every seventh step.
 func TestLeaderCrashesAgainAndAgain(t *testing.T) {
-	for name, k := range kinds {
+	for name, k := range bulkKinds {
 		synctest.Test(t, func(t *testing.T) {
 			w := mixed(t, k.op)
 			w.crash = func(step int, before bool) bool { return step%7 == 0 && before == (step%2 == 0) }
@@ -372,7 +377,7 @@ func TestLeaderCrashesAgainAndAgain(t *testing.T) {
 
 // TestEveryFailedCommandIsRepeated lets many single commands fail without a crash.
 func TestEveryFailedCommandIsRepeated(t *testing.T) {
-	for name, k := range kinds {
+	for name, k := range bulkKinds {
 		synctest.Test(t, func(t *testing.T) {
 			w := mixed(t, k.op)
 			cancelled := func() {}
@@ -387,7 +392,7 @@ func TestEveryFailedCommandIsRepeated(t *testing.T) {
 
 // TestTasksChangeUnderneath changes tasks after they were pinned: each has the outcome of its new state.
 func TestTasksChangeUnderneath(t *testing.T) {
-	change := func(w *world) {
+	change := func(w *bulkWorld) {
 		w.tasks["t000000"].State = fsmpb.State_STATE_FIRING
 		delete(w.tasks, "t000002")
 		w.tasks["t000001"].State = fsmpb.State_STATE_READY
@@ -402,7 +407,7 @@ func TestTasksChangeUnderneath(t *testing.T) {
 		"purge":   {"purged": 1, "not_dead": 1, "gone": 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			w := mixed(t, kinds[name].op)
+			w := mixed(t, bulkKinds[name].op)
 			w.state.Bulks[0].PerSecond = 0 // one page
 			w.between = func(step int) {
 				if step == 3 { // behind the list and the pin
@@ -422,7 +427,7 @@ func TestTasksChangeUnderneath(t *testing.T) {
 func TestPatchLeadsNoCredentialsAway(t *testing.T) {
 	secret := []*fsmpb.Header{{Name: "authorization", Value: "Bearer x"}}
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(5)
+		w := newBulkWorld(5)
 		for i, target := range []*fsmpb.Target{
 			{Url: "https://old.example/a", Headers: secret},
 			{Url: "https://new.example/a", Headers: secret},
@@ -455,7 +460,7 @@ func TestPatchLeadsNoCredentialsAway(t *testing.T) {
 func TestRateHolds(t *testing.T) {
 	for _, stops := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(1000)
+			w := newBulkWorld(1000)
 			w.begin(t, &clusterpb.BulkOperation{Kind: clusterpb.BulkKind_BULK_KIND_CANCEL, PerSecond: 100})
 			began := time.Now()
 			if stops {
@@ -472,20 +477,20 @@ func TestRateHolds(t *testing.T) {
 			if !stops && (took < 8*time.Second || took > 11*time.Second || op.Matched != 1000) {
 				t.Errorf("%d tasks in %v", op.Matched, took)
 			}
-			if stops && (took > 5*time.Second || op.State != stopped || op.Matched < 400 || op.Matched > 600) {
+			if stops && (took > 5*time.Second || op.State != bulkStopped || op.Matched < 400 || op.Matched > 600) {
 				t.Errorf("stopped: %d tasks in %v, %v", op.Matched, took, op.State)
 			}
-			if n := Sum(op.Outcomes); n != op.Matched || n != uint64(len(w.effects)) {
+			if n := SumOutcomes(op.Outcomes); n != op.Matched || n != uint64(len(w.effects)) {
 				t.Errorf("%d tasks are counted, %d were matched and %d changed", n, op.Matched, len(w.effects))
 			}
 		})
 	}
 }
 
-// TestOperationsShareTheRate runs two operations that together may make Rate calls a second.
+// TestOperationsShareTheRate runs two operations that together may make bulkRate calls a second.
 func TestOperationsShareTheRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(20_000)
+		w := newBulkWorld(20_000)
 		for _, name := range []string{"t00", "t01"} {
 			if err := w.apply(&clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_BeginBulk{BeginBulk: &clusterpb.BeginBulk{
 				Operation: &clusterpb.BulkOperation{
@@ -497,8 +502,7 @@ func TestOperationsShareTheRate(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
-		New(Config{Cluster: w, Watch: w.watch, Commit: w.commit, Clock: time.Now,
-			Logger: slog.New(slog.DiscardHandler)}).Run(ctx)
+		newBulkRunner(w, w, time.Now, slog.New(slog.DiscardHandler)).run(ctx)
 		a, b := w.state.Bulks[0].Matched, w.state.Bulks[1].Matched
 		if a+b < 9000 || a+b > 11_000 || a < 4000 || b < 4000 {
 			t.Errorf("%d and %d tasks in two seconds", a, b)
@@ -509,9 +513,9 @@ func TestOperationsShareTheRate(t *testing.T) {
 // TestEmptyWalkGoesOn checks that a walk that finds nothing ends, and moves its place on in the record.
 func TestEmptyWalkGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(3)
+		w := newBulkWorld(3)
 		w.begin(t, &clusterpb.BulkOperation{Kind: clusterpb.BulkKind_BULK_KIND_PURGE})
-		if op := w.run(t); op.State != done || op.Matched != 0 || op.Pages != 1 || w.calls != 0 {
+		if op := w.run(t); op.State != bulkDone || op.Matched != 0 || op.Pages != 1 || w.calls != 0 {
 			t.Errorf("%v after %d calls", op, w.calls)
 		}
 	})
@@ -520,25 +524,24 @@ func TestEmptyWalkGoesOn(t *testing.T) {
 // TestReasonsOfWaits checks that an operation tells why it waits, and forgets the reason once it goes on.
 func TestReasonsOfWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(3)
+		w := newBulkWorld(3)
 		w.begin(t, &clusterpb.BulkOperation{Kind: clusterpb.BulkKind_BULK_KIND_CANCEL})
 		broken := true
 		w.kill = func() {}
 		w.crash = func(int, bool) bool { return broken }
 		ctx, cancel := context.WithCancel(t.Context())
-		r := New(Config{Cluster: w, Watch: w.watch, Commit: w.commit, Clock: time.Now,
-			Logger: slog.New(slog.DiscardHandler)})
+		r := newBulkRunner(w, w, time.Now, slog.New(slog.DiscardHandler))
 		var running sync.WaitGroup
-		running.Go(func() { r.Run(ctx) })
+		running.Go(func() { r.run(ctx) })
 		time.Sleep(1500 * time.Millisecond)
-		if waits := r.Waits()["op"]; !strings.Contains(waits, errCrash.Error()) {
+		if waits := r.reasons()["op"]; !strings.Contains(waits, errCrash.Error()) {
 			t.Errorf("it waits for %q", waits)
 		}
 		w.mu.Lock()
 		broken = false
 		w.mu.Unlock()
 		time.Sleep(2 * time.Second)
-		if waits := r.Waits(); len(waits) > 0 || w.state.Bulks[0].State != done {
+		if waits := r.reasons(); len(waits) > 0 || w.state.Bulks[0].State != bulkDone {
 			t.Errorf("waits %v, %v", waits, w.state.Bulks[0])
 		}
 		cancel()

@@ -1,4 +1,4 @@
-package erasure
+package control
 
 import (
 	"context"
@@ -13,15 +13,17 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/internal/pause"
-	"github.com/belfryhq/belfry/cluster/internal/tenancy"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// Cluster is the way to the tasks of all shards, and to the other nodes.
-type Cluster interface {
+// Tasks gives access to the tasks of all shards: those of namespaces that are being deleted, and those of bulk
+// operations.
+type Tasks interface {
 	// List returns one page of a namespace's tasks over all shards.
 	List(ctx context.Context, q *fsmpb.ListQuery, stale bool) (*fsmpb.ListPage, error)
+	// Get returns a task, or nil if there is none.
+	Get(ctx context.Context, namespace, id string, stale bool) (*fsmpb.Task, error)
 	// Do commits commands.
 	Do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply
 	// Count returns the number of tasks in a namespace.
@@ -30,36 +32,32 @@ type Cluster interface {
 	AwaitAt(ctx context.Context, node string, version uint64) error
 }
 
-// Config holds the ways to the cluster.
-type Config struct {
-	Cluster Cluster
-	Watch   func() (*clusterpb.ControlState, <-chan struct{}) // the control group's state, and its next change
-	End     func(ctx context.Context, namespace string) error // commits the end of a deletion
-	Calm    time.Duration                                     // for which calls under way may last
-	Logger  *slog.Logger
+// proposer is the group, as the work on tasks uses it. *Group implements it.
+type proposer interface {
+	Watch() (*clusterpb.ControlState, <-chan struct{})
+	propose(ctx context.Context, entry *clusterpb.ControlEntry) (*clusterpb.ControlChanged, error)
+	decide(ctx context.Context, entry *clusterpb.ControlEntry) (*clusterpb.ControlChanged, error)
 }
 
-// Rate is the number of tasks that are erased each second, over all deletions.
-const Rate = 4000
+// eraseRate is the number of tasks that are erased each second, over all deletions.
+const eraseRate = 4000
 
-// page is the number of tasks that are listed and erased together. turn is the number of pages after which the next
-// namespace has its turn.
 const (
-	page = 250
-	turn = 40
+	erasePage  = 250         // tasks that are listed and erased together
+	eraseTurn  = 40          // pages after which the next namespace has its turn
+	eraseAgain = time.Second // between two sweeps
+	eraseAsk   = time.Second // for which a node is asked
 )
 
-// The pauses between two looks: after a sweep, and while a node is asked.
-const (
-	again  = time.Second
-	asking = time.Second
-)
-
-// Eraser carries on the deletions during one leadership of the control group.
-type Eraser struct {
-	cfg   Config
+// eraser carries on the deletions of namespaces during one leadership of the control group.
+type eraser struct {
+	tasks Tasks
+	group proposer
+	calm  time.Duration    // for which calls under way may last
+	clock func() time.Time // of the end of a deletion
+	log   *slog.Logger
 	limit *rate.Limiter
-	all   map[string]*deletion // by namespace; only Run uses it
+	all   map[string]*deletion // by namespace; only run uses it
 
 	mu       sync.Mutex
 	progress map[string]*clusterpb.Deletion // by namespace
@@ -75,19 +73,20 @@ type deletion struct {
 	silent string           // reason why a node is awaited; empty: none is
 }
 
-// New returns an Eraser that has erased nothing.
-func New(cfg Config) *Eraser {
-	return &Eraser{
-		cfg: cfg, limit: rate.NewLimiter(Rate, page), all: make(map[string]*deletion),
-		progress: make(map[string]*clusterpb.Deletion),
+func newEraser(
+	tasks Tasks, group proposer, calm time.Duration, clock func() time.Time, log *slog.Logger,
+) *eraser {
+	return &eraser{
+		tasks: tasks, group: group, calm: calm, clock: clock, log: log, limit: rate.NewLimiter(eraseRate, erasePage),
+		all: make(map[string]*deletion), progress: make(map[string]*clusterpb.Deletion),
 	}
 }
 
-// Run carries on all deletions until ctx ends.
-func (e *Eraser) Run(ctx context.Context) {
+// run carries on all deletions until ctx ends.
+func (e *eraser) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		state, changed := e.cfg.Watch()
-		names := tenancy.Deleting(state)
+		state, changed := e.group.Watch()
+		names := deletingNamespaces(state)
 		e.keep(names)
 		if len(names) == 0 {
 			select {
@@ -101,13 +100,13 @@ func (e *Eraser) Run(ctx context.Context) {
 			busy = e.carryOn(ctx, e.all[name]) || busy
 		}
 		if !busy {
-			_ = pause.For(ctx, again) // its error is the end of ctx
+			_ = pause.For(ctx, eraseAgain) // its error is the end of ctx
 		}
 	}
 }
 
 // keep sets the deletions under way to those of these namespaces.
-func (e *Eraser) keep(names []string) {
+func (e *eraser) keep(names []string) {
 	for _, name := range names {
 		if e.all[name] == nil {
 			e.all[name] = &deletion{name: name}
@@ -123,8 +122,8 @@ func (e *Eraser) keep(names []string) {
 	}
 }
 
-// Progress returns the deletions under way, by namespace.
-func (e *Eraser) Progress() map[string]*clusterpb.Deletion {
+// underway returns the deletions under way, by namespace.
+func (e *eraser) underway() map[string]*clusterpb.Deletion {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	all := make(map[string]*clusterpb.Deletion, len(e.progress))
@@ -136,7 +135,7 @@ func (e *Eraser) Progress() map[string]*clusterpb.Deletion {
 
 // carryOn goes on with a sweep for a turn, and ends the deletion after a sweep that has found nothing. It reports
 // whether there is more to do without a pause.
-func (e *Eraser) carryOn(ctx context.Context, d *deletion) (busy bool) {
+func (e *eraser) carryOn(ctx context.Context, d *deletion) (busy bool) {
 	if d.next == nil {
 		e.begin(ctx, d)
 	}
@@ -151,31 +150,33 @@ func (e *Eraser) carryOn(ctx context.Context, d *deletion) (busy bool) {
 	if d.found > 0 || !d.calm {
 		return d.found > 0
 	}
-	if err := e.cfg.End(ctx, d.name); err != nil {
+	end := &clusterpb.EndNamespace{Name: d.name, AtMs: e.clock().UnixMilli()}
+	entry := &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_EndNamespace{EndNamespace: end}}
+	if _, err := e.group.decide(ctx, entry); err != nil {
 		e.fail(ctx, d, err)
 		return false
 	}
-	e.cfg.Logger.Info("a namespace is deleted", "namespace", d.name)
+	e.log.Info("a namespace is deleted", "namespace", d.name)
 	return true
 }
 
 // fail records the error for which a deletion waits, unless that is the end of the leadership.
-func (e *Eraser) fail(ctx context.Context, d *deletion, err error) {
+func (e *eraser) fail(ctx context.Context, d *deletion, err error) {
 	if ctx.Err() == nil {
 		e.note(d.name, err.Error())
 	}
 }
 
 // begin begins a sweep.
-func (e *Eraser) begin(ctx context.Context, d *deletion) {
+func (e *eraser) begin(ctx context.Context, d *deletion) {
 	if d.sure.IsZero() {
 		e.confirm(ctx, d)
 	}
-	d.calm = !d.sure.IsZero() && time.Since(d.sure) >= e.cfg.Calm
-	d.next, d.found = &fsmpb.ListQuery{Namespace: d.name, Limit: page, States: tasksAndSchedules()}, 0
-	left, err := e.cfg.Cluster.Count(ctx, d.name)
+	d.calm = !d.sure.IsZero() && time.Since(d.sure) >= e.calm
+	d.next, d.found = &fsmpb.ListQuery{Namespace: d.name, Limit: erasePage, States: tasksAndSchedules()}, 0
+	left, err := e.tasks.Count(ctx, d.name)
 	if err != nil {
-		e.cfg.Logger.Debug("the tasks of a namespace that is being deleted are not counted", "namespace", d.name, "err", err)
+		e.log.Debug("the tasks of a namespace that is being deleted are not counted", "namespace", d.name, "err", err)
 		return
 	}
 	e.count(d.name, left)
@@ -192,15 +193,15 @@ func tasksAndSchedules() (all []fsmpb.State) {
 }
 
 // confirm asks all nodes whether they know that the namespace takes no new work.
-func (e *Eraser) confirm(ctx context.Context, d *deletion) {
-	ctx, cancel := context.WithTimeout(ctx, asking)
+func (e *eraser) confirm(ctx context.Context, d *deletion) {
+	ctx, cancel := context.WithTimeout(ctx, eraseAsk)
 	defer cancel()
-	state, _ := e.cfg.Watch()
+	state, _ := e.group.Watch()
 	silent := make([]string, len(state.Nodes))
 	var asked sync.WaitGroup
 	for i, node := range state.Nodes {
 		asked.Go(func() {
-			if err := e.cfg.Cluster.AwaitAt(ctx, node.Id, state.AccessVersion); err != nil {
+			if err := e.tasks.AwaitAt(ctx, node.Id, state.AccessVersion); err != nil {
 				silent[i] = node.Id
 			}
 		})
@@ -216,9 +217,9 @@ func (e *Eraser) confirm(ctx context.Context, d *deletion) {
 }
 
 // sweep goes on with a sweep for at most a turn. It erases the tasks that it finds.
-func (e *Eraser) sweep(ctx context.Context, d *deletion) error {
-	for range turn {
-		listed, err := e.cfg.Cluster.List(ctx, d.next, false)
+func (e *eraser) sweep(ctx context.Context, d *deletion) error {
+	for range eraseTurn {
+		listed, err := e.tasks.List(ctx, d.next, false)
 		if err != nil {
 			return err
 		}
@@ -236,8 +237,8 @@ func (e *Eraser) sweep(ctx context.Context, d *deletion) error {
 }
 
 // erase erases the tasks of a page. A task that does not exist any more counts as erased.
-func (e *Eraser) erase(ctx context.Context, namespace string, tasks []*fsmpb.Task) error {
-	if err := e.limit.WaitN(ctx, min(len(tasks), page)); err != nil || len(tasks) == 0 {
+func (e *eraser) erase(ctx context.Context, namespace string, tasks []*fsmpb.Task) error {
+	if err := e.limit.WaitN(ctx, min(len(tasks), erasePage)); err != nil || len(tasks) == 0 {
 		return err
 	}
 	var cmds []*fsmpb.Command
@@ -247,7 +248,7 @@ func (e *Eraser) erase(ctx context.Context, namespace string, tasks []*fsmpb.Tas
 		})
 	}
 	var errs []error
-	for _, reply := range e.cfg.Cluster.Do(ctx, cmds) {
+	for _, reply := range e.tasks.Do(ctx, cmds) {
 		switch code := reply.Result.GetCode(); {
 		case reply.Err != nil:
 			errs = append(errs, reply.Err)
@@ -263,26 +264,26 @@ func (e *Eraser) erase(ctx context.Context, namespace string, tasks []*fsmpb.Tas
 }
 
 // count sets the number of tasks that are left.
-func (e *Eraser) count(name string, left uint64) {
+func (e *eraser) count(name string, left uint64) {
 	e.edit(name, func(d *clusterpb.Deletion) { d.Left = left })
 }
 
 // erased lowers the number of tasks that are left, until the next count.
-func (e *Eraser) erased(name string, tasks uint64) {
+func (e *eraser) erased(name string, tasks uint64) {
 	e.edit(name, func(d *clusterpb.Deletion) { d.Left -= min(tasks, d.Left) })
 }
 
 // note records why a deletion waits, and logs a new reason.
-func (e *Eraser) note(name, waits string) {
+func (e *eraser) note(name, waits string) {
 	e.edit(name, func(d *clusterpb.Deletion) {
 		if waits != "" && d.Waits != waits {
-			e.cfg.Logger.Info("the deletion of a namespace waits", "namespace", name, "reason", waits)
+			e.log.Info("the deletion of a namespace waits", "namespace", name, "reason", waits)
 		}
 		d.Waits = waits
 	})
 }
 
-func (e *Eraser) edit(name string, edit func(*clusterpb.Deletion)) {
+func (e *eraser) edit(name string, edit func(*clusterpb.Deletion)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.progress[name] == nil {

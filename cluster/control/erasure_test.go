@@ -1,4 +1,4 @@
-package erasure
+package control
 
 import (
 	"context"
@@ -18,10 +18,11 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-const calm = 10 * time.Second
+const eraseCalm = 10 * time.Second
 
-// world is a cluster of two nodes with tasks, in the memory of a test.
-type world struct {
+// eraseWorld is a cluster of two nodes with tasks, in the memory of a test.
+type eraseWorld struct {
+	Tasks
 	mu      sync.Mutex
 	state   *clusterpb.ControlState
 	changed chan struct{}
@@ -35,8 +36,8 @@ type world struct {
 	refuses bool   // Erase
 }
 
-func newWorld(sizes map[string]int) *world {
-	w := &world{
+func newEraseWorld(sizes map[string]int) *eraseWorld {
+	w := &eraseWorld{
 		state: &clusterpb.ControlState{AccessVersion: 3, Nodes: []*clusterpb.Node{{Id: "a"}, {Id: "b"}}},
 		tasks: make(map[string]map[string]bool), silent: make(map[string]bool), ended: make(map[string]time.Time),
 		changed: make(chan struct{}), order: make(map[string][]string),
@@ -56,22 +57,27 @@ func newWorld(sizes map[string]int) *world {
 }
 
 // add adds a task whose id is above all others.
-func (w *world) add(name, id string) {
+func (w *eraseWorld) add(name, id string) {
 	w.tasks[name][id] = true
 	w.order[name] = append(w.order[name], id)
 }
 
-func (w *world) watch() (*clusterpb.ControlState, <-chan struct{}) {
+func (w *eraseWorld) Watch() (*clusterpb.ControlState, <-chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.state, w.changed
 }
 
-func (w *world) end(_ context.Context, name string) error {
+func (w *eraseWorld) propose(context.Context, *clusterpb.ControlEntry) (*clusterpb.ControlChanged, error) {
+	return nil, errors.New("the end of a deletion is told to all nodes")
+}
+
+func (w *eraseWorld) decide(_ context.Context, entry *clusterpb.ControlEntry) (*clusterpb.ControlChanged, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	name := entry.GetEndNamespace().GetName()
 	if w.broken != nil {
-		return w.broken
+		return nil, w.broken
 	}
 	w.ended[name] = time.Now()
 	next := &clusterpb.ControlState{AccessVersion: w.state.AccessVersion + 1, Nodes: w.state.Nodes}
@@ -83,11 +89,11 @@ func (w *world) end(_ context.Context, name string) error {
 	w.state = next
 	close(w.changed)
 	w.changed = make(chan struct{})
-	return nil
+	return nil, nil
 }
 
 // List returns pages whose cursor is the last id.
-func (w *world) List(_ context.Context, q *fsmpb.ListQuery, stale bool) (*fsmpb.ListPage, error) {
+func (w *eraseWorld) List(_ context.Context, q *fsmpb.ListQuery, stale bool) (*fsmpb.ListPage, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	switch {
@@ -116,7 +122,7 @@ func (w *world) List(_ context.Context, q *fsmpb.ListQuery, stale bool) (*fsmpb.
 	return p, nil
 }
 
-func (w *world) Do(_ context.Context, cmds []*fsmpb.Command) []task.Reply {
+func (w *eraseWorld) Do(_ context.Context, cmds []*fsmpb.Command) []task.Reply {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var replies []task.Reply
@@ -136,13 +142,13 @@ func (w *world) Do(_ context.Context, cmds []*fsmpb.Command) []task.Reply {
 	return replies
 }
 
-func (w *world) Count(_ context.Context, namespace string) (uint64, error) {
+func (w *eraseWorld) Count(_ context.Context, namespace string) (uint64, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return uint64(len(w.tasks[namespace])), nil
 }
 
-func (w *world) AwaitAt(ctx context.Context, node string, version uint64) error {
+func (w *eraseWorld) AwaitAt(ctx context.Context, node string, version uint64) error {
 	w.mu.Lock()
 	w.asked++
 	silent := w.silent[node]
@@ -158,50 +164,50 @@ func (w *world) AwaitAt(ctx context.Context, node string, version uint64) error 
 }
 
 // left returns the number of tasks in a namespace, and when its deletion ended.
-func (w *world) left(name string) (tasks int, ended time.Time) {
+func (w *eraseWorld) left(name string) (tasks int, ended time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.tasks[name]), w.ended[name]
 }
 
-func (w *world) edit(edit func()) {
+func (w *eraseWorld) edit(edit func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	edit()
 }
 
-// run runs an eraser in a bubble of fake time, beside the test.
-func run(t *testing.T, w *world, test func(t *testing.T, e *Eraser)) {
+// runEraser runs an eraser in a bubble of fake time, beside the test.
+func runEraser(t *testing.T, w *eraseWorld, test func(t *testing.T, e *eraser)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		defer running.Wait()
 		defer cancel()
-		e := New(Config{Cluster: w, Watch: w.watch, End: w.end, Calm: calm, Logger: slog.New(slog.DiscardHandler)})
-		running.Go(func() { e.Run(ctx) })
+		e := newEraser(w, w, eraseCalm, time.Now, slog.New(slog.DiscardHandler))
+		running.Go(func() { e.run(ctx) })
 		test(t, e)
 	})
 }
 
 // TestSweepsUntilNothingIsLeft erases the tasks of one namespace, in its time and not before.
 func TestSweepsUntilNothingIsLeft(t *testing.T) {
-	w, begun := newWorld(map[string]int{"shop": 20_000}), time.Time{}
-	run(t, w, func(t *testing.T, e *Eraser) {
+	w, begun := newEraseWorld(map[string]int{"shop": 20_000}), time.Time{}
+	runEraser(t, w, func(t *testing.T, e *eraser) {
 		begun = time.Now()
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if left := e.Progress()["shop"].GetLeft(); left < 20_000-2*Rate-page || left > 20_000-Rate {
+		if left := e.underway()["shop"].GetLeft(); left < 20_000-2*eraseRate-erasePage || left > 20_000-eraseRate {
 			t.Errorf("%d tasks are left after two seconds", left)
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		shop, _ := w.left("shop")
-		if zoo, _ := w.left("zoo"); shop > 0 || zoo != 1 || len(e.Progress()) > 0 {
-			t.Errorf("left: %d of the namespace and %d of another, with %v", shop, zoo, e.Progress())
+		if zoo, _ := w.left("zoo"); shop > 0 || zoo != 1 || len(e.underway()) > 0 {
+			t.Errorf("left: %d of the namespace and %d of another, with %v", shop, zoo, e.underway())
 		}
 	})
-	if took := w.ended["shop"].Sub(begun); took < calm || took > calm+5*time.Second {
+	if took := w.ended["shop"].Sub(begun); took < eraseCalm || took > eraseCalm+5*time.Second {
 		t.Errorf("ended after %v", took)
 	}
 	if w.asked != 2 {
@@ -211,9 +217,9 @@ func TestSweepsUntilNothingIsLeft(t *testing.T) {
 
 // TestLateTasksAreErased brings a task while a node may still take some.
 func TestLateTasksAreErased(t *testing.T) {
-	w := newWorld(map[string]int{"shop": 1})
+	w := newEraseWorld(map[string]int{"shop": 1})
 	w.silent["b"] = true
-	run(t, w, func(t *testing.T, e *Eraser) {
+	runEraser(t, w, func(t *testing.T, e *eraser) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		w.edit(func() {
@@ -222,11 +228,11 @@ func TestLateTasksAreErased(t *testing.T) {
 			}
 			w.add("shop", "u-late")
 		})
-		if waits := e.Progress()["shop"].GetWaits(); !strings.Contains(waits, "node b ") {
+		if waits := e.underway()["shop"].GetWaits(); !strings.Contains(waits, "node b ") {
 			t.Errorf("it waits: %q", waits)
 		}
 		w.edit(func() { w.silent["b"] = false })
-		time.Sleep(calm / 2)
+		time.Sleep(eraseCalm / 2)
 		synctest.Wait()
 		w.edit(func() {
 			if len(w.ended) > 0 {
@@ -234,10 +240,10 @@ func TestLateTasksAreErased(t *testing.T) {
 			}
 			w.add("shop", "u-later")
 		})
-		if waits := e.Progress()["shop"].GetWaits(); waits != "" {
+		if waits := e.underway()["shop"].GetWaits(); waits != "" {
 			t.Errorf("it waits for no node: %q", waits)
 		}
-		time.Sleep(calm)
+		time.Sleep(eraseCalm)
 		synctest.Wait()
 		if left, ended := w.left("shop"); ended.IsZero() || left > 0 {
 			t.Errorf("ended at %v, and %d tasks are left", ended, left)
@@ -247,22 +253,22 @@ func TestLateTasksAreErased(t *testing.T) {
 
 // TestErrorsAreTriedAgain lets every call fail for a while.
 func TestErrorsAreTriedAgain(t *testing.T) {
-	w := newWorld(map[string]int{"shop": 300})
+	w := newEraseWorld(map[string]int{"shop": 300})
 	w.broken = errors.New("no leader")
-	run(t, w, func(t *testing.T, e *Eraser) {
+	runEraser(t, w, func(t *testing.T, e *eraser) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if p := e.Progress()["shop"]; p.GetWaits() != "no leader" || p.GetLeft() != 300 {
+		if p := e.underway()["shop"]; p.GetWaits() != "no leader" || p.GetLeft() != 300 {
 			t.Errorf("progress %v", p)
 		}
 		w.edit(func() { w.broken, w.refuses = nil, true })
-		time.Sleep(calm)
+		time.Sleep(eraseCalm)
 		synctest.Wait()
-		if waits := e.Progress()["shop"].GetWaits(); !strings.Contains(waits, "250 of 250 tasks are not erased") {
+		if waits := e.underway()["shop"].GetWaits(); !strings.Contains(waits, "250 of 250 tasks are not erased") {
 			t.Errorf("refused tasks: %q", waits)
 		}
 		w.edit(func() { w.refuses = false })
-		time.Sleep(calm)
+		time.Sleep(eraseCalm)
 		synctest.Wait()
 		if _, ended := w.left("shop"); ended.IsZero() {
 			t.Error("it has not ended")
@@ -272,9 +278,9 @@ func TestErrorsAreTriedAgain(t *testing.T) {
 
 // TestDeletionsTakeTurns deletes a small namespace beside a large one.
 func TestDeletionsTakeTurns(t *testing.T) {
-	w := newWorld(map[string]int{"large": 120_000, "small": 10})
-	run(t, w, func(t *testing.T, _ *Eraser) {
-		time.Sleep(2 * calm)
+	w := newEraseWorld(map[string]int{"large": 120_000, "small": 10})
+	runEraser(t, w, func(t *testing.T, _ *eraser) {
+		time.Sleep(2 * eraseCalm)
 		synctest.Wait()
 		_, small := w.left("small")
 		if _, large := w.left("large"); small.IsZero() || !large.IsZero() {
@@ -290,9 +296,9 @@ func TestDeletionsTakeTurns(t *testing.T) {
 
 // TestEndsAfterAnEmptySweep brings a task behind a sweep's cursor, after all nodes have said that they take none.
 func TestEndsAfterAnEmptySweep(t *testing.T) {
-	w := newWorld(map[string]int{"shop": 1})
-	run(t, w, func(t *testing.T, _ *Eraser) {
-		time.Sleep(calm - time.Millisecond)
+	w := newEraseWorld(map[string]int{"shop": 1})
+	runEraser(t, w, func(t *testing.T, _ *eraser) {
+		time.Sleep(eraseCalm - time.Millisecond)
 		synctest.Wait()
 		w.edit(func() {
 			w.add("shop", "u")
@@ -301,7 +307,7 @@ func TestEndsAfterAnEmptySweep(t *testing.T) {
 				w.tasks["shop"]["t000000"] = true
 			}
 		})
-		time.Sleep(calm)
+		time.Sleep(eraseCalm)
 		synctest.Wait()
 		if left, ended := w.left("shop"); ended.IsZero() || left > 0 {
 			t.Errorf("ended at %v, and %d tasks are left", ended, left)
