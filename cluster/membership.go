@@ -7,8 +7,8 @@ import (
 	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
-	"github.com/belfryhq/belfry/cluster/internal/aim"
 	"github.com/belfryhq/belfry/cluster/internal/membership"
+	"github.com/belfryhq/belfry/cluster/internal/reshape"
 	"github.com/belfryhq/belfry/fsm"
 )
 
@@ -87,7 +87,7 @@ func (n *Node) controlConfig() control.Config {
 	return control.Config{
 		Plan:   control.Plan{Shards: n.cfg.Shards, Replication: n.cfg.Replication},
 		Shards: n.moves(), Slots: n.router, Tasks: n.tasks(),
-		Limits: aim.Limits{Calm: n.cfg.Calm, ReplaceAfter: n.cfg.ReplaceAfter}, StepPause: n.cfg.StepPause,
+		Limits: reshape.Limits{Calm: n.cfg.Calm, ReplaceAfter: n.cfg.ReplaceAfter}, StepPause: n.cfg.StepPause,
 		AutoSplit: n.cfg.AutoSplit, Secrets: n.cfg.Secrets, Tokens: n.NeedsJoinTokens(), Clock: n.cfg.Clock,
 		Heartbeat: 2 * n.cfg.Timing.Heartbeat, Logger: n.cfg.Logger.With("group", "control"), Fatal: n.cfg.Fatal,
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
-	"github.com/belfryhq/belfry/cluster/internal/aim"
+	"github.com/belfryhq/belfry/cluster/internal/reshape"
 	"github.com/belfryhq/belfry/cluster/placement"
 )
 
@@ -44,7 +44,7 @@ func BulkKind(name string) clusterpb.BulkKind {
 // fillShape adds the targets' side of the view: the state's, and that of the control group's leader.
 func (v *View) fillShape(state *clusterpb.ControlState, shape *clusterpb.Shape, now time.Time) {
 	names := namesOf(state)
-	v.Replication.Wanted, v.Waits = aim.Wanted(state), names.Replace(shape.GetWaits())
+	v.Replication.Wanted, v.Waits = reshape.Wanted(state), names.Replace(shape.GetWaits())
 	if shape == nil {
 		v.Waits = "no node that answers leads the control group"
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/internal/aim"
+	"github.com/belfryhq/belfry/cluster/internal/reshape"
 )
 
 // shapeMetrics reports the replicas, moves and operations of the whole cluster, from this node's replica of the control
@@ -72,7 +72,7 @@ func (m *shapeMetrics) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value), labels...)
 	}
 	state := m.state()
-	wanted, missing, moves := aim.Wanted(state), 0, 0
+	wanted, missing, moves := reshape.Wanted(state), 0, 0
 	for _, s := range state.Shards {
 		missing += max(wanted-len(s.Replicas), 0)
 		if len(s.Target) > 0 {

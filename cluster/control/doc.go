@@ -51,7 +51,7 @@
 // drives the moves of slots:
 //
 //	            decides by                          package  its steps
-//	reconciler  state, members of this group,       aim      entries (targets, ends of operations), changes of this
+//	reconciler  state, members of this group,       reshape  entries (targets, ends of operations), changes of this
 //	            nodes up and away                            group's members
 //	mover       record of a shard, members of its   reshape  entries (replicas), changes of the shard's group at the
 //	            group, what its new replica applied          shard's leader

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/internal/aim"
+	"github.com/belfryhq/belfry/cluster/internal/reshape"
 	"github.com/belfryhq/belfry/cluster/seal"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/raftgroup"
@@ -26,10 +26,10 @@ type Config struct {
 	Bootstrap []string // the voters of a new group; empty: the group's leader adds this node
 	Plan      Plan
 
-	Shards Shards     // the way to the replicas of shards
-	Slots  Slots      // the way to the leaders of shards; nil: no slots move
-	Tasks  Tasks      // the way to the tasks of namespaces that are deleted; nil: none is
-	Limits aim.Limits // 0: a calm of 10 s, a replacement after 10 min
+	Shards Shards         // the way to the replicas of shards
+	Slots  Slots          // the way to the leaders of shards; nil: no slots move
+	Tasks  Tasks          // the way to the tasks of namespaces that are deleted; nil: none is
+	Limits reshape.Limits // 0: a calm of 10 s, a replacement after 10 min
 	// StepPause is a pause before each step of a move, so that tests see it; 0: none.
 	StepPause time.Duration
 

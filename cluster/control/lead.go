@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/internal/aim"
+	"github.com/belfryhq/belfry/cluster/internal/reshape"
 	"github.com/belfryhq/belfry/cluster/placement"
 	"github.com/belfryhq/belfry/raftgroup"
 )
@@ -117,7 +117,7 @@ func (r *reconciler) look(ctx context.Context) (look, error) {
 	r.seen.look(state, now)
 	return look{
 		state: state, group: members, self: g.cfg.NodeID, plan: g.cfg.Plan, now: now, keys: g.cfg.Secrets,
-		nodes:    aim.Nodes(state, func(node string) aim.Sight { return r.seen.of(node, now) }, g.cfg.Limits),
+		nodes:    reshape.Nodes(state, func(node string) reshape.Sight { return r.seen.of(node, now) }, g.cfg.Limits),
 		caughtUp: func(node string) bool { return r.caughtUp(node, members.Term) },
 		balanced: func(nodes []placement.Node) *clusterpb.Retarget { return r.loads.balance(state, nodes, now) },
 		leads:    func(node string) bool { return g.leads(node) > 0 },

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/internal/aim"
+	"github.com/belfryhq/belfry/cluster/internal/reshape"
 	"github.com/belfryhq/belfry/cluster/placement"
 )
 
@@ -79,7 +79,7 @@ func (l *loads) balance(
 		}
 		rates[i] = l.rates[s.Id]
 	}
-	i, j, ok := placement.Exchange(nodes, aim.Placement(state), rates)
+	i, j, ok := placement.Exchange(nodes, reshape.Placement(state), rates)
 	if !ok {
 		return nil
 	}

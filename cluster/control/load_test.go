@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/internal/aim"
+	"github.com/belfryhq/belfry/cluster/internal/reshape"
 )
 
 // TestLeadersAreBalancedByLoad gives two shards of one leader all the load. One of them gets another leader, after a
@@ -18,7 +18,7 @@ func TestLeadersAreBalancedByLoad(t *testing.T) {
 			busy = append(busy, shard.Id)
 		}
 	}
-	long := func(string) aim.Sight { return aim.Sight{Up: true, For: time.Hour} }
+	long := func(string) reshape.Sight { return reshape.Sight{Up: true, For: time.Hour} }
 	var measured loads
 	commands := make(map[uint32]uint64)
 	now, exchanges := time.UnixMilli(1), 0
@@ -30,7 +30,7 @@ func TestLeadersAreBalancedByLoad(t *testing.T) {
 			commands[id] += 3000
 		}
 		measured.note(commands, now)
-		if op := measured.balance(s.state, aim.Nodes(s.state, long, aim.Limits{}), now); op != nil {
+		if op := measured.balance(s.state, reshape.Nodes(s.state, long, reshape.Limits{}), now); op != nil {
 			if now.Before(time.UnixMilli(1).Add(loadSure)) {
 				t.Error("exchanged too early")
 			}

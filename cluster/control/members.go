@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/internal/aim"
+	"github.com/belfryhq/belfry/cluster/internal/reshape"
 	"github.com/belfryhq/belfry/raftgroup"
 )
 
@@ -25,7 +25,7 @@ func (l look) replication() (step, error) {
 	if l.state.Replication > 0 {
 		return step{}, nil
 	}
-	factor := cmp.Or(l.plan.Replication, aim.DefaultReplication)
+	factor := cmp.Or(l.plan.Replication, reshape.DefaultReplication)
 	return step{what: fmt.Sprintf("set the replication factor to %d", factor), entry: &clusterpb.ControlEntry{
 		Op: &clusterpb.ControlEntry_SetReplication{
 			SetReplication: &clusterpb.SetReplication{Replication: uint32(factor)},
@@ -60,7 +60,7 @@ func (l look) vote() (step, error) {
 			present = append(present, m.NodeID)
 		}
 	}
-	wanted, err := aim.Voters(l.nodes, present)
+	wanted, err := reshape.Voters(l.nodes, present)
 	if err != nil {
 		return step{}, err
 	}
@@ -122,7 +122,7 @@ func (l look) votes(node string) bool {
 
 // retarget sets where the replicas of the shards should be.
 func (l look) retarget() (step, error) {
-	op, waits, err := aim.Targets(l.state, l.nodes)
+	op, waits, err := reshape.Targets(l.state, l.nodes)
 	if err != nil || op == nil {
 		return step{waits: waits}, err
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/internal/aim"
+	"github.com/belfryhq/belfry/cluster/internal/reshape"
 	"github.com/belfryhq/belfry/cluster/placement"
 	"github.com/belfryhq/belfry/fsm/task"
 )
@@ -54,11 +54,11 @@ func (r *reconciler) judge(op *clusterpb.Operation) ([]*clusterpb.PlannedMove, e
 	if err := applyBegin(after, op); err != nil {
 		return nil, &task.ImpossibleError{Reason: err.Error()}
 	}
-	nodes := aim.Nodes(after, r.hopeful, r.group.cfg.Limits)
+	nodes := reshape.Nodes(after, r.hopeful, r.group.cfg.Limits)
 	if err := r.checkEnd(after, op, nodes); err != nil {
 		return nil, err
 	}
-	aimed, _, err := aim.Targets(after, nodes)
+	aimed, _, err := reshape.Targets(after, nodes)
 	if err != nil {
 		return nil, &task.ImpossibleError{Reason: err.Error()}
 	}
@@ -76,7 +76,7 @@ func (r *reconciler) judge(op *clusterpb.Operation) ([]*clusterpb.PlannedMove, e
 		op.Total = r.group.leads(op.Node)
 	}
 	var moves []*clusterpb.PlannedMove
-	for _, m := range placement.Compare(standing(before), aim.Placement(after)).Moves {
+	for _, m := range placement.Compare(standing(before), reshape.Placement(after)).Moves {
 		moves = append(moves, &clusterpb.PlannedMove{Shard: uint32(m.Shard) + 1, Action: string(m.Action), Node: m.Node})
 	}
 	return moves, nil
@@ -84,7 +84,7 @@ func (r *reconciler) judge(op *clusterpb.Operation) ([]*clusterpb.PlannedMove, e
 
 // hopeful returns the sight of a node. A node that is up counts as up for long enough to take replicas, because an
 // operation may wait for that.
-func (r *reconciler) hopeful(node string) aim.Sight {
+func (r *reconciler) hopeful(node string) reshape.Sight {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	seen := r.seen.of(node, time.Now())
@@ -137,9 +137,9 @@ func checkReplication(nodes []placement.Node, replicas int) error {
 	if err := placement.CheckReplication(replicas); err != nil {
 		return &task.ImpossibleError{Reason: err.Error()}
 	}
-	if replicas > aim.Takers(nodes) {
+	if replicas > reshape.Takers(nodes) {
 		return &task.ImpossibleError{Reason: fmt.Sprintf("%d replicas of each shard need as many nodes, and %d may hold one",
-			replicas, aim.Takers(nodes))}
+			replicas, reshape.Takers(nodes))}
 	}
 	return nil
 }
@@ -158,7 +158,7 @@ func (r *reconciler) hasMajority(s *clusterpb.Shard) bool {
 // checkClear checks that an operation that empties a node leaves nothing there.
 func (r *reconciler) checkClear(after *clusterpb.ControlState, op *clusterpb.Operation, nodes []placement.Node) error {
 	kept := 0
-	for _, s := range aim.Placement(after) {
+	for _, s := range reshape.Placement(after) {
 		if empties(after.Orders[op.Node]) && slices.Contains(s.Nodes, op.Node) {
 			kept++
 		}
@@ -169,11 +169,12 @@ func (r *reconciler) checkClear(after *clusterpb.ControlState, op *clusterpb.Ope
 	others := slices.DeleteFunc(slices.Clone(nodes), func(n placement.Node) bool { return n.ID == op.Node })
 	return &task.ImpossibleError{Reason: fmt.Sprintf(
 		"%d shards would keep a replica on the node: each shard has %d replicas, and %d other nodes may hold one; "+
-			"let another node join, or lower the replication factor first", kept, aim.Factor(after, nodes), aim.Takers(others))}
+			"let another node join, or lower the replication factor first", kept, reshape.Factor(after, nodes),
+		reshape.Takers(others))}
 }
 
-// standing returns where the replicas of the shards are. Unlike aim.Placement it takes no account of targets, so the
-// moves of a preview include those that are under way.
+// standing returns where the replicas of the shards are. Unlike reshape.Placement it takes no account of targets, so
+// the moves of a preview include those that are under way.
 func standing(state *clusterpb.ControlState) []placement.Replicas {
 	var now []placement.Replicas
 	for _, s := range state.Shards {

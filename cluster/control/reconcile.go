@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/internal/aim"
+	"github.com/belfryhq/belfry/cluster/internal/reshape"
 	"github.com/belfryhq/belfry/cluster/placement"
 	"github.com/belfryhq/belfry/cluster/seal"
 	"github.com/belfryhq/belfry/fsm/task"
@@ -111,7 +111,7 @@ func (l look) place() (step, error) {
 			voters = append(voters, placementNode(l.state, m.NodeID))
 		}
 	}
-	target, err := placement.Target(voters, aim.Placement(l.state), l.plan.Replication)
+	target, err := placement.Target(voters, reshape.Placement(l.state), l.plan.Replication)
 	if err != nil {
 		return step{}, err
 	}

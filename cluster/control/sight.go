@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/internal/aim"
+	"github.com/belfryhq/belfry/cluster/internal/reshape"
 )
 
 // sightings remembers since when each node has been up or away, during one leadership of the control group. A new
@@ -31,7 +31,7 @@ func (s *sightings) look(state *clusterpb.ControlState, now time.Time) {
 		up := s.up(n.Id)
 		before, known := s.since[n.Id]
 		switch {
-		case first && up && aim.Holds(state, n.Id):
+		case first && up && reshape.Holds(state, n.Id):
 			s.since[n.Id] = sighting{up: true}
 		case !known || before.up != up:
 			s.since[n.Id] = sighting{up, now}
@@ -40,12 +40,12 @@ func (s *sightings) look(state *clusterpb.ControlState, now time.Time) {
 }
 
 // of returns the state of a node at the last look, and for how long it has been in it.
-func (s *sightings) of(node string, now time.Time) aim.Sight {
+func (s *sightings) of(node string, now time.Time) reshape.Sight {
 	seen, known := s.since[node]
 	if !known {
-		return aim.Sight{Up: true}
+		return reshape.Sight{Up: true}
 	}
-	return aim.Sight{Up: seen.up, For: now.Sub(seen.since)}
+	return reshape.Sight{Up: seen.up, For: now.Sub(seen.since)}
 }
 
 // away returns for how many milliseconds each node has been away that is away.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/internal/aim"
+	"github.com/belfryhq/belfry/cluster/internal/reshape"
 )
 
 // TestSightings checks after which times a new leader trusts a node to stay, and counts it as lost.
@@ -23,7 +23,7 @@ func TestSightings(t *testing.T) {
 	up["flaps"] = true
 	s.look(state, began.Add(2*time.Second))
 	now := began.Add(10 * time.Second)
-	for node, want := range map[string]aim.Sight{
+	for node, want := range map[string]reshape.Sight{
 		"away": {For: 10 * time.Second}, "flaps": {Up: true, For: 8 * time.Second}, "new": {Up: true, For: 10 * time.Second},
 	} {
 		if got := s.of(node, now); got != want {

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/internal/aim"
+	"github.com/belfryhq/belfry/cluster/internal/reshape"
 	"github.com/belfryhq/belfry/cluster/placement"
 	"github.com/belfryhq/belfry/raftgroup"
 )
@@ -47,9 +47,9 @@ func register(id string, boot uint64, version uint32) *clusterpb.ControlEntry {
 
 // lookAt returns the look of a reconciler on node "a". All registered nodes have been up for long.
 func lookAt(s *clusterpb.ControlState, servers []raftgroup.Member) look {
-	long := func(string) aim.Sight { return aim.Sight{Up: true, For: time.Hour} }
+	long := func(string) reshape.Sight { return reshape.Sight{Up: true, For: time.Hour} }
 	return look{
-		state: s, group: raftgroup.Membership{Members: servers}, nodes: aim.Nodes(s, long, aim.Limits{}), self: "a",
+		state: s, group: raftgroup.Membership{Members: servers}, nodes: reshape.Nodes(s, long, reshape.Limits{}), self: "a",
 		caughtUp: func(string) bool { return true }, plan: plan, now: time.UnixMilli(1),
 		balanced: func([]placement.Node) *clusterpb.Retarget { return nil },
 	}
