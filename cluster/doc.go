@@ -15,8 +15,7 @@
 //	peerkeys    the certificates and gossip keys of this node, read again when their files change
 //	certs       the operator's side of them: an authority, nodes' certificates, rotations
 //	gossip      hints: live nodes, their addresses, the shards' leaders
-//	calls       the calls between nodes: one interface for shards here and elsewhere
-//	forward     the stream on which calls go to another node
+//	calls       the calls between nodes: one interface for shards here and elsewhere, and the stream to another node
 //	clocks      the offsets of other nodes' clocks from this one's
 //
 // The place in the cluster:
@@ -33,7 +32,6 @@
 //	leaders     this node's beliefs about the leader of each shard
 //	router      id → slot → shard → leader, and repeated tries
 //	consume     due tasks, from all leaders to the consumers that wait here
-//	policies    changes of the queues' policies, and the present ones for the shards here
 //	seal        the encryption of the policies' secrets under the keys of the cluster
 //	tenants     API keys and namespaces: their changes, and the present ones for the calls here
 //	health      live nodes and their room, replicas that differ from others; whether the replicas here may lead and grow
@@ -74,7 +72,7 @@
 //
 //   - A queue's policy is in the control group, so every leader looks it up in its own node's memory, at each attempt.
 //   - To change a policy, a node asks the control group's leader, and waits until the live nodes obey the new version:
-//     see package policies.
+//     see control.Policies.
 //   - A node that has just started may hold an old copy of the policies. It reports that to its shards until its
 //     registration for this start has come back through the log, together with all earlier decisions. Leaders undo no
 //     rule meanwhile, so a paused queue stays paused.

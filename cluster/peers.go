@@ -17,7 +17,6 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/internal/forward"
 	"github.com/belfryhq/belfry/cluster/peer"
 )
 
@@ -38,7 +37,7 @@ type peersConfig struct {
 // peers holds one gRPC connection and one stream of calls for each node that this node has ever called.
 type peers struct {
 	cfg     peersConfig
-	metrics *forward.Metrics
+	metrics *calls.Metrics
 
 	mu     sync.Mutex
 	remote map[string]*remote
@@ -49,11 +48,11 @@ type peers struct {
 type remote struct {
 	conn  *grpc.ClientConn
 	rpc   clusterpb.PeerClient
-	calls *forward.Client
+	calls *calls.Client
 }
 
 func newPeers(cfg peersConfig) *peers {
-	return &peers{cfg: cfg, metrics: forward.NewMetrics(cfg.registerer), remote: make(map[string]*remote)}
+	return &peers{cfg: cfg, metrics: calls.NewMetrics(cfg.registerer), remote: make(map[string]*remote)}
 }
 
 // rpc returns the client of another node.
@@ -107,7 +106,7 @@ func (p *peers) connect(id string) *remote {
 		panic("cluster: a gRPC client with constant options: " + err.Error())
 	}
 	r := &remote{conn: conn, rpc: clusterpb.NewPeerClient(conn)}
-	r.calls = forward.NewClient(forward.ClientConfig{
+	r.calls = calls.NewClient(calls.ClientConfig{
 		Node: id, Open: r.open, Refused: isRefused, Metrics: p.metrics,
 	})
 	return r
@@ -116,8 +115,8 @@ func (p *peers) connect(id string) *remote {
 var errNoStream = errors.New("no stream within a second")
 
 // open begins the stream of calls to the node.
-func (r *remote) open(ctx context.Context) (forward.Stream, error) {
-	return openSoon(ctx, func(ctx context.Context) (forward.Stream, error) { return r.rpc.Forward(ctx) })
+func (r *remote) open(ctx context.Context) (calls.Stream, error) {
+	return openSoon(ctx, func(ctx context.Context) (calls.Stream, error) { return r.rpc.Forward(ctx) })
 }
 
 // openSoon begins a stream within openStream or fails, because the waiting calls may find another leader meanwhile.

@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -109,3 +110,17 @@ type remoteError struct {
 
 func (e remoteError) Error() string { return fmt.Sprintf("node %s: %s", e.node, e.detail) }
 func (e remoteError) Unwrap() error { return e.kind }
+
+// notSent is the error of a call that has certainly not left this node.
+func notSent(node string, cause error) error {
+	return fmt.Errorf("%w: not sent to node %s: %w", task.ErrNotProposed, node, cause)
+}
+
+// unanswered is the error of a call that was sent and not answered. A call that changes nothing may be repeated.
+func unanswered(node string, read bool, cause error) error {
+	kind := task.ErrUnknown
+	if read && !errors.Is(cause, context.Canceled) {
+		kind = task.ErrNotProposed
+	}
+	return fmt.Errorf("%w: node %s did not answer: %w", kind, node, cause)
+}

@@ -1,4 +1,4 @@
-package forward
+package calls
 
 import (
 	"context"
@@ -11,10 +11,10 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/tracing"
 	"github.com/belfryhq/belfry/shard"
 )
 
@@ -76,12 +76,12 @@ func (p answeringEnd) Recv() (*clusterpb.ForwardRequest, error) {
 	}
 }
 
-// local answers each command and every other call with do.
-type local struct {
+// doer answers each command and every other call with do.
+type doer struct {
 	do func(ctx context.Context, shard uint32, id string) task.Reply
 }
 
-func (l local) Do(ctx context.Context, shard uint32, cmds []*fsmpb.Command) []task.Reply {
+func (l doer) Do(ctx context.Context, shard uint32, cmds []*fsmpb.Command) []task.Reply {
 	var replies []task.Reply
 	for _, c := range cmds {
 		replies = append(replies, l.do(ctx, shard, c.Id))
@@ -89,7 +89,7 @@ func (l local) Do(ctx context.Context, shard uint32, cmds []*fsmpb.Command) []ta
 	return replies
 }
 
-func (l local) Get(ctx context.Context, shard uint32, _, id string, _ bool) (*fsmpb.Task, error) {
+func (l doer) Get(ctx context.Context, shard uint32, _, id string, _ bool) (*fsmpb.Task, error) {
 	r := l.do(ctx, shard, id)
 	if r.Err != nil {
 		return nil, r.Err
@@ -97,63 +97,63 @@ func (l local) Get(ctx context.Context, shard uint32, _, id string, _ bool) (*fs
 	return &fsmpb.Task{Id: id, Shard: shard}, nil
 }
 
-func (l local) List(ctx context.Context, shard uint32, q *fsmpb.ListQuery, _ bool) (*fsmpb.ListPage, error) {
+func (l doer) List(ctx context.Context, shard uint32, q *fsmpb.ListQuery, _ bool) (*fsmpb.ListPage, error) {
 	r := l.do(ctx, shard, q.Prefix)
 	return &fsmpb.ListPage{Slot: shard}, r.Err
 }
 
 // Members fails, as no test of this package changes members.
-func (local) Members(context.Context, uint32, *clusterpb.MembersCall) (*clusterpb.Membership, error) {
+func (doer) Members(context.Context, uint32, *clusterpb.MembersCall) (*clusterpb.Membership, error) {
 	return nil, task.ErrNotProposed
 }
 
-func (l local) Queues(ctx context.Context, shard uint32, ask *clusterpb.QueuesCall) ([]*fsmpb.QueueCounts, error) {
+func (l doer) Queues(ctx context.Context, shard uint32, ask *clusterpb.QueuesCall) ([]*fsmpb.QueueCounts, error) {
 	r := l.do(ctx, shard, ask.Queue)
 	return []*fsmpb.QueueCounts{{Queue: ask.Queue, Ready: uint64(shard)}}, r.Err
 }
 
-func (l local) Outlook(ctx context.Context, id uint32) (*fsmpb.Outlook, error) {
+func (l doer) Outlook(ctx context.Context, id uint32) (*fsmpb.Outlook, error) {
 	return &fsmpb.Outlook{Waiting: uint64(id)}, l.do(ctx, id, "").Err
 }
 
-func (l local) Activity(ctx context.Context, id uint32, _ int64) (*fsmpb.Activity, error) {
+func (l doer) Activity(ctx context.Context, id uint32, _ int64) (*fsmpb.Activity, error) {
 	return &fsmpb.Activity{SinceMs: int64(id)}, l.do(ctx, id, "").Err
 }
 
-func (l local) NamespaceUse(ctx context.Context, id uint32, _ string) (task.NamespaceUse, error) {
+func (l doer) NamespaceUse(ctx context.Context, id uint32, _ string) (task.NamespaceUse, error) {
 	return task.NamespaceUse{Pending: uint64(id)}, l.do(ctx, id, "").Err
 }
 
-func (l local) Quota(ctx context.Context, id uint32, _ *clusterpb.QuotaCall) (*clusterpb.QuotaReply, error) {
+func (l doer) Quota(ctx context.Context, id uint32, _ *clusterpb.QuotaCall) (*clusterpb.QuotaReply, error) {
 	return &clusterpb.QuotaReply{Tokens: id}, l.do(ctx, id, "").Err
 }
 
-func (l local) Lend(ctx context.Context, id uint32, ask shard.Borrow) (shard.Loan, error) {
+func (l doer) Lend(ctx context.Context, id uint32, ask shard.Borrow) (shard.Loan, error) {
 	r := l.do(ctx, id, ask.Queue)
 	return shard.Loan{Permits: ask.Want + int(id)}, r.Err
 }
 
-func (l local) AskGroups(ctx context.Context, id uint32, ask shard.GroupsAsk) (shard.GroupsAnswer, error) {
+func (l doer) AskGroups(ctx context.Context, id uint32, ask shard.GroupsAsk) (shard.GroupsAnswer, error) {
 	return shard.GroupsAnswer{}, l.do(ctx, id, ask.Queue).Err
 }
 
-func (l local) LookGroups(ctx context.Context, id uint32, look shard.GroupsLook) (shard.GroupsStanding, error) {
+func (l doer) LookGroups(ctx context.Context, id uint32, look shard.GroupsLook) (shard.GroupsStanding, error) {
 	return shard.GroupsStanding{Shard: id}, l.do(ctx, id, look.Queue).Err
 }
 
-func (l local) ReadSlots(
+func (l doer) ReadSlots(
 	ctx context.Context, id uint32, _ *clusterpb.ReadSlotsCall,
 ) (*clusterpb.SlotsBatch, error) {
 	return &clusterpb.SlotsBatch{}, l.do(ctx, id, "").Err
 }
 
-func (l local) PullSlots(
+func (l doer) PullSlots(
 	ctx context.Context, id uint32, _ *clusterpb.PullSlotsCall,
 ) (*clusterpb.SlotsProgress, error) {
 	return &clusterpb.SlotsProgress{}, l.do(ctx, id, "").Err
 }
 
-func (l local) Change(ctx context.Context, change *clusterpb.ControlChange) (*clusterpb.ControlChanged, error) {
+func (l doer) Change(ctx context.Context, change *clusterpb.ControlChange) (*clusterpb.ControlChanged, error) {
 	r := l.do(ctx, 0, change.GetEntry().GetDeleteQueue().GetQueue())
 	return &clusterpb.ControlChanged{Existed: true, QueuesVersion: 9}, r.Err
 }
@@ -162,7 +162,7 @@ func echo(_ context.Context, shard uint32, id string) task.Reply {
 	return task.Reply{Result: &fsmpb.Result{Detail: fmt.Sprintf("%d/%s", shard, id)}}
 }
 
-// served is a client whose streams the local shards answer. It keeps the newest stream for the test to break.
+// served is a client whose streams the doer shards answer. It keeps the newest stream for the test to break.
 type served struct {
 	*Client
 	mu     sync.Mutex
@@ -172,7 +172,7 @@ type served struct {
 	wg     sync.WaitGroup
 }
 
-func serve(t *testing.T, l calls.Node, edit ...func(*ClientConfig)) *served {
+func serve(t *testing.T, l Node, edit ...func(*ClientConfig)) *served {
 	s := &served{stop: make(chan struct{})}
 	cfg := ClientConfig{Node: "b", Open: func(ctx context.Context) (Stream, error) {
 		p := newPipe(ctx)
@@ -210,14 +210,14 @@ func borrowed(queue string) shard.Borrow { return shard.Borrow{Queue: queue, Wan
 
 func command(id string) []*fsmpb.Command { return []*fsmpb.Command{{Id: id}} }
 
-func deletion(queue string) *clusterpb.ControlChange {
+func deleteQueue(queue string) *clusterpb.ControlChange {
 	return &clusterpb.ControlChange{Entry: &clusterpb.ControlEntry{
 		Op: &clusterpb.ControlEntry_DeleteQueue{DeleteQueue: &clusterpb.DeleteQueue{Queue: queue}},
 	}}
 }
 
 func TestAnswersFindTheirCalls(t *testing.T) {
-	s := serve(t, local{echo})
+	s := serve(t, doer{echo})
 	var wg sync.WaitGroup
 	for i := range 200 {
 		wg.Go(func() {
@@ -241,7 +241,7 @@ func TestAnswersFindTheirCalls(t *testing.T) {
 			if err != nil || loan.Permits != 5+int(shard) {
 				t.Errorf("lend %d: %v, %v", i, loan, err)
 			}
-			changed, err := s.Change(t.Context(), deletion(id))
+			changed, err := s.Change(t.Context(), deleteQueue(id))
 			if err != nil || !changed.Existed || changed.QueuesVersion != 9 {
 				t.Errorf("change %d: %v, %v", i, changed, err)
 			}
@@ -279,9 +279,9 @@ func TestWaitingCallsShareAMessage(t *testing.T) {
 	})
 }
 
-// begun returns a local whose calls send their id to started, and then hang.
-func begun(started chan<- string) local {
-	return local{func(ctx context.Context, _ uint32, id string) task.Reply {
+// begun returns a doer whose calls send their id to started, and then hang.
+func begun(started chan<- string) doer {
+	return doer{func(ctx context.Context, _ uint32, id string) task.Reply {
 		started <- id
 		<-ctx.Done()
 		return task.Reply{Err: ctx.Err()}
@@ -312,7 +312,7 @@ func TestStreamBrokenMidCall(t *testing.T) {
 			if err := <-errs; !errors.Is(err, c.read) {
 				t.Errorf("read: %v", err)
 			}
-			go func() { _, err := s.Change(t.Context(), deletion("x")); errs <- err }()
+			go func() { _, err := s.Change(t.Context(), deleteQueue("x")); errs <- err }()
 			<-started
 			s.breakWire(c.cause)
 			if err := <-errs; !errors.Is(err, c.command) {
@@ -363,7 +363,7 @@ func TestCallerGivesUp(t *testing.T) {
 }
 
 func TestDeadlineTravels(t *testing.T) {
-	s := serve(t, local{func(ctx context.Context, _ uint32, _ string) task.Reply {
+	s := serve(t, doer{func(ctx context.Context, _ uint32, _ string) task.Reply {
 		until, ok := ctx.Deadline()
 		return task.Reply{Result: &fsmpb.Result{Detail: fmt.Sprint(ok && time.Until(until) <= time.Minute)}}
 	}})
@@ -395,7 +395,7 @@ func TestOutstandingBytesAreBounded(t *testing.T) {
 }
 
 func TestClosedClientAnswers(t *testing.T) {
-	s := serve(t, local{echo})
+	s := serve(t, doer{echo})
 	s.Close()
 	if err := s.Do(t.Context(), 1, command("x"))[0].Err; !errors.Is(err, task.ErrNotProposed) {
 		t.Error(err)
@@ -407,7 +407,7 @@ func TestServerStopsInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var begun []string
 		finish := make(chan struct{})
-		s := serve(t, local{func(_ context.Context, _ uint32, id string) task.Reply {
+		s := serve(t, doer{func(_ context.Context, _ uint32, id string) task.Reply {
 			begun = append(begun, id)
 			<-finish
 			return task.Reply{Result: &fsmpb.Result{Detail: id}}
@@ -475,5 +475,21 @@ func TestFailedSendTellsNothing(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// The trace of a caller reaches the node that answers. A call without one has none there.
+func TestTraceCrossesNodes(t *testing.T) {
+	const caller = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	var arrived string
+	s := serve(t, doer{func(ctx context.Context, _ uint32, _ string) task.Reply {
+		arrived = tracing.Traceparent(ctx)
+		return task.Reply{}
+	}})
+	for _, sent := range []string{caller, ""} {
+		s.Do(tracing.Remote(t.Context(), sent), 1, command("a"))
+		if arrived != sent {
+			t.Errorf("%q arrived in place of %q", arrived, sent)
+		}
 	}
 }
