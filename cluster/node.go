@@ -19,7 +19,6 @@ import (
 	"github.com/belfryhq/belfry/cluster/internal/gossip"
 	"github.com/belfryhq/belfry/cluster/internal/health"
 	"github.com/belfryhq/belfry/cluster/internal/membership"
-	"github.com/belfryhq/belfry/cluster/internal/policies"
 	"github.com/belfryhq/belfry/cluster/internal/witness"
 	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/cluster/logs"
@@ -79,7 +78,7 @@ type Node struct {
 	crowd     *dispatch.Crowd // of the attempts under way here
 	copies    *copies.Meter   // of the snapshots that this node sends, and of the tasks of moving slots
 	lateness  *queuemetrics.Lateness
-	policies  *policies.Policies
+	policies  *control.Policies
 	taker     *backup.Taker
 	backups   backups
 	viewer    *viewer
@@ -227,7 +226,7 @@ func (n *Node) openShards() {
 		Leaders: n.leaders, Alive: n.health.Alive, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 	})
 	n.consumers = n.newConsumers()
-	n.policies = n.newPolicies()
+	n.policies = control.NewPolicies(n.control, n.replicas.All, n.cfg.Secrets, n.cfg.Logger)
 	n.taker = n.newTaker()
 	n.disk, n.memory = n.watchDisk(), n.watchMemory()
 	n.viewer = n.newViewer()

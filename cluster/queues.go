@@ -10,7 +10,6 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
-	"github.com/belfryhq/belfry/cluster/internal/policies"
 	"github.com/belfryhq/belfry/cluster/queuemetrics"
 	"github.com/belfryhq/belfry/cluster/replicas"
 	"github.com/belfryhq/belfry/cluster/seal"
@@ -18,12 +17,6 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/repeat/calendar"
 )
-
-func (n *Node) newPolicies() *policies.Policies {
-	return policies.New(policies.Config{
-		Control: n.control, Shards: n.replicas.All, Secrets: n.cfg.Secrets, Logger: n.cfg.Logger,
-	})
-}
 
 // PutQueue sets the policy of a queue. A caller may use any node. PutQueue returns once the policy is committed and in
 // force on every reachable node, or a second after the commit. Errors are *task.FieldError, *task.QueuesFullError,

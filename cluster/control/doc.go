@@ -136,6 +136,16 @@
 //     shards hand over at once, because it counts as reluctant to lead; see package health.
 //   - A removed node never registers again: its data may be old, and its votes are forgotten.
 //
+// # Policies on a node
+//
+// Policies changes the queues' policies and the calendars at any node, and gives the present ones, from the state in
+// memory, to the shards here. Both share one version: both take effect through the leaders of shards. InForce waits
+// until this node knows a version and the shards that it leads obey it.
+//
+// Policies of the state may be sealed (see package seal). Callers and deliveries get them opened, and the leader of the
+// group seals them again before it proposes a change. A node without the key still changes all but the secrets. Errors
+// and logs contain no secret of a policy.
+//
 // # Keys and namespaces
 //
 //	change           refused if                                        a repeat

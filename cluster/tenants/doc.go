@@ -6,10 +6,10 @@
 //	Key, KeysInForce, KeysVersion, KeyUsed   the source of package access
 //	Await                                    waits until this node knows a version
 //
-// A change goes through the client of the control group (control.Replica) to its leader, which checks and commits it
-// (package tenancy). The answering node returns once it knows the change itself, and once every other node that seems
-// alive knows it, or after a second. So a
-// revoked key is refused everywhere when its revocation is answered, but for nodes that do not answer.
+// A change goes through the client of the control group (control.Replica) to its leader, which checks and commits it.
+// The answering node returns once it knows the change itself, and once every other node that seems alive knows it, or
+// after a second. So a revoked key is refused everywhere when its revocation is answered, but for nodes that do not
+// answer.
 //
 // # Known keys
 //

@@ -1,4 +1,4 @@
-package policies
+package control
 
 import (
 	"context"
@@ -11,7 +11,6 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/raftgroup/raftdisk"
 	"github.com/belfryhq/belfry/shard"
@@ -20,27 +19,18 @@ import (
 // boot is the number of the present start of the node in these tests.
 const boot = 2
 
-// still are shards that get no call.
-type still struct{ control.Shards }
-
-func (still) Up(string) bool { return true }
-
-func (still) Faults(context.Context) []control.Fault { return nil }
-
-func (still) Commands(context.Context) map[uint32]uint64 { return nil }
-
 // controlled returns the policies of a node with a control group of its own and no shards.
-func controlled(t *testing.T) (*Policies, *control.Group) {
+func controlled(t *testing.T) (*Policies, *Group) {
 	t.Helper()
 	_, transport := raft.NewInmemTransport("a")
 	fatal := func(err error) { t.Error(err) }
-	disk, err := control.OpenDisk(raftdisk.Config{Dir: t.TempDir(), Fatal: fatal, Logger: slog.New(slog.DiscardHandler)})
+	disk, err := OpenDisk(raftdisk.Config{Dir: t.TempDir(), Fatal: fatal, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := control.Open(control.Config{
+	g, err := Open(Config{
 		NodeID: "a", Bootstrap: []string{"a"}, Storage: disk, Transport: transport,
-		Plan: control.Plan{ClusterID: "c", Shards: 1, Replication: 1}, Heartbeat: 100 * time.Millisecond,
+		Plan: Plan{ClusterID: "c", Shards: 1, Replication: 1}, Heartbeat: 100 * time.Millisecond,
 		Shards: still{}, Fatal: fatal,
 	})
 	if err != nil {
@@ -54,9 +44,9 @@ func controlled(t *testing.T) (*Policies, *control.Group) {
 	for state, changed := g.Watch(); state.ClusterId == ""; state, changed = g.Watch() {
 		<-changed
 	}
-	here := control.NewReplica(control.ReplicaConfig{Node: "a", Boot: boot})
+	here := NewReplica(ReplicaConfig{Node: "a", Boot: boot})
 	here.Set(g)
-	return New(Config{Control: here, Shards: func() []*shard.Shard { return nil }}), g
+	return NewPolicies(here, func() []*shard.Shard { return nil }, nil, nil), g
 }
 
 // The policies count as known only after the log has brought this start's registration back.
