@@ -24,6 +24,8 @@ import (
 
 	"github.com/minio/minio-go/v7/pkg/s3utils"
 	"github.com/minio/minio-go/v7/pkg/signer"
+
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 const (
@@ -141,9 +143,7 @@ func (s *s3Store) do(ctx context.Context, r *s3Request) (*http.Response, error) 
 		case !mayPass(err):
 			return nil, err
 		}
-		select {
-		case <-time.After(rand.N(pause) + time.Millisecond):
-		case <-ctx.Done():
+		if !wait.For(ctx, rand.N(pause)+time.Millisecond) {
 			return nil, ctx.Err()
 		}
 		pause = min(2*pause, s3LastPause)

@@ -12,9 +12,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/internal/pause"
 	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/wait"
 	"github.com/belfryhq/belfry/shard"
 )
 
@@ -84,8 +84,8 @@ func (t *Taker) take(ctx context.Context) (*cutSet, error) {
 			return set, nil
 		}
 		set.close()
-		if err := pause.For(ctx, mapPause); err != nil {
-			return nil, err
+		if !wait.For(ctx, mapPause) {
+			return nil, context.Cause(ctx)
 		}
 	}
 	return nil, fmt.Errorf("%w: %w", task.ErrNotProposed, moved)
@@ -290,5 +290,8 @@ func (p *paced) Write(b []byte) (n int, err error) {
 // wait waits until the bytes so far are within the rate.
 func (p *paced) wait() error {
 	due := p.began.Add(time.Duration(float64(p.written) / float64(p.rate) * float64(time.Second)))
-	return pause.For(p.ctx, time.Until(due))
+	if !wait.For(p.ctx, time.Until(due)) {
+		return context.Cause(p.ctx)
+	}
+	return nil
 }

@@ -16,9 +16,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/internal/pause"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // bulkRate is the number of calls a second, over all operations.
@@ -107,7 +107,7 @@ func (r *bulkRunner) carryOn(ctx context.Context, id string) {
 		case ctx.Err() == nil:
 			r.note(id, err.Error())
 		}
-		_ = pause.For(ctx, bulkAgain) // its error is the end of ctx
+		wait.For(ctx, bulkAgain)
 	}
 }
 

@@ -12,9 +12,9 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/internal/pause"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // Tasks gives access to the tasks of all shards: those of namespaces that are being deleted, and those of bulk
@@ -100,7 +100,7 @@ func (e *eraser) run(ctx context.Context) {
 			busy = e.carryOn(ctx, e.all[name]) || busy
 		}
 		if !busy {
-			_ = pause.For(ctx, eraseAgain) // its error is the end of ctx
+			wait.For(ctx, eraseAgain)
 		}
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/internal/pause"
 	"github.com/belfryhq/belfry/cluster/internal/reshape"
+	"github.com/belfryhq/belfry/internal/wait"
 	"github.com/belfryhq/belfry/raftgroup"
 )
 
@@ -64,12 +64,12 @@ type Mover struct {
 	stepped   chan struct{} // gets a value after a step
 
 	mu    sync.Mutex
-	steps map[uint32]string // names of the steps under way, by shard
-	waits map[uint32]wait   // of shards that wait
+	steps map[uint32]string  // names of the steps under way, by shard
+	waits map[uint32]blocked // of shards that wait
 }
 
-// wait is the reason why a shard waits, and since when.
-type wait struct {
+// blocked is the reason why a shard waits, and since when.
+type blocked struct {
 	reshape.Wait
 	since time.Time
 }
@@ -84,7 +84,7 @@ type copied struct {
 func NewMover(d Decisions, s Groups, log *slog.Logger) *Mover {
 	return &Mover{
 		decisions: d, shards: s, log: log, copies: make(map[copied]uint64), groups: make(map[uint32]*clusterpb.Membership),
-		stepped: make(chan struct{}, 1), steps: make(map[uint32]string), waits: make(map[uint32]wait),
+		stepped: make(chan struct{}, 1), steps: make(map[uint32]string), waits: make(map[uint32]blocked),
 	}
 }
 
@@ -140,7 +140,7 @@ func (m *Mover) free(moving []*clusterpb.Shard) []*clusterpb.Shard {
 	moves := func(id uint32) bool {
 		return slices.ContainsFunc(moving, func(s *clusterpb.Shard) bool { return s.Id == id })
 	}
-	maps.DeleteFunc(m.waits, func(id uint32, _ wait) bool { return !moves(id) })
+	maps.DeleteFunc(m.waits, func(id uint32, _ blocked) bool { return !moves(id) })
 	maps.DeleteFunc(m.groups, func(id uint32, _ *clusterpb.Membership) bool { return !moves(id) })
 	return slices.DeleteFunc(slices.Clone(moving), func(s *clusterpb.Shard) bool { return m.steps[s.Id] != "" })
 }
@@ -193,7 +193,7 @@ func (m *Mover) caughtUp(ctx context.Context, record *clusterpb.Shard, node stri
 // take makes one step of a shard.
 func (m *Mover) take(ctx context.Context, shard uint32, step reshape.Step) {
 	m.log.Info("a shard moves", "shard", shard, "step", step.String())
-	_ = pause.For(ctx, m.Pause) // the step fails if ctx has ended
+	wait.For(ctx, m.Pause) // the step fails if ctx has ended
 	limited, cancel := context.WithTimeout(ctx, moveCall)
 	err := m.make(limited, shard, step)
 	cancel()
@@ -203,7 +203,7 @@ func (m *Mover) take(ctx context.Context, shard uint32, step reshape.Step) {
 			Class: clusterpb.MoveWait_MOVE_WAIT_STEP_FAILED, Reason: fmt.Sprintf("%s: %v", step, err),
 		}
 		m.log.Info("a step of a shard is taken again", "shard", shard, "step", step.String(), "err", err)
-		_ = pause.For(ctx, moveLook) // a mover that ends looks no more
+		wait.For(ctx, moveLook) // a mover that ends looks no more
 	}
 	m.note(shard, waits, "")
 	select {
@@ -237,7 +237,7 @@ func (m *Mover) note(shard uint32, w reshape.Wait, step string) {
 	case w == reshape.Wait{}:
 		delete(m.waits, shard)
 	case m.waits[shard].Wait != w:
-		m.waits[shard] = wait{w, time.Now()}
+		m.waits[shard] = blocked{w, time.Now()}
 	}
 }
 

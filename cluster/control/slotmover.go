@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/internal/pause"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/internal/wait"
 	"github.com/belfryhq/belfry/shard"
 )
 
@@ -109,7 +109,7 @@ func (m *SlotMover) Run(ctx context.Context) {
 // begins notes the step that a move takes next.
 func (m *SlotMover) begins(ctx context.Context, number uint64, step string) {
 	m.sights.begins(number, step)
-	_ = pause.For(ctx, m.Pause) // the step fails if ctx has ended
+	wait.For(ctx, m.Pause) // the step fails if ctx has ended
 }
 
 // drive takes the steps of a move until it has ended. A step that fails is taken again.
@@ -124,7 +124,7 @@ func (m *SlotMover) drive(ctx context.Context, number uint64) {
 		m.sights.stepped(number, err)
 		if err != nil && ctx.Err() == nil {
 			m.log.Info("a step of a move of slots is taken again", "move", number, "err", err)
-			if pause.For(ctx, moveLook) != nil {
+			if !wait.For(ctx, moveLook) {
 				return
 			}
 		}
@@ -193,8 +193,8 @@ func (m *SlotMover) pull(ctx context.Context, move *clusterpb.SlotMove) error {
 			if time.Since(answered) > silentMost {
 				return fmt.Errorf("%w: the target does not answer: %w", errTooLong, err)
 			}
-			if err := pause.For(ctx, moveLook); err != nil {
-				return err
+			if !wait.For(ctx, moveLook) {
+				return context.Cause(ctx)
 			}
 			continue
 		case p.Sealed && sealed.IsZero():
@@ -237,8 +237,8 @@ func (m *SlotMover) open(ctx context.Context, move *clusterpb.SlotMove) error {
 	}
 	m.sights.opened(move.Number)
 	m.begins(ctx, move.Number, stepDrop)
-	if err := pause.For(ctx, beforeDrop); err != nil {
-		return err
+	if !wait.For(ctx, beforeDrop) {
+		return context.Cause(ctx)
 	}
 	if err := flawSealsLast(ctx, m, move); err != nil {
 		return err
@@ -302,8 +302,8 @@ func (m *SlotMover) commit(
 			return err
 		}
 		m.sights.stepped(move.Number, nil)
-		if err := pause.For(ctx, between); err != nil {
-			return err
+		if !wait.For(ctx, between) {
+			return context.Cause(ctx)
 		}
 	}
 }

@@ -9,9 +9,9 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/internal/pause"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/wait"
 	"github.com/belfryhq/belfry/shard"
 )
 
@@ -30,7 +30,7 @@ func (c *chase) wait(ctx context.Context, moving bool) bool {
 	if c.tries++; c.tries == 1 && !moving {
 		return ctx.Err() == nil
 	}
-	return pause.For(ctx, min(firstWait<<min(c.tries-1, 10), lastWait)) == nil
+	return wait.For(ctx, min(firstWait<<min(c.tries-1, 10), lastWait))
 }
 
 // ownerOf returns the shard to ask for a slot after an error: the shard that the error names if the slot has moved

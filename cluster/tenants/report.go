@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/internal/pause"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // reportEvery is the time between two reports of uses.
@@ -15,7 +15,7 @@ const reportEvery = time.Minute
 
 // report tells the leader about the uses of keys, until ctx ends.
 func (t *Tenants) report(ctx context.Context) {
-	for pause.For(ctx, reportEvery) == nil {
+	for wait.For(ctx, reportEvery) {
 		t.reportUses(ctx)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/logs"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // Config holds this node's metadata, and the sources of other nodes and of hints.
@@ -141,15 +142,11 @@ func (g *Gossip) keepJoining(ctx context.Context) {
 				g.cfg.Logger.Debug("no node to join", "addresses", missing, "joined", n, "err", err)
 			}
 		}
-		wait := mendEvery
+		every := mendEvery
 		if g.size() <= 1 {
-			wait = lonelyEvery
+			every = lonelyEvery
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !wait.For(ctx, every) {
 			return
 		}
 	}

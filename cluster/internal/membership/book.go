@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/belfryhq/belfry/internal/wait"
 	"github.com/belfryhq/belfry/raftgroup/durable"
 )
 
@@ -174,10 +175,7 @@ func (b *book) run(ctx context.Context) {
 		}
 		failing = true
 		b.changed()
-		select {
-		case <-time.After(retryAfter):
-		case <-ctx.Done():
-		}
+		wait.For(ctx, retryAfter)
 	}
 }
 

@@ -13,10 +13,10 @@ import (
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/headroom"
 	"github.com/belfryhq/belfry/cluster/internal/gossip"
-	"github.com/belfryhq/belfry/cluster/internal/pause"
 	"github.com/belfryhq/belfry/cluster/internal/witness"
 	"github.com/belfryhq/belfry/cluster/peer"
 	"github.com/belfryhq/belfry/cluster/replicas"
+	"github.com/belfryhq/belfry/internal/wait"
 	"github.com/belfryhq/belfry/raftgroup/raftlog"
 )
 
@@ -102,7 +102,7 @@ func (m *Member) withRoom(ctx context.Context, enter func(context.Context) error
 		if !logged {
 			m.cfg.Logger.Error("the disk is full", "err", full)
 		}
-		if pause.For(ctx, replicas.OpenAgain) != nil {
+		if !wait.For(ctx, replicas.OpenAgain) {
 			return err
 		}
 	}

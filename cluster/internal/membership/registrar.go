@@ -14,12 +14,12 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
-	"github.com/belfryhq/belfry/cluster/internal/pause"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
-// KeepEntry keeps this node's entry in the control group up to date until ctx ends or the node is removed. The node must
-// be in a cluster.
+// KeepEntry keeps this node's entry in the control group up to date until ctx ends or the node is removed. The node
+// must be in a cluster.
 func (m *Member) KeepEntry(ctx context.Context) {
 	for {
 		state, changed := m.cfg.Control.Watch()
@@ -39,7 +39,7 @@ func (m *Member) KeepEntry(ctx context.Context) {
 		if m.noteRefusal(err); err != nil {
 			m.cfg.Logger.Debug("not registered yet", "err", err)
 		}
-		if pause.For(ctx, m.cfg.Pause) != nil { // also gives the entry time to arrive here
+		if !wait.For(ctx, m.cfg.Pause) { // also gives the entry time to arrive here
 			return
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/internal/pause"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 const (
@@ -195,7 +195,7 @@ func (c *Check) ask(ctx context.Context, node string, claim bool, longest time.D
 			return
 		}
 		c.cfg.Logger.Debug("a voter has not sent its record of this node yet", "node", node, "err", err)
-		if pause.For(ctx, again) != nil {
+		if !wait.For(ctx, again) {
 			return
 		}
 	}

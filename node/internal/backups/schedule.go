@@ -11,6 +11,7 @@ import (
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/backup"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // Cluster is the node's part of the cluster.
@@ -50,15 +51,11 @@ const (
 func (s *Schedule) Run(ctx context.Context) {
 	for {
 		record := s.cfg.Cluster.Backups()
-		wait := s.untilDue(record)
-		if wait <= 0 {
-			wait = s.try(ctx, record)
+		rest := s.untilDue(record)
+		if rest <= 0 {
+			rest = s.try(ctx, record)
 		}
-		timer := time.NewTimer(min(wait, lookEvery))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !wait.For(ctx, min(rest, lookEvery)) {
 			return
 		}
 	}

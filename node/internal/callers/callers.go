@@ -18,6 +18,7 @@ import (
 	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/access/oidc"
 	"github.com/belfryhq/belfry/cluster/reload"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // Keys are the keys of the cluster.
@@ -251,11 +252,7 @@ func (c *Callers) enforce(ctx context.Context) {
 			return
 		}
 		c.cfg.Logger.Debug("that calls need credentials is not committed yet", "err", err)
-		pause := time.NewTimer(enforcePause)
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
+		if !wait.For(ctx, enforcePause) {
 			return
 		}
 	}
