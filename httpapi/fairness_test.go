@@ -133,40 +133,42 @@ func TestBatchesThatWaitTakeNoTurn(t *testing.T) {
 // TestBatchesAreCommittedByPartsInACrowd checks that a batch is whole while one namespace calls, and is committed by
 // parts with the answers in order beside another one.
 func TestBatchesAreCommittedByPartsInACrowd(t *testing.T) {
-	h := newHarness(t, withAccess)
-	var sizes []int
-	h.fake.do = func(_ context.Context, cmds []*fsmpb.Command) []task.Reply {
-		sizes = append(sizes, len(cmds))
-		replies := make([]task.Reply, len(cmds))
-		for i, cmd := range cmds {
-			replies[i].Result = &fsmpb.Result{Code: fsmpb.Code_CODE_CREATED, Revision: uint64(len(cmd.Id))}
+	synctest.Test(t, func(t *testing.T) { // another namespace counts for a while after its call
+		h := newHarness(t, withAccess)
+		var sizes []int
+		h.fake.do = func(_ context.Context, cmds []*fsmpb.Command) []task.Reply {
+			sizes = append(sizes, len(cmds))
+			replies := make([]task.Reply, len(cmds))
+			for i, cmd := range cmds {
+				replies[i].Result = &fsmpb.Result{Code: fsmpb.Code_CODE_CREATED, Revision: uint64(len(cmd.Id))}
+			}
+			return replies
 		}
-		return replies
-	}
-	var body strings.Builder
-	var want []string
-	for i := range 100 {
-		id := strings.Repeat("x", i+1)
-		body.WriteString(`{"op":"schedule","id":"` + id + `","delay":"1h"}` + "\n")
-		want = append(want, `{"id":"`+id+`","status":201,"revision":`+strconv.Itoa(i+1)+"}")
-	}
-	batch := func() {
-		t.Helper()
-		w := h.callOfNamespace("a", "POST", "/v1/batch", ndjsonType, strings.NewReader(body.String()))
-		if got := strings.Split(strings.TrimSpace(w.Body.String()), "\n"); !slices.Equal(got, want) {
-			t.Errorf("%d answers: %.300s", len(got), w.Body)
+		var body strings.Builder
+		var want []string
+		for i := range 100 {
+			id := strings.Repeat("x", i+1)
+			body.WriteString(`{"op":"schedule","id":"` + id + `","delay":"1h"}` + "\n")
+			want = append(want, `{"id":"`+id+`","status":201,"revision":`+strconv.Itoa(i+1)+"}")
 		}
-	}
-	batch()
-	alone := len(sizes)
-	if slices.Max(sizes) < 65 {
-		t.Errorf("commits of %v lines alone", sizes)
-	}
-	h.callOfNamespace("b", "GET", "/v1/tasks/x", "", strings.NewReader(""))
-	batch()
-	if most := slices.Max(sizes[alone:]); most > 64 {
-		t.Errorf("a commit of %d lines beside another namespace", most)
-	}
+		batch := func() {
+			t.Helper()
+			w := h.callOfNamespace("a", "POST", "/v1/batch", ndjsonType, strings.NewReader(body.String()))
+			if got := strings.Split(strings.TrimSpace(w.Body.String()), "\n"); !slices.Equal(got, want) {
+				t.Errorf("%d answers: %.300s", len(got), w.Body)
+			}
+		}
+		batch()
+		alone := len(sizes)
+		if slices.Max(sizes) < 65 {
+			t.Errorf("commits of %v lines alone", sizes)
+		}
+		h.callOfNamespace("b", "GET", "/v1/tasks/x", "", strings.NewReader(""))
+		batch()
+		if most := slices.Max(sizes[alone:]); most > 64 {
+			t.Errorf("a commit of %d lines beside another namespace", most)
+		}
+	})
 }
 
 // TestPanicsGiveTurnsBack checks that a call that panics while it is parsed takes no turn from later ones.

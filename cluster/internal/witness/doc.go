@@ -80,7 +80,6 @@
 // Not with a sync for each acknowledgement: the file is written at most five times a second. So evidence of the last
 // 200 ms before a loss of power may be missing on a node; see docs/reference/limits.md. Not with a new file for each
 // write, which costs two syncs. Not as a log of changes, which would have to be cut: a table of three nodes has a
-// kilobyte. Not in the groups' own logs: a
-// node asks before it opens any of them, when all others may be down or asking too. Not from gossip, which any sender
-// may forge.
+// kilobyte. Not in the groups' own logs: a node asks before it opens any of them, when all others may be down or asking
+// too. Not from gossip, which any sender may forge.
 package witness
