@@ -176,16 +176,13 @@ func (s *Server) enter(c *call) error {
 func (c *call) hasLongPath() bool { return strings.HasPrefix(c.Path(), namespacePath) }
 
 func (s *Server) checkVisible(c *call) error {
-	if c.namespace != "" && c.caller.Sees(c.namespace) && s.isActive(c.namespace) {
+	if c.namespace != "" && c.caller.Sees(c.namespace) &&
+		(c.namespace == task.DefaultNamespace || s.cfg.Backend.NamespaceActive(c.namespace)) {
 		return nil
 	}
 	hidden := notFound()
 	hidden.hides = true
 	return hidden
-}
-
-func (s *Server) isActive(namespace string) bool {
-	return namespace == task.DefaultNamespace || s.cfg.Backend.NamespaceActive(namespace)
 }
 
 // notFound returns the refusal of a task that does not exist, and of all that the caller must not know of.

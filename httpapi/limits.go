@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/labstack/echo/v4"
 
@@ -65,7 +64,8 @@ func (s *Server) scheduling(next echo.HandlerFunc) echo.HandlerFunc {
 			return next(c)
 		}
 		cl := callOf(c)
-		if err := s.cfg.Limits.Payload(cl.namespace, cl.key(), leastPayload(c.Request())); err != nil {
+		least := max(c.Request().ContentLength-bodyBeside, 0) / 4 * 3 // base64 makes a payload longer by a third
+		if err := s.cfg.Limits.Payload(cl.namespace, cl.key(), least); err != nil {
 			return err
 		}
 		if err := s.cfg.Limits.Schedule(c.Request().Context(), cl.namespace, cl.key()); err != nil {
@@ -74,10 +74,6 @@ func (s *Server) scheduling(next echo.HandlerFunc) echo.HandlerFunc {
 		return next(c)
 	}
 }
-
-// leastPayload returns the bytes that the payload of a request has at least, by the length of its body. Base64 makes a
-// payload longer by a third.
-func leastPayload(r *http.Request) int64 { return max(r.ContentLength-bodyBeside, 0) / 4 * 3 }
 
 // admitCommand refuses a command with a payload over the limit, or in a queue that would be one too many.
 func (s *Server) admitCommand(ctx context.Context, c *call, cmd *fsmpb.Command) error {

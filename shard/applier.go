@@ -48,7 +48,7 @@ func (a *applier) keep(h History, logger *slog.Logger) {
 	}
 	a.machine.Observe(func(e task.Event) {
 		a.activity.Count(e)
-		a.chronicle.take(e)
+		a.chronicle.events = append(a.chronicle.events, e)
 	})
 }
 

@@ -25,8 +25,6 @@ type chronicle struct {
 	events  []task.Event // of the entry that is being applied
 }
 
-func (c *chronicle) take(e task.Event) { c.events = append(c.events, e) }
-
 // applied ends an entry.
 func (c *chronicle) applied(index uint64) {
 	if len(c.events) == 0 {

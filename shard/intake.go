@@ -73,8 +73,6 @@ func (w *work) isUsers() bool {
 		len(w.news)+len(w.settles) == 0
 }
 
-func (w *work) isEmpty() bool { return w.isUsers() && len(w.segments) == 0 }
-
 func newIntake(limit int64) *intake {
 	return &intake{limit: limit, changed: make(chan struct{}, 1), pace: newPace()}
 }
@@ -269,7 +267,7 @@ func (q *intake) tryTake() *work {
 		w.advance, q.advance = q.advance, nil
 		q.takeCalls(w)
 	}
-	if w.isEmpty() {
+	if w.isUsers() && len(w.segments) == 0 {
 		q.reportFlushed()
 		return nil
 	}
@@ -303,7 +301,11 @@ func (q *intake) takeCalls(w *work) {
 			if n = q.shareOf(c, room, w); n == 0 {
 				return
 			}
-			q.takeFrom(c, n, w)
+			size := len(c.bytes(c.taken, c.taken+n))
+			w.segments = append(w.segments, segment{call: c, from: c.taken, n: n})
+			w.bytes += size
+			q.count(c.line, -int64(size))
+			c.taken += n
 			room -= n
 		}
 		q.calls.took(c, n, w.bytes-before)
@@ -329,14 +331,6 @@ func (q *intake) shareOf(c *call, room int, w *work) int {
 		return n
 	}
 	return 1 // too large for an empty entry, or for one with these settles, and still to be sent
-}
-
-func (q *intake) takeFrom(c *call, n int, w *work) {
-	size := len(c.bytes(c.taken, c.taken+n))
-	w.segments = append(w.segments, segment{call: c, from: c.taken, n: n})
-	w.bytes += size
-	q.count(c.line, -int64(size))
-	c.taken += n
 }
 
 // answer distributes an entry's replies to its calls, in order. With a non-nil err, each command gets that error.

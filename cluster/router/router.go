@@ -106,7 +106,12 @@ func (r *Router) Do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
 	if l == nil {
 		return calls.Refuse(len(cmds), errNoMap)
 	}
-	if err := r.mayWrite(cmds); err != nil {
+	// The leader may be a node that cannot read one of the commands, and could write it to its log and never apply it.
+	version := uint32(fsm.FirstVersion)
+	for _, cmd := range cmds {
+		version = max(version, fsm.VersionOf(cmd))
+	}
+	if err := control.MayWrite(r.cfg.State(), version); err != nil {
 		return calls.Refuse(len(cmds), err)
 	}
 	replies := make([]task.Reply, len(cmds))
@@ -121,16 +126,6 @@ func (r *Router) Do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
 	}
 	wg.Wait()
 	return replies
-}
-
-// mayWrite returns an error while nodes of the cluster cannot read one of the commands. The leader may be such a node,
-// which could write the command to its log and never apply it.
-func (r *Router) mayWrite(cmds []*fsmpb.Command) error {
-	version := uint32(fsm.FirstVersion)
-	for _, cmd := range cmds {
-		version = max(version, fsm.VersionOf(cmd))
-	}
-	return control.MayWrite(r.cfg.State(), version)
 }
 
 // part is the commands of one shard, and the indexes of their replies.

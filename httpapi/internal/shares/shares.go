@@ -31,7 +31,10 @@ func (p *Pool) Take(namespace string, n int) (most int, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	own, known := p.by[namespace]
-	if most = p.most(namespace, own); own+n > most {
+	if most = own + p.limit - p.taken; namespace != "" {
+		most = (most + 1) / 2 // as much more as leaves the same free
+	}
+	if own+n > most {
 		return max(most, own), false
 	}
 	if !known && len(p.by) >= maxIdle {
@@ -40,15 +43,6 @@ func (p *Pool) Take(namespace string, n int) (most int, ok bool) {
 	p.taken += n
 	p.by[namespace] = own + n
 	return most, true
-}
-
-// most returns how much a namespace with a part may hold in all: its part, and as much more as leaves the same free.
-func (p *Pool) most(namespace string, own int) int {
-	free := p.limit - p.taken
-	if namespace == "" {
-		return own + free
-	}
-	return (own + free + 1) / 2 // own + n <= free - n
 }
 
 func (p *Pool) forget() {

@@ -173,14 +173,11 @@ func (c *Callers) Use(keys Keys) { c.source.use(keys) }
 
 // Caller returns the caller with these credentials. The error is an *access.Refusal.
 func (c *Callers) Caller(ctx context.Context, credentials access.Credentials) (*access.Caller, error) {
-	if hasEnded(credentials.Certificate) {
-		credentials.Certificate = nil
+	if cert := credentials.Certificate; cert != nil && time.Now().After(cert.NotAfter) {
+		credentials.Certificate = nil // it has ended since its connection was opened
 	}
 	return c.authority.Load().Caller(ctx, credentials)
 }
-
-// hasEnded reports whether a certificate, which may be nil, has ended since its connection was opened.
-func hasEnded(cert *x509.Certificate) bool { return cert != nil && time.Now().After(cert.NotAfter) }
 
 // IssuerFault returns the instant at which the keys of the issuer of tokens were read, zero if they never were, and the
 // reason why they are missing or not fresh, or nil. A node without an issuer has no fault.
