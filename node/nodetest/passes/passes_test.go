@@ -20,8 +20,9 @@ import (
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
-// limits are the greatest numbers of functions that the calls may pass. Lower one when its count falls.
-var limits = map[string]int{"PUT": 680, "cancel": 600, "fire": 680}
+// limits are the greatest numbers of functions that the calls may pass: about ten more than were counted, for functions
+// that an idle cluster runs now and then. Lower one when its count falls.
+var limits = map[string]int{"PUT": 580, "cancel": 498, "fire": 638}
 
 const (
 	rounds = 8
@@ -207,7 +208,9 @@ func (c *cluster) write() (dir string) {
 // functions returns the functions that have run since the last write.
 func (c *cluster) functions() (ran []function) {
 	c.t.Helper()
-	said, err := exec.CommandContext(c.t.Context(), "go", "tool", "covdata", "func", "-i="+c.write()).Output()
+	covdata := exec.CommandContext(c.t.Context(), "go", "tool", "covdata", "func", "-i="+c.write())
+	covdata.Stderr = c.t.Output()
+	said, err := covdata.Output()
 	if err != nil {
 		c.t.Fatal(err)
 	}
