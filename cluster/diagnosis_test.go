@@ -197,7 +197,7 @@ func TestDoctorOfLateQueues(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		var got []string
 		for _, f := range c.Node(0).Doctor(t.Context()) {
-			if f.Code == doctor.ReceiverBroken || strings.HasPrefix(string(f.Code), "queue-") {
+			if f.Code == doctor.ReceiverBroken || strings.HasPrefix(f.Code, "queue-") {
 				got = append(got, fmt.Sprint(f.Code, ": ", f.Summary))
 			}
 		}

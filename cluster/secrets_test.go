@@ -183,7 +183,7 @@ func awaitSealed(t *testing.T, c *clustertest.Cluster, key string) {
 
 func awaitFinding(t *testing.T, c *clustertest.Cluster, code doctor.Code) {
 	t.Helper()
-	c.Until("the doctor finds "+string(code), func() error {
+	c.Until("the doctor finds "+code, func() error {
 		found := c.Node(0).Doctor(t.Context())
 		if !slices.ContainsFunc(found, func(f doctor.Finding) bool { return f.Code == code }) {
 			return fmt.Errorf("%+v", found)

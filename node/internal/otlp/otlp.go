@@ -84,7 +84,8 @@ func variable(lookup Lookup, name string) string {
 
 func exporterOf(ctx context.Context, cfg Config, lookup Lookup) (*otlptrace.Exporter, error) {
 	if wanted := variable(lookup, "PROTOCOL"); wanted != "" && wanted != protocol {
-		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL is %q: this program speaks %s, which collectors take at port 4318",
+		return nil, fmt.Errorf("OTEL_EXPORTER_OTLP_PROTOCOL is %q: "+
+			"this program speaks %s, which collectors take at port 4318",
 			wanted, protocol)
 	}
 	var options []otlptracehttp.Option
