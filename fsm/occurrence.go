@@ -121,11 +121,9 @@ func (m *Machine) startWith(e store.Edit, series *fsmpb.Series, o *fsmpb.Occurre
 
 // specOf returns the spec of an occurrence. It shares the parts of the schedule's.
 func specOf(s *fsmpb.Spec, o *fsmpb.Occurrence) *fsmpb.Spec {
-	spec := &fsmpb.Spec{
-		Queue: s.Queue, Payload: s.Payload, PayloadIsBytes: s.PayloadIsBytes, ContentType: s.ContentType, Target: s.Target,
-		Retry: s.Retry, ExpiresAfterMs: s.ExpiresAfterMs, Labels: s.Labels, Traceparent: s.Traceparent,
-		Window: s.Window, Group: s.Group, Priority: s.Priority,
-	}
+	spec := &fsmpb.Spec{}
+	task.CopySpec(spec, s)
+	spec.ScheduledMs = 0
 	if o.ScheduledMs != o.FireMs {
 		spec.ScheduledMs = o.ScheduledMs
 	}

@@ -23,22 +23,13 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Extra has the fields of a spec that most tasks leave empty.
+// Extra has the parts of a task that most tasks leave empty.
 type Extra struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	ContentType    string                 `protobuf:"bytes,1,opt,name=content_type,json=contentType,proto3" json:"content_type,omitempty"`
-	Retry          *Retry                 `protobuf:"bytes,2,opt,name=retry,proto3" json:"retry,omitempty"`
-	ExpiresAfterMs int64                  `protobuf:"varint,3,opt,name=expires_after_ms,json=expiresAfterMs,proto3" json:"expires_after_ms,omitempty"`
-	Labels         []*Label               `protobuf:"bytes,4,rep,name=labels,proto3" json:"labels,omitempty"`
-	Traceparent    string                 `protobuf:"bytes,5,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
-	Target         *Target                `protobuf:"bytes,6,opt,name=target,proto3" json:"target,omitempty"` // set only if the table of shared targets is full
-	Series         *Series                `protobuf:"bytes,7,opt,name=series,proto3" json:"series,omitempty"` // of a schedule
-	ScheduledMs    int64                  `protobuf:"varint,8,opt,name=scheduled_ms,json=scheduledMs,proto3" json:"scheduled_ms,omitempty"`
-	Window         *Window                `protobuf:"bytes,9,opt,name=window,proto3" json:"window,omitempty"`
-	Group          string                 `protobuf:"bytes,10,opt,name=group,proto3" json:"group,omitempty"`
-	Priority       uint32                 `protobuf:"varint,11,opt,name=priority,proto3" json:"priority,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Spec          *Spec                  `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`     // without queue and payload; the target only if the table of shared targets is full
+	Series        *Series                `protobuf:"bytes,2,opt,name=series,proto3" json:"series,omitempty"` // of a schedule
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Extra) Reset() {
@@ -71,44 +62,9 @@ func (*Extra) Descriptor() ([]byte, []int) {
 	return file_fsm_fsmpb_store_proto_rawDescGZIP(), []int{0}
 }
 
-func (x *Extra) GetContentType() string {
+func (x *Extra) GetSpec() *Spec {
 	if x != nil {
-		return x.ContentType
-	}
-	return ""
-}
-
-func (x *Extra) GetRetry() *Retry {
-	if x != nil {
-		return x.Retry
-	}
-	return nil
-}
-
-func (x *Extra) GetExpiresAfterMs() int64 {
-	if x != nil {
-		return x.ExpiresAfterMs
-	}
-	return 0
-}
-
-func (x *Extra) GetLabels() []*Label {
-	if x != nil {
-		return x.Labels
-	}
-	return nil
-}
-
-func (x *Extra) GetTraceparent() string {
-	if x != nil {
-		return x.Traceparent
-	}
-	return ""
-}
-
-func (x *Extra) GetTarget() *Target {
-	if x != nil {
-		return x.Target
+		return x.Spec
 	}
 	return nil
 }
@@ -118,34 +74,6 @@ func (x *Extra) GetSeries() *Series {
 		return x.Series
 	}
 	return nil
-}
-
-func (x *Extra) GetScheduledMs() int64 {
-	if x != nil {
-		return x.ScheduledMs
-	}
-	return 0
-}
-
-func (x *Extra) GetWindow() *Window {
-	if x != nil {
-		return x.Window
-	}
-	return nil
-}
-
-func (x *Extra) GetGroup() string {
-	if x != nil {
-		return x.Group
-	}
-	return ""
-}
-
-func (x *Extra) GetPriority() uint32 {
-	if x != nil {
-		return x.Priority
-	}
-	return 0
 }
 
 // Remembered is the idempotency record of a task: the last two calls with a key that changed the task, oldest first.
@@ -904,20 +832,10 @@ var File_fsm_fsmpb_store_proto protoreflect.FileDescriptor
 
 const file_fsm_fsmpb_store_proto_rawDesc = "" +
 	"\n" +
-	"\x15fsm/fsmpb/store.proto\x12\rbelfry.fsm.v1\x1a\x13fsm/fsmpb/fsm.proto\"\xb2\x03\n" +
-	"\x05Extra\x12!\n" +
-	"\fcontent_type\x18\x01 \x01(\tR\vcontentType\x12*\n" +
-	"\x05retry\x18\x02 \x01(\v2\x14.belfry.fsm.v1.RetryR\x05retry\x12(\n" +
-	"\x10expires_after_ms\x18\x03 \x01(\x03R\x0eexpiresAfterMs\x12,\n" +
-	"\x06labels\x18\x04 \x03(\v2\x14.belfry.fsm.v1.LabelR\x06labels\x12 \n" +
-	"\vtraceparent\x18\x05 \x01(\tR\vtraceparent\x12-\n" +
-	"\x06target\x18\x06 \x01(\v2\x15.belfry.fsm.v1.TargetR\x06target\x12-\n" +
-	"\x06series\x18\a \x01(\v2\x15.belfry.fsm.v1.SeriesR\x06series\x12!\n" +
-	"\fscheduled_ms\x18\b \x01(\x03R\vscheduledMs\x12-\n" +
-	"\x06window\x18\t \x01(\v2\x15.belfry.fsm.v1.WindowR\x06window\x12\x14\n" +
-	"\x05group\x18\n" +
-	" \x01(\tR\x05group\x12\x1a\n" +
-	"\bpriority\x18\v \x01(\rR\bpriority\">\n" +
+	"\x15fsm/fsmpb/store.proto\x12\rbelfry.fsm.v1\x1a\x13fsm/fsmpb/fsm.proto\"_\n" +
+	"\x05Extra\x12'\n" +
+	"\x04spec\x18\x01 \x01(\v2\x13.belfry.fsm.v1.SpecR\x04spec\x12-\n" +
+	"\x06series\x18\x02 \x01(\v2\x15.belfry.fsm.v1.SeriesR\x06series\">\n" +
 	"\n" +
 	"Remembered\x120\n" +
 	"\x04keys\x18\x01 \x03(\v2\x1c.belfry.fsm.v1.RememberedKeyR\x04keys\"\xf8\x03\n" +
@@ -1018,48 +936,42 @@ var file_fsm_fsmpb_store_proto_goTypes = []any{
 	(*SnapshotTask)(nil),    // 6: belfry.fsm.v1.SnapshotTask
 	(*SnapshotRecord)(nil),  // 7: belfry.fsm.v1.SnapshotRecord
 	(*SnapshotTrailer)(nil), // 8: belfry.fsm.v1.SnapshotTrailer
-	(*Retry)(nil),           // 9: belfry.fsm.v1.Retry
-	(*Label)(nil),           // 10: belfry.fsm.v1.Label
-	(*Target)(nil),          // 11: belfry.fsm.v1.Target
-	(*Series)(nil),          // 12: belfry.fsm.v1.Series
-	(*Window)(nil),          // 13: belfry.fsm.v1.Window
-	(*Key)(nil),             // 14: belfry.fsm.v1.Key
-	(Code)(0),               // 15: belfry.fsm.v1.Code
-	(State)(0),              // 16: belfry.fsm.v1.State
-	(CancelOutcome)(0),      // 17: belfry.fsm.v1.CancelOutcome
-	(*Inherited)(nil),       // 18: belfry.fsm.v1.Inherited
-	(*Lane)(nil),            // 19: belfry.fsm.v1.Lane
-	(SlotPhase)(0),          // 20: belfry.fsm.v1.SlotPhase
-	(*Task)(nil),            // 21: belfry.fsm.v1.Task
-	(*QueueRule)(nil),       // 22: belfry.fsm.v1.QueueRule
+	(*Spec)(nil),            // 9: belfry.fsm.v1.Spec
+	(*Series)(nil),          // 10: belfry.fsm.v1.Series
+	(*Key)(nil),             // 11: belfry.fsm.v1.Key
+	(Code)(0),               // 12: belfry.fsm.v1.Code
+	(State)(0),              // 13: belfry.fsm.v1.State
+	(CancelOutcome)(0),      // 14: belfry.fsm.v1.CancelOutcome
+	(*Inherited)(nil),       // 15: belfry.fsm.v1.Inherited
+	(*Lane)(nil),            // 16: belfry.fsm.v1.Lane
+	(SlotPhase)(0),          // 17: belfry.fsm.v1.SlotPhase
+	(*Task)(nil),            // 18: belfry.fsm.v1.Task
+	(*QueueRule)(nil),       // 19: belfry.fsm.v1.QueueRule
 }
 var file_fsm_fsmpb_store_proto_depIdxs = []int32{
-	9,  // 0: belfry.fsm.v1.Extra.retry:type_name -> belfry.fsm.v1.Retry
-	10, // 1: belfry.fsm.v1.Extra.labels:type_name -> belfry.fsm.v1.Label
-	11, // 2: belfry.fsm.v1.Extra.target:type_name -> belfry.fsm.v1.Target
-	12, // 3: belfry.fsm.v1.Extra.series:type_name -> belfry.fsm.v1.Series
-	13, // 4: belfry.fsm.v1.Extra.window:type_name -> belfry.fsm.v1.Window
-	2,  // 5: belfry.fsm.v1.Remembered.keys:type_name -> belfry.fsm.v1.RememberedKey
-	14, // 6: belfry.fsm.v1.RememberedKey.key:type_name -> belfry.fsm.v1.Key
-	15, // 7: belfry.fsm.v1.RememberedKey.code:type_name -> belfry.fsm.v1.Code
-	16, // 8: belfry.fsm.v1.RememberedKey.previous:type_name -> belfry.fsm.v1.State
-	17, // 9: belfry.fsm.v1.RememberedKey.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	16, // 10: belfry.fsm.v1.RememberedKey.state:type_name -> belfry.fsm.v1.State
-	18, // 11: belfry.fsm.v1.SnapshotHeader.inherited:type_name -> belfry.fsm.v1.Inherited
-	4,  // 12: belfry.fsm.v1.SnapshotHeader.slots:type_name -> belfry.fsm.v1.SlotState
-	5,  // 13: belfry.fsm.v1.SnapshotHeader.coming:type_name -> belfry.fsm.v1.Coming
-	19, // 14: belfry.fsm.v1.SnapshotHeader.isolated:type_name -> belfry.fsm.v1.Lane
-	20, // 15: belfry.fsm.v1.SlotState.phase:type_name -> belfry.fsm.v1.SlotPhase
-	21, // 16: belfry.fsm.v1.SnapshotTask.task:type_name -> belfry.fsm.v1.Task
-	1,  // 17: belfry.fsm.v1.SnapshotTask.remembered:type_name -> belfry.fsm.v1.Remembered
-	6,  // 18: belfry.fsm.v1.SnapshotRecord.task:type_name -> belfry.fsm.v1.SnapshotTask
-	8,  // 19: belfry.fsm.v1.SnapshotRecord.trailer:type_name -> belfry.fsm.v1.SnapshotTrailer
-	22, // 20: belfry.fsm.v1.SnapshotRecord.rule:type_name -> belfry.fsm.v1.QueueRule
-	21, // [21:21] is the sub-list for method output_type
-	21, // [21:21] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	9,  // 0: belfry.fsm.v1.Extra.spec:type_name -> belfry.fsm.v1.Spec
+	10, // 1: belfry.fsm.v1.Extra.series:type_name -> belfry.fsm.v1.Series
+	2,  // 2: belfry.fsm.v1.Remembered.keys:type_name -> belfry.fsm.v1.RememberedKey
+	11, // 3: belfry.fsm.v1.RememberedKey.key:type_name -> belfry.fsm.v1.Key
+	12, // 4: belfry.fsm.v1.RememberedKey.code:type_name -> belfry.fsm.v1.Code
+	13, // 5: belfry.fsm.v1.RememberedKey.previous:type_name -> belfry.fsm.v1.State
+	14, // 6: belfry.fsm.v1.RememberedKey.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	13, // 7: belfry.fsm.v1.RememberedKey.state:type_name -> belfry.fsm.v1.State
+	15, // 8: belfry.fsm.v1.SnapshotHeader.inherited:type_name -> belfry.fsm.v1.Inherited
+	4,  // 9: belfry.fsm.v1.SnapshotHeader.slots:type_name -> belfry.fsm.v1.SlotState
+	5,  // 10: belfry.fsm.v1.SnapshotHeader.coming:type_name -> belfry.fsm.v1.Coming
+	16, // 11: belfry.fsm.v1.SnapshotHeader.isolated:type_name -> belfry.fsm.v1.Lane
+	17, // 12: belfry.fsm.v1.SlotState.phase:type_name -> belfry.fsm.v1.SlotPhase
+	18, // 13: belfry.fsm.v1.SnapshotTask.task:type_name -> belfry.fsm.v1.Task
+	1,  // 14: belfry.fsm.v1.SnapshotTask.remembered:type_name -> belfry.fsm.v1.Remembered
+	6,  // 15: belfry.fsm.v1.SnapshotRecord.task:type_name -> belfry.fsm.v1.SnapshotTask
+	8,  // 16: belfry.fsm.v1.SnapshotRecord.trailer:type_name -> belfry.fsm.v1.SnapshotTrailer
+	19, // 17: belfry.fsm.v1.SnapshotRecord.rule:type_name -> belfry.fsm.v1.QueueRule
+	18, // [18:18] is the sub-list for method output_type
+	18, // [18:18] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_fsm_fsmpb_store_proto_init() }

@@ -9,6 +9,16 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
+// CopySpec makes to a copy of from. The two share their target, their labels and so on.
+func CopySpec(to, from *fsmpb.Spec) {
+	*to = fsmpb.Spec{
+		Queue: from.Queue, Payload: from.Payload, PayloadIsBytes: from.PayloadIsBytes, ContentType: from.ContentType,
+		Target: from.Target, Retry: from.Retry, ExpiresAfterMs: from.ExpiresAfterMs, Labels: from.Labels,
+		Traceparent: from.Traceparent, ScheduledMs: from.ScheduledMs, Window: from.Window, Group: from.Group,
+		Priority: from.Priority,
+	}
+}
+
 // MergeSpec merges op into spec by RFC 7396: an absent member stays, a cleared one goes back to its default.
 func MergeSpec(spec *fsmpb.Spec, op *fsmpb.Patch) *fsmpb.Spec {
 	if op.ClearPayload {

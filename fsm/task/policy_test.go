@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
@@ -72,5 +73,30 @@ func TestMergeRetryOfDelays(t *testing.T) {
 		if got := MergeRetry(c.was, c.patch); !proto.Equal(got, c.want) {
 			t.Errorf("%v of %v: %v, want %v", c.patch, c.was, got, c.want)
 		}
+	}
+}
+
+// CopySpec copies every field.
+func TestCopySpec(t *testing.T) {
+	values := map[protoreflect.Kind]protoreflect.Value{
+		protoreflect.StringKind: protoreflect.ValueOfString("x"), protoreflect.BytesKind: protoreflect.ValueOfBytes([]byte{1}),
+		protoreflect.BoolKind: protoreflect.ValueOfBool(true), protoreflect.Int64Kind: protoreflect.ValueOfInt64(1),
+		protoreflect.Uint32Kind: protoreflect.ValueOfUint32(1),
+	}
+	from, to := &fsmpb.Spec{}, &fsmpb.Spec{}
+	m := from.ProtoReflect()
+	fields := m.Descriptor().Fields()
+	for i := range fields.Len() {
+		switch f := fields.Get(i); {
+		case f.IsList():
+			m.Mutable(f).List().AppendMutable()
+		case f.Message() != nil:
+			m.Mutable(f)
+		default:
+			m.Set(f, values[f.Kind()])
+		}
+	}
+	if CopySpec(to, from); !proto.Equal(to, from) {
+		t.Errorf("%v became %v", from, to)
 	}
 }

@@ -236,12 +236,12 @@ func (a *auditor) walkTask(slot uint32, h handle) {
 	if r.is(fsmpb.State_STATE_RETRYING) {
 		if l := (Task{a.s, h}).Lane(); l != nil {
 			a.retrying[l.Lane]++
-		} else if group := a.s.extraOf(&c).Group; group != "" {
+		} else if group := a.s.extraOf(&c).Spec.Group; group != "" {
 			a.breach("%q waits for its next attempt, and is not in the lane of its group %s", id, group)
 		}
 	}
 	a.walkDue(id, slot, h)
-	for _, k := range a.s.appendLabelKeys(nil, namespace, a.s.extraOf(&c).Labels) {
+	for _, k := range a.s.appendLabelKeys(nil, namespace, a.s.extraOf(&c).Spec.Labels) {
 		a.labels[k] = append(a.labels[k], h)
 	}
 	a.spaceOf(namespace).add(r.state, a.s.heldBytes(r), 1)

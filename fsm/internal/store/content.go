@@ -50,13 +50,13 @@ func (t Task) Target() *fsmpb.Target {
 func (t Task) Terms() task.Terms {
 	c := t.cold()
 	extra := t.s.extraOf(&c)
-	return task.TermsOf(t.s.targetOf(&c, extra), extra.Retry)
+	return task.TermsOf(t.s.targetOf(&c, extra), extra.Spec.Retry)
 }
 
 // ExpiresAfterMs returns how long after its due time the task's first attempt may begin. 0 means without a limit.
 func (t Task) ExpiresAfterMs() int64 {
 	c := t.cold()
-	return t.s.extraOf(&c).ExpiresAfterMs
+	return t.s.extraOf(&c).Spec.ExpiresAfterMs
 }
 
 // Counted returns the bytes that the task counts with in NamespaceUse.
@@ -115,36 +115,21 @@ func (s *Store) newCold(namespace string, content *Content) *cold {
 		asBytes:  spec.PayloadIsBytes,
 		payload:  spec.Payload,
 	}
-	if isPlain(spec) && content.Series == nil { // most tasks are plain; the code below makes garbage
+	plain := fsmpb.Spec{Queue: spec.Queue, Payload: spec.Payload, PayloadIsBytes: spec.PayloadIsBytes}
+	if spec.SizeVT() == plain.SizeVT() && content.Series == nil { // most tasks are plain; the code below makes garbage
 		return c
 	}
-	extra := &fsmpb.Extra{
-		ContentType:    spec.ContentType,
-		Retry:          spec.Retry,
-		ExpiresAfterMs: spec.ExpiresAfterMs,
-		Labels:         spec.Labels,
-		Traceparent:    spec.Traceparent,
-		Series:         content.Series,
-		ScheduledMs:    spec.ScheduledMs,
-		Window:         spec.Window,
-		Group:          spec.Group,
-		Priority:       spec.Priority,
-	}
+	rest := &fsmpb.Spec{}
+	task.CopySpec(rest, spec)
+	rest.Queue, rest.Payload, rest.PayloadIsBytes = "", nil, false
 	if spec.Target != nil {
 		c.target = s.targets.acquire(targetKey(spec.Target), func() target { return newTarget(CopyOf(spec.Target)) })
-		if c.target == 0 {
-			extra.Target = spec.Target
+		if c.target != 0 {
+			rest.Target = nil
 		}
 	}
-	s.setExtra(c, extra)
+	s.setExtra(c, &fsmpb.Extra{Spec: rest, Series: content.Series})
 	return c
-}
-
-// isPlain reports whether a task has at most a payload and a queue.
-func isPlain(spec *fsmpb.Spec) bool {
-	return spec.Target == nil && spec.ContentType == "" && spec.Retry == nil && spec.ExpiresAfterMs == 0 &&
-		len(spec.Labels) == 0 && spec.Traceparent == "" && spec.ScheduledMs == 0 && spec.Window == nil &&
-		spec.Group == "" && spec.Priority == 0
 }
 
 // CopyOf returns a copy of a message. The copy shares no memory with the entry that the message came in.

@@ -23,7 +23,7 @@ func TestExtraIsReadBack(t *testing.T) {
 			if got := s.extraOf(c); !proto.Equal(got, e) {
 				t.Fatalf("%v, not %v", got, e)
 			}
-			if c.manner != 0 && s == full || c.manner == 0 && s == free && hasManner(e) {
+			if c.manner != 0 && s == full || c.manner == 0 && s == free && mannerOf(e.Spec).SizeVT() > 0 {
 				t.Errorf("manner %d", c.manner)
 			}
 			sums = append(sums, s.digestCold(&record{}, c), uint64(extraBytes(s.extraOf(c))))
@@ -36,12 +36,12 @@ func TestExtraIsReadBack(t *testing.T) {
 
 func (s *Store) fillManners() {
 	for i := range maxInterned {
-		s.manners.acquire(fmt.Sprint("manner ", i), func() *fsmpb.Extra { return noExtra })
+		s.manners.acquire(fmt.Sprint("manner ", i), func() manner { return manner{extra: noExtra} })
 	}
 }
 
 func drawExtra(t *rapid.T) *fsmpb.Extra {
-	e := &fsmpb.Extra{
+	e := &fsmpb.Spec{
 		ContentType:    rapid.SampledFrom([]string{"", "text/plain"}).Draw(t, "content type"),
 		ExpiresAfterMs: rapid.SampledFrom([]int64{0, 1000}).Draw(t, "expires after"),
 		Traceparent:    rapid.SampledFrom([]string{"", "00-1-2-01"}).Draw(t, "traceparent"),
@@ -55,7 +55,7 @@ func drawExtra(t *rapid.T) *fsmpb.Extra {
 	for i := range rapid.IntRange(0, 3).Draw(t, "labels") {
 		e.Labels = append(e.Labels, &fsmpb.Label{Name: fmt.Sprint(i), Value: rapid.String().Draw(t, "value")})
 	}
-	return e
+	return &fsmpb.Extra{Spec: e}
 }
 
 // The table has a manner only as long as a task uses it.

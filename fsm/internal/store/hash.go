@@ -155,14 +155,17 @@ func (s *Store) digestContent(r *record, c *cold, extra *fsmpb.Extra) uint64 {
 	if t := s.targetOf(c, extra); t != nil {
 		d.target(t)
 	}
-	if hasManner(extra) || extra.Traceparent != "" {
-		d.extra(extra)
+	spec := extra.Spec
+	if sum := s.mannerSum(c, extra); sum != 0 || spec.Traceparent != "" || spec.Group != "" {
+		d.uint(sum)
+		d.string(spec.Traceparent)
+		d.string(spec.Group)
 	}
 	if extra.Series != nil {
 		d.message(extra.Series)
 	}
-	if extra.ScheduledMs != 0 {
-		d.int(extra.ScheduledMs)
+	if spec.ScheduledMs != 0 {
+		d.int(spec.ScheduledMs)
 	}
 	return d.sum()
 }
@@ -260,42 +263,6 @@ func (d *digester) target(t *fsmpb.Target) {
 	for _, h := range t.Headers {
 		d.string(h.Name)
 		d.string(h.Value)
-	}
-}
-
-func (d *digester) extra(e *fsmpb.Extra) {
-	d.string(e.ContentType)
-	d.uint(uint64(e.Retry.GetMaxAttempts()))
-	d.int(e.Retry.GetMinBackoffMs())
-	d.int(e.Retry.GetMaxBackoffMs())
-	if delays := e.Retry.GetDelaysMs(); len(delays) > 0 {
-		d.int(-int64(len(delays))) // no other number is negative here
-		for _, ms := range delays {
-			d.int(ms)
-		}
-	}
-	d.int(e.ExpiresAfterMs)
-	d.string(e.Traceparent)
-	for _, l := range e.Labels {
-		d.string(l.Name)
-		d.string(l.Value)
-	}
-	if e.Window != nil {
-		d.window(e.Window)
-	}
-	if e.Group != "" || e.Priority != 0 {
-		d.string(e.Group)
-		d.uint(uint64(e.Priority))
-	}
-}
-
-func (d *digester) window(w *fsmpb.Window) {
-	d.string(w.TimeZone)
-	d.string(w.Days)
-	d.string(w.Calendar)
-	d.int(int64(len(w.Daily)))
-	for _, hours := range w.Daily {
-		d.string(hours)
 	}
 }
 

@@ -155,8 +155,8 @@ func (s *Store) laneAndPathOf(r *record) (name task.Lane, path string, priority 
 	c := readCold(s.blobs.Get(r.cold))
 	q, extra := s.queues.at(c.queue), s.extraOf(&c)
 	destination, path := s.receiverOf(&c, extra)
-	name = task.Lane{Namespace: q.namespace, Queue: q.name, Destination: destination, Group: extra.Group}
-	return name, path, task.PriorityOf(extra.Priority)
+	name = task.Lane{Namespace: q.namespace, Queue: q.name, Destination: destination, Group: extra.Spec.Group}
+	return name, path, task.PriorityOf(extra.Spec.Priority)
 }
 
 func (s *Store) openLane(name task.Lane) *Lane {

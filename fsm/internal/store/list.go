@@ -133,9 +133,9 @@ func (t Task) matches(q *fsmpb.ListQuery) bool {
 		return false
 	}
 	c := t.cold()
-	extra := t.s.extraOf(&c)
+	spec := t.s.extraOf(&c).Spec
 	for _, want := range q.Labels {
-		if !slices.ContainsFunc(extra.Labels, func(l *fsmpb.Label) bool { return equalLabels(l, want) }) {
+		if !slices.ContainsFunc(spec.Labels, func(l *fsmpb.Label) bool { return equalLabels(l, want) }) {
 			return false
 		}
 	}

@@ -4,18 +4,21 @@ import (
 	"bytes"
 	"fmt"
 
+	"github.com/cespare/xxhash/v2"
+
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // shared holds the values that many tasks have in common. Tasks refer to them by number.
 type shared struct {
 	queues  queues
 	targets internTable[target]
-	manners internTable[*fsmpb.Extra]
+	manners internTable[manner]
 }
 
 func newShared() shared {
-	return shared{newQueues(), newInternTable[target](), newInternTable[*fsmpb.Extra]()}
+	return shared{newQueues(), newInternTable[target](), newInternTable[manner]()}
 }
 
 // copyForReading returns the same values under the same numbers, which a snapshot reads while the originals change.
@@ -23,7 +26,7 @@ func (s *shared) copyForReading() shared {
 	return shared{
 		queues:  queues{numbered: s.queues.copyForReading()},
 		targets: internTable[target]{s.targets.copyForReading()},
-		manners: internTable[*fsmpb.Extra]{s.manners.copyForReading()},
+		manners: internTable[manner]{s.manners.copyForReading()},
 	}
 }
 
@@ -40,27 +43,15 @@ func (s *shared) specOf(c *cold, withPayload bool) *fsmpb.Spec {
 // fillSpec makes spec the spec of a task without its payload.
 func (s *shared) fillSpec(spec *fsmpb.Spec, c *cold) {
 	extra := s.extraOf(c)
-	*spec = fsmpb.Spec{
-		Queue:          s.queues.at(c.queue).name,
-		Target:         s.targetOf(c, extra),
-		ContentType:    extra.ContentType,
-		Retry:          extra.Retry,
-		ExpiresAfterMs: extra.ExpiresAfterMs,
-		Labels:         extra.Labels,
-		Traceparent:    extra.Traceparent,
-		PayloadIsBytes: c.asBytes,
-		ScheduledMs:    extra.ScheduledMs,
-		Window:         extra.Window,
-		Group:          extra.Group,
-		Priority:       extra.Priority,
-	}
+	task.CopySpec(spec, extra.Spec)
+	spec.Queue, spec.PayloadIsBytes, spec.Target = s.queues.at(c.queue).name, c.asBytes, s.targetOf(c, extra)
 }
 
 func (s *shared) targetOf(c *cold, extra *fsmpb.Extra) *fsmpb.Target {
 	if c.target != 0 {
 		return s.targets.at(c.target).value.spec
 	}
-	return extra.Target
+	return extra.Spec.Target
 }
 
 // receiverOf returns the destination and the path of the task's own target, or "" if the task has none of its own.
@@ -69,50 +60,64 @@ func (s *shared) receiverOf(c *cold, extra *fsmpb.Extra) (destination, path stri
 	switch {
 	case c.target != 0:
 		t = s.targets.at(c.target).value
-	case extra.Target != nil:
-		t = newTarget(extra.Target)
+	case extra.Spec.Target != nil:
+		t = newTarget(extra.Spec.Target)
 	}
 	return t.destination, t.path
+}
+
+// A manner is the part of a spec that many tasks have in common: everything that mannerOf leaves in. The store keeps
+// each manner once, up to a bound. Replicas share different manners, so neither the state hash nor the size of a
+// tombstone may depend on the sharing.
+type manner struct {
+	extra *fsmpb.Extra // with the manner alone
+	sum   uint64       // of its encoding
+}
+
+// mannerOf returns the manner of a spec. The result shares the parts of the spec.
+func mannerOf(spec *fsmpb.Spec) *fsmpb.Spec {
+	m := &fsmpb.Spec{}
+	task.CopySpec(m, spec)
+	m.Queue, m.Payload, m.PayloadIsBytes, m.Target = "", nil, false, nil
+	m.Traceparent, m.ScheduledMs, m.Group = "", 0, ""
+	return m
 }
 
 // setExtra writes an extra into a task's cold part, and counts its use of the manner.
 func (s *shared) setExtra(c *cold, e *fsmpb.Extra) {
 	c.manner, c.extra = 0, nil
-	own := &fsmpb.Extra{
-		Traceparent: e.Traceparent, Target: e.Target, Series: e.Series, ScheduledMs: e.ScheduledMs, Group: e.Group,
-	}
-	if hasManner(e) {
-		manner := mustMarshal(&fsmpb.Extra{
-			ContentType: e.ContentType, Retry: e.Retry, ExpiresAfterMs: e.ExpiresAfterMs, Labels: e.Labels,
-			Window: e.Window, Priority: e.Priority,
+	own := &fsmpb.Extra{Series: e.Series, Spec: &fsmpb.Spec{
+		Target: e.Spec.Target, Traceparent: e.Spec.Traceparent, ScheduledMs: e.Spec.ScheduledMs, Group: e.Spec.Group,
+	}}
+	if data := mustMarshal(mannerOf(e.Spec)); len(data) > 0 {
+		c.manner = s.manners.acquire(string(data), func() manner {
+			return manner{&fsmpb.Extra{Spec: mustReadSpec(data)}, xxhash.Sum64(data)}
 		})
-		c.manner = s.manners.acquire(string(manner), func() *fsmpb.Extra { return mustReadExtra(manner) })
 		if c.manner == 0 {
 			own = e
 		}
 	}
-	if hasManner(own) || hasOwn(own) {
+	if own.Series != nil || own.Spec.SizeVT() > 0 {
 		c.extra = mustMarshal(own)
 	}
 }
 
 // extraOf returns the complete extra of a task, shared parts included. The caller must not change it.
 func (s *shared) extraOf(c *cold) *fsmpb.Extra {
-	var manner *fsmpb.Extra
+	common := noExtra
 	if c.manner != 0 {
-		manner = s.manners.at(c.manner).value
+		common = s.manners.at(c.manner).value.extra
 	}
-	switch {
-	case len(c.extra) == 0 && manner == nil:
-		return noExtra
-	case len(c.extra) == 0:
-		return manner
+	if len(c.extra) == 0 {
+		return common
 	}
 	extra := mustReadExtra(c.extra)
-	if manner != nil {
-		extra.ContentType, extra.Retry = manner.ContentType, manner.Retry
-		extra.ExpiresAfterMs, extra.Labels = manner.ExpiresAfterMs, manner.Labels
-		extra.Window, extra.Priority = manner.Window, manner.Priority
+	if c.manner != 0 {
+		own := extra.Spec
+		extra.Spec = &fsmpb.Spec{}
+		task.CopySpec(extra.Spec, common.Spec)
+		extra.Spec.Target, extra.Spec.Traceparent = own.Target, own.Traceparent
+		extra.Spec.ScheduledMs, extra.Spec.Group = own.ScheduledMs, own.Group
 	}
 	return extra
 }
@@ -121,28 +126,29 @@ func (s *shared) extraOf(c *cold) *fsmpb.Extra {
 func (s *shared) labelsOf(c *cold) []*fsmpb.Label {
 	switch {
 	case c.manner != 0:
-		return s.manners.at(c.manner).value.Labels // and none are in the extra
+		return s.manners.at(c.manner).value.extra.Spec.Labels // and none are in the extra
 	case len(c.extra) == 0:
 		return nil
 	}
-	return mustReadExtra(c.extra).Labels
+	return mustReadExtra(c.extra).Spec.Labels
 }
 
-// The manner of a task is its content type, retry policy, expiry, labels, window and priority. Many tasks have the same
-// manner, so the store keeps each manner once, up to a bound. Replicas share different manners, so neither the state
-// hash nor the size of a tombstone may depend on the sharing.
-
-var noExtra = &fsmpb.Extra{} // never written to
-
-func hasManner(e *fsmpb.Extra) bool {
-	return e.ContentType != "" || e.Retry != nil || e.ExpiresAfterMs != 0 || len(e.Labels) > 0 ||
-		e.Window != nil || e.Priority != 0
+// mannerSum returns the hash of the manner of a task with this extra, or 0 if the manner is empty.
+func (s *shared) mannerSum(c *cold, extra *fsmpb.Extra) uint64 {
+	switch {
+	case c.manner != 0:
+		return s.manners.at(c.manner).value.sum
+	case len(c.extra) == 0:
+		return 0
+	}
+	data := mustMarshal(mannerOf(extra.Spec))
+	if len(data) == 0 {
+		return 0
+	}
+	return xxhash.Sum64(data) // the table was full
 }
 
-// hasOwn reports whether an extra has a part that is kept with each task.
-func hasOwn(e *fsmpb.Extra) bool {
-	return e.Traceparent != "" || e.Target != nil || e.Series != nil || e.ScheduledMs != 0 || e.Group != ""
-}
+var noExtra = &fsmpb.Extra{Spec: &fsmpb.Spec{}} // never written to
 
 // mustReadExtra decodes an extra from a copy of b.
 func mustReadExtra(b []byte) *fsmpb.Extra {
@@ -153,29 +159,36 @@ func mustReadExtra(b []byte) *fsmpb.Extra {
 	return &extra
 }
 
-// extraBytes returns the size of an extra without its target, shared parts included.
-func extraBytes(e *fsmpb.Extra) int {
-	untargeted := fsmpb.Extra{
-		ContentType: e.ContentType, Retry: e.Retry, ExpiresAfterMs: e.ExpiresAfterMs, Labels: e.Labels,
-		Traceparent: e.Traceparent, Window: e.Window, Group: e.Group, Priority: e.Priority,
+// mustReadSpec decodes a spec. The result aliases b.
+func mustReadSpec(b []byte) *fsmpb.Spec {
+	var spec fsmpb.Spec
+	if err := spec.UnmarshalVTUnsafe(b); err != nil {
+		panic(fmt.Sprintf("fsm: a manner of this process cannot be read: %v", err))
 	}
-	return untargeted.SizeVT()
+	return &spec
+}
+
+// extraBytes returns the size of an extra without its target, its instant and its series, shared parts included.
+func extraBytes(e *fsmpb.Extra) int {
+	var spec fsmpb.Spec
+	task.CopySpec(&spec, e.Spec)
+	spec.Target, spec.ScheduledMs = nil, 0
+	return spec.SizeVT()
 }
 
 // ForgetExpiry removes the task's expiry, so that an attempt may begin at any time.
 func (e Edit) ForgetExpiry() {
 	c := e.cold()
 	extra := e.s.extraOf(&c)
-	if extra.ExpiresAfterMs == 0 {
+	if extra.Spec.ExpiresAfterMs == 0 {
 		return
 	}
+	spec := &fsmpb.Spec{}
+	task.CopySpec(spec, extra.Spec)
+	spec.ExpiresAfterMs = 0
 	e.rewriteCold(func(c *cold) {
 		before := c.manner
-		e.s.setExtra(c, &fsmpb.Extra{
-			ContentType: extra.ContentType, Retry: extra.Retry, Labels: extra.Labels, Traceparent: extra.Traceparent,
-			Target: extra.Target, Series: extra.Series, ScheduledMs: extra.ScheduledMs,
-			Window: extra.Window, Group: extra.Group, Priority: extra.Priority,
-		})
+		e.s.setExtra(c, &fsmpb.Extra{Spec: spec, Series: extra.Series})
 		e.s.manners.release(before)
 	})
 }
