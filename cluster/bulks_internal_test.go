@@ -35,7 +35,7 @@ func TestViewOfBulkOperations(t *testing.T) {
 			`"patched":["labels"],"matched":0,"outcomes":{}}`: {
 			Id: "op-2", Namespace: "default", Kind: clusterpb.BulkKind_BULK_KIND_PATCH, All: true, BeganMs: 1, EndedMs: 2,
 			State: clusterpb.OperationState_OPERATION_STATE_STOPPED, Detail: "by its caller",
-			Filter: &fsmpb.ListQuery{}, Patch: &fsmpb.Patch{ClearLabels: true},
+			Filter: &fsmpb.ListQuery{}, Patch: &fsmpb.Patch{Clear: []string{"labels"}},
 		},
 	} {
 		if text, err := json.Marshal(viewBulk(op, "node n1 is slow")); err != nil || string(text) != want {

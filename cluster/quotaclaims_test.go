@@ -44,7 +44,7 @@ func TestRepeatedCallsNeedNoRoom(t *testing.T) {
 		pending, done := keyed("pending", 1), keyed("done", 2)
 		mustDo(t, n, pending, done, inTown("done", &fsmpb.Command{Op: &fsmpb.Command_Cancel{Cancel: &fsmpb.Cancel{}}}))
 		patch := inTown("pending", &fsmpb.Command{Key: &fsmpb.Key{Hash: 3, Call: 3}, Op: &fsmpb.Command_Patch{
-			Patch: &fsmpb.Patch{Payload: &fsmpb.Payload{Data: make([]byte, 60_000)}},
+			Patch: &fsmpb.Patch{Clear: []string{"payload"}, Set: &fsmpb.Spec{Payload: make([]byte, 60_000)}},
 		}})
 		mustDo(t, n, patch)
 		mustRepeatFirst(patch) // its bytes count once

@@ -86,7 +86,7 @@ func testFullNamespace(t *testing.T, c *clustertest.Cluster, list []string) {
 	t.Helper()
 	twice := scheduleIn("town", list[0], "q", 2*time.Hour)
 	later := inTown(list[1], &fsmpb.Command{Op: &fsmpb.Command_Patch{Patch: &fsmpb.Patch{
-		Payload: &fsmpb.Payload{Data: []byte(`"new"`)},
+		Clear: []string{"payload"}, Set: &fsmpb.Spec{Payload: []byte(`"new"`)},
 	}}})
 	mustDo(t, c.Node(1), twice, later)
 	if got, err := c.Node(1).Get(t.Context(), "town", list[1], false); err != nil || got == nil {

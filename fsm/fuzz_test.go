@@ -17,7 +17,7 @@ func FuzzApply(f *testing.F) {
 	for _, entry := range []*fsmpb.Entry{
 		{Version: 1, AtMs: 9, Commands: []*fsmpb.Command{scheduleCommand("a", 5), advanceCommand(10)}},
 		{Version: 1, Commands: []*fsmpb.Command{{Id: "a", Op: &fsmpb.Command_Settle{Settle: &fsmpb.Settle{Fence: 3, Occurrence: 1, Verdict: 4}}}}},
-		{Version: 1, Commands: []*fsmpb.Command{{Id: "a", Op: &fsmpb.Command_Patch{Patch: &fsmpb.Patch{ClearTarget: true}}}}},
+		{Version: 1, Commands: []*fsmpb.Command{{Id: "a", Op: &fsmpb.Command_Patch{Patch: &fsmpb.Patch{Clear: []string{"target"}}}}}},
 		{Version: CommandVersion, Commands: []*fsmpb.Command{{Id: "a", Op: &fsmpb.Command_Erase{Erase: &fsmpb.Erase{}}}}},
 		{Version: 1, Commands: []*fsmpb.Command{{Id: "a", Op: &fsmpb.Command_Replay{Replay: &fsmpb.Replay{}}}, {Id: "a", Op: &fsmpb.Command_Drop{Drop: &fsmpb.Drop{}}}}},
 		{Version: 1, Commands: []*fsmpb.Command{{Id: "a", Op: &fsmpb.Command_Extend{Extend: &fsmpb.Extend{Fence: 3, Occurrence: 1, LeaseMs: 1 << 62}}}}},

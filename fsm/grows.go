@@ -11,8 +11,8 @@ func Grows(c *fsmpb.Command) bool {
 	case *fsmpb.Command_Touch:
 		return op.Touch.OrSchedule != nil
 	case *fsmpb.Command_Patch:
-		p := op.Patch
-		return p.Payload != nil || p.Target != nil || len(p.Labels) > 0
+		set := op.Patch.GetSet()
+		return len(set.GetPayload()) > 0 || set.GetPayloadIsBytes() || set.GetTarget() != nil || len(set.GetLabels()) > 0
 	case *fsmpb.Command_SetSeries, *fsmpb.Command_StartOccurrence, *fsmpb.Command_Backfill:
 		return true
 	case *fsmpb.Command_ImportTasks:

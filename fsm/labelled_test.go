@@ -154,7 +154,7 @@ func (w *labelWorld) command() *fsmpb.Command {
 	}
 	switch rapid.IntRange(0, 9).Draw(w.t, "verb") {
 	case 0:
-		c.Op = &fsmpb.Command_Patch{Patch: &fsmpb.Patch{ClearLabels: true}}
+		c.Op = &fsmpb.Command_Patch{Patch: &fsmpb.Patch{Clear: []string{"labels"}}}
 	case 1:
 		c.Op = &fsmpb.Command_Erase{Erase: &fsmpb.Erase{}}
 	case 2:

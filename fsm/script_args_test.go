@@ -120,42 +120,55 @@ func (a args) numbers(name string) (list []int64) {
 }
 
 func (a args) patch(now int64) *fsmpb.Patch {
-	op := &fsmpb.Patch{FireAtMs: a.optional("at"), DelayMs: a.optional("delay")}
+	set := &fsmpb.Spec{Window: a.window()}
+	op := &fsmpb.Patch{FireAtMs: a.optional("at"), DelayMs: a.optional("delay"), Set: set}
 	if op.DelayMs != nil {
 		op.FireAtMs = proto.Int64(now + *op.DelayMs)
 	}
-	if v, ok := a.named["payload"]; ok {
-		op.Payload = &fsmpb.Payload{Data: []byte(v)}
-	}
-	if v, ok := a.named["url"]; ok {
-		op.Target = &fsmpb.TargetPatch{Url: &v}
-	}
-	if _, ok := a.named["delays"]; ok {
-		op.Retry = &fsmpb.RetryPatch{Delays: &fsmpb.RetryDelays{Ms: a.numbers("delays")}, MinBackoffMs: a.optional("min_backoff")}
-	}
-	if v, ok := a.named["header"]; ok {
-		if op.Target == nil {
-			op.Target = &fsmpb.TargetPatch{}
+	if path, ok := a.named["clear"]; ok {
+		if path == "headers" {
+			path = "target.headers"
 		}
-		op.Target.Headers = []*fsmpb.HeaderPatch{{Name: "x-h", Value: &v}}
+		op.Clear = append(op.Clear, path)
 	}
-	if v, ok := a.named["auth"]; ok {
-		if op.Target == nil {
-			op.Target = &fsmpb.TargetPatch{}
+	replaced := func(name, path string) (value string, ok bool) {
+		if value, ok = a.named[name]; ok {
+			op.Clear = append(op.Clear, path)
 		}
-		op.Target.ClearHeaders = a.named["clear"] == "headers"
-		op.Target.Headers = append(op.Target.Headers, &fsmpb.HeaderPatch{Name: "authorization", Value: &v})
+		return value, ok
+	}
+	if v, ok := replaced("payload", "payload"); ok {
+		set.Payload = []byte(v)
+	}
+	if _, ok := replaced("delays", "retry.delays"); ok {
+		set.Retry = &fsmpb.Retry{DelaysMs: a.numbers("delays")}
+		if ms := a.optional("min_backoff"); ms != nil {
+			set.Retry.MinBackoffMs = *ms
+		}
+	}
+	url, hasURL := a.named["url"]
+	header, hasHeader := a.named["header"]
+	auth, hasAuth := a.named["auth"]
+	if hasURL || hasHeader || hasAuth {
+		set.Target = &fsmpb.Target{Url: url}
+	}
+	if hasHeader {
+		set.Target.Headers = append(set.Target.Headers, &fsmpb.Header{Name: "x-h", Value: header})
+	}
+	if hasAuth {
+		set.Target.Headers = append(set.Target.Headers, &fsmpb.Header{Name: "authorization", Value: auth})
 	}
 	if v, ok := a.named["label"]; ok {
-		op.Labels = []*fsmpb.LabelPatch{{Name: "l", Value: &v}}
+		set.Labels = []*fsmpb.Label{{Name: "l", Value: v}}
 	}
-	op.ClearTarget, op.ClearPayload, op.ClearLabels = a.named["clear"] == "target", a.named["clear"] == "payload", a.named["clear"] == "labels"
-	op.ClearWindow, op.Window = a.named["clear"] == "window", a.window()
-	if v, ok := a.named["group"]; ok {
-		op.Group = &v
+	if set.Window != nil {
+		op.Clear = append(op.Clear, "window")
 	}
-	if _, ok := a.named["priority"]; ok {
-		op.Priority = proto.Uint32(uint32(a.int("priority")))
+	if v, ok := replaced("group", "group"); ok {
+		set.Group = v
+	}
+	if _, ok := replaced("priority", "priority"); ok {
+		set.Priority = uint32(a.int("priority"))
 	}
 	return op
 }

@@ -4,7 +4,6 @@ import (
 	"net/http"
 	"strconv"
 	"sync"
-	"time"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
@@ -55,16 +54,6 @@ func orElse(text, other string) string {
 		return other
 	}
 	return text
-}
-
-func appendPayload(b, payload []byte, isBytes bool) []byte {
-	switch {
-	case isBytes:
-		return contract.AppendBase64(b, contract.PayloadBase64, payload)
-	case len(payload) > 0:
-		return append(contract.AppendName(b, contract.Payload), payload...)
-	}
-	return b
 }
 
 // appendExtras appends the members that only some tasks have.
@@ -121,74 +110,6 @@ func appendHistory(b []byte, history []*fsmpb.Past) []byte {
 		b = contract.Close(contract.AppendText(b, contract.Error, p.Error), begin)
 	}
 	return append(b, ']')
-}
-
-// appendSettings appends the task's own settings, without its queue's.
-func appendSettings(b []byte, spec *fsmpb.Spec) []byte {
-	if t := spec.GetTarget(); t != nil {
-		b = appendTarget(b, t)
-	}
-	if r := spec.GetRetry(); r != nil {
-		b = appendRetry(b, r)
-	}
-	b = appendSpan(b, contract.ExpiresAfter, spec.GetExpiresAfterMs())
-	if len(spec.GetLabels()) > 0 {
-		b = append(contract.AppendName(b, contract.Labels), '{')
-		for i, l := range spec.Labels {
-			b = contract.AppendPair(b, i, l.Name, l.Value)
-		}
-		b = append(b, '}')
-	}
-	return appendOrder(appendWindow(b, spec.GetWindow()), spec)
-}
-
-func appendTarget(b []byte, t *fsmpb.Target) []byte {
-	b = contract.AppendName(b, contract.Target)
-	begin := len(b)
-	b = contract.AppendText(b, contract.URL, t.Url)
-	if len(t.Headers) > 0 {
-		b = append(contract.AppendName(b, contract.Headers), '{')
-		for i, h := range t.Headers {
-			b = contract.AppendPair(b, i, h.Name, shownValue(h))
-		}
-		b = append(b, '}')
-	}
-	return contract.Close(appendSpan(b, contract.Timeout, t.TimeoutMs), begin)
-}
-
-// shownValue returns a header's value for answers, which masks credentials. All answers with a target, of a task or of
-// a queue, use appendSettings and so this function.
-func shownValue(h *fsmpb.Header) string {
-	if task.IsCredential(h.Name) {
-		return task.Masked
-	}
-	return h.Value
-}
-
-// appendRetry appends a retry policy, unless it is empty.
-func appendRetry(b []byte, r *fsmpb.Retry) []byte {
-	if r.MaxAttempts == 0 && r.MinBackoffMs == 0 && r.MaxBackoffMs == 0 && len(r.DelaysMs) == 0 {
-		return b
-	}
-	b = contract.AppendName(b, contract.Retry)
-	begin := len(b)
-	if r.MaxAttempts > 0 {
-		b = contract.AppendUint(b, contract.MaxAttempts, uint64(r.MaxAttempts))
-	}
-	b = appendSpan(b, contract.MinBackoff, r.MinBackoffMs)
-	b = appendSpan(b, contract.MaxBackoff, r.MaxBackoffMs)
-	if len(r.DelaysMs) > 0 {
-		list := make([]time.Duration, len(r.DelaysMs))
-		for i, ms := range r.DelaysMs {
-			list[i] = time.Duration(ms) * time.Millisecond
-		}
-		b = contract.AppendSpans(b, contract.Delays, list)
-	}
-	return contract.Close(b, begin)
-}
-
-func appendSpan(b []byte, f contract.Field, ms int64) []byte {
-	return contract.AppendSpan(b, f, time.Duration(ms)*time.Millisecond)
 }
 
 func stateName(s fsmpb.State) string {

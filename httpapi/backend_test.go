@@ -189,17 +189,11 @@ func (f *fakeBackend) apply(c *fsmpb.Command) *fsmpb.Result {
 		t.FireAtMs = touch.ReceivedAtMs + *touch.DelayMs
 	}
 	if p := c.GetPatch(); p != nil {
-		if p.Payload != nil {
-			t.Spec.Payload, t.Spec.PayloadIsBytes = p.Payload.Data, p.Payload.IsBytes
-		}
 		if p.FireAtMs != nil {
 			t.FireAtMs = *p.FireAtMs
 		}
-		if target := task.MergeTarget(t.Spec.Target, p); target != nil && task.CheckMasked(target) == nil {
-			t.Spec.Target = target
-		}
-		if p.ClearTarget {
-			t.Spec.Target = nil
+		if merged := task.MergeSpec(t.Spec, p); task.CheckMasked(merged.Target) == nil {
+			t.Spec = merged
 		}
 	}
 	return f.changed(fsmpb.Code_CODE_OK, t, c.Answer)

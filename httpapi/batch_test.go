@@ -22,6 +22,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/httpapi/internal/places"
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 type batchAnswer struct {
@@ -142,10 +143,10 @@ func TestBatchPatches(t *testing.T) {
 		`{"target":{"headers":{"a":null,"B":"2"},"timeout":null},"retry":{"max_attempts":null,"min_backoff":"1s"}}`,
 		`{"fire_at":"2026-11-21T11:00:00Z","labels":{"a":null,"b":"c"},"payload_base64":"AAE="}`,
 	} {
-		single, err := testParser().patch([]byte(body))
+		single, err := testParser().patch([]byte(body), &contract.PatchObject)
 		l := testParser().batchLine([]byte(`{"op":"patch","id":"a",` + body[1:]))
-		if err != nil || l.refused != nil || !proto.Equal(single, l.cmd.GetPatch()) {
-			t.Errorf("%s: %v and %v, %v and %v", body, single, l.cmd.GetPatch(), err, l.refused)
+		if err != nil || l.refused != nil || !proto.Equal(single.patch, l.cmd.GetPatch()) {
+			t.Errorf("%s: %v and %v, %v and %v", body, single.patch, l.cmd.GetPatch(), err, l.refused)
 		}
 	}
 	single := h.call("PATCH", "/v1/tasks/a", `{"labels":null,"payload":{"n": 1},"target":{"timeout":null}}`, keyHeader, "k")

@@ -20,7 +20,7 @@ type line struct {
 func (p *parser) batchLine(data []byte) line {
 	d, err := p.parse(data, &contract.LineObject)
 	if errors.Is(err, errPatchLine) || err != nil && textIn(data, contract.Op) == "patch" {
-		d, err = p.patchLine(data)
+		d, err = p.patch(data, &contract.PatchLineObject)
 	}
 	if err == nil {
 		err = p.lineCommand(d)
@@ -35,35 +35,13 @@ func (p *parser) batchLine(data []byte) line {
 // errPatchLine ends the reading of a line as another operation, since a patch's members have other meanings.
 var errPatchLine = errors.New("the line is a patch")
 
-// lineOp reads the operation of a line that is not known to be a patch.
-func lineOp(r *contract.Reader) (string, error) {
-	op, err := r.Text("op")
-	if err == nil && op == "patch" {
+// lineOp reads the operation of a line. It refuses a patch unless the line is read as one.
+func (d *draft) lineOp() (string, error) {
+	op, err := d.r.Text("op")
+	if err == nil && op == "patch" && d.patch == nil {
 		err = errPatchLine
 	}
 	return op, err
-}
-
-// patchLine reads a line that is a patch.
-func (p *parser) patchLine(data []byte) (*draft, error) {
-	d, patch := newDraft(), new(fsmpb.Patch)
-	r := contract.NewReader(data)
-	err := r.Root(&contract.PatchLineObject, &d.seen, func(f contract.Field) (err error) {
-		switch {
-		case f == contract.Op:
-			d.op, err = r.Text("op")
-		case contract.HeadFields.Has(f):
-			err = p.member(r, d, f)
-		default:
-			err = p.patchMember(r, f, patch)
-		}
-		return err
-	})
-	if err == nil {
-		err = p.checkPatch(patch, d.seen)
-	}
-	d.order.cmd.Op = &fsmpb.Command_Patch{Patch: patch}
-	return d, err
 }
 
 func (p *parser) lineCommand(d *draft) error {

@@ -21,7 +21,6 @@ func TestBulkOperationsAreRead(t *testing.T) {
 		DueAfterMs: 1795255200000, DueBeforeMs: 1795258800000}
 	const conditions = `"filter":{"queue":"q","prefix":"o-","label":["a:b:c","x="],"state":["ready","dead"],` +
 		`"due_after":"2026-11-21T10:00:00Z","due_before":"2026-11-21T11:00:00Z"}`
-	url, timeout, attempts := "https://new.example/", int64(5000), uint32(3)
 	for body, want := range map[string]BulkRequest{
 		`{"op":"cancel",` + conditions + `}`:                 {Op: "cancel", Filter: filter},
 		`{"op":"cancel",` + conditions + `,"per_second":10}`: {Op: "cancel", Filter: filter, PerSecond: 10},
@@ -34,10 +33,11 @@ func TestBulkOperationsAreRead(t *testing.T) {
 		`{"op":"move","all":true,"to":"2026-11-21T10:00:00Z"}`: {Op: "move", All: true, ToMs: 1795255200000},
 		`{"op":"patch","all":true,"patch":{"target":{"url":"https://new.example/","timeout":"5s"},"labels":{"a":null},` +
 			`"retry":{"max_attempts":3}}}`: {Op: "patch", All: true, Patch: &fsmpb.Patch{
-			Target: &fsmpb.TargetPatch{Url: &url, TimeoutMs: &timeout}, Labels: []*fsmpb.LabelPatch{{Name: "a"}},
-			Retry: &fsmpb.RetryPatch{MaxAttempts: &attempts},
+			Clear: []string{"labels.a", "retry.max_attempts", "target.timeout"}, Set: &fsmpb.Spec{
+				Target: &fsmpb.Target{Url: "https://new.example/", TimeoutMs: 5000}, Retry: &fsmpb.Retry{MaxAttempts: 3},
+			},
 		}},
-		`{"op":"patch","all":true,"patch":{"labels":null}}`: {Op: "patch", All: true, Patch: &fsmpb.Patch{ClearLabels: true}},
+		`{"op":"patch","all":true,"patch":{"labels":null}}`: {Op: "patch", All: true, Patch: &fsmpb.Patch{Clear: []string{"labels"}, Set: &fsmpb.Spec{}}},
 	} {
 		h := newHarness(t)
 		h.call("POST", operations, body).mustStatus(t, 202)

@@ -245,7 +245,7 @@ func (g *guard) read(ctx context.Context, a *attempt) {
 
 // mayMove reports whether a command could lead credentials that its task keeps to another host.
 func mayMove(cmd *fsmpb.Command) bool {
-	return cmd.GetPatch().GetTarget().GetUrl() != "" || task.HasMasked(givenSpec(cmd).GetTarget())
+	return cmd.GetPatch().GetSet().GetTarget().GetUrl() != "" || task.HasMasked(givenSpec(cmd).GetTarget())
 }
 
 // checkMovedTask refuses a command that leads credentials which its task keeps to another host.
@@ -260,24 +260,23 @@ func checkMovedTask(cmd *fsmpb.Command, stored *fsmpb.Target) error {
 		}
 		return err
 	}
-	_, err := mergeTarget(stored, cmd.GetPatch())
+	_, err := mergeSpec(&fsmpb.Spec{Target: stored}, cmd.GetPatch())
 	return err
 }
 
-// mergeTarget merges a patch into a stored target. It refuses a patch that leads kept credentials to another host.
-func mergeTarget(stored *fsmpb.Target, patch *fsmpb.Patch) (*fsmpb.Target, error) {
-	merged := task.MergeTarget(stored, patch)
-	given := map[string]bool{}
-	for _, h := range patch.GetTarget().GetHeaders() {
+// mergeSpec merges a patch into a stored spec. It refuses a patch that leads kept credentials to another host.
+func mergeSpec(stored *fsmpb.Spec, patch *fsmpb.Patch) (*fsmpb.Spec, error) {
+	merged, given := task.MergeSpec(stored, patch), map[string]bool{}
+	for _, h := range patch.GetSet().GetTarget().GetHeaders() {
 		given[h.Name] = h.GetValue() != task.Masked
 	}
-	masked := proto.CloneOf(merged)
+	masked := proto.CloneOf(merged.Target)
 	for _, h := range masked.GetHeaders() {
 		if task.IsCredential(h.Name) && !given[h.Name] {
 			h.Value = task.Masked
 		}
 	}
-	return merged, checkMoved(masked, stored)
+	return merged, checkMoved(masked, stored.Target)
 }
 
 // checkMoved refuses a target with masked credentials that leads to another host than the stored one. Otherwise a

@@ -15,6 +15,7 @@
 //	schedules, reviseschedule, coming                 handlers of calls about schedules
 //	operations, keys, namespaces                      handlers of operators' calls
 //	batch, consume                                    handlers of lines
+//	spec                                              the members of a task, with how each is read and written
 //	parse*, order, key                                requests → commands
 //	answer*, problem                                  results → answers
 //	audit                                             records of changes and refusals, and their reading
@@ -58,7 +59,6 @@
 //     revision that it has read a condition of the command. The idempotency key's hash is that of the request, since a
 //     repeat may find another schedule.
 //   - Grants that are limited to ids reach a schedule and its occurrences by the schedule's id.
-//   - The members of a schedule are read by name and not by Field, since a Set has no bits left for them.
 //
 // Why not:
 //

@@ -129,12 +129,12 @@ func FuzzPatchBody(f *testing.F) {
 	}
 	addAlmostJSON(f)
 	f.Fuzz(func(t *testing.T, body []byte) {
-		patch, err := testParser().patch(body)
+		d, err := testParser().patch(body, &contract.PatchObject)
 		if err != nil {
 			mustBeTheCallers(t, err)
 			return
 		}
-		if _, err := proto.Marshal(patch); err != nil || !json.Valid(body) {
+		if _, err := proto.Marshal(d.patch); err != nil || !json.Valid(body) {
 			t.Fatal(err)
 		}
 	})

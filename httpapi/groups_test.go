@@ -4,6 +4,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
 func TestGroupOfATask(t *testing.T) {
@@ -20,11 +24,11 @@ func TestGroupOfATask(t *testing.T) {
 		t.Errorf("the default priority is kept: %v, %v", s, answer)
 	}
 	h.call("PATCH", "/v1/tasks/a", `{"group":"other","priority":5}`)
-	if p := h.fake.last().GetPatch(); p.GetGroup() != "other" || p.GetPriority() != 5 {
+	if p := h.fake.last().GetPatch().GetSet(); p.GetGroup() != "other" || p.GetPriority() != 5 {
 		t.Errorf("%v", p)
 	}
 	h.call("PATCH", "/v1/tasks/a", `{"group":null,"priority":null}`)
-	if p := h.fake.last().GetPatch(); p.Group == nil || *p.Group != "" || p.Priority == nil || *p.Priority != 0 {
+	if p := h.fake.last().GetPatch(); fmt.Sprint(p.Clear) != "[group priority]" || !proto.Equal(p.Set, &fsmpb.Spec{}) {
 		t.Errorf("%v", p)
 	}
 }

@@ -3,7 +3,7 @@ package httpapi
 import (
 	"testing"
 
-	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 func testParser() *parser {
@@ -135,11 +135,12 @@ func TestPatchHashKnowsWhatDiffers(t *testing.T) {
 		`{"target":{"headers":{"a":null}}}`, `{"target":{"headers":{"a":""}}}`, `{"retry":null}`, `{"retry":{}}`,
 		`{"retry":{"max_attempts":null}}`, `{"retry":{"max_attempts":1}}`, `{"retry":{"min_backoff":null}}`,
 		`{"retry":{"max_backoff":null}}`, `{"labels":null}`, `{"labels":{"a":null}}`, `{"labels":{"a":""}}`} {
-		patch, err := testParser().patch([]byte(text))
+		d, err := testParser().patch([]byte(text), &contract.PatchObject)
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		h := callHash(&fsmpb.Command{Id: "a", Op: &fsmpb.Command_Patch{Patch: patch}}, 0)
+		d.order.cmd.Id = "a"
+		h := callHash(&d.order.cmd, 0)
 		if other := seen[h]; other != "" {
 			t.Errorf("%s hashes like %s", text, other)
 		}

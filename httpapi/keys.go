@@ -239,68 +239,25 @@ func (s *Server) removeKey(c echo.Context) error {
 	return c.NoContent(http.StatusNoContent)
 }
 
-// fields are the members of an object, each with the function that reads its value. The function gets the member's
-// name for errors.
-type fields map[string]func(name string) error
-
-// read reads an object, the value of a member or a whole body. It refuses unknown members, and members given twice.
-// Package contract reads the other objects: its sets of members are full, and these calls are rare.
-func (m fields) read(r *contract.Reader, name, prefix string) error {
-	seen := map[string]bool{}
-	return r.Each(name, func(raw []byte) error {
-		member, full := string(raw), prefix+contract.Clip(string(raw))
-		read, known := m[member]
-		switch {
-		case !known:
-			return &contract.MemberError{Name: full, Detail: "is not a field that is known"}
-		case seen[member]:
-			return contract.Twice(full)
-		}
-		seen[member] = true
-		return read(full)
-	})
-}
-
-// readBody reads a text that is one object.
-func readBody(r *contract.Reader, m fields) error {
-	if r.Peek() != '{' {
-		return r.Root(&contract.EmptyObject, new(contract.Set), nil) // words the error
-	}
-	if err := m.read(r, "the body", ""); err != nil {
-		return err
-	}
-	return r.End()
-}
-
 // parseKey reads a key to be made, and checks it.
 func parseKey(data []byte, now time.Time) (KeyRequest, error) {
 	var key KeyRequest
-	r := contract.NewReader(data)
-	err := readBody(r, fields{
-		"name": func(name string) (err error) { key.Name, err = r.Text(name); return err },
-		"grants": func(name string) error {
-			return r.Array(name, func(i int) error {
-				if i == access.MaxGrants {
-					return &task.FieldError{Field: name, Detail: "has too many", Limit: fmt.Sprint("1 to ", access.MaxGrants)}
-				}
-				grant, err := readGrant(r, fmt.Sprintf("%s[%d]", name, i))
-				key.Grants = append(key.Grants, grant)
-				return err
-			})
-		},
-		"expires_at": func(name string) error {
-			ms, err := r.Instant(name)
-			key.Expires = time.UnixMilli(ms)
-			return err
-		},
-		"quotas": func(name string) error {
-			q := quotaFields(r, &key.Quotas)
-			for _, of := range []string{"max_pending", "max_bytes", "max_queues", "weight"} { // of namespaces alone
-				delete(q, of)
-			}
-			return q.read(r, name, name+".")
-		},
-	})
+	quotas := quotaMembers(&key.Quotas)
+	for _, of := range []string{"max_pending", "max_bytes", "max_queues", "weight"} { // of namespaces alone
+		delete(quotas, of)
+	}
+	err := contract.Members{
+		"name": contract.Text(&key.Name),
+		"grants": contract.Into(&key.Grants, func(r *contract.Reader, full string) ([]access.Grant, error) {
+			tooMany := &task.FieldError{Field: full, Detail: "has too many", Limit: fmt.Sprint("1 to ", access.MaxGrants)}
+			return contract.List(r, full, access.MaxGrants, tooMany, readGrant)
+		}),
+		"expires_at": contract.Into(&key.Expires, func(r *contract.Reader, full string) (time.Time, error) {
+			ms, err := r.Instant(full)
+			return time.UnixMilli(ms), err
+		}),
+		"quotas": quotas.Object,
+	}.Root(data, false)
 	if err != nil {
 		return key, err
 	}
@@ -314,49 +271,34 @@ func parseKey(data []byte, now time.Time) (KeyRequest, error) {
 	return key, nil
 }
 
-func readGrant(r *contract.Reader, at string) (g access.Grant, err error) {
-	err = fields{
-		"role": func(name string) error {
-			text, err := r.Text(name)
+func readGrant(r *contract.Reader, full string) (g access.Grant, err error) {
+	err = contract.Members{
+		"role": contract.Into(&g.Role, func(r *contract.Reader, full string) (access.Role, error) {
+			text, err := r.Text(full)
 			if err != nil {
-				return err
+				return 0, err
 			}
-			if g.Role, err = access.ParseRole(text); err != nil {
-				return &task.FieldError{Field: name, Detail: fmt.Sprintf("is %q", contract.Clip(text)),
+			role, err := access.ParseRole(text)
+			if err != nil {
+				return 0, &task.FieldError{Field: full, Detail: fmt.Sprintf("is %q", contract.Clip(text)),
 					Limit: "read, schedule, consume, operate or admin"}
 			}
-			return nil
-		},
-		"namespace": func(name string) (err error) { g.Namespace, err = r.Text(name); return err },
-		"queues":    func(name string) (err error) { g.Queues, err = readPatterns(r, name); return err },
-		"ids":       func(name string) (err error) { g.IDs, err = readPatterns(r, name); return err },
-	}.read(r, at, at+".")
+			return role, nil
+		}),
+		"namespace": contract.Text(&g.Namespace),
+		"queues":    contract.Into(&g.Queues, readPatterns),
+		"ids":       contract.Into(&g.IDs, readPatterns),
+	}.Object(r, full, false)
 	return g, err
 }
 
-func readPatterns(r *contract.Reader, name string) (patterns []string, err error) {
-	err = r.Array(name, func(i int) error {
-		if i == access.MaxPatterns {
-			return &task.FieldError{Field: name, Detail: "has too many", Limit: fmt.Sprint(access.MaxPatterns)}
-		}
-		text, err := r.Text(fmt.Sprintf("%s[%d]", name, i))
-		patterns = append(patterns, text)
-		return err
-	})
-	return patterns, err
+func readPatterns(r *contract.Reader, full string) ([]string, error) {
+	tooMany := &task.FieldError{Field: full, Detail: "has too many", Limit: fmt.Sprint(access.MaxPatterns)}
+	return contract.List(r, full, access.MaxPatterns, tooMany, (*contract.Reader).Text)
 }
 
 func parseOverlap(data []byte) (time.Duration, error) {
 	overlap := usualOverlap
-	if len(data) == 0 {
-		return overlap, nil
-	}
-	r := contract.NewReader(data)
-	err := readBody(r, fields{
-		"overlap": func(name string) (err error) {
-			overlap, err = span(r, name, 0, access.MaxOverlap, "0s to 30d")
-			return err
-		},
-	})
+	err := contract.Members{"overlap": span(&overlap, 0, access.MaxOverlap, "0s to 30d")}.Optional(data)
 	return overlap, err
 }

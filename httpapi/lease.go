@@ -89,23 +89,11 @@ func (s *Server) readDemand(c echo.Context) (demand, error) {
 
 func parseDemand(data []byte) (demand, error) {
 	d := demand{max: 1, lease: task.DefaultLease}
-	if len(data) == 0 {
-		return d, nil
-	}
-	r, seen := contract.NewReader(data), contract.Set(0)
-	err := r.Root(&contract.LeaseObject, &seen, func(f contract.Field) (err error) {
-		switch name := f.String(); f {
-		case contract.Max:
-			var n int64
-			n, err = r.Whole(name, 1, task.MaxLeaseTasks)
-			d.max = int(n)
-		case contract.Wait:
-			d.wait, err = span(r, name, 0, maxLeaseWait, "0s to 1m")
-		case contract.Lease:
-			d.lease, err = span(r, name, task.MinLease, task.MaxLease, leaseRule)
-		}
-		return err
-	})
+	err := contract.Members{
+		"max":   contract.Whole(&d.max, 1, task.MaxLeaseTasks),
+		"wait":  span(&d.wait, 0, maxLeaseWait, "0s to 1m"),
+		"lease": span(&d.lease, task.MinLease, task.MaxLease, leaseRule),
+	}.Optional(data)
 	return d, err
 }
 

@@ -83,7 +83,7 @@ func (s *Server) admitCommand(ctx context.Context, c *call, cmd *fsmpb.Command) 
 	spec := givenSpec(cmd)
 	payload := spec.GetPayload()
 	if payload == nil {
-		payload = cmd.GetPatch().GetPayload().GetData()
+		payload = cmd.GetPatch().GetSet().GetPayload()
 	}
 	if err := s.cfg.Limits.Payload(c.namespace, c.key(), int64(len(payload))); err != nil || spec == nil {
 		return err

@@ -134,31 +134,22 @@ const (
 
 // parseQuotas reads the body of a PUT of a namespace. An empty body has no quotas.
 func parseQuotas(data []byte) (q view.Quotas, err error) {
-	if len(data) == 0 {
-		return q, nil
-	}
-	r := contract.NewReader(data)
-	return q, readBody(r, quotaFields(r, &q))
+	err = quotaMembers(&q).Optional(data)
+	return q, err
 }
 
-// quotaFields are the members of quotas.
-func quotaFields(r *contract.Reader, q *view.Quotas) fields {
-	whole := func(into *int64, most int64) func(string) error {
-		return func(name string) (err error) {
-			*into, err = r.Whole(name, 1, most)
-			return err
-		}
+// quotaMembers are the members of quotas.
+func quotaMembers(q *view.Quotas) contract.Members {
+	whole := func(place *int64) contract.Member { return contract.Whole(place, 1, mostQuota) }
+	rate := func(place *float64) contract.Member {
+		return contract.Into(place, func(r *contract.Reader, full string) (float64, error) {
+			return r.Number(full, leastPerSecond, mostPerSecond)
+		})
 	}
-	rate := func(into *float64) func(string) error {
-		return func(name string) (err error) {
-			*into, err = r.Number(name, leastPerSecond, mostPerSecond)
-			return err
-		}
-	}
-	return fields{
-		"max_pending": whole(&q.MaxPending, mostQuota), "max_bytes": whole(&q.MaxBytes, mostQuota),
-		"max_payload": whole(&q.MaxPayload, mostQuota), "max_consumers": whole(&q.MaxConsumers, mostQuota),
-		"max_queues": whole(&q.MaxQueues, mostQuota), "weight": whole(&q.Weight, 1<<31),
+	return contract.Members{
+		"max_pending": whole(&q.MaxPending), "max_bytes": whole(&q.MaxBytes), "max_payload": whole(&q.MaxPayload),
+		"max_consumers": whole(&q.MaxConsumers), "max_queues": whole(&q.MaxQueues),
 		"schedules_per_second": rate(&q.SchedulesPerSecond), "calls_per_second": rate(&q.CallsPerSecond),
+		"weight": contract.Whole(&q.Weight, 1, 1<<31),
 	}
 }

@@ -291,17 +291,15 @@ func (s *Server) advance(c echo.Context) error {
 		return err
 	}
 	var by time.Duration
-	r, o := contract.NewReader(body.data), new(order)
-	err = readBody(r, fields{"by": func(name string) (err error) {
-		by, err = span(r, name, time.Nanosecond, task.MaxDelay, "above 0, and 100 years at most")
-		return err
-	}})
+	const limit = "above 0, and 100 years at most"
+	err = contract.Members{"by": span(&by, time.Nanosecond, task.MaxDelay, limit)}.Root(body.data, false)
 	switch {
 	case err != nil:
 		return err
 	case by == 0:
-		return fieldProblem("by", "is absent", "above 0, and 100 years at most")
+		return fieldProblem("by", "is absent", limit)
 	}
+	o := new(order)
 	if err := o.takeKey(c.Request().Header); err != nil {
 		return err
 	}

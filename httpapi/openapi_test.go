@@ -64,6 +64,40 @@ func TestRoutesAndDocumentAgree(t *testing.T) {
 	}
 }
 
+// TestMembersOfTasksAreDocumented checks that the document and package contract give the same members to each object
+// about a task, and that each member of a spec can be read.
+func TestMembersOfTasksAreDocumented(t *testing.T) {
+	schemas := loadDocument(t).Components.Schemas
+	patched := schemas["SchedulePatch"].Value.Properties["task"].Value
+	for _, c := range []struct {
+		name   string
+		schema *openapi3.Schema
+		takes  contract.Set
+	}{
+		{"TaskRequest", schemas["TaskRequest"].Value, contract.PutFields},
+		{"TaskPatch", schemas["TaskPatch"].Value, contract.PatchFields},
+		{"ScheduledTask", schemas["ScheduledTask"].Value, contract.SpecFields},
+		{"the task of a SchedulePatch", patched, contract.SpecFields},
+	} {
+		var takes []string
+		for f := contract.Op; f <= contract.Credit; f++ {
+			if c.takes.Has(f) {
+				takes = append(takes, f.String())
+			}
+			if contract.SpecFields.Has(f) && specFields[f].read == nil {
+				t.Errorf("%s cannot be read", f)
+			}
+			if contract.SpecFields.Has(f) && schemas["Task"].Value.Properties[f.String()] == nil {
+				t.Errorf("no task is answered with %s", f)
+			}
+		}
+		slices.Sort(takes)
+		if written := slices.Sorted(maps.Keys(c.schema.Properties)); !slices.Equal(takes, written) {
+			t.Errorf("%s takes %v\nwritten %v", c.name, takes, written)
+		}
+	}
+}
+
 // TestForeignCallsAreDocumented checks that every call documents a 403, since any call may come from a forbidden web
 // page.
 func TestForeignCallsAreDocumented(t *testing.T) {

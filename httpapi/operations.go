@@ -125,13 +125,16 @@ func stopOf(op *view.Operation) OperationRequest {
 // operateNode returns the handler that begins a kind of operation on a node.
 func (s *Server) operateNode(kind string) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		r := OperationRequest{Kind: kind, Node: c.Param("id")}
-		object := &contract.OperationObject
+		r, leaders := OperationRequest{Kind: kind, Node: c.Param("id")}, false
+		members := contract.Members{}
 		if kind == drainNode {
-			object = &contract.DrainObject
+			members["leaders"] = contract.Bool(&leaders)
 		}
-		if err := s.readOperation(c, object, &r); err != nil {
+		if err := s.readOperation(c, &r, members); err != nil {
 			return err
+		}
+		if leaders {
+			r.Kind = restNode
 		}
 		return s.begin(c, r)
 	}
@@ -140,7 +143,8 @@ func (s *Server) operateNode(kind string) echo.HandlerFunc {
 // putCluster sets the replication factor.
 func (s *Server) putCluster(c echo.Context) error {
 	r := OperationRequest{Kind: setReplication}
-	if err := s.readOperation(c, &contract.ReplicationObject, &r); err != nil {
+	members := contract.Members{"replication": contract.Into(&r.Replication, factor)}
+	if err := s.readOperation(c, &r, members); err != nil {
 		return err
 	}
 	if r.Replication == 0 {
@@ -152,38 +156,21 @@ func (s *Server) putCluster(c echo.Context) error {
 const factors = "1, 3 or 5"
 
 // readOperation reads the body of a call that begins an operation. An empty body has no members.
-func (s *Server) readOperation(c echo.Context, object *contract.Object, into *OperationRequest) error {
+func (s *Server) readOperation(c echo.Context, into *OperationRequest, members contract.Members) error {
+	members["preview"] = contract.Bool(&into.Preview)
 	body, err := bind(c, s.cfg.BodyBytes, jsonType)
 	defer body.release()
-	if err != nil || len(body.data) == 0 {
+	if err != nil {
 		return err
 	}
-	r, seen := contract.NewReader(body.data), contract.Set(0)
-	return r.Root(object, &seen, func(f contract.Field) (err error) {
-		switch f {
-		case contract.Preview:
-			into.Preview, err = r.Bool("preview")
-		case contract.Leaders:
-			var leaders bool
-			if leaders, err = r.Bool("leaders"); leaders {
-				into.Kind = restNode
-			}
-		case contract.Replication:
-			into.Replication, err = factor(r)
-		case contract.Slots:
-			into.Slots, err = slotList(r)
-		case contract.To:
-			into.To, err = shardNumber(r, "to")
-		}
-		return err
-	})
+	return members.Optional(body.data)
 }
 
 // factor reads a replication factor.
-func factor(r *contract.Reader) (uint32, error) {
-	n, err := r.Whole("replication", 1, 7)
+func factor(r *contract.Reader, full string) (uint32, error) {
+	n, err := r.Whole(full, 1, 7)
 	if err == nil && n%2 == 0 {
-		err = &task.FieldError{Field: "replication", Detail: fmt.Sprintf("is %d, and no odd number", n), Limit: factors}
+		err = &task.FieldError{Field: full, Detail: fmt.Sprintf("is %d, and no odd number", n), Limit: factors}
 	}
 	return uint32(n), err
 }
@@ -254,8 +241,8 @@ const mostShards = 256
 const slotsRule = `ranges of 0 to 4095, like "0-511,1024"`
 
 // slotList reads slots, and puts their ranges in order.
-func slotList(r *contract.Reader) (view.SlotList, error) {
-	text, err := r.Text("slots")
+func slotList(r *contract.Reader, full string) (view.SlotList, error) {
+	text, err := r.Text(full)
 	if err != nil {
 		return nil, err
 	}
@@ -264,7 +251,7 @@ func slotList(r *contract.Reader) (view.SlotList, error) {
 		one, ok := parseSlots(strings.TrimSpace(part))
 		if !ok {
 			return nil, &task.FieldError{
-				Field: "slots", Detail: fmt.Sprintf("%q are no slots", contract.Clip(part)), Limit: slotsRule,
+				Field: full, Detail: fmt.Sprintf("%q are no slots", contract.Clip(part)), Limit: slotsRule,
 			}
 		}
 		list = append(list, one)
@@ -302,12 +289,6 @@ func joined(list view.SlotList) (view.SlotList, error) {
 	return joined, nil
 }
 
-// shardNumber reads the number of a shard, or a number of shards.
-func shardNumber(r *contract.Reader, name string) (uint32, error) {
-	n, err := r.Whole(name, 1, mostShards)
-	return uint32(n), err
-}
-
 func (s *Server) splitShard(c echo.Context) error {
 	n, err := strconv.ParseUint(c.Param("shard"), 10, 32)
 	if err != nil || n < 1 || n > mostShards {
@@ -317,7 +298,7 @@ func (s *Server) splitShard(c echo.Context) error {
 		}
 	}
 	r := OperationRequest{Kind: splitShard, Shard: uint32(n)}
-	if err := s.readOperation(c, &contract.OperationObject, &r); err != nil {
+	if err := s.readOperation(c, &r, contract.Members{}); err != nil {
 		return err
 	}
 	return s.begin(c, r)
@@ -325,7 +306,8 @@ func (s *Server) splitShard(c echo.Context) error {
 
 func (s *Server) moveSlots(c echo.Context) error {
 	r := OperationRequest{Kind: moveSlots}
-	if err := s.readOperation(c, &contract.MoveSlotsObject, &r); err != nil {
+	members := contract.Members{"slots": contract.Into(&r.Slots, slotList), "to": contract.Whole(&r.To, 1, mostShards)}
+	if err := s.readOperation(c, &r, members); err != nil {
 		return err
 	}
 	switch {
@@ -339,7 +321,8 @@ func (s *Server) moveSlots(c echo.Context) error {
 
 func (s *Server) balanceShards(c echo.Context) error {
 	r := OperationRequest{Kind: balanceShards}
-	if err := s.readOperation(c, &contract.BalanceObject, &r); err != nil {
+	members := contract.Members{"to": contract.Whole(&r.To, 1, mostShards)}
+	if err := s.readOperation(c, &r, members); err != nil {
 		return err
 	}
 	return s.begin(c, r)

@@ -1,13 +1,7 @@
 package httpapi
 
 import (
-	"bytes"
-	"encoding/base64"
 	"errors"
-	"fmt"
-	"mime"
-	"strings"
-	"time"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
@@ -33,31 +27,48 @@ func (p *parser) rule(r *fsmpb.Repeat) (*repeat.Rule, error) {
 
 // draft is the part of a body or a line that is read so far. The meaning of its fields is known only at the end.
 type draft struct {
+	specReader
+	text  contract.Reader // part of the draft, so that it needs no allocation
 	seen  contract.Set
 	order *order
 	op    string
-	touch fsmpb.Touch
+
+	// Of a touch: at most one of an instant and an age, nil if it is not given.
+	latestMs, latestAgeMs *int64
 }
 
-func newDraft() *draft {
-	d := &draft{order: new(order)}
+func (p *parser) newDraft(data []byte) *draft {
+	d := &draft{text: *contract.NewReader(data), order: new(order)}
 	d.order.schedule.link()
+	d.specReader = specReader{parser: p, r: &d.text, spec: &d.order.schedule.spec}
 	return d
 }
 
 // parse reads a body or a line that is the object o.
 func (p *parser) parse(data []byte, o *contract.Object) (*draft, error) {
-	d := newDraft()
-	r := contract.NewReader(data)
-	return d, r.Root(o, &d.seen, func(f contract.Field) error { return p.member(r, d, f) })
+	d := p.newDraft(data)
+	return d, d.r.Root(o, &d.seen, d.member)
+}
+
+// patch reads a merge patch (RFC 7396) that is the object o: an absent member stays, null restores the default, and any
+// other value is set.
+func (p *parser) patch(data []byte, o *contract.Object) (*draft, error) {
+	d := p.newDraft(data)
+	d.patch = &fsmpb.Patch{Set: d.spec}
+	d.order.cmd.Op = &fsmpb.Command_Patch{Patch: d.patch}
+	err := d.r.Root(o, &d.seen, d.member)
+	if err == nil {
+		err = p.checkPatch(d.patch, d.seen)
+	}
+	return d, err
 }
 
 // member reads the value of any field.
-func (p *parser) member(r *contract.Reader, d *draft, f contract.Field) (err error) {
-	o, spec := d.order, &d.order.schedule.spec
+func (d *draft) member(f contract.Field) (err error) {
+	r, o := d.r, d.order
 	switch f {
 	case contract.Op:
-		d.op, err = lineOp(r)
+		d.op, err = d.lineOp()
 	case contract.ID:
 		o.cmd.Id, err = r.Text("id")
 	case contract.Key:
@@ -67,84 +78,53 @@ func (p *parser) member(r *contract.Reader, d *draft, f contract.Field) (err err
 	case contract.IfNoneMatch:
 		err = ifNoneMatch(r, &o.condition)
 	case contract.FireAt, contract.Delay:
-		err = p.when(r, f, &o.schedule)
+		err = d.when(f)
 	case contract.Jitter:
-		o.schedule.jitterMs, err = jitter(r)
+		o.schedule.jitterMs, err = wholeSpan(r, "jitter")
 	case contract.NoLaterThan:
-		err = p.noLaterThan(r, &d.touch)
+		err = d.noLaterThan()
 	case contract.OrSchedule:
-		o.instead, err = p.orSchedule(r)
+		o.instead, err = d.orSchedule(r)
 	default:
-		err = p.specMember(r, f, spec)
+		err = d.specReader.member(f)
 	}
 	return err
 }
 
-func (p *parser) specMember(r *contract.Reader, f contract.Field, spec *fsmpb.Spec) (err error) {
-	switch f {
-	case contract.Queue:
-		spec.Queue, err = queue(r)
-	case contract.Payload:
-		spec.Payload, err = payload(r)
-	case contract.PayloadBase64:
-		spec.Payload, err = payloadBase64(r)
-		spec.PayloadIsBytes = true
-	case contract.ContentType:
-		spec.ContentType, err = contentType(r)
-	case contract.Target:
-		spec.Target, err = target(r)
-	case contract.Retry:
-		spec.Retry, err = retry(r)
-	case contract.ExpiresAfter:
-		spec.ExpiresAfterMs, err = expiresAfter(r)
-	case contract.Labels:
-		spec.Labels, err = labels(r)
-	case contract.Window:
-		spec.Window, err = p.window(r)
-	case contract.Group:
-		spec.Group, err = group(r)
-	case contract.Priority:
-		spec.Priority, err = priority(r)
-	default:
-		panic("httpapi: no parser for field " + f.String())
+// when reads the instant at which a task is due, or its delay.
+func (d *draft) when(f contract.Field) error {
+	plan := &d.order.schedule
+	if d.patch != nil && d.r.Null() {
+		return &task.FieldError{Field: f.String(), Detail: "cannot be null: a task is always due at some time"}
 	}
-	return err
-}
-
-func expiresAfter(r *contract.Reader) (int64, error) {
-	return positive(r, "expires_after", task.MaxDelay, "100 years")
-}
-
-func (p *parser) when(r *contract.Reader, f contract.Field, plan *plan) error {
-	text, err := r.Text(f.String())
+	text, err := d.r.Text(f.String())
 	if err != nil {
 		return err
 	}
 	if f == contract.FireAt {
-		plan.msg.FireAtMs, err = instantField("fire_at", text, p.now.at)
-		return err
+		plan.msg.FireAtMs, err = instantField("fire_at", text, d.now.at)
+	} else {
+		err = d.delay(text)
 	}
-	delay, err := spanField("delay", text)
-	if err == nil {
-		err = p.now.check()
+	if d.patch != nil {
+		d.patch.FireAtMs, d.patch.DelayMs = &plan.msg.FireAtMs, plan.msg.DelayMs
 	}
-	if err != nil {
-		return err
-	}
-	plan.delayMs = contract.CeilMs(delay)
-	plan.msg.DelayMs = &plan.delayMs
-	plan.msg.FireAtMs = contract.CeilUnixMs(p.now.at.Add(delay))
-	return nil
+	return err
 }
 
-// jitter reads the window over which a task's instant may be spread, in milliseconds.
-func jitter(r *contract.Reader) (int64, error) {
-	text, err := r.Text("jitter")
-	if err != nil {
-		return 0, err
+func (d *draft) delay(text string) error {
+	delay, err := spanField("delay", text)
+	if err == nil {
+		err = d.now.check()
 	}
-	d, err := spanField("jitter", text)
-	return contract.CeilMs(d), err
+	if err != nil {
+		return err
+	}
+	plan := &d.order.schedule
+	plan.delayMs = contract.CeilMs(delay)
+	plan.msg.DelayMs = &plan.delayMs
+	plan.msg.FireAtMs = contract.CeilUnixMs(d.now.at.Add(delay))
+	return nil
 }
 
 // complete checks a schedule as a whole and fills in the values that the request leaves out.
@@ -167,105 +147,12 @@ func (p *parser) complete(plan *plan, seen contract.Set) error {
 	return p.checkSpec(&plan.spec)
 }
 
-func onePayload(seen contract.Set) error {
-	if seen.Has(contract.Payload) && seen.Has(contract.PayloadBase64) {
-		return &task.FieldError{Field: "payload_base64", Detail: "and payload are both given: at most one of them"}
-	}
-	return nil
-}
-
-// checkSpec checks the properties of a task, and leaves out a content type that is the default.
-func (p *parser) checkSpec(spec *fsmpb.Spec) error {
-	if spec.ContentType == task.DefaultContentType && !spec.PayloadIsBytes {
-		spec.ContentType = ""
-	}
-	if err := task.CheckSpec(spec); err != nil {
-		return err
-	}
-	if spec.Target != nil {
-		if err := p.checkURL(spec.Target.Url); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func key(r *contract.Reader, o *order) error {
 	key, err := r.Text("key")
 	if err != nil {
 		return err
 	}
 	return o.setKey("key", key)
-}
-
-// queue reads a queue's name. It returns the default queue's name as "".
-func queue(r *contract.Reader) (string, error) {
-	name, err := r.Text("queue")
-	if err != nil {
-		return "", err
-	}
-	if err := task.CheckName("queue", name); err != nil {
-		return "", err
-	}
-	if name == task.DefaultQueue {
-		return "", nil
-	}
-	return name, nil
-}
-
-// contentType reads a content type, which must be a media type that a header can carry.
-func contentType(r *contract.Reader) (string, error) {
-	const field = "content_type"
-	text, err := r.Text(field)
-	if err != nil {
-		return "", err
-	}
-	media, _, err := mime.ParseMediaType(text)
-	switch {
-	case text == "":
-		return "", &task.FieldError{Field: field, Detail: "is empty"}
-	case strings.IndexFunc(text, func(c rune) bool { return c < ' ' || c > '~' }) >= 0:
-		return "", &task.FieldError{Field: field, Detail: "has a character that no header can carry"}
-	case len(text) > task.MaxContentType:
-		return text, nil // CheckSpec words the limit
-	case err != nil || !strings.Contains(media, "/"):
-		return "", &task.FieldError{Field: field, Detail: "is no media type", Limit: "like text/plain; charset=utf-8"}
-	}
-	return text, nil
-}
-
-// payload reads any JSON value and keeps it byte for byte.
-func payload(r *contract.Reader) ([]byte, error) {
-	raw, err := r.Value()
-	if err != nil {
-		return nil, err
-	}
-	return raw, checkPayload("payload", len(raw))
-}
-
-func payloadBase64(r *contract.Reader) ([]byte, error) {
-	const name = "payload_base64"
-	text, err := r.TextBytes(name, "a string of base64")
-	if err != nil {
-		return nil, err
-	}
-	if err := checkPayload(name, base64.StdEncoding.DecodedLen(len(text))-2); err != nil { // 2: the most padding
-		return nil, err
-	}
-	out := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
-	n, err := base64.StdEncoding.Strict().Decode(out, text)
-	if err != nil || bytes.ContainsAny(text, "\r\n") { // Decode skips line ends
-		return nil, &task.FieldError{Field: name, Detail: "is not standard base64 with padding (RFC 4648, section 4)"}
-	}
-	return out[:n], checkPayload(name, n)
-}
-
-func checkPayload(field string, n int) error {
-	if n <= task.MaxPayloadBytes {
-		return nil
-	}
-	return &problem{kind: tooLarge, field: field, detail: fmt.Sprintf("is %d bytes", n),
-		limit: fmt.Sprintf("%d bytes", task.MaxPayloadBytes)}
 }
 
 // asSchedule turns the draft into a schedule.
@@ -284,12 +171,14 @@ func (p *parser) asTouch(d *draft) error {
 	if err := p.now.check(); err != nil {
 		return err
 	}
-	d.touch.ReceivedAtMs = contract.CeilUnixMs(p.now.at)
-	d.touch.DelayMs = d.order.schedule.msg.DelayMs
-	if d.order.instead != nil {
-		d.touch.OrSchedule = &d.order.instead.msg
+	touch := &fsmpb.Touch{
+		ReceivedAtMs: contract.CeilUnixMs(p.now.at), DelayMs: d.order.schedule.msg.DelayMs,
+		NoLaterThanMs: d.latestMs, NoLaterThanAgeMs: d.latestAgeMs,
 	}
-	d.order.cmd.Op = &fsmpb.Command_Touch{Touch: &d.touch}
+	if d.order.instead != nil {
+		touch.OrSchedule = &d.order.instead.msg
+	}
+	d.order.cmd.Op = &fsmpb.Command_Touch{Touch: touch}
 	return nil
 }
 
@@ -302,41 +191,39 @@ func (p *parser) asFire(d *draft) {
 }
 
 // noLaterThan reads an instant, or a duration counted from the task's creation.
-func (p *parser) noLaterThan(r *contract.Reader, t *fsmpb.Touch) error {
+func (d *draft) noLaterThan() error {
 	const name = "no_later_than"
-	text, err := r.Text(name)
+	text, err := d.r.Text(name)
 	if err != nil {
 		return err
 	}
 	if len(text) > 4 && text[4] == '-' {
-		at, err := instantField(name, text, p.now.at)
-		t.NoLaterThanMs = &at
+		at, err := instantField(name, text, d.now.at)
+		d.latestMs = &at
 		return err
 	}
-	age, err := p.age(name, text)
-	t.NoLaterThanAgeMs = &age
+	age, err := readAge(name, text)
+	d.latestAgeMs = &age
 	return err
 }
 
-func (p *parser) age(name, text string) (int64, error) {
+func readAge(name, text string) (int64, error) {
 	if _, err := contract.ParseDuration(text); err != nil {
 		const detail = "must be an instant (RFC 3339), or a duration from the task's creation"
 		return 0, &task.FieldError{Field: name, Detail: detail}
 	}
-	var d time.Duration
 	d, err := spanField(name, text)
 	return contract.CeilMs(d), err
 }
 
 // orSchedule reads a task as in a PUT. Its errors name the field with the prefix or_schedule.
 func (p *parser) orSchedule(r *contract.Reader) (*plan, error) {
-	inner := newDraft()
 	if r.Peek() != '{' {
 		return nil, r.WrongType("or_schedule", "an object")
 	}
-	err := r.Object("or_schedule", &contract.PostObject, &inner.seen, func(f contract.Field) error {
-		return p.member(r, inner, f)
-	})
+	inner := p.newDraft(nil)
+	inner.r = r
+	err := r.Object("or_schedule", &contract.PostObject, &inner.seen, inner.member)
 	if err == nil {
 		err = p.complete(&inner.order.schedule, inner.seen)
 	}

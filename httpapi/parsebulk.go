@@ -28,64 +28,44 @@ const mostBulkRate = 5000
 // bulkDraft is a bulk operation as its request gives it.
 type bulkDraft struct {
 	p    *parser
-	r    *contract.Reader
 	made *BulkRequest
-	seen map[string]bool // the members that the request has
+	seen map[string]bool // the members by, to and patch that the request has
 }
 
 // bulk reads a bulk operation. The result outlives the body.
 func (p *parser) bulk(body []byte) (*BulkRequest, error) {
-	data := bytes.Clone(body)
-	d := &bulkDraft{
-		p: p, r: contract.NewReader(data), made: &BulkRequest{Filter: &fsmpb.ListQuery{}, Call: xxhash.Sum64(data)},
-		seen: map[string]bool{},
-	}
-	if err := d.r.RootOnce(d.member); err != nil {
+	data, made := bytes.Clone(body), &BulkRequest{Filter: &fsmpb.ListQuery{}}
+	made.Call = xxhash.Sum64(data)
+	d := &bulkDraft{p: p, made: made, seen: map[string]bool{}}
+	err := contract.Members{
+		"op": contract.Into(&made.Op, func(r *contract.Reader, full string) (string, error) {
+			return oneOf(r, full, bulkOps)
+		}),
+		"filter":     d.filter,
+		"all":        contract.Bool(&made.All),
+		"by":         d.noted(contract.Into(&made.ByMs, readShift)),
+		"to":         d.noted(contract.Into(&made.ToMs, d.instant)),
+		"patch":      d.noted(d.patch),
+		"per_second": contract.Whole(&made.PerSecond, 1, mostBulkRate),
+		"dry_run":    contract.Bool(&made.DryRun),
+	}.Root(data, false)
+	if err != nil {
 		return nil, err
 	}
-	return d.made, d.check()
+	return made, d.check()
 }
 
-func (d *bulkDraft) member(name, full string) (known bool, err error) {
-	d.seen[name] = true
-	switch name {
-	case "op":
-		d.made.Op, err = d.op(full)
-	case "filter":
-		err = d.filter()
-	case "all":
-		d.made.All, err = d.r.Bool(full)
-	case "by":
-		d.made.ByMs, err = d.by(full)
-	case "to":
-		d.made.ToMs, err = d.instant(full)
-	case "patch":
-		err = d.patch()
-	case "per_second":
-		var n int64
-		n, err = d.r.Whole(full, 1, mostBulkRate)
-		d.made.PerSecond = uint32(n)
-	case "dry_run":
-		d.made.DryRun, err = d.r.Bool(full)
-	default:
-		return false, nil
+// noted returns a member that is also noted as seen.
+func (d *bulkDraft) noted(read contract.Member) contract.Member {
+	return func(r *contract.Reader, full string, merged bool) error {
+		d.seen[full] = true
+		return read(r, full, merged)
 	}
-	return true, err
 }
 
-func (d *bulkDraft) op(full string) (string, error) {
-	text, err := d.r.Text(full)
-	if err == nil && !slices.Contains(bulkOps, text) {
-		err = &task.FieldError{
-			Field: full, Detail: fmt.Sprintf("is %q", contract.Clip(text)), Limit: strings.Join(bulkOps, ", "),
-		}
-	}
-	return text, err
-}
-
-// by reads a duration that may be negative, in milliseconds.
-func (d *bulkDraft) by(full string) (int64, error) {
-	text, err := d.r.Text(full)
+// readShift reads a duration that may be negative, in milliseconds.
+func readShift(r *contract.Reader, full string) (int64, error) {
+	text, err := r.Text(full)
 	if err != nil {
 		return 0, err
 	}
@@ -101,8 +81,8 @@ func (d *bulkDraft) by(full string) (int64, error) {
 	return int64(span / time.Millisecond), nil
 }
 
-func (d *bulkDraft) instant(full string) (int64, error) {
-	text, err := d.r.Text(full)
+func (d *bulkDraft) instant(r *contract.Reader, full string) (int64, error) {
+	text, err := r.Text(full)
 	if err != nil {
 		return 0, err
 	}
@@ -111,78 +91,71 @@ func (d *bulkDraft) instant(full string) (int64, error) {
 }
 
 // filter reads the conditions on tasks. The names and rules are those of a list.
-func (d *bulkDraft) filter() error {
-	return d.r.EachOnce("filter", "filter.", func(name, full string) (known bool, err error) {
-		q := d.made.Filter
-		switch name {
-		case "queue":
-			if q.Queue, err = d.r.Text(full); err == nil {
-				err = checked(task.CheckName(full, q.Queue))
-			}
-		case "prefix":
-			if q.Prefix, err = d.r.Text(full); err == nil {
-				err = checked(task.CheckName(full, q.Prefix))
-			}
-		case "label":
-			err = d.each(full, func(text string) error { return listLabels(q, []string{text}) })
-		case "state":
-			err = d.each(full, func(text string) error { return listStates(q, []string{text}) })
-		case "due_after":
-			q.DueAfterMs, err = d.instant(full)
-		case "due_before":
-			q.DueBeforeMs, err = d.instant(full)
-		default:
-			return false, nil
-		}
-		return true, err
-	})
+func (d *bulkDraft) filter(r *contract.Reader, full string, _ bool) error {
+	q := d.made.Filter
+	return contract.Members{
+		"queue":      contract.Into(&q.Queue, readTaskName),
+		"prefix":     contract.Into(&q.Prefix, readTaskName),
+		"label":      eachText(func(text string) error { return listLabels(q, []string{text}) }),
+		"state":      eachText(func(text string) error { return listStates(q, []string{text}) }),
+		"due_after":  contract.Into(&q.DueAfterMs, d.instant),
+		"due_before": contract.Into(&q.DueBeforeMs, d.instant),
+	}.Object(r, full, false)
 }
 
-// each reads a string, or an array of strings.
-func (d *bulkDraft) each(full string, add func(text string) error) error {
-	one := func() error {
-		text, err := d.r.Text(full)
-		if err != nil {
+func readTaskName(r *contract.Reader, full string) (string, error) {
+	name, err := r.Text(full)
+	if err == nil {
+		err = checked(task.CheckName(full, name))
+	}
+	return name, err
+}
+
+// eachText returns the member of a filter whose value is a string, or an array of strings.
+func eachText(add func(text string) error) contract.Member {
+	one := func(r *contract.Reader, full string) (string, error) {
+		text, err := r.Text(full)
+		if err == nil {
+			err = within("filter.", add(text))
+		}
+		return text, err
+	}
+	return func(r *contract.Reader, full string, _ bool) (err error) {
+		if r.Peek() != '[' {
+			_, err = one(r, full)
 			return err
 		}
-		return within("filter.", add(text))
+		tooMany := &task.FieldError{Field: full, Detail: "has too many elements", Limit: fmt.Sprint(task.MaxLabels)}
+		_, err = contract.List(r, full, task.MaxLabels, tooMany, func(r *contract.Reader, _ string) (string, error) {
+			return one(r, full)
+		})
+		return err
 	}
-	if d.r.Peek() != '[' {
-		return one()
-	}
-	return d.r.Array(full, func(i int) error {
-		if i >= task.MaxLabels {
-			return &task.FieldError{Field: full, Detail: "has too many elements", Limit: fmt.Sprint(task.MaxLabels)}
-		}
-		return one()
-	})
 }
 
 // patch reads a merge patch of the parts of a task that have no credentials: the record of the operation is kept in the
 // clear.
-func (d *bulkDraft) patch() error {
-	patch := new(fsmpb.Patch)
-	d.made.Patch = patch
-	err := d.r.EachOnce("patch", "", func(name, _ string) (known bool, err error) {
-		f := contract.FieldOf([]byte(name))
-		if f != contract.Target && f != contract.Retry && f != contract.Labels {
-			return false, nil
-		}
-		return true, d.p.patchMember(d.r, f, patch)
-	})
+func (d *bulkDraft) patch(r *contract.Reader, full string, _ bool) error {
+	s, seen := specReader{parser: d.p, r: r, spec: new(fsmpb.Spec)}, contract.Set(0)
+	s.patch = &fsmpb.Patch{Set: s.spec}
+	d.made.Patch = s.patch
+	err := r.Object(full, &bulkPatchObject, &seen, s.member)
 	if err == nil {
-		err = d.p.checkPatch(patch, 0)
+		err = d.p.checkPatch(s.patch, 0)
 	}
+	hasCredentials := func(path string) bool { return path == "target" || strings.HasPrefix(path, "target.headers") }
 	switch {
 	case err != nil:
 		return within("patch.", err)
-	case patch.ClearTarget || len(patch.Target.GetHeaders()) > 0 || patch.Target.GetClearHeaders():
+	case len(s.spec.Target.GetHeaders()) > 0 || slices.ContainsFunc(s.patch.Clear, hasCredentials):
 		return &task.FieldError{
 			Field: "patch.target.headers", Detail: "cannot be changed by a bulk operation, which keeps no credentials",
 		}
 	}
 	return nil
 }
+
+var bulkPatchObject = contract.Object{Takes: 1<<contract.Target | 1<<contract.Retry | 1<<contract.Labels}
 
 // check refuses a request that is wrong as a whole.
 func (d *bulkDraft) check() error {

@@ -12,13 +12,13 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// policyDraft is a queue's policy as a request gives it. Its secrets are not in the policy yet, since some may be given
-// by fingerprint.
+// policyDraft is a queue's policy as a request gives it. The spec has its settings for tasks. Its secrets are not in
+// the policy yet, since some may be given by fingerprint.
 type policyDraft struct {
-	parser  *parser
+	specReader
 	policy  *fsmpb.QueuePolicy
 	secrets []secret
-	merged  bool // into the stored policy: a null restores a default
+	signs   bool // the request has the member signing
 }
 
 // named reports whether a secret is given by its fingerprint only.
@@ -33,83 +33,50 @@ func (d *policyDraft) named() bool {
 
 // queuePolicy reads the policy of the queue in the path.
 func (p *parser) queuePolicy(data []byte, queue string) (*policyDraft, error) {
-	r, seen := contract.NewReader(data), contract.Set(0)
-	d := &policyDraft{parser: p, policy: &fsmpb.QueuePolicy{Namespace: p.namespace, Queue: queue}}
-	err := r.Root(&contract.PolicyObject, &seen, func(f contract.Field) error { return d.member(r, f) })
+	d := &policyDraft{
+		specReader: specReader{parser: p, spec: new(fsmpb.Spec)},
+		policy:     &fsmpb.QueuePolicy{Namespace: p.namespace, Queue: queue},
+	}
+	err := d.members().Root(data, false)
+	d.policy.Target, d.policy.Retry, d.policy.Window = d.spec.Target, d.spec.Retry, d.spec.Window
 	if err == nil {
 		err = p.checkPolicy(d.policy)
 	}
 	return d, err
 }
 
-// member reads the value of any member of a policy.
-func (d *policyDraft) member(r *contract.Reader, f contract.Field) error {
-	policy, name := d.policy, f.String()
-	keep := func() (int64, error) { return positive(r, name, task.MaxKeep, "100 years") }
-	switch f {
-	case contract.Queue:
-		return pathQueue(r, policy.Queue)
-	case contract.Target:
-		return assign(d, r, &policy.Target, func() (*fsmpb.Target, error) { return d.target(r) })
-	case contract.Retry:
-		return assign(d, r, &policy.Retry, func() (*fsmpb.Retry, error) { return d.retry(r) })
-	case contract.MaxInFlight:
-		return assign(d, r, &policy.MaxInFlight, func() (uint32, error) { return count32(r, name, task.MaxInFlight) })
-	case contract.MaxPerSecond:
-		return assign(d, r, &policy.MaxPerSecond, func() (float64, error) {
-			return r.Number(name, minPerSecond, task.MaxPerSecond)
-		})
-	case contract.Paused:
-		return assign(d, r, &policy.Paused, func() (bool, error) { return r.Bool(name) })
-	case contract.KeepDone:
-		return assign(d, r, &policy.KeepDoneMs, keep)
-	case contract.KeepDead:
-		return assign(d, r, &policy.KeepDeadMs, keep)
-	case contract.BatchMax:
-		return assign(d, r, &policy.BatchMax, func() (uint32, error) { return count32(r, name, task.MaxBatch) })
-	case contract.Window:
-		return assign(d, r, &policy.Window, func() (*fsmpb.Window, error) { return d.parser.window(r) })
-	case contract.GroupInFlight:
-		return assign(d, r, &policy.GroupInFlight, func() (uint32, error) { return count32(r, name, task.MaxInFlight) })
-	case contract.FIFO:
-		return assign(d, r, &policy.Fifo, func() (bool, error) { return r.Bool(name) })
-	case contract.Fair:
-		return assign(d, r, &policy.Fair, func() (bool, error) { return r.Bool(name) })
-	case contract.GroupWeights:
-		return assign(d, r, &policy.GroupWeights, func() ([]*fsmpb.GroupWeight, error) { return d.weights(r) })
-	case contract.Signing:
-		return assign(d, r, &policy.Secrets, func() ([][]byte, error) {
-			var err error
-			d.secrets, err = signing(r)
-			return policy.Secrets, err // the present ones, until keepSecrets resolves fingerprints
-		})
+// members returns the members of a policy.
+func (d *policyDraft) members() contract.Members {
+	q := d.policy
+	keep := func(r *contract.Reader, full string) (int64, error) {
+		return positive(r, full, task.MaxKeep, "100 years")
 	}
-	panic("httpapi: a policy has no " + name)
-}
-
-// assign reads a value into place. In a merge patch a null sets the default.
-func assign[T any](d *policyDraft, r *contract.Reader, place *T, read func() (T, error)) error {
-	return contract.Assign(r, d.merged, place, read)
-}
-
-func (d *policyDraft) target(r *contract.Reader) (*fsmpb.Target, error) {
-	if !d.merged {
-		return target(r)
+	m := contract.Members{
+		"queue":         inPath("queue", q.Queue),
+		"max_in_flight": contract.Whole(&q.MaxInFlight, 1, task.MaxInFlight),
+		"max_per_second": contract.Into(&q.MaxPerSecond, func(r *contract.Reader, full string) (float64, error) {
+			return r.Number(full, minPerSecond, task.MaxPerSecond)
+		}),
+		"batch_max":       contract.Whole(&q.BatchMax, 1, task.MaxBatch),
+		"paused":          contract.Bool(&q.Paused),
+		"keep_done":       contract.Into(&q.KeepDoneMs, keep),
+		"keep_dead":       contract.Into(&q.KeepDeadMs, keep),
+		"group_in_flight": contract.Whole(&q.GroupInFlight, 1, task.MaxInFlight),
+		"fifo":            contract.Bool(&q.Fifo),
+		"fair":            contract.Bool(&q.Fair),
+		"group_weights":   contract.Into(&q.GroupWeights, d.weights),
+		"signing":         d.signing,
 	}
-	var patch fsmpb.Patch
-	if err := patchTarget(r, &patch); err != nil {
-		return nil, err
+	for _, f := range []contract.Field{contract.Target, contract.Retry, contract.Window} {
+		m[f.String()] = func(r *contract.Reader, _ string, _ bool) error {
+			d.r = r
+			return d.member(f)
+		}
 	}
-	return mergeTarget(d.policy.Target, &patch)
-}
-
-func (d *policyDraft) retry(r *contract.Reader) (*fsmpb.Retry, error) {
-	if !d.merged {
-		return retry(r)
+	for _, name := range []string{"counts", "version", "window_open", "window_opens_at"} {
+		m[name] = contract.SetByService
 	}
-	var patch fsmpb.Patch
-	err := patchRetry(r, &patch)
-	return task.MergeRetry(d.policy.Retry, &patch), err
+	return m
 }
 
 func (p *parser) checkPolicy(policy *fsmpb.QueuePolicy) error {
@@ -122,39 +89,27 @@ func (p *parser) checkPolicy(policy *fsmpb.QueuePolicy) error {
 	return nil
 }
 
-func pathQueue(r *contract.Reader, queue string) error {
-	text, err := r.Text("queue")
-	if err == nil && text != queue {
-		err = &task.FieldError{Field: "queue", Detail: "is not the queue in the path"}
-	}
-	return err
-}
-
-func count32(r *contract.Reader, name string, most int64) (uint32, error) {
-	n, err := r.Whole(name, 1, most)
-	return uint32(n), err
-}
-
 const minPerSecond = 0.001 // one in about a quarter of an hour
 
-// signing reads the secrets, the newest first.
-func signing(r *contract.Reader) (secrets []secret, err error) {
+// signing reads the secrets, the newest first. The policy keeps the present ones until keepSecrets resolves
+// fingerprints.
+func (d *policyDraft) signing(r *contract.Reader, full string, merged bool) error {
 	const field = "signing.secrets"
-	seen := contract.Set(0)
-	err = r.Object("signing", &contract.SigningObject, &seen, func(contract.Field) error {
-		return r.Array(field, func(i int) error {
-			if i == task.MaxSecrets {
-				return &task.FieldError{Field: field, Detail: "has more than two", Limit: "1 or 2"}
-			}
-			one, err := readSecret(r, fmt.Sprintf("%s[%d]", field, i))
-			secrets = append(secrets, one)
-			return err
-		})
-	})
-	if err == nil && len(secrets) == 0 {
+	d.signs = true
+	if merged && r.Null() {
+		d.policy.Secrets = nil
+		return nil
+	}
+	err := contract.Members{
+		"secrets": contract.Into(&d.secrets, func(r *contract.Reader, full string) ([]secret, error) {
+			tooMany := &task.FieldError{Field: field, Detail: "has more than two", Limit: "1 or 2"}
+			return contract.List(r, full, task.MaxSecrets, tooMany, readSecret)
+		}),
+	}.Object(r, full, false)
+	if err == nil && len(d.secrets) == 0 {
 		err = &task.FieldError{Field: field, Detail: "is absent or empty", Limit: "1 or 2"}
 	}
-	return secrets, err
+	return err
 }
 
 // Signing secrets have the format of Standard Webhooks. They are never answered: answers show a fingerprint, and a

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -43,7 +41,6 @@ var answeredOfSchedule = []string{
 // seriesDraft is a schedule as a request gives it.
 type seriesDraft struct {
 	p      *parser
-	r      *contract.Reader
 	id     string // in the path
 	set    *fsmpb.SetSeries
 	merged bool // into the stored schedule: a null restores a default
@@ -59,7 +56,7 @@ func (p *parser) newSeries(data []byte, id string) (*fsmpb.SetSeries, error) {
 	}}
 	err := d.read(data)
 	if err == nil && !d.ruled {
-		err = &task.FieldError{Field: "repeat", Detail: "is absent"}
+		err = absent("repeat")
 	}
 	return d.set, err
 }
@@ -85,8 +82,7 @@ func (d *seriesDraft) read(data []byte) error {
 	if err := d.p.now.check(); err != nil { // occurrences count from now
 		return err
 	}
-	d.r = contract.NewReader(data)
-	if err := d.r.RootOnce(d.member); err != nil {
+	if err := d.members().Root(data, d.merged); err != nil {
 		return err
 	}
 	d.set.ReceivedAtMs = d.p.now.at.UnixMilli()
@@ -114,78 +110,30 @@ func (d *seriesDraft) checkRule() error {
 	return nil
 }
 
-func (d *seriesDraft) member(name, full string) (known bool, err error) {
+func (d *seriesDraft) members() contract.Members {
 	s := d.set.Series
-	switch name {
-	case "id":
-		err = pathID(d.r, d.id)
-	case "repeat":
-		err = d.rule(full)
-	case "misfire":
-		err = contract.Assign(d.r, d.merged, &s.Misfire, func() (fsmpb.Misfire, error) {
-			return choice[fsmpb.Misfire](d.r, full, misfires)
-		})
-	case "misfire_window":
-		err = contract.Assign(d.r, d.merged, &s.MisfireWindowMs, func() (int64, error) { return misfireWindow(d.r, full) })
-	case "overlap":
-		err = contract.Assign(d.r, d.merged, &s.Overlap, func() (fsmpb.Overlap, error) {
-			return choice[fsmpb.Overlap](d.r, full, overlaps)
-		})
-	case "paused":
-		err = contract.Assign(d.r, d.merged, &s.Paused, func() (bool, error) { return d.r.Bool(full) })
-	case "note":
-		err = contract.Assign(d.r, d.merged, &s.Note, func() (string, error) { return note(d.r, full) })
-	case "task":
-		err = d.task()
-	default:
-		if slices.Contains(answeredOfSchedule, name) {
-			return true, &contract.MemberError{Name: full, Detail: "is set by the service and cannot be sent"}
-		}
-		return false, nil
+	m := contract.Members{
+		"id":             inPath("id", d.id),
+		"repeat":         d.rule,
+		"misfire":        choice(&s.Misfire, misfires),
+		"misfire_window": contract.Into(&s.MisfireWindowMs, wholeSpan), // 0: no limit
+		"overlap":        choice(&s.Overlap, overlaps),
+		"paused":         contract.Bool(&s.Paused),
+		"note":           contract.Into(&s.Note, note),
+		"task":           d.task,
 	}
-	return true, err
+	for _, name := range answeredOfSchedule {
+		m[name] = contract.SetByService
+	}
+	return m
 }
 
-// pathID reads an id in a body, which must be the one in the path.
-func pathID(r *contract.Reader, id string) error {
-	text, err := r.Text("id")
-	if err == nil && text != id {
-		err = &task.FieldError{Field: "id", Detail: "is not the id in the path"}
-	}
-	return err
-}
-
-func (d *seriesDraft) rule(full string) error {
-	if d.merged && d.r.Null() {
+func (d *seriesDraft) rule(r *contract.Reader, full string, merged bool) error {
+	if merged && r.Null() {
 		return &task.FieldError{Field: full, Detail: "cannot be null: a schedule always has a rule"}
 	}
 	d.ruled = true
-	source := repeating.Source{Reader: d.r, Name: full, Now: d.p.now.at, Merged: d.merged}
-	return repeating.Read(source, d.set.Series.Repeat)
-}
-
-// choice reads one of the names, and returns its number.
-func choice[T ~int32](r *contract.Reader, full string, names []string) (T, error) {
-	text, err := r.Text(full)
-	if err != nil {
-		return 0, err
-	}
-	at := slices.Index(names, text)
-	if at < 0 {
-		return 0, &task.FieldError{Field: full, Detail: fmt.Sprintf("is %q", contract.Clip(text)),
-			Limit: strings.Join(names, ", ")}
-	}
-	return T(at), nil
-}
-
-// misfireWindow reads a duration from 0, which means no limit, to 100 years, in milliseconds.
-func misfireWindow(r *contract.Reader, full string) (int64, error) {
-	text, err := r.Text(full)
-	if err != nil {
-		return 0, err
-	}
-	window, err := spanField(full, text)
-	return contract.CeilMs(window), err
+	return repeating.Member(d.set.Series.Repeat, d.p.now.at)(r, full, merged)
 }
 
 func note(r *contract.Reader, full string) (string, error) {
@@ -198,68 +146,40 @@ func note(r *contract.Reader, full string) (string, error) {
 }
 
 // task reads the task that the occurrences are made of. Its errors name the field with the prefix task.
-func (d *seriesDraft) task() error {
-	spec, patch, seen := d.set.Spec, new(fsmpb.Patch), contract.Set(0)
-	if d.merged && d.r.Null() {
-		d.set.Spec = new(fsmpb.Spec)
-		return nil
-	}
-	if d.r.Peek() != '{' {
-		return d.r.WrongType("task", "an object")
-	}
-	err := d.r.Object("task", &contract.SeriesTaskObject, &seen, func(f contract.Field) error {
-		if d.merged {
-			return d.p.patchSpec(d.r, f, spec, patch)
+func (d *seriesDraft) task(r *contract.Reader, full string, merged bool) error {
+	s, seen := specReader{parser: d.p, r: r, spec: d.set.Spec}, contract.Set(0)
+	if merged {
+		if r.Null() {
+			d.set.Spec = new(fsmpb.Spec)
+			return nil
 		}
-		return d.p.specMember(d.r, f, spec)
-	})
+		s.spec = new(fsmpb.Spec)
+		s.patch = &fsmpb.Patch{Set: s.spec}
+	}
+	if r.Peek() != '{' {
+		return r.WrongType(full, "an object")
+	}
+	err := r.Object(full, &contract.SeriesTaskObject, &seen, s.member)
 	if err == nil {
 		err = onePayload(seen)
 	}
-	if err == nil && d.merged {
-		err = mergeSpec(spec, patch)
+	if err == nil && merged {
+		d.patched = s.spec.Payload
+		d.set.Spec, err = mergeSpec(d.set.Spec, s.patch)
+		if err == nil {
+			err = checked(task.CheckMasked(d.set.Spec.Target))
+		}
 	}
-	d.patched = patch.Payload.GetData()
 	if err != nil {
 		return within("task.", err)
 	}
 	return nil
 }
 
-// patchSpec reads a member of a merge patch of a schedule's task. A task has no patch of queue and expires_after, so
-// these two go into spec at once.
-func (p *parser) patchSpec(r *contract.Reader, f contract.Field, spec *fsmpb.Spec, patch *fsmpb.Patch) error {
-	switch f {
-	case contract.Queue:
-		return contract.Assign(r, true, &spec.Queue, func() (string, error) { return queue(r) })
-	case contract.ExpiresAfter:
-		return contract.Assign(r, true, &spec.ExpiresAfterMs, func() (int64, error) { return expiresAfter(r) })
-	}
-	return p.patchMember(r, f, patch)
-}
-
-// mergeSpec merges a patch into spec. It refuses to lead kept credentials to another host.
-func mergeSpec(spec *fsmpb.Spec, patch *fsmpb.Patch) error {
-	if _, err := mergeTarget(spec.Target, patch); err != nil {
-		return err
-	}
-	task.MergeSpec(spec, patch)
-	return checked(task.CheckMasked(spec.Target))
-}
-
 // pauseNote reads the optional body of a pause or a resume.
 func pauseNote(data []byte) (text string, err error) {
-	if len(data) == 0 {
-		return "", nil
-	}
-	r := contract.NewReader(data)
-	return text, r.RootOnce(func(name, full string) (known bool, err error) {
-		if name != "note" {
-			return false, nil
-		}
-		text, err = note(r, full)
-		return true, err
-	})
+	err = contract.Members{"note": contract.Into(&text, note)}.Optional(data)
+	return text, err
 }
 
 // backfill is the body of a backfill: the first and the last instant that it may begin, in Unix milliseconds.
@@ -270,25 +190,22 @@ func (p *parser) backfill(data []byte) (b backfill, err error) {
 	if err := p.now.check(); err != nil {
 		return b, err
 	}
-	r, seen := contract.NewReader(data), map[string]bool{}
-	err = r.RootOnce(func(name, full string) (known bool, err error) {
-		place := map[string]*int64{"from": &b.from, "to": &b.to}[name]
-		if place == nil {
-			return false, nil
-		}
-		seen[name] = true
+	seen := map[string]bool{}
+	instant := func(r *contract.Reader, full string) (int64, error) {
+		seen[full] = true
 		text, err := r.Text(full)
-		if err == nil {
-			*place, err = instantField(full, text, p.now.at)
+		if err != nil {
+			return 0, err
 		}
-		return true, err
-	})
+		return instantField(full, text, p.now.at)
+	}
+	err = contract.Members{"from": contract.Into(&b.from, instant), "to": contract.Into(&b.to, instant)}.Root(data, false)
 	if err != nil {
 		return b, err
 	}
 	for _, name := range []string{"from", "to"} {
 		if !seen[name] {
-			return b, &task.FieldError{Field: name, Detail: "is absent"}
+			return b, absent(name)
 		}
 	}
 	return b, p.checkBackfill(b)

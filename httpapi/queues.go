@@ -212,7 +212,7 @@ func (s *Server) emptyBody(c echo.Context) error {
 func (s *Server) appendQueue(b []byte, name string, p *fsmpb.QueuePolicy, counts *fsmpb.QueueCounts) []byte {
 	begin := len(b)
 	b = contract.AppendText(b, contract.Queue, name)
-	b = appendSettings(b, &fsmpb.Spec{Target: p.GetTarget(), Retry: p.GetRetry(), Window: p.GetWindow()})
+	b = appendSettings(b, specOfPolicy(p))
 	b = appendGroups(appendLimits(b, p), p)
 	b = contract.AppendBool(b, contract.Paused, p.GetPaused())
 	b = appendSpan(b, contract.KeepDone, p.GetKeepDoneMs())
@@ -228,16 +228,11 @@ func (s *Server) appendQueue(b []byte, name string, p *fsmpb.QueuePolicy, counts
 }
 
 func appendLimits(b []byte, p *fsmpb.QueuePolicy) []byte {
-	if n := p.GetMaxInFlight(); n > 0 {
-		b = contract.AppendUint(b, contract.MaxInFlight, uint64(n))
-	}
+	b = appendCount(b, contract.MaxInFlight, p.GetMaxInFlight())
 	if rate := p.GetMaxPerSecond(); rate > 0 {
 		b = contract.AppendFloat(b, contract.MaxPerSecond, rate)
 	}
-	if n := p.GetBatchMax(); n > 0 {
-		b = contract.AppendUint(b, contract.BatchMax, uint64(n))
-	}
-	return b
+	return appendCount(b, contract.BatchMax, p.GetBatchMax())
 }
 
 // appendSigning appends the secrets' fingerprints, which show no byte of them. They are known of a sealed policy, too.
@@ -349,13 +344,12 @@ func (s *Server) updateQueue(c echo.Context, queue string, change func(*fsmpb.Qu
 // patchPolicy applies a merge patch to a policy: an absent member stays, null restores the default, and any other value
 // is set.
 func (p *parser) patchPolicy(data []byte, policy *fsmpb.QueuePolicy) error {
-	r, seen := contract.NewReader(data), contract.Set(0)
-	d := &policyDraft{parser: p, policy: policy, merged: true}
-	err := r.Root(&contract.PolicyObject, &seen, func(f contract.Field) error { return d.member(r, f) })
-	if err != nil {
+	d := &policyDraft{specReader: specReader{parser: p, spec: new(fsmpb.Spec)}, policy: policy}
+	d.patch = &fsmpb.Patch{Set: d.spec}
+	if err := d.members().Root(data, true); err != nil {
 		return err
 	}
-	if policy.Sealed != nil && seen.Has(contract.Signing) && (d.secrets == nil || d.named()) {
+	if policy.Sealed != nil && d.signs && (d.secrets == nil || d.named()) {
 		return sealedProblem(policy) // this node cannot tell which secrets stay
 	}
 	if d.secrets != nil {
@@ -364,6 +358,11 @@ func (p *parser) patchPolicy(data []byte, policy *fsmpb.QueuePolicy) error {
 			return err
 		}
 	}
+	merged, err := mergeSpec(specOfPolicy(policy), d.patch)
+	if err != nil {
+		return err
+	}
+	policy.Target, policy.Retry, policy.Window = merged.Target, merged.Retry, merged.Window
 	if err := p.checkPolicy(policy); err != nil {
 		return err
 	}
@@ -371,4 +370,9 @@ func (p *parser) patchPolicy(data []byte, policy *fsmpb.QueuePolicy) error {
 		return nil // its masked headers have values
 	}
 	return checked(task.CheckMasked(policy.Target))
+}
+
+// specOfPolicy returns the settings that a queue's policy gives its tasks.
+func specOfPolicy(p *fsmpb.QueuePolicy) *fsmpb.Spec {
+	return &fsmpb.Spec{Target: p.GetTarget(), Retry: p.GetRetry(), Window: p.GetWindow()}
 }

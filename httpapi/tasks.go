@@ -40,13 +40,8 @@ func (s *Server) post(c echo.Context) error {
 func (s *Server) patch(c echo.Context) error {
 	types := []string{jsonType, mergeType}
 	return s.change(c, fsmpb.Answer_ANSWER_FULL, types, func(p *parser, data []byte) (*order, error) {
-		patch, err := p.patch(data)
-		if err != nil {
-			return nil, err
-		}
-		o := new(order)
-		o.cmd.Op = &fsmpb.Command_Patch{Patch: patch}
-		return o, nil
+		d, err := p.patch(data, &contract.PatchObject)
+		return d.order, err
 	})
 }
 
@@ -90,7 +85,7 @@ func (s *Server) cancel(c echo.Context) error {
 // parseOptional reads a body as parse does, and accepts an empty body as an empty object.
 func (p *parser) parseOptional(data []byte, o *contract.Object) (*draft, error) {
 	if len(data) == 0 {
-		return newDraft(), nil
+		return p.newDraft(nil), nil
 	}
 	return p.parse(data, o)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
@@ -203,10 +204,11 @@ func TestPatch(t *testing.T) {
 	h.call("PATCH", "/v1/tasks/a", `{"payload":{"n": 2},"delay":"1m","content_type":null,"retry":null,"labels":null,
 		"target":{"timeout":null,"headers":{"X-Shop":null,"Y":"2"}}}`, "Content-Type", mergeType).mustStatus(t, 200)
 	p := h.fake.last().GetPatch()
-	headers := p.Target.Headers
-	if string(p.Payload.Data) != `{"n": 2}` || p.GetDelayMs() != 60000 || p.FireAtMs == nil || !p.ClearRetry ||
-		!p.ClearLabels || p.ContentType == nil || *p.ContentType != "" || p.Target.GetTimeoutMs() != 0 ||
-		p.Target.TimeoutMs == nil || len(headers) != 2 || headers[0].Name != "x-shop" || headers[0].Value != nil {
+	set := &fsmpb.Spec{
+		Payload: []byte(`{"n": 2}`), Target: &fsmpb.Target{Headers: []*fsmpb.Header{{Name: "y", Value: "2"}}},
+	}
+	cleared := "[content_type labels payload retry target.headers.x-shop target.timeout]"
+	if p.GetDelayMs() != 60000 || p.FireAtMs == nil || fmt.Sprint(p.Clear) != cleared || !proto.Equal(p.Set, set) {
 		t.Errorf("patch %v", p)
 	}
 	if got := h.call("PATCH", "/v1/tasks/a", `{"target":null}`).mustStatus(t, 200); got["target"] != nil {

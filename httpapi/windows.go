@@ -20,15 +20,16 @@ type windowView struct {
 }
 
 // window reads and checks the window of a task or a queue.
-func (p *parser) window(r *contract.Reader) (*fsmpb.Window, error) {
-	m, err := repeating.ReadWindow(r, contract.Window.String())
-	if err != nil {
-		return nil, err
+func (s *specReader) window() (err error) {
+	if s.spec.Window, err = repeating.ReadWindow(s.r, contract.Window.String()); err != nil {
+		return err
 	}
-	return m, repeating.CheckWindow(m, p.calendarOf(p.namespace, m.Calendar), p.now.at)
+	calendar := s.calendarOf(s.namespace, s.spec.Window.Calendar)
+	return repeating.CheckWindow(s.spec.Window, calendar, s.now.at)
 }
 
-func appendWindow(b []byte, w *fsmpb.Window) []byte {
+func appendWindow(b []byte, spec *fsmpb.Spec) []byte {
+	w := spec.GetWindow()
 	if w == nil {
 		return b
 	}

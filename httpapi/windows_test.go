@@ -20,11 +20,11 @@ func TestWindowOfATask(t *testing.T) {
 		t.Errorf("%v", w)
 	}
 	h.call("PATCH", "/v1/tasks/a", `{"window":`+officeHours+`}`)
-	if w := h.fake.last().GetPatch().GetWindow(); w.GetDays() != "MON-SAT" {
+	if w := h.fake.last().GetPatch().GetSet().GetWindow(); w.GetDays() != "MON-SAT" {
 		t.Errorf("%v", w)
 	}
 	h.call("PATCH", "/v1/tasks/a", `{"window":null}`)
-	if p := h.fake.last().GetPatch(); !p.GetClearWindow() || p.Window != nil {
+	if p := h.fake.last().GetPatch(); fmt.Sprint(p.Clear) != "[window]" || p.Set.Window != nil {
 		t.Errorf("%v", p)
 	}
 }

@@ -40,7 +40,7 @@ func (l *driver) command(op load.Operation) *fsmpb.Command {
 	case history.Patch:
 		patch := &fsmpb.Patch{DelayMs: proto.Int64(op.Delay.Milliseconds())}
 		if op.Body != nil {
-			patch.Payload = &fsmpb.Payload{Data: op.Body}
+			patch.Clear, patch.Set = []string{"payload"}, &fsmpb.Spec{Payload: op.Body}
 		}
 		cmd.Op = &fsmpb.Command_Patch{Patch: patch}
 	default:

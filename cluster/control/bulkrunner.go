@@ -328,12 +328,12 @@ func pinnedTask(op *clusterpb.BulkOperation, t *fsmpb.Task) *clusterpb.BulkTask 
 
 // dependsOnTask reports whether the call on a task depends on the task. Such a call names the task's revision.
 func dependsOnTask(op *clusterpb.BulkOperation) bool {
-	return op.ByMs != 0 || op.Patch.GetTarget().GetUrl() != ""
+	return op.ByMs != 0 || op.Patch.GetSet().GetTarget().GetUrl() != ""
 }
 
 // leadsAway reports whether a patch would lead stored credentials to another host, where the caller might read them.
 func leadsAway(stored *fsmpb.Target, patch *fsmpb.Patch) bool {
-	url := patch.GetTarget().GetUrl()
+	url := patch.GetSet().GetTarget().GetUrl()
 	isCredential := func(h *fsmpb.Header) bool { return task.IsCredential(h.Name) }
 	if url == "" || !slices.ContainsFunc(stored.GetHeaders(), isCredential) {
 		return false

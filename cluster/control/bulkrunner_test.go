@@ -197,7 +197,7 @@ func (w *bulkWorld) change(c *fsmpb.Command, t *fsmpb.Task) task.Reply {
 		if !scheduled {
 			return bulkAnswer(fsmpb.Code_CODE_CONFLICT)
 		}
-		if url := op.Patch.GetTarget().GetUrl(); url != "" {
+		if url := op.Patch.GetSet().GetTarget().GetUrl(); url != "" {
 			t.Spec.Target.Url = url
 		}
 		if op.Patch.FireAtMs != nil {
@@ -300,7 +300,7 @@ var bulkKinds = map[string]struct {
 		map[string]uint64{"moved": 5}, 5},
 	"move to": {&clusterpb.BulkOperation{Kind: clusterpb.BulkKind_BULK_KIND_MOVE, ToMs: 1_000_500},
 		map[string]uint64{"moved": 5}, 5},
-	"patch": {&clusterpb.BulkOperation{Kind: clusterpb.BulkKind_BULK_KIND_PATCH, Patch: &fsmpb.Patch{ClearLabels: true}},
+	"patch": {&clusterpb.BulkOperation{Kind: clusterpb.BulkKind_BULK_KIND_PATCH, Patch: &fsmpb.Patch{Clear: []string{"labels"}}},
 		map[string]uint64{"patched": 5}, 5},
 	"fire":   {&clusterpb.BulkOperation{Kind: clusterpb.BulkKind_BULK_KIND_FIRE}, map[string]uint64{"fired": 5}, 5},
 	"replay": {&clusterpb.BulkOperation{Kind: clusterpb.BulkKind_BULK_KIND_REPLAY}, map[string]uint64{"replayed": 3}, 3},
@@ -444,7 +444,7 @@ func TestPatchLeadsNoCredentialsAway(t *testing.T) {
 		}
 		url := "https://new.example/b"
 		w.begin(t, &clusterpb.BulkOperation{
-			Kind: clusterpb.BulkKind_BULK_KIND_PATCH, Patch: &fsmpb.Patch{Target: &fsmpb.TargetPatch{Url: &url}},
+			Kind: clusterpb.BulkKind_BULK_KIND_PATCH, Patch: &fsmpb.Patch{Set: &fsmpb.Spec{Target: &fsmpb.Target{Url: url}}},
 		})
 		w.mustCount(t, "patch", w.run(t), map[string]uint64{"patched": 3, "refused": 2})
 		for id, patched := range map[string]bool{"t000000": false, "t000001": true, "t000003": true, "t000004": false} {

@@ -1959,22 +1959,13 @@ func (*Cancel) Descriptor() ([]byte, []int) {
 
 // Patch is a merge patch of a task. It applies only while no attempt has begun.
 type Patch struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	FireAtMs      *int64                 `protobuf:"varint,1,opt,name=fire_at_ms,json=fireAtMs,proto3,oneof" json:"fire_at_ms,omitempty"`
-	DelayMs       *int64                 `protobuf:"varint,2,opt,name=delay_ms,json=delayMs,proto3,oneof" json:"delay_ms,omitempty"` // set beside fire_at_ms if the caller gave a delay
-	Payload       *Payload               `protobuf:"bytes,3,opt,name=payload,proto3" json:"payload,omitempty"`
-	ClearPayload  bool                   `protobuf:"varint,4,opt,name=clear_payload,json=clearPayload,proto3" json:"clear_payload,omitempty"`
-	Target        *TargetPatch           `protobuf:"bytes,5,opt,name=target,proto3" json:"target,omitempty"`
-	ClearTarget   bool                   `protobuf:"varint,6,opt,name=clear_target,json=clearTarget,proto3" json:"clear_target,omitempty"`
-	Retry         *RetryPatch            `protobuf:"bytes,7,opt,name=retry,proto3" json:"retry,omitempty"`
-	ClearRetry    bool                   `protobuf:"varint,8,opt,name=clear_retry,json=clearRetry,proto3" json:"clear_retry,omitempty"`
-	Labels        []*LabelPatch          `protobuf:"bytes,9,rep,name=labels,proto3" json:"labels,omitempty"`
-	ClearLabels   bool                   `protobuf:"varint,10,opt,name=clear_labels,json=clearLabels,proto3" json:"clear_labels,omitempty"`      // removes all labels before it sets those above
-	ContentType   *string                `protobuf:"bytes,11,opt,name=content_type,json=contentType,proto3,oneof" json:"content_type,omitempty"` // empty: the default
-	Window        *Window                `protobuf:"bytes,12,opt,name=window,proto3" json:"window,omitempty"`
-	ClearWindow   bool                   `protobuf:"varint,13,opt,name=clear_window,json=clearWindow,proto3" json:"clear_window,omitempty"`
-	Group         *string                `protobuf:"bytes,14,opt,name=group,proto3,oneof" json:"group,omitempty"`        // empty clears
-	Priority      *uint32                `protobuf:"varint,15,opt,name=priority,proto3,oneof" json:"priority,omitempty"` // 0 clears
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	FireAtMs *int64                 `protobuf:"varint,1,opt,name=fire_at_ms,json=fireAtMs,proto3,oneof" json:"fire_at_ms,omitempty"`
+	DelayMs  *int64                 `protobuf:"varint,2,opt,name=delay_ms,json=delayMs,proto3,oneof" json:"delay_ms,omitempty"` // set beside fire_at_ms if the caller gave a delay
+	// Members that lose their value, as the API names them: priority, target.timeout, labels, labels.NAME. Sorted.
+	Clear []string `protobuf:"bytes,3,rep,name=clear,proto3" json:"clear,omitempty"`
+	// Values that the members get then. Headers and labels are added to those that are left.
+	Set           *Spec `protobuf:"bytes,4,opt,name=set,proto3" json:"set,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2023,434 +2014,18 @@ func (x *Patch) GetDelayMs() int64 {
 	return 0
 }
 
-func (x *Patch) GetPayload() *Payload {
+func (x *Patch) GetClear() []string {
 	if x != nil {
-		return x.Payload
+		return x.Clear
 	}
 	return nil
 }
 
-func (x *Patch) GetClearPayload() bool {
+func (x *Patch) GetSet() *Spec {
 	if x != nil {
-		return x.ClearPayload
-	}
-	return false
-}
-
-func (x *Patch) GetTarget() *TargetPatch {
-	if x != nil {
-		return x.Target
+		return x.Set
 	}
 	return nil
-}
-
-func (x *Patch) GetClearTarget() bool {
-	if x != nil {
-		return x.ClearTarget
-	}
-	return false
-}
-
-func (x *Patch) GetRetry() *RetryPatch {
-	if x != nil {
-		return x.Retry
-	}
-	return nil
-}
-
-func (x *Patch) GetClearRetry() bool {
-	if x != nil {
-		return x.ClearRetry
-	}
-	return false
-}
-
-func (x *Patch) GetLabels() []*LabelPatch {
-	if x != nil {
-		return x.Labels
-	}
-	return nil
-}
-
-func (x *Patch) GetClearLabels() bool {
-	if x != nil {
-		return x.ClearLabels
-	}
-	return false
-}
-
-func (x *Patch) GetContentType() string {
-	if x != nil && x.ContentType != nil {
-		return *x.ContentType
-	}
-	return ""
-}
-
-func (x *Patch) GetWindow() *Window {
-	if x != nil {
-		return x.Window
-	}
-	return nil
-}
-
-func (x *Patch) GetClearWindow() bool {
-	if x != nil {
-		return x.ClearWindow
-	}
-	return false
-}
-
-func (x *Patch) GetGroup() string {
-	if x != nil && x.Group != nil {
-		return *x.Group
-	}
-	return ""
-}
-
-func (x *Patch) GetPriority() uint32 {
-	if x != nil && x.Priority != nil {
-		return *x.Priority
-	}
-	return 0
-}
-
-// Payload is a new payload of a patched task.
-type Payload struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Data          []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
-	IsBytes       bool                   `protobuf:"varint,2,opt,name=is_bytes,json=isBytes,proto3" json:"is_bytes,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Payload) Reset() {
-	*x = Payload{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[13]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Payload) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Payload) ProtoMessage() {}
-
-func (x *Payload) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[13]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Payload.ProtoReflect.Descriptor instead.
-func (*Payload) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{13}
-}
-
-func (x *Payload) GetData() []byte {
-	if x != nil {
-		return x.Data
-	}
-	return nil
-}
-
-func (x *Payload) GetIsBytes() bool {
-	if x != nil {
-		return x.IsBytes
-	}
-	return false
-}
-
-// TargetPatch changes the set fields of a task's target.
-type TargetPatch struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Url           *string                `protobuf:"bytes,1,opt,name=url,proto3,oneof" json:"url,omitempty"`
-	Headers       []*HeaderPatch         `protobuf:"bytes,2,rep,name=headers,proto3" json:"headers,omitempty"`
-	ClearHeaders  bool                   `protobuf:"varint,3,opt,name=clear_headers,json=clearHeaders,proto3" json:"clear_headers,omitempty"` // removes all headers before it sets those above
-	TimeoutMs     *int64                 `protobuf:"varint,4,opt,name=timeout_ms,json=timeoutMs,proto3,oneof" json:"timeout_ms,omitempty"`    // 0 clears
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *TargetPatch) Reset() {
-	*x = TargetPatch{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[14]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *TargetPatch) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*TargetPatch) ProtoMessage() {}
-
-func (x *TargetPatch) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[14]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use TargetPatch.ProtoReflect.Descriptor instead.
-func (*TargetPatch) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{14}
-}
-
-func (x *TargetPatch) GetUrl() string {
-	if x != nil && x.Url != nil {
-		return *x.Url
-	}
-	return ""
-}
-
-func (x *TargetPatch) GetHeaders() []*HeaderPatch {
-	if x != nil {
-		return x.Headers
-	}
-	return nil
-}
-
-func (x *TargetPatch) GetClearHeaders() bool {
-	if x != nil {
-		return x.ClearHeaders
-	}
-	return false
-}
-
-func (x *TargetPatch) GetTimeoutMs() int64 {
-	if x != nil && x.TimeoutMs != nil {
-		return *x.TimeoutMs
-	}
-	return 0
-}
-
-type HeaderPatch struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Value         *string                `protobuf:"bytes,2,opt,name=value,proto3,oneof" json:"value,omitempty"` // absent removes
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *HeaderPatch) Reset() {
-	*x = HeaderPatch{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[15]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *HeaderPatch) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*HeaderPatch) ProtoMessage() {}
-
-func (x *HeaderPatch) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[15]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use HeaderPatch.ProtoReflect.Descriptor instead.
-func (*HeaderPatch) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{15}
-}
-
-func (x *HeaderPatch) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *HeaderPatch) GetValue() string {
-	if x != nil && x.Value != nil {
-		return *x.Value
-	}
-	return ""
-}
-
-// RetryPatch changes the set fields of a task's retry.
-type RetryPatch struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	MaxAttempts   *uint32                `protobuf:"varint,1,opt,name=max_attempts,json=maxAttempts,proto3,oneof" json:"max_attempts,omitempty"` // 0 clears, as in the next two fields
-	MinBackoffMs  *int64                 `protobuf:"varint,2,opt,name=min_backoff_ms,json=minBackoffMs,proto3,oneof" json:"min_backoff_ms,omitempty"`
-	MaxBackoffMs  *int64                 `protobuf:"varint,3,opt,name=max_backoff_ms,json=maxBackoffMs,proto3,oneof" json:"max_backoff_ms,omitempty"`
-	Delays        *RetryDelays           `protobuf:"bytes,4,opt,name=delays,proto3" json:"delays,omitempty"` // an empty list clears
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RetryPatch) Reset() {
-	*x = RetryPatch{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[16]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RetryPatch) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RetryPatch) ProtoMessage() {}
-
-func (x *RetryPatch) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[16]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RetryPatch.ProtoReflect.Descriptor instead.
-func (*RetryPatch) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{16}
-}
-
-func (x *RetryPatch) GetMaxAttempts() uint32 {
-	if x != nil && x.MaxAttempts != nil {
-		return *x.MaxAttempts
-	}
-	return 0
-}
-
-func (x *RetryPatch) GetMinBackoffMs() int64 {
-	if x != nil && x.MinBackoffMs != nil {
-		return *x.MinBackoffMs
-	}
-	return 0
-}
-
-func (x *RetryPatch) GetMaxBackoffMs() int64 {
-	if x != nil && x.MaxBackoffMs != nil {
-		return *x.MaxBackoffMs
-	}
-	return 0
-}
-
-func (x *RetryPatch) GetDelays() *RetryDelays {
-	if x != nil {
-		return x.Delays
-	}
-	return nil
-}
-
-type RetryDelays struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ms            []int64                `protobuf:"varint,1,rep,packed,name=ms,proto3" json:"ms,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *RetryDelays) Reset() {
-	*x = RetryDelays{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[17]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *RetryDelays) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*RetryDelays) ProtoMessage() {}
-
-func (x *RetryDelays) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[17]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use RetryDelays.ProtoReflect.Descriptor instead.
-func (*RetryDelays) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{17}
-}
-
-func (x *RetryDelays) GetMs() []int64 {
-	if x != nil {
-		return x.Ms
-	}
-	return nil
-}
-
-type LabelPatch struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Value         *string                `protobuf:"bytes,2,opt,name=value,proto3,oneof" json:"value,omitempty"` // absent removes
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *LabelPatch) Reset() {
-	*x = LabelPatch{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[18]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *LabelPatch) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*LabelPatch) ProtoMessage() {}
-
-func (x *LabelPatch) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[18]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use LabelPatch.ProtoReflect.Descriptor instead.
-func (*LabelPatch) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{18}
-}
-
-func (x *LabelPatch) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *LabelPatch) GetValue() string {
-	if x != nil && x.Value != nil {
-		return *x.Value
-	}
-	return ""
 }
 
 // Touch starts the task's delay again, counted from received_at_ms.
@@ -2467,7 +2042,7 @@ type Touch struct {
 
 func (x *Touch) Reset() {
 	*x = Touch{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[19]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2479,7 +2054,7 @@ func (x *Touch) String() string {
 func (*Touch) ProtoMessage() {}
 
 func (x *Touch) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[19]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2492,7 +2067,7 @@ func (x *Touch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Touch.ProtoReflect.Descriptor instead.
 func (*Touch) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{19}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Touch) GetReceivedAtMs() int64 {
@@ -2539,7 +2114,7 @@ type FireNow struct {
 
 func (x *FireNow) Reset() {
 	*x = FireNow{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[20]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2551,7 +2126,7 @@ func (x *FireNow) String() string {
 func (*FireNow) ProtoMessage() {}
 
 func (x *FireNow) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[20]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2564,7 +2139,7 @@ func (x *FireNow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FireNow.ProtoReflect.Descriptor instead.
 func (*FireNow) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{20}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{14}
 }
 
 // Policy has the defaults for tasks and queues without values of their own, as the leader knew them at the proposal.
@@ -2583,7 +2158,7 @@ type Policy struct {
 
 func (x *Policy) Reset() {
 	*x = Policy{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[21]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2595,7 +2170,7 @@ func (x *Policy) String() string {
 func (*Policy) ProtoMessage() {}
 
 func (x *Policy) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[21]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2608,7 +2183,7 @@ func (x *Policy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Policy.ProtoReflect.Descriptor instead.
 func (*Policy) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{21}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Policy) GetWindow() uint32 {
@@ -2675,7 +2250,7 @@ type Lane struct {
 
 func (x *Lane) Reset() {
 	*x = Lane{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[22]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2687,7 +2262,7 @@ func (x *Lane) String() string {
 func (*Lane) ProtoMessage() {}
 
 func (x *Lane) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[22]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2700,7 +2275,7 @@ func (x *Lane) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lane.ProtoReflect.Descriptor instead.
 func (*Lane) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{22}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Lane) GetNamespace() string {
@@ -2753,7 +2328,7 @@ type LaneCredit struct {
 
 func (x *LaneCredit) Reset() {
 	*x = LaneCredit{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[23]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2765,7 +2340,7 @@ func (x *LaneCredit) String() string {
 func (*LaneCredit) ProtoMessage() {}
 
 func (x *LaneCredit) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[23]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2778,7 +2353,7 @@ func (x *LaneCredit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LaneCredit.ProtoReflect.Descriptor instead.
 func (*LaneCredit) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{23}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *LaneCredit) GetLane() *Lane {
@@ -2830,7 +2405,7 @@ type Advance struct {
 
 func (x *Advance) Reset() {
 	*x = Advance{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[24]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2842,7 +2417,7 @@ func (x *Advance) String() string {
 func (*Advance) ProtoMessage() {}
 
 func (x *Advance) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[24]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2855,7 +2430,7 @@ func (x *Advance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Advance.ProtoReflect.Descriptor instead.
 func (*Advance) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{24}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Advance) GetToMs() int64 {
@@ -2906,7 +2481,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[25]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2918,7 +2493,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[25]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2931,7 +2506,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{25}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Grant) GetLane() *Lane {
@@ -3003,7 +2578,7 @@ type Isolate struct {
 
 func (x *Isolate) Reset() {
 	*x = Isolate{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[26]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3015,7 +2590,7 @@ func (x *Isolate) String() string {
 func (*Isolate) ProtoMessage() {}
 
 func (x *Isolate) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[26]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3028,7 +2603,7 @@ func (x *Isolate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Isolate.ProtoReflect.Descriptor instead.
 func (*Isolate) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{26}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Isolate) GetLane() *Lane {
@@ -3066,7 +2641,7 @@ type Settle struct {
 
 func (x *Settle) Reset() {
 	*x = Settle{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[27]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3078,7 +2653,7 @@ func (x *Settle) String() string {
 func (*Settle) ProtoMessage() {}
 
 func (x *Settle) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[27]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3091,7 +2666,7 @@ func (x *Settle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settle.ProtoReflect.Descriptor instead.
 func (*Settle) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{27}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Settle) GetFence() uint64 {
@@ -3184,7 +2759,7 @@ type Extend struct {
 
 func (x *Extend) Reset() {
 	*x = Extend{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[28]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3196,7 +2771,7 @@ func (x *Extend) String() string {
 func (*Extend) ProtoMessage() {}
 
 func (x *Extend) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[28]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3209,7 +2784,7 @@ func (x *Extend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extend.ProtoReflect.Descriptor instead.
 func (*Extend) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{28}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Extend) GetFence() uint64 {
@@ -3257,7 +2832,7 @@ type QueueRule struct {
 
 func (x *QueueRule) Reset() {
 	*x = QueueRule{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[29]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3269,7 +2844,7 @@ func (x *QueueRule) String() string {
 func (*QueueRule) ProtoMessage() {}
 
 func (x *QueueRule) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[29]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3282,7 +2857,7 @@ func (x *QueueRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueRule.ProtoReflect.Descriptor instead.
 func (*QueueRule) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{29}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *QueueRule) GetNamespace() string {
@@ -3351,7 +2926,7 @@ type SetRules struct {
 
 func (x *SetRules) Reset() {
 	*x = SetRules{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[30]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3363,7 +2938,7 @@ func (x *SetRules) String() string {
 func (*SetRules) ProtoMessage() {}
 
 func (x *SetRules) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[30]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3376,7 +2951,7 @@ func (x *SetRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetRules.ProtoReflect.Descriptor instead.
 func (*SetRules) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{30}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SetRules) GetRules() []*QueueRule {
@@ -3395,7 +2970,7 @@ type Replay struct {
 
 func (x *Replay) Reset() {
 	*x = Replay{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[31]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3407,7 +2982,7 @@ func (x *Replay) String() string {
 func (*Replay) ProtoMessage() {}
 
 func (x *Replay) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[31]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3420,7 +2995,7 @@ func (x *Replay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Replay.ProtoReflect.Descriptor instead.
 func (*Replay) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{31}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{25}
 }
 
 // Drop removes a dead letter.
@@ -3432,7 +3007,7 @@ type Drop struct {
 
 func (x *Drop) Reset() {
 	*x = Drop{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[32]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3444,7 +3019,7 @@ func (x *Drop) String() string {
 func (*Drop) ProtoMessage() {}
 
 func (x *Drop) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[32]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3457,7 +3032,7 @@ func (x *Drop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drop.ProtoReflect.Descriptor instead.
 func (*Drop) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{32}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{26}
 }
 
 // Erase removes a task in any state. It leaves no tombstone.
@@ -3469,7 +3044,7 @@ type Erase struct {
 
 func (x *Erase) Reset() {
 	*x = Erase{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[33]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3481,7 +3056,7 @@ func (x *Erase) String() string {
 func (*Erase) ProtoMessage() {}
 
 func (x *Erase) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[33]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3494,7 +3069,7 @@ func (x *Erase) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Erase.ProtoReflect.Descriptor instead.
 func (*Erase) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{33}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{27}
 }
 
 // SlotRange is the slots [first, end).
@@ -3508,7 +3083,7 @@ type SlotRange struct {
 
 func (x *SlotRange) Reset() {
 	*x = SlotRange{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[34]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3520,7 +3095,7 @@ func (x *SlotRange) String() string {
 func (*SlotRange) ProtoMessage() {}
 
 func (x *SlotRange) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[34]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3533,7 +3108,7 @@ func (x *SlotRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotRange.ProtoReflect.Descriptor instead.
 func (*SlotRange) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{34}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SlotRange) GetFirst() uint32 {
@@ -3561,7 +3136,7 @@ type TaskName struct {
 
 func (x *TaskName) Reset() {
 	*x = TaskName{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[35]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3573,7 +3148,7 @@ func (x *TaskName) String() string {
 func (*TaskName) ProtoMessage() {}
 
 func (x *TaskName) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[35]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3586,7 +3161,7 @@ func (x *TaskName) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskName.ProtoReflect.Descriptor instead.
 func (*TaskName) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{35}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *TaskName) GetNamespace() string {
@@ -3618,7 +3193,7 @@ type Inherited struct {
 
 func (x *Inherited) Reset() {
 	*x = Inherited{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[36]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3630,7 +3205,7 @@ func (x *Inherited) String() string {
 func (*Inherited) ProtoMessage() {}
 
 func (x *Inherited) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[36]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3643,7 +3218,7 @@ func (x *Inherited) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Inherited.ProtoReflect.Descriptor instead.
 func (*Inherited) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{36}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Inherited) GetFirstSlot() uint32 {
@@ -3689,7 +3264,7 @@ type ExpectSlots struct {
 
 func (x *ExpectSlots) Reset() {
 	*x = ExpectSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[37]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3701,7 +3276,7 @@ func (x *ExpectSlots) String() string {
 func (*ExpectSlots) ProtoMessage() {}
 
 func (x *ExpectSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[37]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3714,7 +3289,7 @@ func (x *ExpectSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExpectSlots.ProtoReflect.Descriptor instead.
 func (*ExpectSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{37}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ExpectSlots) GetMove() uint64 {
@@ -3765,7 +3340,7 @@ type ImportTasks struct {
 
 func (x *ImportTasks) Reset() {
 	*x = ImportTasks{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[38]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3777,7 +3352,7 @@ func (x *ImportTasks) String() string {
 func (*ImportTasks) ProtoMessage() {}
 
 func (x *ImportTasks) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[38]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3790,7 +3365,7 @@ func (x *ImportTasks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportTasks.ProtoReflect.Descriptor instead.
 func (*ImportTasks) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{38}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ImportTasks) GetMove() uint64 {
@@ -3828,7 +3403,7 @@ type ReadySlots struct {
 
 func (x *ReadySlots) Reset() {
 	*x = ReadySlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[39]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3840,7 +3415,7 @@ func (x *ReadySlots) String() string {
 func (*ReadySlots) ProtoMessage() {}
 
 func (x *ReadySlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[39]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3853,7 +3428,7 @@ func (x *ReadySlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadySlots.ProtoReflect.Descriptor instead.
 func (*ReadySlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{39}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ReadySlots) GetMove() uint64 {
@@ -3905,7 +3480,7 @@ type OpenSlots struct {
 
 func (x *OpenSlots) Reset() {
 	*x = OpenSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[40]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3917,7 +3492,7 @@ func (x *OpenSlots) String() string {
 func (*OpenSlots) ProtoMessage() {}
 
 func (x *OpenSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[40]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3930,7 +3505,7 @@ func (x *OpenSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenSlots.ProtoReflect.Descriptor instead.
 func (*OpenSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{40}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *OpenSlots) GetMove() uint64 {
@@ -3970,7 +3545,7 @@ type AbandonSlots struct {
 
 func (x *AbandonSlots) Reset() {
 	*x = AbandonSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[41]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3982,7 +3557,7 @@ func (x *AbandonSlots) String() string {
 func (*AbandonSlots) ProtoMessage() {}
 
 func (x *AbandonSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[41]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3995,7 +3570,7 @@ func (x *AbandonSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbandonSlots.ProtoReflect.Descriptor instead.
 func (*AbandonSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{41}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *AbandonSlots) GetMove() uint64 {
@@ -4046,7 +3621,7 @@ type SealSlots struct {
 
 func (x *SealSlots) Reset() {
 	*x = SealSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[42]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4058,7 +3633,7 @@ func (x *SealSlots) String() string {
 func (*SealSlots) ProtoMessage() {}
 
 func (x *SealSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[42]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4071,7 +3646,7 @@ func (x *SealSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealSlots.ProtoReflect.Descriptor instead.
 func (*SealSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{42}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *SealSlots) GetMove() uint64 {
@@ -4118,7 +3693,7 @@ type UnsealSlots struct {
 
 func (x *UnsealSlots) Reset() {
 	*x = UnsealSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[43]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4130,7 +3705,7 @@ func (x *UnsealSlots) String() string {
 func (*UnsealSlots) ProtoMessage() {}
 
 func (x *UnsealSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[43]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4143,7 +3718,7 @@ func (x *UnsealSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnsealSlots.ProtoReflect.Descriptor instead.
 func (*UnsealSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{43}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *UnsealSlots) GetMove() uint64 {
@@ -4199,7 +3774,7 @@ type DropSlots struct {
 
 func (x *DropSlots) Reset() {
 	*x = DropSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[44]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4211,7 +3786,7 @@ func (x *DropSlots) String() string {
 func (*DropSlots) ProtoMessage() {}
 
 func (x *DropSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[44]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4224,7 +3799,7 @@ func (x *DropSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropSlots.ProtoReflect.Descriptor instead.
 func (*DropSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{44}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *DropSlots) GetMove() uint64 {
@@ -4270,7 +3845,7 @@ type QueuePolicy struct {
 
 func (x *QueuePolicy) Reset() {
 	*x = QueuePolicy{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[45]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4282,7 +3857,7 @@ func (x *QueuePolicy) String() string {
 func (*QueuePolicy) ProtoMessage() {}
 
 func (x *QueuePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[45]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4295,7 +3870,7 @@ func (x *QueuePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuePolicy.ProtoReflect.Descriptor instead.
 func (*QueuePolicy) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{45}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *QueuePolicy) GetNamespace() string {
@@ -4435,7 +4010,7 @@ type GroupWeight struct {
 
 func (x *GroupWeight) Reset() {
 	*x = GroupWeight{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[46]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4447,7 +4022,7 @@ func (x *GroupWeight) String() string {
 func (*GroupWeight) ProtoMessage() {}
 
 func (x *GroupWeight) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[46]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4460,7 +4035,7 @@ func (x *GroupWeight) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupWeight.ProtoReflect.Descriptor instead.
 func (*GroupWeight) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{46}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *GroupWeight) GetGroup() string {
@@ -4489,7 +4064,7 @@ type Sealed struct {
 
 func (x *Sealed) Reset() {
 	*x = Sealed{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[47]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4501,7 +4076,7 @@ func (x *Sealed) String() string {
 func (*Sealed) ProtoMessage() {}
 
 func (x *Sealed) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[47]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4514,7 +4089,7 @@ func (x *Sealed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sealed.ProtoReflect.Descriptor instead.
 func (*Sealed) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{47}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Sealed) GetKey() string {
@@ -4549,7 +4124,7 @@ type PolicySecrets struct {
 
 func (x *PolicySecrets) Reset() {
 	*x = PolicySecrets{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[48]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4561,7 +4136,7 @@ func (x *PolicySecrets) String() string {
 func (*PolicySecrets) ProtoMessage() {}
 
 func (x *PolicySecrets) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[48]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4574,7 +4149,7 @@ func (x *PolicySecrets) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicySecrets.ProtoReflect.Descriptor instead.
 func (*PolicySecrets) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{48}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *PolicySecrets) GetSecrets() [][]byte {
@@ -4617,7 +4192,7 @@ type QueueCounts struct {
 
 func (x *QueueCounts) Reset() {
 	*x = QueueCounts{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4629,7 +4204,7 @@ func (x *QueueCounts) String() string {
 func (*QueueCounts) ProtoMessage() {}
 
 func (x *QueueCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4642,7 +4217,7 @@ func (x *QueueCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueCounts.ProtoReflect.Descriptor instead.
 func (*QueueCounts) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{49}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *QueueCounts) GetNamespace() string {
@@ -4778,7 +4353,7 @@ type Broken struct {
 
 func (x *Broken) Reset() {
 	*x = Broken{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4790,7 +4365,7 @@ func (x *Broken) String() string {
 func (*Broken) ProtoMessage() {}
 
 func (x *Broken) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4803,7 +4378,7 @@ func (x *Broken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Broken.ProtoReflect.Descriptor instead.
 func (*Broken) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{50}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Broken) GetReceiver() string {
@@ -4860,7 +4435,7 @@ type Outlook struct {
 
 func (x *Outlook) Reset() {
 	*x = Outlook{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4872,7 +4447,7 @@ func (x *Outlook) String() string {
 func (*Outlook) ProtoMessage() {}
 
 func (x *Outlook) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4885,7 +4460,7 @@ func (x *Outlook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outlook.ProtoReflect.Descriptor instead.
 func (*Outlook) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{51}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Outlook) GetNowMs() int64 {
@@ -4950,7 +4525,7 @@ type WheelRow struct {
 
 func (x *WheelRow) Reset() {
 	*x = WheelRow{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4962,7 +4537,7 @@ func (x *WheelRow) String() string {
 func (*WheelRow) ProtoMessage() {}
 
 func (x *WheelRow) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4975,7 +4550,7 @@ func (x *WheelRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WheelRow.ProtoReflect.Descriptor instead.
 func (*WheelRow) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{52}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *WheelRow) GetLevel() uint32 {
@@ -5017,7 +4592,7 @@ type Activity struct {
 
 func (x *Activity) Reset() {
 	*x = Activity{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5029,7 +4604,7 @@ func (x *Activity) String() string {
 func (*Activity) ProtoMessage() {}
 
 func (x *Activity) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5042,7 +4617,7 @@ func (x *Activity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Activity.ProtoReflect.Descriptor instead.
 func (*Activity) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{53}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Activity) GetSteps() []*ActivityStep {
@@ -5080,7 +4655,7 @@ type ActivityStep struct {
 
 func (x *ActivityStep) Reset() {
 	*x = ActivityStep{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5092,7 +4667,7 @@ func (x *ActivityStep) String() string {
 func (*ActivityStep) ProtoMessage() {}
 
 func (x *ActivityStep) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5105,7 +4680,7 @@ func (x *ActivityStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActivityStep.ProtoReflect.Descriptor instead.
 func (*ActivityStep) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{54}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ActivityStep) GetAtMs() int64 {
@@ -5193,7 +4768,7 @@ type Past struct {
 
 func (x *Past) Reset() {
 	*x = Past{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5205,7 +4780,7 @@ func (x *Past) String() string {
 func (*Past) ProtoMessage() {}
 
 func (x *Past) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5218,7 +4793,7 @@ func (x *Past) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Past.ProtoReflect.Descriptor instead.
 func (*Past) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{55}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Past) GetAttempt() uint32 {
@@ -5275,7 +4850,7 @@ type Takeover struct {
 
 func (x *Takeover) Reset() {
 	*x = Takeover{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5287,7 +4862,7 @@ func (x *Takeover) String() string {
 func (*Takeover) ProtoMessage() {}
 
 func (x *Takeover) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5300,7 +4875,7 @@ func (x *Takeover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Takeover.ProtoReflect.Descriptor instead.
 func (*Takeover) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{56}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Takeover) GetOrigin() uint64 {
@@ -5348,7 +4923,7 @@ type Series struct {
 
 func (x *Series) Reset() {
 	*x = Series{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5360,7 +4935,7 @@ func (x *Series) String() string {
 func (*Series) ProtoMessage() {}
 
 func (x *Series) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5373,7 +4948,7 @@ func (x *Series) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Series.ProtoReflect.Descriptor instead.
 func (*Series) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{57}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Series) GetRepeat() *Repeat {
@@ -5528,7 +5103,7 @@ type Repeat struct {
 
 func (x *Repeat) Reset() {
 	*x = Repeat{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5540,7 +5115,7 @@ func (x *Repeat) String() string {
 func (*Repeat) ProtoMessage() {}
 
 func (x *Repeat) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5553,7 +5128,7 @@ func (x *Repeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Repeat.ProtoReflect.Descriptor instead.
 func (*Repeat) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{58}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Repeat) GetCron() []string {
@@ -5642,7 +5217,7 @@ type Calendar struct {
 
 func (x *Calendar) Reset() {
 	*x = Calendar{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5654,7 +5229,7 @@ func (x *Calendar) String() string {
 func (*Calendar) ProtoMessage() {}
 
 func (x *Calendar) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5667,7 +5242,7 @@ func (x *Calendar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Calendar.ProtoReflect.Descriptor instead.
 func (*Calendar) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{59}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Calendar) GetNamespace() string {
@@ -5730,7 +5305,7 @@ type CalendarHours struct {
 
 func (x *CalendarHours) Reset() {
 	*x = CalendarHours{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5742,7 +5317,7 @@ func (x *CalendarHours) String() string {
 func (*CalendarHours) ProtoMessage() {}
 
 func (x *CalendarHours) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5755,7 +5330,7 @@ func (x *CalendarHours) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CalendarHours.ProtoReflect.Descriptor instead.
 func (*CalendarHours) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{60}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *CalendarHours) GetDays() string {
@@ -5783,7 +5358,7 @@ type Instant struct {
 
 func (x *Instant) Reset() {
 	*x = Instant{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5795,7 +5370,7 @@ func (x *Instant) String() string {
 func (*Instant) ProtoMessage() {}
 
 func (x *Instant) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5808,7 +5383,7 @@ func (x *Instant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Instant.ProtoReflect.Descriptor instead.
 func (*Instant) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{61}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Instant) GetScheduledMs() int64 {
@@ -5846,7 +5421,7 @@ type Occurrence struct {
 
 func (x *Occurrence) Reset() {
 	*x = Occurrence{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5858,7 +5433,7 @@ func (x *Occurrence) String() string {
 func (*Occurrence) ProtoMessage() {}
 
 func (x *Occurrence) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5871,7 +5446,7 @@ func (x *Occurrence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Occurrence.ProtoReflect.Descriptor instead.
 func (*Occurrence) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{62}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Occurrence) GetNumber() uint64 {
@@ -5963,7 +5538,7 @@ type SetSeries struct {
 
 func (x *SetSeries) Reset() {
 	*x = SetSeries{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[63]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5975,7 +5550,7 @@ func (x *SetSeries) String() string {
 func (*SetSeries) ProtoMessage() {}
 
 func (x *SetSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[63]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5988,7 +5563,7 @@ func (x *SetSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetSeries.ProtoReflect.Descriptor instead.
 func (*SetSeries) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{63}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *SetSeries) GetSpec() *Spec {
@@ -6023,7 +5598,7 @@ type PauseSeries struct {
 
 func (x *PauseSeries) Reset() {
 	*x = PauseSeries{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[64]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6035,7 +5610,7 @@ func (x *PauseSeries) String() string {
 func (*PauseSeries) ProtoMessage() {}
 
 func (x *PauseSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[64]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6048,7 +5623,7 @@ func (x *PauseSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseSeries.ProtoReflect.Descriptor instead.
 func (*PauseSeries) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{64}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *PauseSeries) GetPaused() bool {
@@ -6074,7 +5649,7 @@ type StartOccurrence struct {
 
 func (x *StartOccurrence) Reset() {
 	*x = StartOccurrence{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[65]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6086,7 +5661,7 @@ func (x *StartOccurrence) String() string {
 func (*StartOccurrence) ProtoMessage() {}
 
 func (x *StartOccurrence) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[65]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6099,7 +5674,7 @@ func (x *StartOccurrence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartOccurrence.ProtoReflect.Descriptor instead.
 func (*StartOccurrence) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{65}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{59}
 }
 
 // SkipOccurrence passes the next occurrence of the rule over.
@@ -6111,7 +5686,7 @@ type SkipOccurrence struct {
 
 func (x *SkipOccurrence) Reset() {
 	*x = SkipOccurrence{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[66]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6123,7 +5698,7 @@ func (x *SkipOccurrence) String() string {
 func (*SkipOccurrence) ProtoMessage() {}
 
 func (x *SkipOccurrence) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[66]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6136,7 +5711,7 @@ func (x *SkipOccurrence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkipOccurrence.ProtoReflect.Descriptor instead.
 func (*SkipOccurrence) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{66}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{60}
 }
 
 // Backfill begins occurrences of the past, one after the other unless the overlap policy allows them at once.
@@ -6149,7 +5724,7 @@ type Backfill struct {
 
 func (x *Backfill) Reset() {
 	*x = Backfill{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[67]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6161,7 +5736,7 @@ func (x *Backfill) String() string {
 func (*Backfill) ProtoMessage() {}
 
 func (x *Backfill) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[67]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6174,7 +5749,7 @@ func (x *Backfill) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Backfill.ProtoReflect.Descriptor instead.
 func (*Backfill) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{67}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *Backfill) GetScheduledMs() []int64 {
@@ -6204,7 +5779,7 @@ type ExtendSeries struct {
 
 func (x *ExtendSeries) Reset() {
 	*x = ExtendSeries{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[68]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6216,7 +5791,7 @@ func (x *ExtendSeries) String() string {
 func (*ExtendSeries) ProtoMessage() {}
 
 func (x *ExtendSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[68]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6229,7 +5804,7 @@ func (x *ExtendSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendSeries.ProtoReflect.Descriptor instead.
 func (*ExtendSeries) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{68}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ExtendSeries) GetVersion() uint64 {
@@ -6308,7 +5883,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[69]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6320,7 +5895,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[69]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6333,7 +5908,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{69}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Result) GetCode() Code {
@@ -6441,7 +6016,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[70]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6453,7 +6028,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[70]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6466,7 +6041,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{70}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Task) GetNamespace() string {
@@ -6626,7 +6201,7 @@ type ListQuery struct {
 
 func (x *ListQuery) Reset() {
 	*x = ListQuery{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[71]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6638,7 +6213,7 @@ func (x *ListQuery) String() string {
 func (*ListQuery) ProtoMessage() {}
 
 func (x *ListQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[71]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6651,7 +6226,7 @@ func (x *ListQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuery.ProtoReflect.Descriptor instead.
 func (*ListQuery) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{71}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *ListQuery) GetNamespace() string {
@@ -6774,7 +6349,7 @@ type ListPage struct {
 
 func (x *ListPage) Reset() {
 	*x = ListPage{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[72]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6786,7 +6361,7 @@ func (x *ListPage) String() string {
 func (*ListPage) ProtoMessage() {}
 
 func (x *ListPage) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[72]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6799,7 +6374,7 @@ func (x *ListPage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPage.ProtoReflect.Descriptor instead.
 func (*ListPage) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{72}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ListPage) GetTasks() []*Task {
@@ -6946,62 +6521,15 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x0ereceived_at_ms\x18\x04 \x01(\x03R\freceivedAtMs\x12!\n" +
 	"\fgenerated_id\x18\x05 \x01(\bR\vgeneratedIdB\v\n" +
 	"\t_delay_ms\"\b\n" +
-	"\x06Cancel\"\x9a\x05\n" +
+	"\x06Cancel\"\xa3\x01\n" +
 	"\x05Patch\x12!\n" +
 	"\n" +
 	"fire_at_ms\x18\x01 \x01(\x03H\x00R\bfireAtMs\x88\x01\x01\x12\x1e\n" +
-	"\bdelay_ms\x18\x02 \x01(\x03H\x01R\adelayMs\x88\x01\x01\x120\n" +
-	"\apayload\x18\x03 \x01(\v2\x16.belfry.fsm.v1.PayloadR\apayload\x12#\n" +
-	"\rclear_payload\x18\x04 \x01(\bR\fclearPayload\x122\n" +
-	"\x06target\x18\x05 \x01(\v2\x1a.belfry.fsm.v1.TargetPatchR\x06target\x12!\n" +
-	"\fclear_target\x18\x06 \x01(\bR\vclearTarget\x12/\n" +
-	"\x05retry\x18\a \x01(\v2\x19.belfry.fsm.v1.RetryPatchR\x05retry\x12\x1f\n" +
-	"\vclear_retry\x18\b \x01(\bR\n" +
-	"clearRetry\x121\n" +
-	"\x06labels\x18\t \x03(\v2\x19.belfry.fsm.v1.LabelPatchR\x06labels\x12!\n" +
-	"\fclear_labels\x18\n" +
-	" \x01(\bR\vclearLabels\x12&\n" +
-	"\fcontent_type\x18\v \x01(\tH\x02R\vcontentType\x88\x01\x01\x12-\n" +
-	"\x06window\x18\f \x01(\v2\x15.belfry.fsm.v1.WindowR\x06window\x12!\n" +
-	"\fclear_window\x18\r \x01(\bR\vclearWindow\x12\x19\n" +
-	"\x05group\x18\x0e \x01(\tH\x03R\x05group\x88\x01\x01\x12\x1f\n" +
-	"\bpriority\x18\x0f \x01(\rH\x04R\bpriority\x88\x01\x01B\r\n" +
+	"\bdelay_ms\x18\x02 \x01(\x03H\x01R\adelayMs\x88\x01\x01\x12\x14\n" +
+	"\x05clear\x18\x03 \x03(\tR\x05clear\x12%\n" +
+	"\x03set\x18\x04 \x01(\v2\x13.belfry.fsm.v1.SpecR\x03setB\r\n" +
 	"\v_fire_at_msB\v\n" +
-	"\t_delay_msB\x0f\n" +
-	"\r_content_typeB\b\n" +
-	"\x06_groupB\v\n" +
-	"\t_priority\"8\n" +
-	"\aPayload\x12\x12\n" +
-	"\x04data\x18\x01 \x01(\fR\x04data\x12\x19\n" +
-	"\bis_bytes\x18\x02 \x01(\bR\aisBytes\"\xba\x01\n" +
-	"\vTargetPatch\x12\x15\n" +
-	"\x03url\x18\x01 \x01(\tH\x00R\x03url\x88\x01\x01\x124\n" +
-	"\aheaders\x18\x02 \x03(\v2\x1a.belfry.fsm.v1.HeaderPatchR\aheaders\x12#\n" +
-	"\rclear_headers\x18\x03 \x01(\bR\fclearHeaders\x12\"\n" +
-	"\n" +
-	"timeout_ms\x18\x04 \x01(\x03H\x01R\ttimeoutMs\x88\x01\x01B\x06\n" +
-	"\x04_urlB\r\n" +
-	"\v_timeout_ms\"F\n" +
-	"\vHeaderPatch\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x19\n" +
-	"\x05value\x18\x02 \x01(\tH\x00R\x05value\x88\x01\x01B\b\n" +
-	"\x06_value\"\xf5\x01\n" +
-	"\n" +
-	"RetryPatch\x12&\n" +
-	"\fmax_attempts\x18\x01 \x01(\rH\x00R\vmaxAttempts\x88\x01\x01\x12)\n" +
-	"\x0emin_backoff_ms\x18\x02 \x01(\x03H\x01R\fminBackoffMs\x88\x01\x01\x12)\n" +
-	"\x0emax_backoff_ms\x18\x03 \x01(\x03H\x02R\fmaxBackoffMs\x88\x01\x01\x122\n" +
-	"\x06delays\x18\x04 \x01(\v2\x1a.belfry.fsm.v1.RetryDelaysR\x06delaysB\x0f\n" +
-	"\r_max_attemptsB\x11\n" +
-	"\x0f_min_backoff_msB\x11\n" +
-	"\x0f_max_backoff_ms\"\x1d\n" +
-	"\vRetryDelays\x12\x0e\n" +
-	"\x02ms\x18\x01 \x03(\x03R\x02ms\"E\n" +
-	"\n" +
-	"LabelPatch\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12\x19\n" +
-	"\x05value\x18\x02 \x01(\tH\x00R\x05value\x88\x01\x01B\b\n" +
-	"\x06_value\"\xa5\x02\n" +
+	"\t_delay_ms\"\xa5\x02\n" +
 	"\x05Touch\x12$\n" +
 	"\x0ereceived_at_ms\x18\x01 \x01(\x03R\freceivedAtMs\x12\x1e\n" +
 	"\bdelay_ms\x18\x02 \x01(\x03H\x00R\adelayMs\x88\x01\x01\x12,\n" +
@@ -7486,7 +7014,7 @@ func file_fsm_fsmpb_fsm_proto_rawDescGZIP() []byte {
 }
 
 var file_fsm_fsmpb_fsm_proto_enumTypes = make([]protoimpl.EnumInfo, 11)
-var file_fsm_fsmpb_fsm_proto_msgTypes = make([]protoimpl.MessageInfo, 73)
+var file_fsm_fsmpb_fsm_proto_msgTypes = make([]protoimpl.MessageInfo, 67)
 var file_fsm_fsmpb_fsm_proto_goTypes = []any{
 	(Answer)(0),             // 0: belfry.fsm.v1.Answer
 	(Verdict)(0),            // 1: belfry.fsm.v1.Verdict
@@ -7512,173 +7040,161 @@ var file_fsm_fsmpb_fsm_proto_goTypes = []any{
 	(*Schedule)(nil),        // 21: belfry.fsm.v1.Schedule
 	(*Cancel)(nil),          // 22: belfry.fsm.v1.Cancel
 	(*Patch)(nil),           // 23: belfry.fsm.v1.Patch
-	(*Payload)(nil),         // 24: belfry.fsm.v1.Payload
-	(*TargetPatch)(nil),     // 25: belfry.fsm.v1.TargetPatch
-	(*HeaderPatch)(nil),     // 26: belfry.fsm.v1.HeaderPatch
-	(*RetryPatch)(nil),      // 27: belfry.fsm.v1.RetryPatch
-	(*RetryDelays)(nil),     // 28: belfry.fsm.v1.RetryDelays
-	(*LabelPatch)(nil),      // 29: belfry.fsm.v1.LabelPatch
-	(*Touch)(nil),           // 30: belfry.fsm.v1.Touch
-	(*FireNow)(nil),         // 31: belfry.fsm.v1.FireNow
-	(*Policy)(nil),          // 32: belfry.fsm.v1.Policy
-	(*Lane)(nil),            // 33: belfry.fsm.v1.Lane
-	(*LaneCredit)(nil),      // 34: belfry.fsm.v1.LaneCredit
-	(*Advance)(nil),         // 35: belfry.fsm.v1.Advance
-	(*Grant)(nil),           // 36: belfry.fsm.v1.Grant
-	(*Isolate)(nil),         // 37: belfry.fsm.v1.Isolate
-	(*Settle)(nil),          // 38: belfry.fsm.v1.Settle
-	(*Extend)(nil),          // 39: belfry.fsm.v1.Extend
-	(*QueueRule)(nil),       // 40: belfry.fsm.v1.QueueRule
-	(*SetRules)(nil),        // 41: belfry.fsm.v1.SetRules
-	(*Replay)(nil),          // 42: belfry.fsm.v1.Replay
-	(*Drop)(nil),            // 43: belfry.fsm.v1.Drop
-	(*Erase)(nil),           // 44: belfry.fsm.v1.Erase
-	(*SlotRange)(nil),       // 45: belfry.fsm.v1.SlotRange
-	(*TaskName)(nil),        // 46: belfry.fsm.v1.TaskName
-	(*Inherited)(nil),       // 47: belfry.fsm.v1.Inherited
-	(*ExpectSlots)(nil),     // 48: belfry.fsm.v1.ExpectSlots
-	(*ImportTasks)(nil),     // 49: belfry.fsm.v1.ImportTasks
-	(*ReadySlots)(nil),      // 50: belfry.fsm.v1.ReadySlots
-	(*OpenSlots)(nil),       // 51: belfry.fsm.v1.OpenSlots
-	(*AbandonSlots)(nil),    // 52: belfry.fsm.v1.AbandonSlots
-	(*SealSlots)(nil),       // 53: belfry.fsm.v1.SealSlots
-	(*UnsealSlots)(nil),     // 54: belfry.fsm.v1.UnsealSlots
-	(*DropSlots)(nil),       // 55: belfry.fsm.v1.DropSlots
-	(*QueuePolicy)(nil),     // 56: belfry.fsm.v1.QueuePolicy
-	(*GroupWeight)(nil),     // 57: belfry.fsm.v1.GroupWeight
-	(*Sealed)(nil),          // 58: belfry.fsm.v1.Sealed
-	(*PolicySecrets)(nil),   // 59: belfry.fsm.v1.PolicySecrets
-	(*QueueCounts)(nil),     // 60: belfry.fsm.v1.QueueCounts
-	(*Broken)(nil),          // 61: belfry.fsm.v1.Broken
-	(*Outlook)(nil),         // 62: belfry.fsm.v1.Outlook
-	(*WheelRow)(nil),        // 63: belfry.fsm.v1.WheelRow
-	(*Activity)(nil),        // 64: belfry.fsm.v1.Activity
-	(*ActivityStep)(nil),    // 65: belfry.fsm.v1.ActivityStep
-	(*Past)(nil),            // 66: belfry.fsm.v1.Past
-	(*Takeover)(nil),        // 67: belfry.fsm.v1.Takeover
-	(*Series)(nil),          // 68: belfry.fsm.v1.Series
-	(*Repeat)(nil),          // 69: belfry.fsm.v1.Repeat
-	(*Calendar)(nil),        // 70: belfry.fsm.v1.Calendar
-	(*CalendarHours)(nil),   // 71: belfry.fsm.v1.CalendarHours
-	(*Instant)(nil),         // 72: belfry.fsm.v1.Instant
-	(*Occurrence)(nil),      // 73: belfry.fsm.v1.Occurrence
-	(*SetSeries)(nil),       // 74: belfry.fsm.v1.SetSeries
-	(*PauseSeries)(nil),     // 75: belfry.fsm.v1.PauseSeries
-	(*StartOccurrence)(nil), // 76: belfry.fsm.v1.StartOccurrence
-	(*SkipOccurrence)(nil),  // 77: belfry.fsm.v1.SkipOccurrence
-	(*Backfill)(nil),        // 78: belfry.fsm.v1.Backfill
-	(*ExtendSeries)(nil),    // 79: belfry.fsm.v1.ExtendSeries
-	(*Result)(nil),          // 80: belfry.fsm.v1.Result
-	(*Task)(nil),            // 81: belfry.fsm.v1.Task
-	(*ListQuery)(nil),       // 82: belfry.fsm.v1.ListQuery
-	(*ListPage)(nil),        // 83: belfry.fsm.v1.ListPage
+	(*Touch)(nil),           // 24: belfry.fsm.v1.Touch
+	(*FireNow)(nil),         // 25: belfry.fsm.v1.FireNow
+	(*Policy)(nil),          // 26: belfry.fsm.v1.Policy
+	(*Lane)(nil),            // 27: belfry.fsm.v1.Lane
+	(*LaneCredit)(nil),      // 28: belfry.fsm.v1.LaneCredit
+	(*Advance)(nil),         // 29: belfry.fsm.v1.Advance
+	(*Grant)(nil),           // 30: belfry.fsm.v1.Grant
+	(*Isolate)(nil),         // 31: belfry.fsm.v1.Isolate
+	(*Settle)(nil),          // 32: belfry.fsm.v1.Settle
+	(*Extend)(nil),          // 33: belfry.fsm.v1.Extend
+	(*QueueRule)(nil),       // 34: belfry.fsm.v1.QueueRule
+	(*SetRules)(nil),        // 35: belfry.fsm.v1.SetRules
+	(*Replay)(nil),          // 36: belfry.fsm.v1.Replay
+	(*Drop)(nil),            // 37: belfry.fsm.v1.Drop
+	(*Erase)(nil),           // 38: belfry.fsm.v1.Erase
+	(*SlotRange)(nil),       // 39: belfry.fsm.v1.SlotRange
+	(*TaskName)(nil),        // 40: belfry.fsm.v1.TaskName
+	(*Inherited)(nil),       // 41: belfry.fsm.v1.Inherited
+	(*ExpectSlots)(nil),     // 42: belfry.fsm.v1.ExpectSlots
+	(*ImportTasks)(nil),     // 43: belfry.fsm.v1.ImportTasks
+	(*ReadySlots)(nil),      // 44: belfry.fsm.v1.ReadySlots
+	(*OpenSlots)(nil),       // 45: belfry.fsm.v1.OpenSlots
+	(*AbandonSlots)(nil),    // 46: belfry.fsm.v1.AbandonSlots
+	(*SealSlots)(nil),       // 47: belfry.fsm.v1.SealSlots
+	(*UnsealSlots)(nil),     // 48: belfry.fsm.v1.UnsealSlots
+	(*DropSlots)(nil),       // 49: belfry.fsm.v1.DropSlots
+	(*QueuePolicy)(nil),     // 50: belfry.fsm.v1.QueuePolicy
+	(*GroupWeight)(nil),     // 51: belfry.fsm.v1.GroupWeight
+	(*Sealed)(nil),          // 52: belfry.fsm.v1.Sealed
+	(*PolicySecrets)(nil),   // 53: belfry.fsm.v1.PolicySecrets
+	(*QueueCounts)(nil),     // 54: belfry.fsm.v1.QueueCounts
+	(*Broken)(nil),          // 55: belfry.fsm.v1.Broken
+	(*Outlook)(nil),         // 56: belfry.fsm.v1.Outlook
+	(*WheelRow)(nil),        // 57: belfry.fsm.v1.WheelRow
+	(*Activity)(nil),        // 58: belfry.fsm.v1.Activity
+	(*ActivityStep)(nil),    // 59: belfry.fsm.v1.ActivityStep
+	(*Past)(nil),            // 60: belfry.fsm.v1.Past
+	(*Takeover)(nil),        // 61: belfry.fsm.v1.Takeover
+	(*Series)(nil),          // 62: belfry.fsm.v1.Series
+	(*Repeat)(nil),          // 63: belfry.fsm.v1.Repeat
+	(*Calendar)(nil),        // 64: belfry.fsm.v1.Calendar
+	(*CalendarHours)(nil),   // 65: belfry.fsm.v1.CalendarHours
+	(*Instant)(nil),         // 66: belfry.fsm.v1.Instant
+	(*Occurrence)(nil),      // 67: belfry.fsm.v1.Occurrence
+	(*SetSeries)(nil),       // 68: belfry.fsm.v1.SetSeries
+	(*PauseSeries)(nil),     // 69: belfry.fsm.v1.PauseSeries
+	(*StartOccurrence)(nil), // 70: belfry.fsm.v1.StartOccurrence
+	(*SkipOccurrence)(nil),  // 71: belfry.fsm.v1.SkipOccurrence
+	(*Backfill)(nil),        // 72: belfry.fsm.v1.Backfill
+	(*ExtendSeries)(nil),    // 73: belfry.fsm.v1.ExtendSeries
+	(*Result)(nil),          // 74: belfry.fsm.v1.Result
+	(*Task)(nil),            // 75: belfry.fsm.v1.Task
+	(*ListQuery)(nil),       // 76: belfry.fsm.v1.ListQuery
+	(*ListPage)(nil),        // 77: belfry.fsm.v1.ListPage
 }
 var file_fsm_fsmpb_fsm_proto_depIdxs = []int32{
-	12,  // 0: belfry.fsm.v1.Entry.commands:type_name -> belfry.fsm.v1.Command
-	13,  // 1: belfry.fsm.v1.Command.key:type_name -> belfry.fsm.v1.Key
-	14,  // 2: belfry.fsm.v1.Command.condition:type_name -> belfry.fsm.v1.Condition
-	0,   // 3: belfry.fsm.v1.Command.answer:type_name -> belfry.fsm.v1.Answer
-	21,  // 4: belfry.fsm.v1.Command.schedule:type_name -> belfry.fsm.v1.Schedule
-	22,  // 5: belfry.fsm.v1.Command.cancel:type_name -> belfry.fsm.v1.Cancel
-	23,  // 6: belfry.fsm.v1.Command.patch:type_name -> belfry.fsm.v1.Patch
-	30,  // 7: belfry.fsm.v1.Command.touch:type_name -> belfry.fsm.v1.Touch
-	31,  // 8: belfry.fsm.v1.Command.fire_now:type_name -> belfry.fsm.v1.FireNow
-	35,  // 9: belfry.fsm.v1.Command.advance:type_name -> belfry.fsm.v1.Advance
-	36,  // 10: belfry.fsm.v1.Command.grant:type_name -> belfry.fsm.v1.Grant
-	38,  // 11: belfry.fsm.v1.Command.settle:type_name -> belfry.fsm.v1.Settle
-	67,  // 12: belfry.fsm.v1.Command.takeover:type_name -> belfry.fsm.v1.Takeover
-	39,  // 13: belfry.fsm.v1.Command.extend:type_name -> belfry.fsm.v1.Extend
-	41,  // 14: belfry.fsm.v1.Command.set_rules:type_name -> belfry.fsm.v1.SetRules
-	37,  // 15: belfry.fsm.v1.Command.isolate:type_name -> belfry.fsm.v1.Isolate
-	42,  // 16: belfry.fsm.v1.Command.replay:type_name -> belfry.fsm.v1.Replay
-	43,  // 17: belfry.fsm.v1.Command.drop:type_name -> belfry.fsm.v1.Drop
-	48,  // 18: belfry.fsm.v1.Command.expect_slots:type_name -> belfry.fsm.v1.ExpectSlots
-	49,  // 19: belfry.fsm.v1.Command.import_tasks:type_name -> belfry.fsm.v1.ImportTasks
-	50,  // 20: belfry.fsm.v1.Command.ready_slots:type_name -> belfry.fsm.v1.ReadySlots
-	51,  // 21: belfry.fsm.v1.Command.open_slots:type_name -> belfry.fsm.v1.OpenSlots
-	52,  // 22: belfry.fsm.v1.Command.abandon_slots:type_name -> belfry.fsm.v1.AbandonSlots
-	53,  // 23: belfry.fsm.v1.Command.seal_slots:type_name -> belfry.fsm.v1.SealSlots
-	54,  // 24: belfry.fsm.v1.Command.unseal_slots:type_name -> belfry.fsm.v1.UnsealSlots
-	55,  // 25: belfry.fsm.v1.Command.drop_slots:type_name -> belfry.fsm.v1.DropSlots
-	44,  // 26: belfry.fsm.v1.Command.erase:type_name -> belfry.fsm.v1.Erase
-	74,  // 27: belfry.fsm.v1.Command.set_series:type_name -> belfry.fsm.v1.SetSeries
-	75,  // 28: belfry.fsm.v1.Command.pause_series:type_name -> belfry.fsm.v1.PauseSeries
-	76,  // 29: belfry.fsm.v1.Command.start_occurrence:type_name -> belfry.fsm.v1.StartOccurrence
-	77,  // 30: belfry.fsm.v1.Command.skip_occurrence:type_name -> belfry.fsm.v1.SkipOccurrence
-	78,  // 31: belfry.fsm.v1.Command.backfill:type_name -> belfry.fsm.v1.Backfill
-	79,  // 32: belfry.fsm.v1.Command.extend_series:type_name -> belfry.fsm.v1.ExtendSeries
-	16,  // 33: belfry.fsm.v1.Spec.target:type_name -> belfry.fsm.v1.Target
-	19,  // 34: belfry.fsm.v1.Spec.retry:type_name -> belfry.fsm.v1.Retry
-	20,  // 35: belfry.fsm.v1.Spec.labels:type_name -> belfry.fsm.v1.Label
-	18,  // 36: belfry.fsm.v1.Spec.window:type_name -> belfry.fsm.v1.Window
-	17,  // 37: belfry.fsm.v1.Target.headers:type_name -> belfry.fsm.v1.Header
-	15,  // 38: belfry.fsm.v1.Schedule.spec:type_name -> belfry.fsm.v1.Spec
-	24,  // 39: belfry.fsm.v1.Patch.payload:type_name -> belfry.fsm.v1.Payload
-	25,  // 40: belfry.fsm.v1.Patch.target:type_name -> belfry.fsm.v1.TargetPatch
-	27,  // 41: belfry.fsm.v1.Patch.retry:type_name -> belfry.fsm.v1.RetryPatch
-	29,  // 42: belfry.fsm.v1.Patch.labels:type_name -> belfry.fsm.v1.LabelPatch
-	18,  // 43: belfry.fsm.v1.Patch.window:type_name -> belfry.fsm.v1.Window
-	26,  // 44: belfry.fsm.v1.TargetPatch.headers:type_name -> belfry.fsm.v1.HeaderPatch
-	28,  // 45: belfry.fsm.v1.RetryPatch.delays:type_name -> belfry.fsm.v1.RetryDelays
-	21,  // 46: belfry.fsm.v1.Touch.or_schedule:type_name -> belfry.fsm.v1.Schedule
-	33,  // 47: belfry.fsm.v1.LaneCredit.lane:type_name -> belfry.fsm.v1.Lane
-	32,  // 48: belfry.fsm.v1.Advance.policy:type_name -> belfry.fsm.v1.Policy
-	34,  // 49: belfry.fsm.v1.Advance.credits:type_name -> belfry.fsm.v1.LaneCredit
-	33,  // 50: belfry.fsm.v1.Grant.lane:type_name -> belfry.fsm.v1.Lane
-	32,  // 51: belfry.fsm.v1.Grant.policy:type_name -> belfry.fsm.v1.Policy
-	33,  // 52: belfry.fsm.v1.Isolate.lane:type_name -> belfry.fsm.v1.Lane
-	1,   // 53: belfry.fsm.v1.Settle.verdict:type_name -> belfry.fsm.v1.Verdict
-	40,  // 54: belfry.fsm.v1.SetRules.rules:type_name -> belfry.fsm.v1.QueueRule
-	45,  // 55: belfry.fsm.v1.ExpectSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	46,  // 56: belfry.fsm.v1.ImportTasks.gone:type_name -> belfry.fsm.v1.TaskName
-	47,  // 57: belfry.fsm.v1.ReadySlots.inherited:type_name -> belfry.fsm.v1.Inherited
-	45,  // 58: belfry.fsm.v1.AbandonSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	45,  // 59: belfry.fsm.v1.SealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	45,  // 60: belfry.fsm.v1.UnsealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	16,  // 61: belfry.fsm.v1.QueuePolicy.target:type_name -> belfry.fsm.v1.Target
-	19,  // 62: belfry.fsm.v1.QueuePolicy.retry:type_name -> belfry.fsm.v1.Retry
-	58,  // 63: belfry.fsm.v1.QueuePolicy.sealed:type_name -> belfry.fsm.v1.Sealed
-	18,  // 64: belfry.fsm.v1.QueuePolicy.window:type_name -> belfry.fsm.v1.Window
-	57,  // 65: belfry.fsm.v1.QueuePolicy.group_weights:type_name -> belfry.fsm.v1.GroupWeight
-	17,  // 66: belfry.fsm.v1.PolicySecrets.headers:type_name -> belfry.fsm.v1.Header
-	61,  // 67: belfry.fsm.v1.QueueCounts.broken:type_name -> belfry.fsm.v1.Broken
-	63,  // 68: belfry.fsm.v1.Outlook.rows:type_name -> belfry.fsm.v1.WheelRow
-	65,  // 69: belfry.fsm.v1.Activity.steps:type_name -> belfry.fsm.v1.ActivityStep
-	32,  // 70: belfry.fsm.v1.Takeover.policy:type_name -> belfry.fsm.v1.Policy
-	69,  // 71: belfry.fsm.v1.Series.repeat:type_name -> belfry.fsm.v1.Repeat
-	4,   // 72: belfry.fsm.v1.Series.misfire:type_name -> belfry.fsm.v1.Misfire
-	5,   // 73: belfry.fsm.v1.Series.overlap:type_name -> belfry.fsm.v1.Overlap
-	72,  // 74: belfry.fsm.v1.Series.next:type_name -> belfry.fsm.v1.Instant
-	73,  // 75: belfry.fsm.v1.Series.live:type_name -> belfry.fsm.v1.Occurrence
-	73,  // 76: belfry.fsm.v1.Series.queued:type_name -> belfry.fsm.v1.Occurrence
-	73,  // 77: belfry.fsm.v1.Series.past:type_name -> belfry.fsm.v1.Occurrence
-	71,  // 78: belfry.fsm.v1.Calendar.hours:type_name -> belfry.fsm.v1.CalendarHours
-	6,   // 79: belfry.fsm.v1.Occurrence.origin:type_name -> belfry.fsm.v1.Origin
-	7,   // 80: belfry.fsm.v1.Occurrence.passed:type_name -> belfry.fsm.v1.Passed
-	3,   // 81: belfry.fsm.v1.Occurrence.state:type_name -> belfry.fsm.v1.State
-	15,  // 82: belfry.fsm.v1.SetSeries.spec:type_name -> belfry.fsm.v1.Spec
-	68,  // 83: belfry.fsm.v1.SetSeries.series:type_name -> belfry.fsm.v1.Series
-	73,  // 84: belfry.fsm.v1.ExtendSeries.passed:type_name -> belfry.fsm.v1.Occurrence
-	72,  // 85: belfry.fsm.v1.ExtendSeries.next:type_name -> belfry.fsm.v1.Instant
-	9,   // 86: belfry.fsm.v1.Result.code:type_name -> belfry.fsm.v1.Code
-	3,   // 87: belfry.fsm.v1.Result.previous:type_name -> belfry.fsm.v1.State
-	8,   // 88: belfry.fsm.v1.Result.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	81,  // 89: belfry.fsm.v1.Result.task:type_name -> belfry.fsm.v1.Task
-	15,  // 90: belfry.fsm.v1.Task.spec:type_name -> belfry.fsm.v1.Spec
-	3,   // 91: belfry.fsm.v1.Task.state:type_name -> belfry.fsm.v1.State
-	8,   // 92: belfry.fsm.v1.Task.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	66,  // 93: belfry.fsm.v1.Task.history:type_name -> belfry.fsm.v1.Past
-	68,  // 94: belfry.fsm.v1.Task.series:type_name -> belfry.fsm.v1.Series
-	3,   // 95: belfry.fsm.v1.ListQuery.states:type_name -> belfry.fsm.v1.State
-	20,  // 96: belfry.fsm.v1.ListQuery.labels:type_name -> belfry.fsm.v1.Label
-	10,  // 97: belfry.fsm.v1.ListQuery.order:type_name -> belfry.fsm.v1.ListOrder
-	45,  // 98: belfry.fsm.v1.ListQuery.slots:type_name -> belfry.fsm.v1.SlotRange
-	81,  // 99: belfry.fsm.v1.ListPage.tasks:type_name -> belfry.fsm.v1.Task
-	100, // [100:100] is the sub-list for method output_type
-	100, // [100:100] is the sub-list for method input_type
-	100, // [100:100] is the sub-list for extension type_name
-	100, // [100:100] is the sub-list for extension extendee
-	0,   // [0:100] is the sub-list for field type_name
+	12, // 0: belfry.fsm.v1.Entry.commands:type_name -> belfry.fsm.v1.Command
+	13, // 1: belfry.fsm.v1.Command.key:type_name -> belfry.fsm.v1.Key
+	14, // 2: belfry.fsm.v1.Command.condition:type_name -> belfry.fsm.v1.Condition
+	0,  // 3: belfry.fsm.v1.Command.answer:type_name -> belfry.fsm.v1.Answer
+	21, // 4: belfry.fsm.v1.Command.schedule:type_name -> belfry.fsm.v1.Schedule
+	22, // 5: belfry.fsm.v1.Command.cancel:type_name -> belfry.fsm.v1.Cancel
+	23, // 6: belfry.fsm.v1.Command.patch:type_name -> belfry.fsm.v1.Patch
+	24, // 7: belfry.fsm.v1.Command.touch:type_name -> belfry.fsm.v1.Touch
+	25, // 8: belfry.fsm.v1.Command.fire_now:type_name -> belfry.fsm.v1.FireNow
+	29, // 9: belfry.fsm.v1.Command.advance:type_name -> belfry.fsm.v1.Advance
+	30, // 10: belfry.fsm.v1.Command.grant:type_name -> belfry.fsm.v1.Grant
+	32, // 11: belfry.fsm.v1.Command.settle:type_name -> belfry.fsm.v1.Settle
+	61, // 12: belfry.fsm.v1.Command.takeover:type_name -> belfry.fsm.v1.Takeover
+	33, // 13: belfry.fsm.v1.Command.extend:type_name -> belfry.fsm.v1.Extend
+	35, // 14: belfry.fsm.v1.Command.set_rules:type_name -> belfry.fsm.v1.SetRules
+	31, // 15: belfry.fsm.v1.Command.isolate:type_name -> belfry.fsm.v1.Isolate
+	36, // 16: belfry.fsm.v1.Command.replay:type_name -> belfry.fsm.v1.Replay
+	37, // 17: belfry.fsm.v1.Command.drop:type_name -> belfry.fsm.v1.Drop
+	42, // 18: belfry.fsm.v1.Command.expect_slots:type_name -> belfry.fsm.v1.ExpectSlots
+	43, // 19: belfry.fsm.v1.Command.import_tasks:type_name -> belfry.fsm.v1.ImportTasks
+	44, // 20: belfry.fsm.v1.Command.ready_slots:type_name -> belfry.fsm.v1.ReadySlots
+	45, // 21: belfry.fsm.v1.Command.open_slots:type_name -> belfry.fsm.v1.OpenSlots
+	46, // 22: belfry.fsm.v1.Command.abandon_slots:type_name -> belfry.fsm.v1.AbandonSlots
+	47, // 23: belfry.fsm.v1.Command.seal_slots:type_name -> belfry.fsm.v1.SealSlots
+	48, // 24: belfry.fsm.v1.Command.unseal_slots:type_name -> belfry.fsm.v1.UnsealSlots
+	49, // 25: belfry.fsm.v1.Command.drop_slots:type_name -> belfry.fsm.v1.DropSlots
+	38, // 26: belfry.fsm.v1.Command.erase:type_name -> belfry.fsm.v1.Erase
+	68, // 27: belfry.fsm.v1.Command.set_series:type_name -> belfry.fsm.v1.SetSeries
+	69, // 28: belfry.fsm.v1.Command.pause_series:type_name -> belfry.fsm.v1.PauseSeries
+	70, // 29: belfry.fsm.v1.Command.start_occurrence:type_name -> belfry.fsm.v1.StartOccurrence
+	71, // 30: belfry.fsm.v1.Command.skip_occurrence:type_name -> belfry.fsm.v1.SkipOccurrence
+	72, // 31: belfry.fsm.v1.Command.backfill:type_name -> belfry.fsm.v1.Backfill
+	73, // 32: belfry.fsm.v1.Command.extend_series:type_name -> belfry.fsm.v1.ExtendSeries
+	16, // 33: belfry.fsm.v1.Spec.target:type_name -> belfry.fsm.v1.Target
+	19, // 34: belfry.fsm.v1.Spec.retry:type_name -> belfry.fsm.v1.Retry
+	20, // 35: belfry.fsm.v1.Spec.labels:type_name -> belfry.fsm.v1.Label
+	18, // 36: belfry.fsm.v1.Spec.window:type_name -> belfry.fsm.v1.Window
+	17, // 37: belfry.fsm.v1.Target.headers:type_name -> belfry.fsm.v1.Header
+	15, // 38: belfry.fsm.v1.Schedule.spec:type_name -> belfry.fsm.v1.Spec
+	15, // 39: belfry.fsm.v1.Patch.set:type_name -> belfry.fsm.v1.Spec
+	21, // 40: belfry.fsm.v1.Touch.or_schedule:type_name -> belfry.fsm.v1.Schedule
+	27, // 41: belfry.fsm.v1.LaneCredit.lane:type_name -> belfry.fsm.v1.Lane
+	26, // 42: belfry.fsm.v1.Advance.policy:type_name -> belfry.fsm.v1.Policy
+	28, // 43: belfry.fsm.v1.Advance.credits:type_name -> belfry.fsm.v1.LaneCredit
+	27, // 44: belfry.fsm.v1.Grant.lane:type_name -> belfry.fsm.v1.Lane
+	26, // 45: belfry.fsm.v1.Grant.policy:type_name -> belfry.fsm.v1.Policy
+	27, // 46: belfry.fsm.v1.Isolate.lane:type_name -> belfry.fsm.v1.Lane
+	1,  // 47: belfry.fsm.v1.Settle.verdict:type_name -> belfry.fsm.v1.Verdict
+	34, // 48: belfry.fsm.v1.SetRules.rules:type_name -> belfry.fsm.v1.QueueRule
+	39, // 49: belfry.fsm.v1.ExpectSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	40, // 50: belfry.fsm.v1.ImportTasks.gone:type_name -> belfry.fsm.v1.TaskName
+	41, // 51: belfry.fsm.v1.ReadySlots.inherited:type_name -> belfry.fsm.v1.Inherited
+	39, // 52: belfry.fsm.v1.AbandonSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	39, // 53: belfry.fsm.v1.SealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	39, // 54: belfry.fsm.v1.UnsealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	16, // 55: belfry.fsm.v1.QueuePolicy.target:type_name -> belfry.fsm.v1.Target
+	19, // 56: belfry.fsm.v1.QueuePolicy.retry:type_name -> belfry.fsm.v1.Retry
+	52, // 57: belfry.fsm.v1.QueuePolicy.sealed:type_name -> belfry.fsm.v1.Sealed
+	18, // 58: belfry.fsm.v1.QueuePolicy.window:type_name -> belfry.fsm.v1.Window
+	51, // 59: belfry.fsm.v1.QueuePolicy.group_weights:type_name -> belfry.fsm.v1.GroupWeight
+	17, // 60: belfry.fsm.v1.PolicySecrets.headers:type_name -> belfry.fsm.v1.Header
+	55, // 61: belfry.fsm.v1.QueueCounts.broken:type_name -> belfry.fsm.v1.Broken
+	57, // 62: belfry.fsm.v1.Outlook.rows:type_name -> belfry.fsm.v1.WheelRow
+	59, // 63: belfry.fsm.v1.Activity.steps:type_name -> belfry.fsm.v1.ActivityStep
+	26, // 64: belfry.fsm.v1.Takeover.policy:type_name -> belfry.fsm.v1.Policy
+	63, // 65: belfry.fsm.v1.Series.repeat:type_name -> belfry.fsm.v1.Repeat
+	4,  // 66: belfry.fsm.v1.Series.misfire:type_name -> belfry.fsm.v1.Misfire
+	5,  // 67: belfry.fsm.v1.Series.overlap:type_name -> belfry.fsm.v1.Overlap
+	66, // 68: belfry.fsm.v1.Series.next:type_name -> belfry.fsm.v1.Instant
+	67, // 69: belfry.fsm.v1.Series.live:type_name -> belfry.fsm.v1.Occurrence
+	67, // 70: belfry.fsm.v1.Series.queued:type_name -> belfry.fsm.v1.Occurrence
+	67, // 71: belfry.fsm.v1.Series.past:type_name -> belfry.fsm.v1.Occurrence
+	65, // 72: belfry.fsm.v1.Calendar.hours:type_name -> belfry.fsm.v1.CalendarHours
+	6,  // 73: belfry.fsm.v1.Occurrence.origin:type_name -> belfry.fsm.v1.Origin
+	7,  // 74: belfry.fsm.v1.Occurrence.passed:type_name -> belfry.fsm.v1.Passed
+	3,  // 75: belfry.fsm.v1.Occurrence.state:type_name -> belfry.fsm.v1.State
+	15, // 76: belfry.fsm.v1.SetSeries.spec:type_name -> belfry.fsm.v1.Spec
+	62, // 77: belfry.fsm.v1.SetSeries.series:type_name -> belfry.fsm.v1.Series
+	67, // 78: belfry.fsm.v1.ExtendSeries.passed:type_name -> belfry.fsm.v1.Occurrence
+	66, // 79: belfry.fsm.v1.ExtendSeries.next:type_name -> belfry.fsm.v1.Instant
+	9,  // 80: belfry.fsm.v1.Result.code:type_name -> belfry.fsm.v1.Code
+	3,  // 81: belfry.fsm.v1.Result.previous:type_name -> belfry.fsm.v1.State
+	8,  // 82: belfry.fsm.v1.Result.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	75, // 83: belfry.fsm.v1.Result.task:type_name -> belfry.fsm.v1.Task
+	15, // 84: belfry.fsm.v1.Task.spec:type_name -> belfry.fsm.v1.Spec
+	3,  // 85: belfry.fsm.v1.Task.state:type_name -> belfry.fsm.v1.State
+	8,  // 86: belfry.fsm.v1.Task.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	60, // 87: belfry.fsm.v1.Task.history:type_name -> belfry.fsm.v1.Past
+	62, // 88: belfry.fsm.v1.Task.series:type_name -> belfry.fsm.v1.Series
+	3,  // 89: belfry.fsm.v1.ListQuery.states:type_name -> belfry.fsm.v1.State
+	20, // 90: belfry.fsm.v1.ListQuery.labels:type_name -> belfry.fsm.v1.Label
+	10, // 91: belfry.fsm.v1.ListQuery.order:type_name -> belfry.fsm.v1.ListOrder
+	39, // 92: belfry.fsm.v1.ListQuery.slots:type_name -> belfry.fsm.v1.SlotRange
+	75, // 93: belfry.fsm.v1.ListPage.tasks:type_name -> belfry.fsm.v1.Task
+	94, // [94:94] is the sub-list for method output_type
+	94, // [94:94] is the sub-list for method input_type
+	94, // [94:94] is the sub-list for extension type_name
+	94, // [94:94] is the sub-list for extension extendee
+	0,  // [0:94] is the sub-list for field type_name
 }
 
 func init() { file_fsm_fsmpb_fsm_proto_init() }
@@ -7719,21 +7235,17 @@ func file_fsm_fsmpb_fsm_proto_init() {
 	}
 	file_fsm_fsmpb_fsm_proto_msgTypes[10].OneofWrappers = []any{}
 	file_fsm_fsmpb_fsm_proto_msgTypes[12].OneofWrappers = []any{}
-	file_fsm_fsmpb_fsm_proto_msgTypes[14].OneofWrappers = []any{}
-	file_fsm_fsmpb_fsm_proto_msgTypes[15].OneofWrappers = []any{}
-	file_fsm_fsmpb_fsm_proto_msgTypes[16].OneofWrappers = []any{}
-	file_fsm_fsmpb_fsm_proto_msgTypes[18].OneofWrappers = []any{}
-	file_fsm_fsmpb_fsm_proto_msgTypes[19].OneofWrappers = []any{}
-	file_fsm_fsmpb_fsm_proto_msgTypes[27].OneofWrappers = []any{}
-	file_fsm_fsmpb_fsm_proto_msgTypes[58].OneofWrappers = []any{}
-	file_fsm_fsmpb_fsm_proto_msgTypes[68].OneofWrappers = []any{}
+	file_fsm_fsmpb_fsm_proto_msgTypes[13].OneofWrappers = []any{}
+	file_fsm_fsmpb_fsm_proto_msgTypes[21].OneofWrappers = []any{}
+	file_fsm_fsmpb_fsm_proto_msgTypes[52].OneofWrappers = []any{}
+	file_fsm_fsmpb_fsm_proto_msgTypes[62].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fsm_fsmpb_fsm_proto_rawDesc), len(file_fsm_fsmpb_fsm_proto_rawDesc)),
 			NumEnums:      11,
-			NumMessages:   73,
+			NumMessages:   67,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

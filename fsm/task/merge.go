@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
@@ -19,140 +20,87 @@ func CopySpec(to, from *fsmpb.Spec) {
 	}
 }
 
-// MergeSpec merges op into spec by RFC 7396: an absent member stays, a cleared one goes back to its default.
+// MergeSpec merges op into spec by RFC 7396 and returns the result: an absent member stays, a cleared one goes back to
+// its default. It never writes to spec, because tasks share parts of theirs.
 func MergeSpec(spec *fsmpb.Spec, op *fsmpb.Patch) *fsmpb.Spec {
-	if op.ClearPayload {
-		spec.Payload, spec.PayloadIsBytes = nil, false
+	merged := &fsmpb.Spec{}
+	CopySpec(merged, spec)
+	merged.Target, merged.Retry = proto.CloneOf(spec.Target), proto.CloneOf(spec.Retry)
+	merged.Window, merged.Labels = proto.CloneOf(spec.Window), slices.Clone(spec.Labels)
+	for _, path := range op.Clear {
+		clearMember(merged, path)
 	}
-	if op.Payload != nil {
-		spec.Payload, spec.PayloadIsBytes = op.Payload.Data, op.Payload.IsBytes
+	stored := &fsmpb.Target{Headers: slices.Clone(merged.Target.GetHeaders())}
+	proto.Merge(merged, op.Set)
+	merged.Labels = lastOfEach(merged.Labels)
+	if merged.Target != nil {
+		merged.Target.Headers = lastOfEach(merged.Target.Headers)
+		merged.Target = KeepMasked(merged.Target, stored)
 	}
-	if op.ContentType != nil {
-		spec.ContentType = *op.ContentType
-	}
-	spec.Target = MergeTarget(spec.Target, op)
-	spec.Retry = MergeRetry(spec.Retry, op)
-	spec.Labels = mergeLabels(spec.Labels, op)
-	if op.ClearWindow {
-		spec.Window = nil
-	}
-	if op.Window != nil {
-		spec.Window = op.Window
-	}
-	if op.Group != nil {
-		spec.Group = *op.Group
-	}
-	if op.Priority != nil {
-		spec.Priority = *op.Priority
-	}
-	return spec
-}
-
-// MergeTarget merges op into the target t and returns the result, nil for no target. It never writes to t, because
-// tasks share targets.
-func MergeTarget(t *fsmpb.Target, op *fsmpb.Patch) *fsmpb.Target {
-	if op.ClearTarget {
-		t = nil
-	}
-	if op.Target == nil {
-		return t
-	}
-	merged := &fsmpb.Target{}
-	if t != nil {
-		merged = proto.CloneOf(t)
-	}
-	if op.Target.Url != nil {
-		merged.Url = *op.Target.Url
-	}
-	if op.Target.TimeoutMs != nil {
-		merged.TimeoutMs = *op.Target.TimeoutMs
-	}
-	if op.Target.ClearHeaders {
-		merged.Headers = nil
-	}
-	stored := t.GetHeaders()
-	if op.Target.ClearHeaders {
-		stored = nil
-	}
-	for _, h := range op.Target.Headers {
-		merged.Headers = setNamed(merged.Headers, h.Name, h.Value, func(value string) *fsmpb.Header {
-			return &fsmpb.Header{Name: h.Name, Value: value}
-		})
-	}
-	return KeepMasked(merged, &fsmpb.Target{Headers: stored})
-}
-
-// MergeRetry merges op into the retry policy r and returns the result, nil for no policy. It never writes to r.
-func MergeRetry(r *fsmpb.Retry, op *fsmpb.Patch) *fsmpb.Retry {
-	if op.ClearRetry {
-		r = nil
-	}
-	if op.Retry == nil {
-		return r
-	}
-	merged := &fsmpb.Retry{
-		MaxAttempts:  r.GetMaxAttempts(),
-		MinBackoffMs: r.GetMinBackoffMs(),
-		MaxBackoffMs: r.GetMaxBackoffMs(),
-		DelaysMs:     r.GetDelaysMs(),
-	}
-	if op.Retry.MaxAttempts != nil {
-		merged.MaxAttempts = *op.Retry.MaxAttempts
-	}
-	if op.Retry.MinBackoffMs != nil {
-		merged.MinBackoffMs = *op.Retry.MinBackoffMs
-	}
-	if op.Retry.MaxBackoffMs != nil {
-		merged.MaxBackoffMs = *op.Retry.MaxBackoffMs
-	}
-	if op.Retry.Delays != nil {
-		merged.DelaysMs = op.Retry.Delays.Ms
-	}
-	if merged.MaxAttempts == 0 && merged.MinBackoffMs == 0 && merged.MaxBackoffMs == 0 && len(merged.DelaysMs) == 0 {
-		return nil
+	if merged.Retry.SizeVT() == 0 {
+		merged.Retry = nil
 	}
 	return merged
 }
 
-func mergeLabels(labels []*fsmpb.Label, op *fsmpb.Patch) []*fsmpb.Label {
-	if op.ClearLabels {
-		labels = nil
+// clearMember sets the member of a spec that the API calls path back to its default.
+func clearMember(spec *fsmpb.Spec, path string) {
+	member, below, nested := strings.Cut(path, ".")
+	switch {
+	case path == "payload":
+		spec.Payload, spec.PayloadIsBytes = nil, false
+	case !nested:
+		clearField(spec.ProtoReflect(), member)
+	case member == "labels":
+		spec.Labels = without(spec.Labels, below)
+	case member == "retry" && spec.Retry != nil:
+		clearField(spec.Retry.ProtoReflect(), below)
+	case member == "target" && spec.Target != nil:
+		if header, ok := strings.CutPrefix(below, "headers."); ok {
+			spec.Target.Headers = without(spec.Target.Headers, header)
+		} else {
+			clearField(spec.Target.ProtoReflect(), below)
+		}
 	}
-	labels = slices.Clone(labels) // other tasks share the labels
-	for _, l := range op.Labels {
-		labels = setNamed(labels, l.Name, l.Value, func(value string) *fsmpb.Label {
-			return &fsmpb.Label{Name: l.Name, Value: value}
-		})
-	}
-	return labels
 }
 
-// setNamed sets the entry of one name, or removes it if value is nil. The list stays sorted by name.
-func setNamed[E interface{ GetName() string }](list []E, name string, value *string, entry func(string) E) []E {
-	byName := func(e E, name string) int { return strings.Compare(e.GetName(), name) }
-	i, found := slices.BinarySearchFunc(list, name, byName)
-	switch {
-	case value == nil && found:
-		return slices.Delete(list, i, i+1)
-	case value == nil:
-		return list
-	case found:
-		list[i] = entry(*value)
-		return list
+// clearField clears the field with the API's name of a member: durations have their unit in the field's name.
+func clearField(m protoreflect.Message, member string) {
+	fields := m.Descriptor().Fields()
+	for _, name := range []string{member, member + "_ms"} {
+		if field := fields.ByName(protoreflect.Name(name)); field != nil {
+			m.Clear(field)
+		}
 	}
-	return slices.Insert(list, i, entry(*value))
+}
+
+func without[E interface{ GetName() string }](list []E, name string) []E {
+	return slices.DeleteFunc(list, func(e E) bool { return e.GetName() == name })
+}
+
+// lastOfEach sorts a list by name, and keeps the last entry with each name.
+func lastOfEach[E interface{ GetName() string }](list []E) []E {
+	slices.SortStableFunc(list, func(a, b E) int { return strings.Compare(a.GetName(), b.GetName()) })
+	kept := list[:0]
+	for i, e := range list {
+		if i == len(list)-1 || list[i+1].GetName() != e.GetName() {
+			kept = append(kept, e)
+		}
+	}
+	return kept
 }
 
 // Patched returns the names of the members that a patch changes, as far as a bulk operation may change them.
 func Patched(p *fsmpb.Patch) (names []string) {
-	if p.GetTarget() != nil {
-		names = append(names, "target")
-	}
-	if p.GetRetry() != nil || p.GetClearRetry() {
-		names = append(names, "retry")
-	}
-	if len(p.GetLabels()) > 0 || p.GetClearLabels() {
-		names = append(names, "labels")
+	set := p.GetSet()
+	for _, m := range []struct {
+		name string
+		set  bool
+	}{{"target", set.GetTarget() != nil}, {"retry", set.GetRetry() != nil}, {"labels", len(set.GetLabels()) > 0}} {
+		isCleared := func(path string) bool { return path == m.name || strings.HasPrefix(path, m.name+".") }
+		if m.set || slices.ContainsFunc(p.GetClear(), isCleared) {
+			names = append(names, m.name)
+		}
 	}
 	return names
 }

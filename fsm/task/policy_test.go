@@ -2,6 +2,7 @@ package task
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -57,26 +58,28 @@ func TestCheckQueue(t *testing.T) {
 // A merge patch replaces the delays as a whole. A retry policy that it leaves without content becomes nil.
 func TestMergeRetryOfDelays(t *testing.T) {
 	was := &fsmpb.Retry{DelaysMs: []int64{1, 2}}
-	list := func(ms ...int64) *fsmpb.RetryPatch { return &fsmpb.RetryPatch{Delays: &fsmpb.RetryDelays{Ms: ms}} }
+	list := func(ms ...int64) *fsmpb.Patch {
+		return &fsmpb.Patch{Clear: []string{"retry.delays"}, Set: &fsmpb.Spec{Retry: &fsmpb.Retry{DelaysMs: ms}}}
+	}
 	for _, c := range []struct {
 		was, want *fsmpb.Retry
 		patch     *fsmpb.Patch
 	}{
 		{was, was, &fsmpb.Patch{}},
-		{was, was, &fsmpb.Patch{Retry: &fsmpb.RetryPatch{}}},
-		{was, &fsmpb.Retry{DelaysMs: []int64{7}}, &fsmpb.Patch{Retry: list(7)}},
-		{was, nil, &fsmpb.Patch{Retry: list()}},
-		{was, nil, &fsmpb.Patch{ClearRetry: true}},
-		{nil, &fsmpb.Retry{DelaysMs: []int64{7, 8}}, &fsmpb.Patch{Retry: list(7, 8)}},
-		{&fsmpb.Retry{MaxAttempts: 2}, &fsmpb.Retry{MaxAttempts: 2, DelaysMs: []int64{7}}, &fsmpb.Patch{Retry: list(7)}},
+		{was, was, &fsmpb.Patch{Set: &fsmpb.Spec{Retry: &fsmpb.Retry{}}}},
+		{was, &fsmpb.Retry{DelaysMs: []int64{7}}, list(7)},
+		{was, nil, list()},
+		{was, nil, &fsmpb.Patch{Clear: []string{"retry"}}},
+		{nil, &fsmpb.Retry{DelaysMs: []int64{7, 8}}, list(7, 8)},
+		{&fsmpb.Retry{MaxAttempts: 2}, &fsmpb.Retry{MaxAttempts: 2, DelaysMs: []int64{7}}, list(7)},
 	} {
-		if got := MergeRetry(c.was, c.patch); !proto.Equal(got, c.want) {
+		if got := MergeSpec(&fsmpb.Spec{Retry: c.was}, c.patch).Retry; !proto.Equal(got, c.want) {
 			t.Errorf("%v of %v: %v, want %v", c.patch, c.was, got, c.want)
 		}
 	}
 }
 
-// CopySpec copies every field.
+// CopySpec copies every field, and MergeSpec clears and sets every one that is no part of an object.
 func TestCopySpec(t *testing.T) {
 	values := map[protoreflect.Kind]protoreflect.Value{
 		protoreflect.StringKind: protoreflect.ValueOfString("x"), protoreflect.BytesKind: protoreflect.ValueOfBytes([]byte{1}),
@@ -96,7 +99,48 @@ func TestCopySpec(t *testing.T) {
 			m.Set(f, values[f.Kind()])
 		}
 	}
+	from.Retry.MaxAttempts = 2 // an empty policy is none
 	if CopySpec(to, from); !proto.Equal(to, from) {
 		t.Errorf("%v became %v", from, to)
+	}
+	if got := MergeSpec(&fsmpb.Spec{}, &fsmpb.Patch{Set: from}); !proto.Equal(got, from) {
+		t.Errorf("%v, set, became %v", from, got)
+	}
+	op := &fsmpb.Patch{}
+	for i := range fields.Len() {
+		if name := string(fields.Get(i).Name()); name != "payload_is_bytes" {
+			op.Clear = append(op.Clear, strings.TrimSuffix(name, "_ms"))
+		}
+	}
+	if got := MergeSpec(from, op); !proto.Equal(got, &fsmpb.Spec{}) || !proto.Equal(to, from) {
+		t.Errorf("%v, cleared, became %v", from, got)
+	}
+}
+
+// A merge patch changes some entries of an object, removes others, and leaves the rest. It does not write to the spec.
+func TestMergeObjects(t *testing.T) {
+	headers := []*fsmpb.Header{{Name: "a", Value: "1"}, {Name: "b.c", Value: "2"}, {Name: "d", Value: "3"}}
+	labels := []*fsmpb.Label{{Name: "a", Value: "1"}, {Name: "b.c", Value: "2"}, {Name: "d", Value: "3"}}
+	stored := &fsmpb.Spec{
+		Target: &fsmpb.Target{Url: "http://a", TimeoutMs: 1, Headers: headers}, Labels: labels,
+		Retry: &fsmpb.Retry{MaxAttempts: 3, MinBackoffMs: 5},
+	}
+	was := proto.CloneOf(stored)
+	got := MergeSpec(stored, &fsmpb.Patch{
+		Clear: []string{"labels.b.c", "retry.min_backoff", "target.headers.b.c", "target.timeout"},
+		Set: &fsmpb.Spec{
+			Target: &fsmpb.Target{Headers: []*fsmpb.Header{{Name: "a", Value: "9"}, {Name: "c", Value: "8"}}},
+			Labels: []*fsmpb.Label{{Name: "a", Value: "9"}, {Name: "c", Value: "8"}}, Retry: &fsmpb.Retry{MaxAttempts: 4},
+		},
+	})
+	want := &fsmpb.Spec{
+		Target: &fsmpb.Target{Url: "http://a", Headers: []*fsmpb.Header{
+			{Name: "a", Value: "9"}, {Name: "c", Value: "8"}, {Name: "d", Value: "3"},
+		}},
+		Labels: []*fsmpb.Label{{Name: "a", Value: "9"}, {Name: "c", Value: "8"}, {Name: "d", Value: "3"}},
+		Retry:  &fsmpb.Retry{MaxAttempts: 4},
+	}
+	if !proto.Equal(got, want) || !proto.Equal(stored, was) {
+		t.Errorf("%v became %v", stored, got)
 	}
 }

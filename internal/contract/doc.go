@@ -1,7 +1,8 @@
 // Package contract reads and writes the JSON of the public API. The service, its Go client and its deliveries share it,
 // so that they cannot differ. It imports the standard library only.
 //
-//	Field, Set, Object         the members of the API's objects, and the members that each call takes
+//	Field, Set, Object         the members of the API's objects, and the members that calls about tasks take
+//	Members                    the members of rare calls, each with the place for its value
 //	Reader                     reads requests and answers, strictly
 //	Append…, Close             write requests and answers
 //	ParseDuration, …Instant    durations and instants as texts

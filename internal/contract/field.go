@@ -5,7 +5,7 @@ import "math/bits"
 // Field is a member of the API's JSON objects. Members with the same name are the same Field in every object.
 type Field uint8
 
-// The members that a request may name come first, up to To, so that a Set has a bit for each.
+// The members that an Object may take come first, up to Credit, so that a Set has a bit for each.
 const (
 	Op Field = iota
 	ID
@@ -64,13 +64,6 @@ const (
 	Reason
 	Credit
 
-	// Members of an operation.
-	Preview
-	Leaders
-	Replication
-	Slots
-	To
-
 	// Members of a task that the service sets.
 	State
 	Attempts
@@ -128,7 +121,7 @@ const (
 	WindowOpensAt
 
 	// Members of a schedule, of the rule in it, and of its occurrences. Requests name some of them too, but their objects
-	// are read by EachOnce, which needs no Set.
+	// are Members, which need no Set.
 	Schedule
 	Schedules
 	Occurrence
@@ -194,8 +187,6 @@ var names = [...]string{
 	Max: "max", Wait: "wait", Lease: "lease", Ack: "ack", Nack: "nack", Extend: "extend", Release: "release",
 	Reason: "reason", Credit: "credit",
 
-	Preview: "preview", Leaders: "leaders", Replication: "replication", Slots: "slots", To: "to",
-
 	Status: "status", Problem: "problem", Results: "results", StartedAt: "started_at", EndedAt: "ended_at",
 	Node: "node", Error: "error", Type: "type", Title: "title", Detail: "detail", FieldName: "field", Limit: "limit",
 	Committed: "committed", RetryAfter: "retry_after", Quota: "quota", Used: "used", Task: "task", Tasks: "tasks",
@@ -257,11 +248,16 @@ func slot[T string | []byte](name T) uint {
 	return (uint(len(name))*31 + uint(name[0])*7 + uint(name[len(name)-1])*67 + uint(name[len(name)/2])*11) % 256
 }
 
-// Set is a set of the fields from Op to To, with one bit for each.
+// Set is a set of the fields from Op to Credit, with one bit for each.
 type Set uint64
 
 // Has reports whether f is in the set.
 func (s Set) Has(f Field) bool { return s&(1<<f) != 0 }
+
+// SpecFields are the members of a task that are neither its id nor a time. A merge patch takes them too, unless
+// PatchFields leaves them out.
+const SpecFields = Set(1<<Queue | 1<<Payload | 1<<PayloadBase64 | 1<<ContentType | 1<<Target | 1<<Retry |
+	1<<ExpiresAfter | 1<<Labels | 1<<Window | 1<<Group | 1<<Priority)
 
 // First returns the first field of a set that is not empty.
 func (s Set) First() Field { return Field(bits.TrailingZeros64(uint64(s))) }

@@ -122,45 +122,6 @@ func (r *Reader) Each(name string, member func(name []byte) error) error {
 	}
 }
 
-// RootOnce reads a text that is one object, as EachOnce reads a value.
-func (r *Reader) RootOnce(member func(name, full string) (known bool, err error)) error {
-	if r.Peek() != '{' {
-		return r.notObject()
-	}
-	if err := r.EachOnce("the body", "", member); err != nil {
-		return err
-	}
-	return r.End()
-}
-
-// EachOnce reads the value of the member name as Each does, and refuses members that are given twice. member gets each
-// name with prefix in front too, for errors. It reports whether it knows the name, and then it must consume the value.
-func (r *Reader) EachOnce(name, prefix string, member func(name, full string) (known bool, err error)) error {
-	seen := map[string]bool{}
-	return r.Each(name, func(raw []byte) error {
-		name, full := string(raw), prefix+Clip(string(raw))
-		if seen[name] {
-			return Twice(full)
-		}
-		seen[name] = true
-		known, err := member(name, full)
-		if err == nil && !known {
-			err = &MemberError{Name: full, Detail: "is not a field that is known"}
-		}
-		return err
-	})
-}
-
-// Assign reads a value into place by read. With nullable, as in a merge patch, a null sets the zero value.
-func Assign[T any](r *Reader, nullable bool, place *T, read func() (T, error)) (err error) {
-	if nullable && r.Null() {
-		*place = *new(T)
-		return nil
-	}
-	*place, err = read()
-	return err
-}
-
 // Known reads the value of the member name, an object of an answer, and calls member before each value. member must
 // consume the value. Known skips members that this version does not know, and nulls, except the payload's. The
 // expected member is found without a search: the first one is an argument, each further one a result of member.

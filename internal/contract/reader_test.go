@@ -2,6 +2,7 @@ package contract
 
 import (
 	"encoding/json"
+	"errors"
 	"math"
 	"strconv"
 	"strings"
@@ -98,24 +99,27 @@ func TestStringsAreWrittenAsTheyWere(t *testing.T) {
 	}
 }
 
-// TestEachOnce checks that members are read by name, and that a second one and an unknown one are refused.
-func TestEachOnce(t *testing.T) {
+// TestMembers checks that members are read by name, that a second one and an unknown one are refused, and that only a
+// merge patch has nulls.
+func TestMembers(t *testing.T) {
 	for text, want := range map[string]string{
-		`{"a":1,"b":null}`: "", `{}`: "", `{"b":2}`: "", `{"a":1,"a":2}`: "x.a is given twice",
+		`{"a":1,"b":2}`: "", `{}`: "", `{"b":2}`: "", `{"a":1,"a":2}`: "x.a is given twice",
 		`{"c":1}`: "x.c is not a field that is known", `{"a":null}`: "x.a must be a whole number", `[]`: "x must be an object",
+		`{"b":10}`: "x.b is 10 (limit 0 to 9)", `{"d":1}`: "x.d is set by the service and cannot be sent",
+		`{"l":[1,2]}`: "", `{"l":[1,"x"]}`: "x.l[1] must be a whole number", `{"l":[1,2,3]}`: "too many",
 		`{"a":1} 2`: "something follows the end of the JSON value at character 9",
 	} {
-		r, a, b := NewReader([]byte(text)), int64(0), int64(7)
-		err := r.EachOnce("x", "x.", func(name, full string) (known bool, err error) {
-			read := func() (int64, error) { return r.Whole(full, 0, 9) }
-			switch name {
-			case "a":
-				return true, Assign(r, false, &a, read)
-			case "b":
-				return true, Assign(r, true, &b, read)
-			}
-			return false, nil
-		})
+		digit := func(r *Reader, full string) (int64, error) { return r.Whole(full, 0, 9) }
+		var a, b int64
+		var list []int64
+		members := Members{
+			"a": Into(&a, digit), "b": Into(&b, digit), "d": SetByService,
+			"l": Into(&list, func(r *Reader, full string) ([]int64, error) {
+				return List(r, full, 2, errors.New("too many"), digit)
+			}),
+		}
+		r := NewReader([]byte(text))
+		err := members.Object(r, "x", false)
 		if err == nil {
 			err = r.End()
 		}
@@ -126,11 +130,15 @@ func TestEachOnce(t *testing.T) {
 		if got != want {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}
-		if text == `{"a":1,"b":null}` && (a != 1 || b != 0) {
+		if text == `{"a":1,"b":2}` && (a != 1 || b != 2) {
 			t.Errorf("%s: a is %d, b is %d", text, a, b)
 		}
+		if err := members.Root([]byte(`{"a":null,"b":3,"l":null}`), true); err != nil || a != 0 || b != 3 || list != nil {
+			t.Errorf("a merge patch: a is %d, b is %d, l is %v, %v", a, b, list, err)
+		}
 	}
-	if err := NewReader([]byte(" ")).RootOnce(nil); err == nil || err.Error() != "the body is empty, and it ends at character 2" {
+	err := Members{}.Root([]byte(" "), false)
+	if err == nil || err.Error() != "the body is empty, and it ends at character 2" {
 		t.Errorf("an empty text: %v", err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/httpapi/internal/repeating"
+	"github.com/belfryhq/belfry/internal/contract"
 	"github.com/belfryhq/belfry/repeat"
 	"github.com/belfryhq/belfry/repeat/calendar"
 	"github.com/belfryhq/belfry/repeat/zone"
@@ -47,18 +48,27 @@ type Exclusion struct {
 }
 
 // Of reads the body of a call that arrived at now, and answers it. calendarOf returns the calendar of a rule, nil for
-// none. The error is a *task.FieldError or one of package
-// contract.
+// none. The error is a *task.FieldError or one of package contract.
 func Of(body []byte, now time.Time, calendarOf func(*fsmpb.Repeat) *calendar.Calendar) (*Answer, error) {
-	q, err := readRequest(body, now)
+	given, next, hasRule := new(fsmpb.Repeat), int64(usualNext), false
+	err := contract.Members{
+		"repeat": func(r *contract.Reader, full string, merged bool) error {
+			hasRule = true
+			return repeating.Member(given, now)(r, full, merged)
+		},
+		"next": contract.Whole(&next, 1, mostNext),
+	}.Root(body, false)
+	switch {
+	case err != nil:
+		return nil, err
+	case !hasRule:
+		return nil, &task.FieldError{Field: "repeat", Detail: "is absent"}
+	}
+	rule, err := repeating.Rule(given, calendarOf(given), now)
 	if err != nil {
 		return nil, err
 	}
-	rule, err := repeating.Rule(q.rule, calendarOf(q.rule), now)
-	if err != nil {
-		return nil, err
-	}
-	return list(rule, now, int(q.next))
+	return list(rule, now, int(next))
 }
 
 // list returns the first n occurrences after now, or fewer if the rule has fewer.

@@ -16,62 +16,36 @@ import (
 // ReadCalendar reads and checks a calendar in JSON. Its namespace and name are not set. The error is a *task.FieldError
 // or one of package contract, unless the time zones cannot be read.
 func ReadCalendar(body []byte) (*fsmpb.Calendar, error) {
-	m, r := &fsmpb.Calendar{}, contract.NewReader(body)
-	err := r.RootOnce(func(name, full string) (known bool, err error) {
-		switch name {
-		case "time_zone":
-			m.TimeZone, err = r.Text(full)
-		case "hours":
-			err = r.Array(full, func(i int) error {
-				h, err := readHours(r, fmt.Sprintf("%s[%d]", full, i))
-				m.Hours = append(m.Hours, h)
-				return tooMany(err, full, i, calendar.MaxHours)
-			})
-		case "closed":
-			m.Closed, err = readTexts(r, full, calendar.MaxClosed)
-		default:
-			return false, nil
-		}
-		return true, err
-	})
+	m := &fsmpb.Calendar{}
+	err := contract.Members{
+		"time_zone": contract.Text(&m.TimeZone),
+		"hours": contract.Into(&m.Hours, func(r *contract.Reader, full string) ([]*fsmpb.CalendarHours, error) {
+			return contract.List(r, full, calendar.MaxHours, tooMany(full, calendar.MaxHours), readHours)
+		}),
+		"closed": contract.Into(&m.Closed, texts(calendar.MaxClosed)),
+	}.Root(body, false)
 	if err != nil {
 		return nil, err
 	}
 	return m, checkCalendar(m)
 }
 
-func readHours(r *contract.Reader, name string) (*fsmpb.CalendarHours, error) {
+func readHours(r *contract.Reader, full string) (*fsmpb.CalendarHours, error) {
 	h := &fsmpb.CalendarHours{}
-	err := r.EachOnce(name, name+".", func(member, full string) (known bool, err error) {
-		switch member {
-		case "days":
-			h.Days, err = r.Text(full)
-		case "daily":
-			h.Daily, err = readTexts(r, full, hours.MaxRanges)
-		default:
-			return false, nil
-		}
-		return true, err
-	})
-	return h, err
+	return h, contract.Members{
+		"days": contract.Text(&h.Days), "daily": contract.Into(&h.Daily, texts(hours.MaxRanges)),
+	}.Object(r, full, false)
 }
 
-// readTexts reads a list of at most most strings.
-func readTexts(r *contract.Reader, list string, most int) (texts []string, err error) {
-	err = r.Array(list, func(i int) error {
-		text, err := r.Text(fmt.Sprintf("%s[%d]", list, i))
-		texts = append(texts, text)
-		return tooMany(err, list, i, most)
-	})
-	return texts, err
-}
-
-// tooMany returns err, or an error for the element i of a list that may have most ones.
-func tooMany(err error, list string, i, most int) error {
-	if err == nil && i >= most {
-		return &task.FieldError{Field: list, Detail: "has too many elements", Limit: fmt.Sprint(most)}
+// texts returns a reader of a list of at most most strings.
+func texts(most int) func(r *contract.Reader, full string) ([]string, error) {
+	return func(r *contract.Reader, full string) ([]string, error) {
+		return contract.List(r, full, most, tooMany(full, most), (*contract.Reader).Text)
 	}
-	return err
+}
+
+func tooMany(list string, most int) error {
+	return &task.FieldError{Field: list, Detail: "has too many elements", Limit: fmt.Sprint(most)}
 }
 
 // ImportCalendar reads a calendar from an iCalendar file that arrived at now; see calendar.Import. The error is a

@@ -18,72 +18,40 @@ const (
 	MaxJitter = 24 * time.Hour
 )
 
-// Source is the place in a request from which a rule is read.
-type Source struct {
-	Reader *contract.Reader
-	Name   string    // of the rule's member: "repeat"
-	Now    time.Time // from which the latest instants count
-	Merged bool      // the rule is a merge patch (RFC 7396): a null restores a default
-}
-
-// Read reads a rule into m. It sets only the members that the request names, and checks each by itself: Rule checks the
-// whole. An anchor that the request does not name goes with its interval.
-func Read(s Source, m *fsmpb.Repeat) error {
-	d := &draft{Source: s, m: m}
-	if err := s.Reader.EachOnce(s.Name, s.Name+".", d.member); err != nil {
+// Member returns the member that reads a rule into m, in a request that came at now. It sets only the members that the
+// request names, and checks each by itself: Rule checks the whole. An anchor that the request does not name goes with
+// its interval.
+func Member(m *fsmpb.Repeat, now time.Time) contract.Member {
+	instant := func(r *contract.Reader, full string) (*int64, error) { return readInstant(r, full, now) }
+	return func(r *contract.Reader, full string, merged bool) error {
+		anchored := false
+		err := contract.Members{
+			"cron":  contract.Into(&m.Cron, readCrons),
+			"every": contract.Into(&m.EveryMs, readEvery),
+			"anchor": func(r *contract.Reader, full string, merged bool) error {
+				anchored = true
+				return contract.Into(&m.AnchorMs, instant)(r, full, merged)
+			},
+			"time_zone": contract.Into(&m.TimeZone, readZone),
+			"start":     contract.Into(&m.StartMs, instant),
+			"end":       contract.Into(&m.EndMs, instant),
+			"count":     contract.Whole(&m.Count, 1, repeat.MaxCount),
+			"except": contract.Into(&m.Except, func(r *contract.Reader, full string) ([]string, error) {
+				return readSome(r, full, repeat.MaxExcepts)
+			}),
+			"calendar": contract.Into(&m.Calendar, readCalendarName),
+			"jitter":   contract.Into(&m.JitterMs, readJitter),
+		}.Object(r, full, merged)
+		if err == nil && m.EveryMs == 0 && !anchored {
+			m.AnchorMs = nil
+		}
 		return err
 	}
-	if m.EveryMs == 0 && !d.anchored {
-		m.AnchorMs = nil
-	}
-	return nil
 }
 
-// draft is a rule that is being read.
-type draft struct {
-	Source
-	m        *fsmpb.Repeat
-	anchored bool // the request names the anchor
-}
-
-func (d *draft) member(name, full string) (known bool, err error) {
-	m := d.m
-	switch name {
-	case "cron":
-		err = assign(d, &m.Cron, func() ([]string, error) { return d.crons(full) })
-	case "every":
-		err = assign(d, &m.EveryMs, func() (int64, error) { return d.every(full) })
-	case "anchor":
-		d.anchored = true
-		err = assign(d, &m.AnchorMs, func() (*int64, error) { return d.instant(full) })
-	case "time_zone":
-		err = assign(d, &m.TimeZone, func() (string, error) { return d.timeZone(full) })
-	case "start":
-		err = assign(d, &m.StartMs, func() (*int64, error) { return d.instant(full) })
-	case "end":
-		err = assign(d, &m.EndMs, func() (*int64, error) { return d.instant(full) })
-	case "count":
-		err = assign(d, &m.Count, func() (int64, error) { return d.Reader.Whole(full, 1, repeat.MaxCount) })
-	case "except":
-		err = assign(d, &m.Except, func() ([]string, error) { return d.texts(full, repeat.MaxExcepts) })
-	case "calendar":
-		err = assign(d, &m.Calendar, func() (string, error) { return d.calendar(full) })
-	case "jitter":
-		err = assign(d, &m.JitterMs, func() (int64, error) { return d.jitter(full) })
-	default:
-		return false, nil
-	}
-	return true, err
-}
-
-// assign reads a value into place. In a merge patch a null sets the default.
-func assign[T any](d *draft, place *T, read func() (T, error)) error {
-	return contract.Assign(d.Reader, d.Merged, place, read)
-}
-
-// crons reads the expressions. It refuses an expression whose weekdays Quartz counts differently.
-func (d *draft) crons(full string) ([]string, error) {
-	list, err := d.texts(full, repeat.MaxCrons)
+// readCrons reads the expressions. It refuses an expression whose weekdays Quartz counts differently.
+func readCrons(r *contract.Reader, full string) ([]string, error) {
+	list, err := readSome(r, full, repeat.MaxCrons)
 	for i, text := range list {
 		if wrong := cron.CheckQuartz(text); wrong != nil && err == nil {
 			err = &task.FieldError{Field: fmt.Sprintf("%s[%d]", full, i), Detail: "is not clear in its " + wrong.Error()}
@@ -92,35 +60,36 @@ func (d *draft) crons(full string) ([]string, error) {
 	return list, err
 }
 
-func (d *draft) texts(full string, most int) (list []string, err error) {
-	err = d.Reader.Array(full, func(i int) error {
-		if i == most {
-			return &task.FieldError{Field: full, Detail: "has too many", Limit: fmt.Sprint(most)}
-		}
-		text, err := d.Reader.Text(fmt.Sprintf("%s[%d]", full, i))
-		list = append(list, text)
-		return err
-	})
+// readSome reads a list of at least one string.
+func readSome(r *contract.Reader, full string, most int) ([]string, error) {
+	tooMany := &task.FieldError{Field: full, Detail: "has too many", Limit: fmt.Sprint(most)}
+	list, err := contract.List(r, full, most, tooMany, (*contract.Reader).Text)
 	if err == nil && len(list) == 0 {
 		err = &task.FieldError{Field: full, Detail: "is empty", Limit: fmt.Sprintf("1 to %d", most)}
 	}
 	return list, err
 }
 
-// timeZone reads the name of a zone. It returns UTC, the default, as "".
-func (d *draft) timeZone(full string) (string, error) {
-	name, err := d.Reader.Text(full)
-	switch {
-	case err == nil && name == "":
-		err = &task.FieldError{Field: full, Detail: "is empty"}
-	case name == UTC:
+// readZone reads the name of a time zone. It returns UTC, the default, as "".
+func readZone(r *contract.Reader, full string) (string, error) {
+	name, err := readName(r, full)
+	if name == UTC {
 		name = ""
 	}
 	return name, err
 }
 
-func (d *draft) calendar(full string) (string, error) {
-	name, err := d.Reader.Text(full)
+// readName reads a string that is not empty.
+func readName(r *contract.Reader, full string) (string, error) {
+	name, err := r.Text(full)
+	if err == nil && name == "" {
+		err = &task.FieldError{Field: full, Detail: "is empty"}
+	}
+	return name, err
+}
+
+func readCalendarName(r *contract.Reader, full string) (string, error) {
+	name, err := r.Text(full)
 	if err != nil {
 		return "", err
 	}
@@ -130,10 +99,10 @@ func (d *draft) calendar(full string) (string, error) {
 	return name, nil
 }
 
-// every reads an interval, and returns milliseconds, rounded up.
-func (d *draft) every(full string) (int64, error) {
+// readEvery reads an interval, and returns milliseconds, rounded up.
+func readEvery(r *contract.Reader, full string) (int64, error) {
 	const limit = "100ms to 100 years (36500d)"
-	interval, err := d.Reader.Duration(full)
+	interval, err := r.Duration(full)
 	switch {
 	case err != nil:
 		return 0, err
@@ -145,10 +114,10 @@ func (d *draft) every(full string) (int64, error) {
 	return contract.CeilMs(interval), nil
 }
 
-// jitter reads the longest delay of an occurrence after its instant, and returns milliseconds, rounded up.
-func (d *draft) jitter(full string) (int64, error) {
+// readJitter reads the longest delay of an occurrence after its instant, and returns milliseconds, rounded up.
+func readJitter(r *contract.Reader, full string) (int64, error) {
 	const limit = "0s to 24h"
-	most, err := d.Reader.Duration(full)
+	most, err := r.Duration(full)
 	switch {
 	case err != nil:
 		return 0, err
@@ -160,9 +129,9 @@ func (d *draft) jitter(full string) (int64, error) {
 	return contract.CeilMs(most), nil
 }
 
-// instant reads an instant from 1970 to 100 years from now.
-func (d *draft) instant(full string) (*int64, error) {
-	text, err := d.Reader.Text(full)
+// readInstant reads an instant from 1970 to 100 years from now.
+func readInstant(r *contract.Reader, full string, now time.Time) (*int64, error) {
+	text, err := r.Text(full)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +139,7 @@ func (d *draft) instant(full string) (*int64, error) {
 	switch {
 	case err != nil:
 		return nil, &task.FieldError{Field: full, Detail: err.Error()}
-	case ms < 0 || ms > contract.CeilUnixMs(d.Now.Add(mostAhead)):
+	case ms < 0 || ms > contract.CeilUnixMs(now.Add(mostAhead)):
 		return nil, &task.FieldError{Field: full, Detail: "is out of range",
 			Limit: "1970-01-01T00:00:00Z to 100 years from now"}
 	}

@@ -17,7 +17,7 @@ var now = time.Date(2026, 11, 20, 10, 0, 0, 250_000, time.UTC)
 // read reads a rule into a copy of m.
 func read(text string, m *fsmpb.Repeat, merged bool) (*fsmpb.Repeat, error) {
 	m = proto.CloneOf(m)
-	return m, Read(Source{Reader: contract.NewReader([]byte(text)), Name: "repeat", Now: now, Merged: merged}, m)
+	return m, Member(m, now)(contract.NewReader([]byte(text)), "repeat", merged)
 }
 
 func TestRead(t *testing.T) {

@@ -15,25 +15,12 @@ import (
 // ReadWindow reads a window, an object with the given name. The error is a *task.FieldError or one of package contract.
 func ReadWindow(r *contract.Reader, name string) (*fsmpb.Window, error) {
 	m := &fsmpb.Window{}
-	err := r.EachOnce(name, name+".", func(member, full string) (known bool, err error) {
-		switch member {
-		case "time_zone":
-			m.TimeZone, err = r.Text(full)
-		case "days":
-			m.Days, err = r.Text(full)
-		case "daily":
-			m.Daily, err = readTexts(r, full, hours.MaxRanges)
-		case "calendar":
-			m.Calendar, err = r.Text(full)
-			if err == nil && m.Calendar == "" {
-				err = &task.FieldError{Field: full, Detail: "is empty"}
-			}
-		default:
-			return false, nil
-		}
-		return true, err
-	})
-	return m, err
+	return m, contract.Members{
+		"time_zone": contract.Text(&m.TimeZone),
+		"days":      contract.Text(&m.Days),
+		"daily":     contract.Into(&m.Daily, texts(hours.MaxRanges)),
+		"calendar":  contract.Into(&m.Calendar, readName),
+	}.Object(r, name, false)
 }
 
 // CheckWindow checks a window by its calendar, nil if there is none. The error is a *task.FieldError, unless the
