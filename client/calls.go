@@ -151,7 +151,7 @@ func (c *Client) cancelAlone(ctx context.Context, id string, o *options) (Outcom
 
 // read reads the answer to a cancel.
 func (o *Outcome) read(r *contract.Reader) error {
-	return readObject(r, "outcome", []member{{contract.Outcome, o}})
+	return readObject(r, "outcome", []member{{contract.Outcome, o, 0}})
 }
 
 // revisionOf returns the revision in an answer's ETag, or 0 if there is none.

@@ -301,11 +301,11 @@ func retryable(err error) bool {
 func (e *Error) read(r *contract.Reader) error {
 	var seconds uint32
 	err := readObject(r, "problem", []member{
-		{contract.Type, &e.Type}, {contract.Title, &e.Title}, {contract.Status, &e.Status},
-		{contract.Detail, &e.Detail}, {contract.FieldName, &e.Field}, {contract.Limit, (*limitText)(&e.Limit)},
-		{contract.Committed, &e.Committed}, {contract.State, &e.State}, {contract.Attempts, &e.Attempts},
-		{contract.Task, &e.Task}, {contract.RetryAfter, &seconds}, {contract.Quota, &e.Quota},
-		{contract.Used, (*limitText)(&e.Used)}, {contract.Count, &e.Count}, {contract.Schedule, &e.Schedule},
+		{contract.Type, &e.Type, 0}, {contract.Title, &e.Title, 0}, {contract.Status, &e.Status, 0},
+		{contract.Detail, &e.Detail, 0}, {contract.FieldName, &e.Field, 0}, {contract.Limit, (*limitText)(&e.Limit), 0},
+		{contract.Committed, &e.Committed, 0}, {contract.State, &e.State, 0}, {contract.Attempts, &e.Attempts, 0},
+		{contract.Task, &e.Task, 0}, {contract.RetryAfter, &seconds, 0}, {contract.Quota, &e.Quota, 0},
+		{contract.Used, (*limitText)(&e.Used), 0}, {contract.Count, &e.Count, 0}, {contract.Schedule, &e.Schedule, 0},
 	})
 	e.RetryAfter = time.Duration(seconds) * time.Second
 	return err

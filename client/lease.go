@@ -43,7 +43,10 @@ func (l Leased) MarshalJSON() ([]byte, error) {
 // Lease takes due tasks of a queue that is pulled. It returns as soon as there is at least one task, or none when the
 // wait ends. The tasks of a lost answer return to the queue when their leases end.
 func (c *Client) Lease(ctx context.Context, queue string, demand Demand) ([]Leased, error) {
-	body := appendInt(nil, contract.Max, demand.Max)
+	var body []byte
+	if demand.Max != 0 {
+		body = contract.AppendInt(body, contract.Max, int64(demand.Max))
+	}
 	body = contract.AppendSpan(body, contract.Wait, demand.Wait)
 	body = contract.Close(contract.AppendSpan(body, contract.Lease, demand.Lease), 0)
 	var tasks []Leased
@@ -53,7 +56,7 @@ func (c *Client) Lease(ctx context.Context, queue string, demand Demand) ([]Leas
 	err := c.do(ctx, call, readAnswer(func(r *contract.Reader) error {
 		return readObject(r, "lease", []member{{contract.Tasks, func() error {
 			return readList(r, "tasks", &tasks, func(l *Leased) error { return l.read(r) })
-		}}})
+		}, 0}})
 	}))
 	return tasks, err
 }
@@ -212,7 +215,7 @@ func readSettled(r io.Reader, lines []*line) error {
 				n++
 				return readReceipt(in, lines[n-1])
 			})
-		}}})
+		}, 0}})
 	})
 	if err == nil && n < len(lines) {
 		err = &garbledError{fmt.Errorf("%d results for %d receipts", n, len(lines))}

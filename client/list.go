@@ -145,7 +145,7 @@ func (c *Client) eachDead(ctx context.Context, method, path string, filter DeadF
 	var count int
 	call := call{method: method, path: path, header: c.header(&options{}), wait: c.cfg.Timeout} // many letters take time
 	err := c.do(ctx, call, readAnswer(func(r *contract.Reader) error {
-		return readObject(r, "count", []member{{contract.Count, &count}})
+		return readObject(r, "count", []member{{contract.Count, &count, 0}})
 	}))
 	var refusal *Error
 	if errors.As(err, &refusal) {

@@ -103,8 +103,8 @@ func readResult(text []byte, id string) (r Result, refusal, err error) {
 // read reads the result of a batch line or of a settle. id is the place for the id, or nil.
 func (r *Result) read(in *contract.Reader, id any, refused **Error) error {
 	return readObject(in, "result", []member{
-		{contract.ID, id}, {contract.Status, &r.Status}, {contract.Revision, &r.Revision},
-		{contract.Outcome, &r.Outcome}, {contract.Previous, &r.Previous}, {contract.Problem, refused},
+		{contract.ID, id, 0}, {contract.Status, &r.Status, 0}, {contract.Revision, &r.Revision, 0},
+		{contract.Outcome, &r.Outcome, 0}, {contract.Previous, &r.Previous, 0}, {contract.Problem, refused, 0},
 	})
 }
 

@@ -75,12 +75,51 @@ func (c *QueueCounts) Unfinished() uint64 {
 	return c.Scheduled + c.Ready + c.Firing + c.Leased + c.Retrying
 }
 
+func (q *Queue) members() []member {
+	return []member{
+		{contract.Queue, &q.Name, 0}, {contract.Target, &q.Target, rare}, {contract.Retry, &q.Retry, rare},
+		{contract.MaxInFlight, &q.MaxInFlight, 0}, {contract.MaxPerSecond, &q.MaxPerSecond, 0},
+		{contract.BatchMax, &q.BatchMax, 0}, {contract.GroupInFlight, &q.GroupInFlight, 0}, {contract.FIFO, &q.FIFO, 0},
+		{contract.Fair, &q.Fair, 0}, {contract.GroupWeights, &q.GroupWeights, 0}, {contract.Paused, &q.Paused, always},
+		{contract.KeepDone, &q.KeepDone, 0}, {contract.KeepDead, &q.KeepDead, 0},
+		{contract.Signing, (*secretList)(&q.Secrets), 0}, {contract.Window, &q.Window, 0},
+		{contract.WindowOpen, &q.WindowOpen, silent}, {contract.WindowOpensAt, &q.WindowOpensAt, silent},
+		{contract.Counts, &q.Counts, 0}, {contract.Broken, &q.Broken, 0},
+	}
+}
+
+func (b *BrokenReceiver) members() []member {
+	return []member{
+		{contract.Receiver, &b.Receiver, always}, {contract.Path, &b.Path, always}, {contract.Since, &b.Since, always},
+		{contract.LastError, &b.LastError, always}, {contract.Waiting, &b.Waiting, always},
+	}
+}
+
+func (c *QueueCounts) members() []member {
+	return []member{
+		{contract.Scheduled, &c.Scheduled, always}, {contract.Ready, &c.Ready, always},
+		{contract.Firing, &c.Firing, always}, {contract.Leased, &c.Leased, always},
+		{contract.Retrying, &c.Retrying, always}, {contract.Delivered, &c.Delivered, always},
+		{contract.Dead, &c.Dead, always}, {contract.Cancelled, &c.Cancelled, always}, {contract.Due1m, &c.Due1m, always},
+		{contract.Due1h, &c.Due1h, always}, {contract.Due1d, &c.Due1d, always},
+		{contract.OldestOverdue, &c.OldestOverdue, always},
+	}
+}
+
+// secretList is the secrets of a queue, which are in an object of their own.
+type secretList []string
+
+func (q *Queue) read(r *contract.Reader) error {
+	*q = Queue{}
+	return readObject(r, "queue", q.members())
+}
+
 // UnmarshalJSON reads a queue as the service writes it.
 func (q *Queue) UnmarshalJSON(data []byte) error { return whole(data, q.read) }
 
 // MarshalJSON writes a queue as the service does.
 func (q Queue) MarshalJSON() ([]byte, error) {
-	b, err := appendQueue(nil, &q)
+	b, err := appendMembers(nil, q.members(), false)
 	return contract.Close(b, 0), err
 }
 
@@ -193,33 +232,19 @@ type QueuePatch struct {
 
 // fields returns the merge patch of RFC 7396.
 func (p QueuePatch) fields() (map[string]any, error) {
-	m := map[string]any{}
-	if p.Target != nil {
-		m["target"] = p.Target.patch()
+	q := Queue{
+		Target: p.Target, Retry: p.Retry, MaxInFlight: p.MaxInFlight, MaxPerSecond: p.MaxPerSecond, BatchMax: p.BatchMax,
+		KeepDone: p.KeepDone, KeepDead: p.KeepDead, Window: p.Window, GroupInFlight: p.GroupInFlight,
+		GroupWeights: p.GroupWeights,
 	}
-	if p.Retry != nil {
-		m["retry"] = p.Retry.patch()
+	m, err := mergePatch(q.members())
+	if err != nil {
+		return nil, err
 	}
-	setNumber(m, "max_in_flight", p.MaxInFlight)
-	setNumber(m, "max_per_second", p.MaxPerSecond)
-	setNumber(m, "batch_max", p.BatchMax)
-	if p.Paused != nil {
-		m["paused"] = *p.Paused
-	}
-	setDuration(m, "keep_done", p.KeepDone)
-	setDuration(m, "keep_dead", p.KeepDead)
-	if p.Window != nil {
-		m["window"] = p.Window
-	}
-	setNumber(m, "group_in_flight", p.GroupInFlight)
-	if p.FIFO != nil {
-		m["fifo"] = *p.FIFO
-	}
-	if p.Fair != nil {
-		m["fair"] = *p.Fair
-	}
-	if p.GroupWeights != nil {
-		m["group_weights"] = mergeWeights(p.GroupWeights)
+	for name, on := range map[string]*bool{"paused": p.Paused, "fifo": p.FIFO, "fair": p.Fair} {
+		if on != nil {
+			m[name] = *on
+		}
 	}
 	if p.Secrets != nil {
 		m["signing"] = map[string]any{"secrets": p.Secrets}

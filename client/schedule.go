@@ -169,10 +169,14 @@ func (p *SchedulePatch) fields() (map[string]any, error) {
 		m["paused"] = *p.Paused
 	}
 	if p.Task != nil {
+		if err := p.Task.checkTemplate(); err != nil {
+			return nil, err
+		}
 		task, err := p.Task.patch()
 		if err != nil {
 			return nil, err
 		}
+		setText(task, "queue", p.Task.Queue)
 		m["task"] = task
 	}
 	return m, clearFields(m, p.Clear)
@@ -186,33 +190,4 @@ func (r Repeat) patch() (map[string]any, error) {
 	}
 	m := map[string]any{}
 	return m, json.Unmarshal(text, &m)
-}
-
-// patch returns the members of a schedule's task that are given, without the payload.
-func (t Task) patch() (map[string]any, error) {
-	if _, err := appendTemplate(nil, &Task{ID: t.ID, FireAt: t.FireAt, Delay: t.Delay, Jitter: t.Jitter}); err != nil {
-		return nil, err
-	}
-	m := map[string]any{}
-	setText(m, "queue", t.Queue)
-	setText(m, "content_type", t.ContentType)
-	setDuration(m, "expires_after", t.ExpiresAfter)
-	if len(t.PayloadBytes) > 0 {
-		m["payload_base64"] = t.PayloadBytes
-	}
-	if t.Target != nil {
-		m["target"] = t.Target.patch()
-	}
-	if t.Retry != nil {
-		m["retry"] = t.Retry.patch()
-	}
-	if t.Labels != nil {
-		m["labels"] = mergeText(t.Labels)
-	}
-	if t.Window != nil {
-		m["window"] = t.Window
-	}
-	setText(m, "group", t.Group)
-	setNumber(m, "priority", t.Priority)
-	return m, nil
 }

@@ -138,8 +138,8 @@ func (k *consumer) readLine(ctx context.Context, text []byte) error {
 			{contract.Task, func() error {
 				j = k.newJob()
 				return j.task.read(r)
-			}},
-			{contract.Problem, &refused},
+			}, 0},
+			{contract.Problem, &refused, 0},
 		})
 	})
 	switch {

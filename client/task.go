@@ -113,6 +113,114 @@ type Past struct {
 	Error     string    `json:"error"`      // empty: delivered
 }
 
+// content returns the members of a task that a caller sets, except its id, queue and time.
+func (t *Task) content() [10]member {
+	return [...]member{
+		{contract.Payload, &t.Payload, 0}, {contract.PayloadBase64, &t.PayloadBytes, rare},
+		{contract.ContentType, &t.ContentType, 0}, {contract.Target, &t.Target, rare}, {contract.Retry, &t.Retry, rare},
+		{contract.ExpiresAfter, &t.ExpiresAfter, rare}, {contract.Labels, &t.Labels, rare},
+		{contract.Window, &t.Window, rare}, {contract.Group, &t.Group, rare}, {contract.Priority, &t.Priority, rare},
+	}
+}
+
+// status returns the members of a task that the service sets.
+func (t *Task) status() [16]member {
+	return [...]member{
+		{contract.State, &t.State, always}, {contract.Attempts, &t.Attempts, always},
+		{contract.NextAttemptAt, &t.NextAttemptAt, always | rare}, {contract.WaitsFor, &t.WaitsFor, rare},
+		{contract.LastError, &t.LastError, always}, {contract.Revision, &t.Revision, always},
+		{contract.Shard, &t.Shard, always}, {contract.CreatedAt, &t.CreatedAt, always},
+		{contract.WebhookID, &t.WebhookID, 0}, {contract.Outcome, &t.Outcome, rare},
+		{contract.Previous, &t.Previous, rare}, {contract.LeaseEndsAt, &t.LeaseEndsAt, 0},
+		{contract.Schedule, &t.Schedule, rare}, {contract.Occurrence, &t.Occurrence, rare},
+		{contract.Scheduled, &t.Scheduled, rare | silent}, {contract.History, &t.History, rare},
+	}
+}
+
+func (t *Target) members() []member {
+	return []member{
+		{contract.URL, &t.URL, always}, {contract.Headers, &t.Headers, 0}, {contract.Timeout, &t.Timeout, 0},
+	}
+}
+
+func (r *Retry) members() []member {
+	return []member{
+		{contract.MaxAttempts, &r.MaxAttempts, 0}, {contract.MinBackoff, &r.MinBackoff, 0},
+		{contract.MaxBackoff, &r.MaxBackoff, 0}, {contract.Delays, &r.Delays, 0},
+	}
+}
+
+func (p *Past) members() []member {
+	return []member{
+		{contract.Attempt, &p.Attempt, always}, {contract.Fence, &p.Fence, always},
+		{contract.StartedAt, &p.StartedAt, always}, {contract.EndedAt, &p.EndedAt, always},
+		{contract.Node, &p.Node, always}, {contract.Error, &p.Error, always},
+	}
+}
+
+func (t *Task) read(r *contract.Reader) error {
+	var l Leased
+	err := l.read(r)
+	*t = l.Task
+	return err
+}
+
+// read reads a task, and its lease if it has one.
+func (l *Leased) read(r *contract.Reader) error {
+	*l = Leased{}
+	t := &l.Task
+	lease := [...]member{
+		{contract.Receipt, &l.Receipt, 0}, {contract.Attempt, &l.Attempt, 0}, {contract.Fence, &l.Fence, 0},
+	}
+	list := [33]member{
+		{contract.ID, &t.ID, 0}, {contract.Queue, &t.Queue, 0}, {contract.FireAt, &t.FireAt, 0},
+		{contract.Delay, &t.Delay, rare},
+	}
+	for i, m := range t.content() { // one by one: copy would move the task to the heap
+		list[4+i] = m
+	}
+	for i, m := range t.status() {
+		list[14+i] = m
+	}
+	for i, m := range lease {
+		list[30+i] = m
+	}
+	return readObject(r, "task", list[:])
+}
+
+// appendTask appends the members of a task that a caller sets, except the id.
+func appendTask(b []byte, t *Task) ([]byte, error) {
+	b = contract.AppendTextIf(b, contract.Queue, t.Queue)
+	if !t.FireAt.IsZero() {
+		var err error
+		if b, err = appendInstant(b, contract.FireAt, t.FireAt); err != nil {
+			return b, err
+		}
+	}
+	if t.FireAt.IsZero() || t.Delay != 0 { // the service refuses both, with the reason
+		b = appendDuration(b, contract.Delay, t.Delay)
+	}
+	list := t.content()
+	return appendMembers(contract.AppendSpan(b, contract.Jitter, t.Jitter), list[:], false)
+}
+
+// appendTemplate appends the members of a schedule's task.
+func appendTemplate(b []byte, t *Task) ([]byte, error) {
+	if err := t.checkTemplate(); err != nil {
+		return b, err
+	}
+	list := t.content()
+	return appendMembers(contract.AppendTextIf(b, contract.Queue, t.Queue), list[:], false)
+}
+
+// checkTemplate refuses a task with an id or a time, which a schedule gives to its tasks.
+func (t *Task) checkTemplate() error {
+	if t.ID != "" || !t.FireAt.IsZero() || t.Delay != 0 || t.Jitter != 0 {
+		return errTemplate
+	}
+	return nil
+}
+
 // UnmarshalJSON reads a task as the service writes it.
 func (t *Task) UnmarshalJSON(data []byte) error { return unlessNull(data, t.read) }
 
@@ -122,7 +230,47 @@ func (t Task) MarshalJSON() ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return contract.Close(appendAnswer(b, &t), 0), nil
+	list := t.status()
+	b, err = appendMembers(b, list[:], false)
+	return contract.Close(b, 0), err
+}
+
+// Patch is a change to a waiting task. Zero fields leave the task's fields unchanged; Clear restores defaults.
+type Patch struct {
+	FireAt      time.Time
+	Delay       time.Duration   // counted from receipt
+	Payload     json.RawMessage // replaces the whole payload
+	ContentType string
+	Target      *Target           // zero fields leave the task's; headers are merged, and an empty value removes one
+	Retry       *Retry            // zero fields leave the task's
+	Labels      map[string]string // merged; an empty value removes a label
+	Window      *Window           // replaces the whole window
+	Group       string
+	Priority    int
+	// Clear names fields to reset, with a dot for a field of an object: "target", "target.timeout", "labels".
+	Clear []string
+}
+
+// fields returns the merge patch of RFC 7396, without the payload.
+func (p Patch) fields() (map[string]any, error) {
+	m, err := (&Task{
+		ContentType: p.ContentType, Target: p.Target, Retry: p.Retry, Labels: p.Labels, Window: p.Window, Group: p.Group,
+		Priority: p.Priority,
+	}).patch()
+	if err != nil {
+		return nil, err
+	}
+	if !p.FireAt.IsZero() {
+		m["fire_at"] = p.FireAt.UTC()
+	}
+	setDuration(m, "delay", p.Delay)
+	return m, clearFields(m, p.Clear)
+}
+
+// patch returns the members of the content that are given, without the payload, as a merge patch.
+func (t *Task) patch() (map[string]any, error) {
+	list := t.content()
+	return mergePatch(list[1:]) // the payload stays byte for byte
 }
 
 // unlessNull reads a text with read. A null leaves the value unchanged.
