@@ -51,7 +51,7 @@ func (s *specReader) member(f contract.Field) error {
 	if f == contract.PayloadBase64 {
 		path = "payload"
 	}
-	if field.merges && s.cleared(path) || !field.merges && s.replaced(path) {
+	if s.patch != nil && (field.merges && s.cleared(path) || !field.merges && s.replaced(path)) {
 		return nil
 	}
 	return field.read(s)

@@ -135,5 +135,5 @@ func appendCount(b []byte, f contract.Field, n uint32) []byte {
 
 // appendSpan appends a duration in milliseconds, unless it is 0.
 func appendSpan(b []byte, f contract.Field, ms int64) []byte {
-	return contract.AppendSpan(b, f, milliseconds(ms))
+	return contract.AppendSpan(b, f, time.Duration(ms)*time.Millisecond)
 }
