@@ -14,14 +14,6 @@ type Window struct {
 	Calendar string   `json:"calendar,omitempty"`  // of the namespace: its closed hours are closed here too
 }
 
-func appendWindow(b []byte, w *Window) ([]byte, error) {
-	if w == nil {
-		return b, nil
-	}
-	text, err := json.Marshal(w)
-	return append(contract.AppendName(b, contract.Window), text...), err
-}
-
 func (w *Window) read(r *contract.Reader) error {
 	text, err := r.Value()
 	if err != nil {

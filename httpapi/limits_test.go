@@ -42,7 +42,7 @@ func (l *testLimits) ScheduleLines(_ context.Context, _, _ string, n int) error 
 }
 
 func (l *testLimits) Payload(_, _ string, bytes int64) error {
-	return quota.Limits{MaxPayload: int64(l.most)}.CheckPayload(quota.Subject{Namespace: "n"}, bytes)
+	return quota.Limits{MaxPayload: l.most}.CheckPayload(quota.Subject{Namespace: "n"}, bytes)
 }
 
 func (l *testLimits) Queue(_ context.Context, namespace, queue string) error {

@@ -195,8 +195,8 @@ const (
 	inTurn      = 10 * time.Millisecond // distance between the shards in line, so that they return in their order
 )
 
-// takeBack ends the wait of a call and takes back the permits that the call can no longer receive. A newer report counts
-// none of them.
+// takeBack ends the wait of a call and takes back the permits that the call can no longer receive. A newer report
+// counts none of them.
 func (p *pool) takeBack(ask Borrow, parked <-chan int, permits int) {
 	select {
 	case n := <-parked:
