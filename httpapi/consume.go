@@ -18,6 +18,7 @@ import (
 	"github.com/belfryhq/belfry/httpapi/internal/shares"
 	"github.com/belfryhq/belfry/httpapi/internal/stream"
 	"github.com/belfryhq/belfry/internal/contract"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // consumer is one stream in progress: tasks flow to the consumer as it gives credit, and it may settle them on the same
@@ -146,7 +147,7 @@ func (t *consumer) leaseTasks(context.Context) error {
 			pause = firstPause
 			continue
 		}
-		_ = wait(t.leasing, pause) // credit.wait sees the end
+		wait.For(t.leasing, pause) // credit.wait sees the end
 		pause = min(2*pause, lastPause)
 	}
 	t.stop()
@@ -201,7 +202,7 @@ func (t *consumer) deliver(tasks []*fsmpb.Task) bool {
 
 // beat writes a heartbeat now and then while no other line is written, so that both sides notice a dead connection.
 func (t *consumer) beat(context.Context) error {
-	for wait(t.leasing, t.s.cfg.StreamBeat) == nil {
+	for wait.For(t.leasing, t.s.cfg.StreamBeat) {
 		buffer := t.s.buffers.get()
 		*buffer = append(contract.AppendInstant(append(*buffer, `{"heartbeat":`...), t.s.arrived().at.UnixMilli()), "}\n"...)
 		if !t.outbox.PutIfEmpty(stream.Piece{Data: buffer}) {

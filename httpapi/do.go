@@ -15,6 +15,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/httpapi/internal/rights"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 const (
@@ -50,7 +51,10 @@ func (s *Server) doPatiently(ctx context.Context, right *rights.Right, cmds []*f
 func (s *Server) pause(ctx context.Context, right *rights.Right, d time.Duration) error {
 	ctx, cancel := right.Within(ctx, 0)
 	defer cancel()
-	return wait(ctx, d)
+	if !wait.For(ctx, d) {
+		return ctx.Err()
+	}
+	return nil
 }
 
 // doOnce carries out commands within the time for a call. It does not call the backend for an empty list.
@@ -91,17 +95,6 @@ func (s *Server) again(ctx context.Context, cmds []*fsmpb.Command, replies []tas
 		replies[at] = fresh[i]
 	}
 	return nil
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // doer is doOnce, or doPatiently for the right of a call.

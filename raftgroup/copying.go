@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/belfryhq/belfry/internal/wait"
 	"github.com/belfryhq/belfry/raftgroup/copies"
 )
 
@@ -80,7 +81,7 @@ func (g *Group) awaitContact(node string, term uint64) (votes bool, err error) {
 		if _, ok := g.contacts.of(node, term); ok {
 			return votes, nil
 		}
-		if !sleep(g.ctx, reachAgain) {
+		if !wait.For(g.ctx, reachAgain) {
 			return false, context.Cause(g.ctx)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // Verify returns nil if this node led in that term at some moment after the call. It makes Raft send heartbeats, and
@@ -75,7 +77,7 @@ func (g *Group) CatchUp(ctx context.Context, nodeID string) error {
 		if err := ask(ctx); err != nil {
 			return err
 		}
-		if !sleep(ctx, time.Millisecond) {
+		if !wait.For(ctx, time.Millisecond) {
 			return fmt.Errorf("it is behind: %w", context.Cause(ctx))
 		}
 	}

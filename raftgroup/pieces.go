@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 const (
@@ -65,21 +67,9 @@ func (p *pieceWriter) Write(b []byte) (int, error) {
 		}
 	}
 	synced := time.Since(p.began) - worked
-	if !sleep(p.ctx, min((share(p.urgency())-1)*worked+(syncShare-1)*synced, longRest)) {
+	if !wait.For(p.ctx, min((share(p.urgency())-1)*worked+(syncShare-1)*synced, longRest)) {
 		return n, fmt.Errorf("the replica stops before it is whole: %w", context.Cause(p.ctx))
 	}
 	p.bytes, p.began = 0, time.Now()
 	return n, nil
-}
-
-// sleep waits for d or for ctx, and reports whether ctx is still live.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // refusalPause is the pause before Commit offers a refused entry again.
@@ -55,7 +57,7 @@ func (g *Group) Commit(ctx context.Context, data []byte) (any, error) {
 	defer limit.stop()
 	for {
 		future, err := g.futures.awaitFuture(context.Background(), func() raft.Future { return g.raft.Apply(data, 0) })
-		if errors.Is(err, ErrRefused) && sleep(ctx, refusalPause) {
+		if errors.Is(err, ErrRefused) && wait.For(ctx, refusalPause) {
 			continue
 		}
 		if errors.Is(err, raft.ErrLeadershipLost) {

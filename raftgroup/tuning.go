@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // beats is the number of parts into which Raft divides the heartbeat timeout. A leader waits one to two parts between
@@ -63,7 +65,7 @@ func (g *Group) reload(stays string, change func(*raft.ReloadableConfig)) {
 }
 
 func (g *Group) endHeadStart() {
-	if g.tuning.early && sleep(g.ctx, g.cfg.Timing.HeadStart) {
+	if g.tuning.early && wait.For(g.ctx, g.cfg.Timing.HeadStart) {
 		g.retune(func(t *tuning) { t.early = false })
 	}
 }

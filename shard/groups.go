@@ -9,6 +9,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/wait"
 	"github.com/belfryhq/belfry/shard/dispatch"
 	"github.com/belfryhq/belfry/shard/internal/groups"
 )
@@ -143,7 +144,7 @@ func (p *proposer) askGroups(ask groups.Ask) (cancel func()) {
 		answer, err := p.shard.groups().AskGroups(ctx, ask)
 		if err != nil && !errors.Is(err, context.Canceled) {
 			p.shard.cfg.Logger.Debug("no permits of groups", "queue", ask.Queue, "err", err)
-			sleep(ctx, askPause)
+			wait.For(ctx, askPause)
 		}
 		cancel()
 		name := dispatch.QueueName{Namespace: ask.Namespace, Queue: ask.Queue}

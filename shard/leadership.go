@@ -10,6 +10,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/wait"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 	"github.com/belfryhq/belfry/shard/internal/groups"
 	"github.com/belfryhq/belfry/shard/internal/lend"
@@ -195,7 +196,7 @@ func (l *leadership) agreeOnClock(ctx context.Context) bool {
 		if errors.Is(err, ErrClockApart) || failures%checksBeforeAway == 0 {
 			l.giveAway(ctx)
 		}
-		if !sleep(ctx, checkPause) {
+		if !wait.For(ctx, checkPause) {
 			return false
 		}
 	}

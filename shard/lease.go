@@ -7,6 +7,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/wait"
 	"github.com/belfryhq/belfry/shard/dispatch"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
@@ -85,8 +86,8 @@ func (l *leadership) closeDesk() {
 		defer l.desk.Close(reason)
 		for _, g := range held {
 			now, _ := l.shard.clock.now()
-			wait := time.UnixMilli(g.StartMs).Sub(now)
-			if wait > longestHold || !sleep(l.shard.attempts.ctx, wait) {
+			ahead := time.UnixMilli(g.StartMs).Sub(now)
+			if ahead > longestHold || !wait.For(l.shard.attempts.ctx, ahead) {
 				return // the clock was set back, and the leases end on their own
 			}
 			l.desk.Start([]task.Grant{g})

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/wait"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
@@ -23,7 +24,7 @@ func (l *leadership) reclaim(ctx context.Context) {
 	open := l.given
 	l.given = nil
 	for try := 0; try < reclaimTries && len(open) > 0; try++ {
-		if !sleep(ctx, reclaimAfter+time.Duration(try)*reclaimPause) {
+		if !wait.For(ctx, reclaimAfter+time.Duration(try)*reclaimPause) {
 			return
 		}
 		var lost []task.Grant

@@ -12,6 +12,7 @@ import (
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/wait"
 	"github.com/belfryhq/belfry/shard/recur"
 )
 
@@ -112,7 +113,7 @@ func (x *extender) look() { wake(x.changed) }
 func (x *extender) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if x.lacksMemory() {
-			sleep(ctx, memoryPause)
+			wait.For(ctx, memoryPause)
 			continue
 		}
 		views := x.wanting(maxExtensions)
@@ -120,16 +121,16 @@ func (x *extender) run(ctx context.Context) {
 		if change.commands == 0 && computed < len(views) {
 			continue
 		}
-		var wait <-chan struct{} = x.changed
+		var news <-chan struct{} = x.changed
 		if change.commands > 0 {
-			wait = x.lead.proposer.intake.requestSeries(change)
+			news = x.lead.proposer.intake.requestSeries(change)
 		}
 		select {
-		case <-wait:
+		case <-news:
 		case <-ctx.Done():
 		}
 		if change.commands > 0 && !change.found {
-			sleep(ctx, searchPause)
+			wait.For(ctx, searchPause)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/wait"
 	"github.com/belfryhq/belfry/raftgroup"
 )
 
@@ -104,7 +105,7 @@ func (s *Shard) snapshotter(ctx context.Context) {
 		}
 		if err := s.takeSnapshot(ctx); err != nil && ctx.Err() == nil {
 			s.cfg.Logger.Warn("no snapshot taken", "err", err, "retry", snapshotRetry)
-			sleep(ctx, snapshotRetry)
+			wait.For(ctx, snapshotRetry)
 		}
 	}
 }
@@ -148,16 +149,4 @@ func (s *Shard) inSnapshotTurn(ctx context.Context, take func() error) error {
 	}
 	s.metrics.snapshotTaken(time.Since(began))
 	return nil
-}
-
-// sleep waits for d or for ctx, and reports whether ctx is still live.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // Standing is how fit a replica is to lead.
@@ -100,7 +102,7 @@ func (l *leadership) stepAside(ctx context.Context) {
 		if is == Barred {
 			l.end(errBarred)
 		}
-		sleep(ctx, pause)
+		wait.For(ctx, pause)
 	}
 }
 
@@ -110,7 +112,7 @@ func (l *leadership) clearToLead(ctx context.Context) bool {
 	for l.shard.standing.now() == Barred {
 		l.shard.cfg.Logger.Warn("this replica may not lead, and was elected")
 		l.giveAway(ctx)
-		if !sleep(ctx, stepAsideEvery) {
+		if !wait.For(ctx, stepAsideEvery) {
 			return false
 		}
 	}

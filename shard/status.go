@@ -7,6 +7,7 @@ import (
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/wait"
 	"github.com/belfryhq/belfry/raftgroup"
 	"github.com/belfryhq/belfry/raftgroup/install"
 )
@@ -117,7 +118,7 @@ const (
 func (s *Shard) awaitCaughtUp(ctx context.Context) {
 	quiet := 0 // consecutive polls without a new entry
 	var last uint64
-	for sleep(ctx, caughtUpPoll) {
+	for wait.For(ctx, caughtUpPoll) {
 		if s.IsLeader() {
 			close(s.caughtUp)
 			return

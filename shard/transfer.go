@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // closeEnough is the number of log entries that a voter may lack when it is chosen as the next leader. The rest reaches
@@ -210,7 +212,7 @@ func (l *leadership) goTo(ctx context.Context, home string) {
 		return
 	}
 	var pause time.Duration
-	for sleep(ctx, pause) && l.awaitThere(ctx, home, calm+s.homingTurn()) {
+	for wait.For(ctx, pause) && l.awaitThere(ctx, home, calm+s.homingTurn()) {
 		if !s.isWell(home, l.term.Load()) || !slices.Contains(s.Voters(), home) {
 			continue
 		}
@@ -227,7 +229,7 @@ func (l *leadership) goTo(ctx context.Context, home string) {
 func (l *leadership) awaitThere(ctx context.Context, node string, long time.Duration) bool {
 	s := l.shard
 	for since := time.Now(); time.Since(since) < long; {
-		if !sleep(ctx, s.cfg.Timing.Calm/homingTurns) {
+		if !wait.For(ctx, s.cfg.Timing.Calm/homingTurns) {
 			return false
 		}
 		if !s.isThere(node, l.term.Load()) {
