@@ -390,7 +390,10 @@ func TestNamespaceCalls(t *testing.T) {
 		t.Errorf("%+v %v", made, err)
 	}
 	read, err := c.Namespace(ctx, "orders")
-	if err != nil || read.Used == nil || *read.Used != (Usage{Pending: 7, Dead: 2, Bytes: 9, Queues: 3, Consumers: 4, SchedulesPerSecond: 1.5, CallsPerSecond: 6}) {
+	used := Usage{
+		Pending: 7, Dead: 2, Bytes: 9, Queues: 3, Consumers: 4, SchedulesPerSecond: 1.5, CallsPerSecond: 6,
+	}
+	if err != nil || read.Used == nil || *read.Used != used {
 		t.Errorf("%+v %v", read, err)
 	}
 	if list, err := c.Namespaces(ctx); err != nil || len(list) != 1 || list[0].Weight != 2 {

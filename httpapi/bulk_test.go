@@ -37,7 +37,9 @@ func TestBulkOperationsAreRead(t *testing.T) {
 				Target: &fsmpb.Target{Url: "https://new.example/", TimeoutMs: 5000}, Retry: &fsmpb.Retry{MaxAttempts: 3},
 			},
 		}},
-		`{"op":"patch","all":true,"patch":{"labels":null}}`: {Op: "patch", All: true, Patch: &fsmpb.Patch{Clear: []string{"labels"}, Set: &fsmpb.Spec{}}},
+		`{"op":"patch","all":true,"patch":{"labels":null}}`: {Op: "patch", All: true, Patch: &fsmpb.Patch{
+			Clear: []string{"labels"}, Set: &fsmpb.Spec{},
+		}},
 	} {
 		h := newHarness(t)
 		h.call("POST", operations, body).mustStatus(t, 202)

@@ -16,7 +16,7 @@ type Task struct {
 type Subject struct {
 	Name    string       // in the tables, such as "Redis sorted set, always"
 	Promise Promise      // durability of an acknowledgement
-	Need    func() error // tells what is missing on this machine and how to install it; nil: nothing is needed
+	Need    func() error // names the missing programs, with the command of their installation; nil: none is needed
 	// Start starts the service fresh and empty, ready for calls. dir is an existing, empty folder for its data and
 	// logs. The context bounds the start, not the service's life.
 	Start func(ctx context.Context, dir string) (Service, error)
@@ -145,7 +145,8 @@ type (
 		Snapshots(ctx context.Context) (all, fewest int, err error)
 	}
 
-	// ScheduleCounter counts the schedules that repeat, on the process that has the fewest of those that must have all.
+	// ScheduleCounter counts the repeating schedules on the process with the fewest. Processes without the duty to hold
+	// all of them do not count.
 	ScheduleCounter interface {
 		Schedules(ctx context.Context) (int, error)
 	}

@@ -276,8 +276,8 @@ func (j *journal) commit(n *inode) (durable []*step) {
 	return j.take(wanted)
 }
 
-// lose empties the journal. It returns the steps that a power loss undoes and those that it keeps. A step that rests on
-// an undone one is undone, too.
+// lose empties the journal at a power loss. It returns the undone and the kept steps. The steps after an undone one,
+// with that one as their ground, are undone, too.
 func (j *journal) lose(r *rand.Rand) (undone, kept []*step) {
 	chance := r.IntN(5) // out of 4, that a step has got to the disk
 	gone := make([]bool, len(j.steps))

@@ -190,8 +190,8 @@ var GrowAndShrink = InTurn(
 	faults.NodeDrains, faults.LostDisk, faults.NodeLeaves, faults.NodeLeaves,
 )
 
-// LoseNodeAndZone is the play of a Plan for five nodes in three zones. A node is lost for good, and then a zone for a
-// while, each until the other nodes have the lost replicas.
+// LoseNodeAndZone is the play of a Plan for five nodes in three zones. It ends a node for good, then all nodes of a
+// zone for a while. Each fault lasts until the other nodes have the lost replicas.
 func LoseNodeAndZone(ctx context.Context, r *Round) error {
 	if err := r.Strike(ctx, faults.LostNode, 0, 0); err != nil {
 		return err

@@ -324,7 +324,7 @@ func (r *Report) summary() string {
 		len(r.Rounds), failed, struck, t.Acknowledged, t.Delivered, t.Ended, t.Dead, t.Waiting, t.Doubtful, t.Unread, t.Lost)
 }
 
-// notes returns what went wrong, and what the siege does not show.
+// notes returns the breaches of invariants, and the gaps in the evidence of the siege.
 func (r *Report) notes() (notes []string) {
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
 	for _, f := range r.Findings {

@@ -217,7 +217,8 @@ func restored(t *testing.T, backup []byte) *clustertest.Cluster {
 			cfg.Join = nil
 		}
 	})
-	if _, err := recovery.Restore(t.Context(), recovery.RestoreConfig{From: bytes.NewReader(backup), Dir: c.DataDir(0), Shards: 3}); err != nil {
+	cfg := recovery.RestoreConfig{From: bytes.NewReader(backup), Dir: c.DataDir(0), Shards: 3}
+	if _, err := recovery.Restore(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
 	c.Start(0)

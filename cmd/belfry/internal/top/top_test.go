@@ -84,7 +84,10 @@ func threeNodes() *fake {
 		}
 		f.cluster.Shards = append(f.cluster.Shards, s)
 	}
-	f.wheel = client.Wheel{Now: client.Instant{Time: noon}, Waiting: 1234567, DueWithin: client.DueWithin{Second: 12, Minute: 340, Hour: 98765}}
+	f.wheel = client.Wheel{
+		Now: client.Instant{Time: noon}, Waiting: 1234567,
+		DueWithin: client.DueWithin{Second: 12, Minute: 340, Hour: 98765},
+	}
 	before := func(by time.Duration) client.Instant { return client.Instant{Time: noon.Add(-by)} }
 	f.activity = client.Activity{StepMs: 5000, LateWithinMs: []int64{1, 2, 5}, Steps: []client.ActivityStep{
 		{At: before(30 * time.Second), Fired: 1000, Late: []uint64{90, 6, 0, 1}},
