@@ -374,8 +374,12 @@ func TestReaderOfFilesThatWereTurnedOver(t *testing.T) {
 	}
 	turn()
 	s := scan{query: Query{Limit: MaxLimit}}
-	for _, part := range sections {
-		if err := s.read(t.Context(), part); err != nil {
+	for i, part := range sections {
+		bound := next
+		if i+1 < len(sections) {
+			bound = sections[i+1].first
+		}
+		if err := s.read(t.Context(), part, bound); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -393,7 +397,8 @@ func TestReaderBesideAWrite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	line := fmt.Sprintf(`{"id":"%s-2","time":"2026-01-01T00:00:00.000Z","route":"b"}`+"\n", l.changes.upcoming().log)
+	_, at := l.changes.number(Record{})
+	line := fmt.Sprintf(`{"id":%q,"time":"2026-01-01T00:00:00.000Z","route":"b"}`+"\n", at)
 	for _, w := range []struct{ half, want string }{{line[:20], "a"}, {line[20:], "a b"}} {
 		if _, err := f.WriteString(w.half); err != nil {
 			t.Fatal(err)

@@ -1,15 +1,12 @@
 package audit
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
-	"iter"
 	"log/slog"
 	"math"
 	"os"
@@ -151,8 +148,8 @@ func (f *files) setAside(from, size int64) error {
 // DamagedPath returns the path of the lines of a file that were no records.
 func DamagedPath(path string) string { return path + ".damaged" }
 
-// Check returns an error if the file of changes or of refusals at a path has lines that are no records. A missing file
-// is sound.
+// Check returns an error if the file of changes or of refusals at a path has lines that are no records, or whose ids do
+// not fit in with the others. A missing file is sound.
 func Check(path string) error {
 	found, err := contentAt(path)
 	switch {
@@ -169,26 +166,25 @@ type content struct {
 	first, last position // of its first and its last record; zero: it has none
 	end         int64    // offset after the last record
 	lines       int64    // offset after the last whole line: a torn one may follow
-	damaged     int      // number of whole lines that are no records
+	damaged     int      // number of whole lines that are no records, or whose ids do not fit in with the others
 }
 
 // contentOf reads the first bytes of a file.
 func contentOf(f io.ReaderAt, size int64) (content, error) {
 	var c content
-	for line, err := range lines(io.NewSectionReader(f, 0, size)) {
+	for e, err := range entries(io.NewSectionReader(f, 0, size), position{}) {
 		if err != nil {
 			return c, err
 		}
-		c.lines += line.size
-		at, _, err := parseHead(line.text)
-		if err != nil {
+		c.lines = e.end
+		if e.damaged {
 			c.damaged++
 			continue
 		}
 		if c.first.log == "" {
-			c.first = at
+			c.first = e.at
 		}
-		c.last, c.end = at, c.lines
+		c.last, c.end = e.at, c.lines
 	}
 	return c, nil
 }
@@ -211,43 +207,14 @@ func lastOf(path string) (position, error) {
 	return found.last, err
 }
 
-// line is one whole line of a file.
-type line struct {
-	text []byte // without its end, and nil if it is longer than all records; valid until the next line
-	size int64  // with its end
-}
-
-// lines yields the whole lines of a file, and last the error that ended the reading, if there was one.
-func lines(r io.Reader) iter.Seq2[line, error] {
-	return func(yield func(line, error) bool) {
-		for in := bufio.NewReaderSize(r, maxLine); ; {
-			text, err := in.ReadSlice('\n')
-			size := int64(len(text))
-			for errors.Is(err, bufio.ErrBufferFull) {
-				text, err = in.ReadSlice('\n')
-				size += int64(len(text))
-			}
-			if errors.Is(err, io.EOF) {
-				return
-			}
-			if size > maxLine {
-				text = nil
-			}
-			if !yield(line{bytes.TrimSuffix(text, []byte("\n")), size}, err) || err != nil {
-				return
-			}
-		}
-	}
-}
-
 // firstRecord returns the position and the time of the first record of a file, or zeros if there is none.
 func firstRecord(f io.ReaderAt) (position, time.Time, error) {
-	for line, err := range lines(io.NewSectionReader(f, 0, math.MaxInt64)) {
+	for e, err := range entries(io.NewSectionReader(f, 0, math.MaxInt64), position{}) {
 		if err != nil {
 			return position{}, time.Time{}, err
 		}
-		if at, begins, err := parseHead(line.text); err == nil {
-			return at, begins, nil
+		if !e.damaged {
+			return e.at, e.time, nil
 		}
 	}
 	return position{}, time.Time{}, nil

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -253,18 +254,30 @@ func TestDamagedLines(t *testing.T) {
 	put := func(i int, text string) func([]string) []string {
 		return func(lines []string) []string { return slices.Replace(lines, i, i+1, text) }
 	}
+	renumber := func(i int, from, to string) func([]string) []string {
+		return func(lines []string) []string {
+			return slices.Replace(lines, i, i+1, strings.Replace(lines[i], from+`"`, to+`"`, 1))
+		}
+	}
 	for name, test := range map[string]struct {
 		spoil         func(lines []string) []string
 		routes, aside string
 		lost          uint64
 	}{
-		"last":          {spoil: add(several), routes: "a b c d", aside: several},
-		"last, torn":    {spoil: add("no record\n{\"id\":"), routes: "a b c d", aside: "no record\n"},
-		"last and long": {spoil: add(long + "\n"), routes: "a b c d", aside: long + "\n"},
-		"long and torn": {spoil: add("no record\n" + long), routes: "a b c d", aside: "no record\n"},
-		"first":         {spoil: put(0, "no record\n"), routes: "b c d"},
-		"middle":        {spoil: put(1, "no record\n"), routes: "a c d", lost: 1},
-		"middle, long":  {spoil: put(1, long+"\n"), routes: "a c d", lost: 1},
+		"last":              {spoil: add(several), routes: "a b c d", aside: several},
+		"last, torn":        {spoil: add("no record\n{\"id\":"), routes: "a b c d", aside: "no record\n"},
+		"last and long":     {spoil: add(long + "\n"), routes: "a b c d", aside: long + "\n"},
+		"long and torn":     {spoil: add("no record\n" + long), routes: "a b c d", aside: "no record\n"},
+		"first":             {spoil: put(0, "no record\n"), routes: "b c d"},
+		"middle":            {spoil: put(1, "no record\n"), routes: "a c d", lost: 1},
+		"middle, long":      {spoil: put(1, long+"\n"), routes: "a c d", lost: 1},
+		"middle, high":      {spoil: renumber(1, "-2", "-7"), routes: "a c d", lost: 1},
+		"middle, low":       {spoil: renumber(1, "-2", "-0"), routes: "a c d", lost: 1},
+		"first, high":       {spoil: renumber(0, "-1", "-9"), routes: "b c d"},
+		"middle, other log": {spoil: renumber(1, "-2", "x-2"), routes: "a c d", lost: 1},
+		"first, other log":  {spoil: renumber(0, "-1", "x-1"), routes: "b c d"},
+		"last, low":         {spoil: renumber(2, "-3", "-1"), routes: "a b d", aside: `{"id":"`},
+		"last, other log":   {spoil: renumber(2, "-3", "x-3"), routes: "a b d", aside: `{"id":"`},
 		"only one": {
 			spoil: func(l []string) []string { return []string{l[0][:20] + "\n"} }, routes: "d", aside: `{"id":"`,
 		},
@@ -302,6 +315,46 @@ func TestDamagedLines(t *testing.T) {
 		}
 		if err := Check(path); (err == nil) != (test.aside != "") {
 			t.Errorf("%s: after the start: %v", name, err)
+		}
+	}
+}
+
+// TestReadNamesDamagedLines checks that a reader with pages of one record reads on behind damaged lines, up to the end,
+// and that the node's log names each of them.
+func TestReadNamesDamagedLines(t *testing.T) {
+	var notes bytes.Buffer
+	logged := func(cfg *Config) { cfg.Logger = slog.New(slog.NewTextHandler(&notes, nil)) }
+	dir := t.TempDir()
+	l := open(t, dir, logged)
+	for _, route := range []string{"a", "b", "c", "d"} {
+		change(t, l, Record{Route: route})
+	}
+	whole, err := os.ReadFile(l.cfg.Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, flipped := range []string{`-2"`, `-4"`} {
+		whole = bytes.Replace(whole, []byte(flipped), []byte(`-8"`), 1)
+	}
+	if err := os.WriteFile(l.cfg.Path, whole, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	q := Query{Limit: 1}
+	var all []Record
+	for {
+		p, records := page(t, l, q)
+		all = append(all, records...)
+		if q.After = p.Next; !p.More {
+			break
+		}
+	}
+	mustClose(t, l)
+	if routes(all) != "a c" {
+		t.Errorf("read %s", routes(all))
+	}
+	for _, line := range []string{"line=2", "line=4"} {
+		if !strings.Contains(notes.String(), "path="+l.cfg.Path+" "+line) {
+			t.Errorf("the log names no %s:\n%s", line, &notes)
 		}
 	}
 }

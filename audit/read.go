@@ -1,13 +1,13 @@
 package audit
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"strings"
 	"time"
@@ -80,7 +80,7 @@ func (l *Log) read(ctx context.Context, q Query, at place) (Page, error) {
 type section struct {
 	file   *os.File
 	info   os.FileInfo
-	first  uint64    // number of its first record; 0: it is empty
+	first  position  // of its first record; zero: it is empty
 	begins time.Time // of its first record; zero: it is empty
 }
 
@@ -96,7 +96,7 @@ func (j *journal) read(ctx context.Context, q Query, after position) (Page, erro
 	if err != nil {
 		return Page{}, err
 	}
-	s := scan{query: q, at: after, page: Page{Next: after.String()}}
+	s := scan{query: q, at: after, page: Page{Next: after.String()}, log: j.files.log}
 	if after.log == "" {
 		s.page.Next = position{next.log, 0}.String()
 	}
@@ -105,7 +105,11 @@ func (j *journal) read(ctx context.Context, q Query, after position) (Page, erro
 			s.at = position{} // all of its records are older, and none of them counts as missing
 			continue
 		}
-		if err := s.read(ctx, part); err != nil || s.page.More {
+		bound := j.upcoming() // no record that was in the files when they were opened has it
+		if i+1 < len(sections) && sections[i+1].first.log != "" {
+			bound = sections[i+1].first
+		}
+		if err := s.read(ctx, part, bound); err != nil || s.page.More {
 			return s.page, err
 		}
 	}
@@ -128,7 +132,7 @@ func openSections(path string, after uint64) (open []section, err error) {
 	}
 	older, err := olderFiles(path)
 	for i, o := range older {
-		next := newest.first
+		next := newest.first.number
 		if i+1 < len(older) {
 			next = older[i+1].first
 		}
@@ -166,7 +170,7 @@ func openSection(path string) (section, error) {
 	if err != nil {
 		return section{}, errors.Join(err, f.Close())
 	}
-	return section{f, info, at.number, begins}, nil
+	return section{f, info, at, begins}, nil
 }
 
 // scan reads a page.
@@ -174,15 +178,22 @@ type scan struct {
 	query Query
 	at    position // of the newest record read
 	page  Page
+	log   *slog.Logger
 }
 
-// read reads a file until the page is full. A line without an end is being written, or is torn.
-func (s *scan) read(ctx context.Context, part section) error {
-	for line, err := range lines(io.NewSectionReader(part.file, 0, part.info.Size())) {
+// read reads a file until the page is full. A line without an end is being written, or is torn. bound is the position
+// of a later record.
+func (s *scan) read(ctx context.Context, part section, bound position) error {
+	for e, err := range entries(io.NewSectionReader(part.file, 0, part.info.Size()), bound) {
 		if err = cmp.Or(ctx.Err(), err); err != nil {
 			return fmt.Errorf("%s: %w", part.file.Name(), err)
 		}
-		if s.take(line.text); s.page.More {
+		if e.damaged {
+			s.log.Warn("a line of the audit log is damaged, and its record counts as missing", "path", part.file.Name(),
+				"line", e.number)
+			continue
+		}
+		if s.take(e); s.page.More {
 			break
 		}
 	}
@@ -197,21 +208,18 @@ func (s *scan) missing(at position) uint64 {
 	return at.number - s.at.number - 1
 }
 
-// take adds a record to the page if the query selects it. A line that is no record counts as a missing one.
-func (s *scan) take(line []byte) {
-	at, when, err := parseHead(line)
+// take adds a record to the page if the query selects it.
+func (s *scan) take(e logged) {
 	switch {
-	case err != nil:
+	case e.at.log == s.at.log && e.at.number <= s.at.number:
 		return
-	case at.log == s.at.log && at.number <= s.at.number:
-		return
-	case when.Before(s.query.Since):
+	case e.time.Before(s.query.Since):
 	case len(s.page.Lines) == s.query.Limit:
 		s.page.More = true
 		return
 	default:
-		s.page.Lines = append(s.page.Lines, bytes.Clone(line))
-		s.page.Lost = append(s.page.Lost, s.missing(at))
+		s.page.Lines = append(s.page.Lines, e.text)
+		s.page.Lost = append(s.page.Lost, s.missing(e.at))
 	}
-	s.at, s.page.Next = at, at.String()
+	s.at, s.page.Next = e.at, e.at.String()
 }
