@@ -180,7 +180,7 @@ func (t *Table) write() error {
 			if _, err := t.file.WriteAt(data, int64(t.number%2)*int64(t.slot)); err != nil {
 				return err
 			}
-			return durable.SyncData(t.file)
+			return errors.Join(durable.SyncData(t.file), t.checkPlace())
 		}
 		_ = t.file.Close() // its bytes are durable
 		t.file = nil
@@ -191,6 +191,20 @@ func (t *Table) write() error {
 		return err
 	}
 	t.file, err = durable.Open(t.path, os.O_WRONLY, 0)
+	return err
+}
+
+// checkPlace returns an error if the path no longer leads to the open file. Another program has then removed, moved or
+// replaced the file or its folder: the next start of the node would not find what this table has promised to keep.
+func (t *Table) checkPlace() error {
+	named, err := os.Stat(t.path)
+	if err != nil {
+		return err
+	}
+	written, err := t.file.Stat()
+	if err == nil && !os.SameFile(named, written) {
+		err = fmt.Errorf("%s was replaced while the node ran", t.path)
+	}
 	return err
 }
 

@@ -336,6 +336,49 @@ func TestFailedWriteIsFatal(t *testing.T) {
 	}
 }
 
+// TestLostFileIsFatal checks that a running node ends when the file of its table, or the folder, is removed, moved or
+// replaced. A write to the open file would succeed, and its next start would not find the table.
+func TestLostFileIsFatal(t *testing.T) {
+	for name, lose := range map[string]func(dir string) error{
+		"the folder is removed": os.RemoveAll,
+		"the folder is moved":   func(dir string) error { return os.Rename(dir, dir+".old") },
+		"the file is removed":   func(dir string) error { return os.Remove(filepath.Join(dir, FileName)) },
+		"a copy replaces the file": func(dir string) error {
+			path := filepath.Join(dir, FileName)
+			data, err := os.ReadFile(path)
+			return errors.Join(err, os.WriteFile(path+".copy", data, 0o600), os.Rename(path+".copy", path))
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "data")
+			if err := os.Mkdir(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			fatal := make(chan error, 1)
+			table, err := Open(Config{Dir: dir, Node: "self", New: true, Fatal: func(err error) { fatal <- err }})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := lose(dir); err != nil {
+				t.Fatal(err)
+			}
+			table.Saw("b", 1, 2, 3, 2)
+			time.Sleep(2 * writeEvery)
+			select {
+			case <-fatal:
+			default:
+				t.Errorf("%s: the node goes on", name)
+			}
+			if _, err := table.Claim("b", Run{1, 2, ""}); err == nil {
+				t.Errorf("%s: a claim was taken", name)
+			}
+			if err := table.Close(); err == nil {
+				t.Errorf("%s: closed without an error", name)
+			}
+		})
+	}
+}
+
 // Saw allocates no memory once the node is known in the group.
 func TestSeeingCostsNoMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
