@@ -47,6 +47,23 @@ func inMemory(seed uint64, durable []byte) (*content, *memory) {
 	return c, m
 }
 
+func must[T any](t *testing.T) func(T, error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func check(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func fill(value byte, n int) []byte { return bytes.Repeat([]byte{value}, n) }
 
 const tries = 300
