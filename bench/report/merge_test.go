@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/belfryhq/belfry/bench/figure"
+	"github.com/belfryhq/belfry/bench/workload"
 )
 
 // parts returns a run cut by workloads and rounds, so that no part is complete.
@@ -93,7 +93,7 @@ func TestRoundsAreCounted(t *testing.T) {
 	if got := run.rounds(); got != "3" {
 		t.Errorf("%s rounds", got)
 	}
-	run.Measured = append(run.Measured, figure.Measured{Workload: "idle", Subject: Client, Round: 1})
+	run.Measured = append(run.Measured, workload.Measured{Workload: "idle", Subject: Client, Round: 1})
 	if got := run.rounds(); got != "1 to 3" {
 		t.Errorf("%s rounds", got)
 	}

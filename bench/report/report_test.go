@@ -13,8 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/belfryhq/belfry/bench/figure"
 	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/bench/workload"
 )
 
 var update = flag.Bool("update", false, "write what is made as what is wanted")
@@ -23,8 +23,8 @@ const peer = "A <peer> & co"
 
 // fixed returns a run whose tables can be computed by hand.
 func fixed() *Run {
-	rate := figure.Kind{Key: "rate", Title: "acknowledged a second", Unit: "/s", Higher: true}
-	late := func(key string) figure.Kind { return figure.Kind{Key: key, Title: "late " + key, Unit: "ms"} }
+	rate := workload.Figure{Key: "rate", Title: "acknowledged a second", Unit: "/s", Higher: true}
+	late := func(key string) workload.Figure { return workload.Figure{Key: key, Title: "late " + key, Unit: "ms"} }
 	run := &Run{
 		Commit: "abc1234", Date: time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC),
 		Machine: Machine{CPU: "Some CPU", Cores: 2, MemoryMB: 24_000, OS: "linux 6.1", Go: "go1.26", FileSystem: "ext4",
@@ -36,11 +36,11 @@ func fixed() *Run {
 			{Name: "Broken", Promise: subject.Promise{Nodes: 1, Fsync: subject.FsyncEachSecond}},
 			{Name: "Absent", Missing: "absent-server:\n  apt-get install absent"},
 		},
-		Workloads: []Workload{
-			{Name: "schedule", Title: "64 callers", Figures: []figure.Kind{rate}},
-			{Name: "schedule-batch", Title: "batches of 100", Figures: []figure.Kind{rate}},
+		Workloads: []workload.Workload{
+			{Name: "schedule", Title: "64 callers", Figures: []workload.Figure{rate}},
+			{Name: "schedule-batch", Title: "batches of 100", Figures: []workload.Figure{rate}},
 			{Name: "lateness", Title: "pulled",
-				Figures: []figure.Kind{late("p50"), late("p99"), late("max"), {Key: "early", Title: "early"}}},
+				Figures: []workload.Figure{late("p50"), late("p99"), late("max"), {Key: "early", Title: "early"}}},
 		},
 	}
 	for round := 1; round <= 3; round++ {
@@ -49,12 +49,12 @@ func fixed() *Run {
 	return run
 }
 
-func fixedRound(round int) []figure.Measured {
+func fixedRound(round int) []workload.Measured {
 	nth := func(values ...float64) float64 { return values[round-1] }
-	used := func(load, service time.Duration) figure.Usage {
-		return figure.Usage{Elapsed: time.Second, LoadCPU: load, ServiceCPU: service}
+	used := func(load, service time.Duration) workload.Usage {
+		return workload.Usage{Elapsed: time.Second, LoadCPU: load, ServiceCPU: service}
 	}
-	all := []figure.Measured{
+	all := []workload.Measured{
 		{Workload: "schedule", Subject: Client, Values: map[string]float64{"rate": nth(44_000, 50_000, 48_400)},
 			Usage: used(time.Second, 3*time.Second)},
 		{Workload: "schedule", Subject: peer, Values: map[string]float64{"rate": nth(96_800, 90_000, 120_000)},
@@ -64,7 +64,8 @@ func fixedRound(round int) []figure.Measured {
 		{Workload: "schedule-batch", Subject: peer, Cannot: "cannot schedule by batches"},
 		{Workload: "lateness", Subject: Client,
 			Values: map[string]float64{"p50": 0.41234, "p99": 1.9, "max": nth(9, 12, 11), "early": 0}},
-		{Workload: "lateness", Subject: peer, Values: map[string]float64{"p50": 3430, "p99": 5211, "max": 5414, "early": 110}},
+		{Workload: "lateness", Subject: peer,
+			Values: map[string]float64{"p50": 3430, "p99": 5211, "max": 5414, "early": 110}},
 	}
 	if round == 2 {
 		all[6].Values, all[6].Failed = nil, "timed out" // one of three rounds
@@ -120,8 +121,9 @@ func TestReportIsMadeOfItsFileAlone(t *testing.T) {
 // TestTableOfBelfryAloneSaysWhy checks the line above a table that has Belfry alone.
 func TestTableOfBelfryAloneSaysWhy(t *testing.T) {
 	run := fixed()
-	run.Workloads = []Workload{{Name: "repeating", Title: "ten", Figures: []figure.Kind{{Key: "rate", Title: "made"}}}}
-	run.Measured = []figure.Measured{{Workload: "repeating", Subject: Client, Values: map[string]float64{"rate": 7}}}
+	rate := []workload.Figure{{Key: "rate", Title: "made"}}
+	run.Workloads = []workload.Workload{{Name: "repeating", Title: "ten", Figures: rate}}
+	run.Measured = []workload.Measured{{Workload: "repeating", Subject: Client, Values: map[string]float64{"rate": 7}}}
 	var made bytes.Buffer
 	if err := run.Markdown(&made); err != nil {
 		t.Fatal(err)

@@ -12,19 +12,19 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/belfryhq/belfry/bench/figure"
 	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/bench/workload"
 )
 
 // Run is the content of results.json.
 type Run struct {
-	Commit    string            `json:"commit"`
-	Date      time.Time         `json:"date"`
-	Machine   Machine           `json:"machine"`
-	Sizes     json.RawMessage   `json:"sizes"` // sizes of the workloads
-	Subjects  []Subject         `json:"subjects"`
-	Workloads []Workload        `json:"workloads"`
-	Measured  []figure.Measured `json:"measured"` // in the order of measuring
+	Commit    string              `json:"commit"`
+	Date      time.Time           `json:"date"`
+	Machine   Machine             `json:"machine"`
+	Sizes     json.RawMessage     `json:"sizes"` // sizes of the workloads
+	Subjects  []Subject           `json:"subjects"`
+	Workloads []workload.Workload `json:"workloads"`
+	Measured  []workload.Measured `json:"measured"` // in the order of measuring
 }
 
 // Subject is a service in the report. The first subject of a run is the reference of the ratios.
@@ -32,13 +32,6 @@ type Subject struct {
 	Name    string          `json:"name"`
 	Promise subject.Promise `json:"promise"`
 	Missing string          `json:"missing,omitempty"` // why it was not measured
-}
-
-// Workload is a workload that was run.
-type Workload struct {
-	Name    string        `json:"name"`
-	Title   string        `json:"title"`
-	Figures []figure.Kind `json:"figures"`
 }
 
 // Machine describes the machine of a run.
@@ -67,9 +60,9 @@ func Read(path string) (*Run, error) {
 }
 
 // kind returns a figure of a workload; nil if there is none.
-func (r *Run) kind(workload, key string) *figure.Kind {
+func (r *Run) kind(of, key string) *workload.Figure {
 	for _, w := range r.Workloads {
-		if w.Name != workload {
+		if w.Name != of {
 			continue
 		}
 		for i := range w.Figures {
@@ -156,7 +149,7 @@ func (r *Run) add(other *Run) {
 		}
 	}
 	for _, w := range other.Workloads {
-		if !slices.ContainsFunc(r.Workloads, func(known Workload) bool { return known.Name == w.Name }) {
+		if !slices.ContainsFunc(r.Workloads, func(known workload.Workload) bool { return known.Name == w.Name }) {
 			r.Workloads = append(r.Workloads, w)
 		}
 	}
@@ -170,7 +163,7 @@ func (r *Run) add(other *Run) {
 	}
 }
 
-func whatOf(m figure.Measured) [2]string { return [2]string{m.Workload, m.Subject} }
+func whatOf(m workload.Measured) [2]string { return [2]string{m.Workload, m.Subject} }
 
 // rounds returns how many rounds each pair of workload and subject has.
 func (r *Run) rounds() string {

@@ -9,22 +9,9 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/belfryhq/belfry/bench/figure"
 	"github.com/belfryhq/belfry/bench/subject"
 	"github.com/belfryhq/belfry/internal/loop"
 )
-
-func failover(s Sizes) Workload {
-	return breakdown{"failover", "leader killed, pulled", false, toLoseLeader, killLeader}.workload(s)
-}
-
-func failoverWebhook(s Sizes) Workload {
-	return breakdown{"failover-webhook", "leader killed, webhooks", true, toLoseLeader, killLeader}.workload(s)
-}
-
-func handover(s Sizes) Workload {
-	return breakdown{"handover", "leader stopped in order, webhooks", true, toStopLeader, stopLeader}.workload(s)
-}
 
 func killLeader(service subject.Service) error { return service.(subject.LeaderKiller).KillLeader() }
 func stopLeader(service subject.Service) error { return service.(subject.LeaderStopper).StopLeader() }
@@ -41,7 +28,7 @@ type breakdown struct {
 func (b breakdown) workload(s Sizes) Workload {
 	return Workload{
 		Name: b.name, Title: fmt.Sprintf("%s, %d due and %d scheduled a second", b.title, s.FailoverRate, s.FailoverWrites),
-		Figures: append([]figure.Kind{
+		Figures: append([]Figure{
 			{Key: "fires", Title: "until it fires again", Unit: "ms"},
 			{Key: "writes", Title: "until it takes writes again", Unit: "ms"},
 			{Key: "late", Title: "late max", Unit: "ms"},
@@ -129,7 +116,7 @@ func restart(s Sizes) Workload {
 	return Workload{
 		Name:  "restart",
 		Title: fmt.Sprintf("all killed after %d acknowledgements, started again when all are due", s.RestartTasks),
-		Figures: append([]figure.Kind{
+		Figures: append([]Figure{
 			{Key: "first", Title: "start to first fire", Unit: "ms"},
 			{Key: "last", Title: "to the last", Unit: "ms"},
 		}, strayKinds()...),

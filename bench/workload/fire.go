@@ -10,7 +10,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/belfryhq/belfry/bench/figure"
 	"github.com/belfryhq/belfry/bench/subject"
 	"github.com/belfryhq/belfry/internal/loop"
 )
@@ -105,8 +104,8 @@ func (f firing) layDown(l *ledger, first time.Time) {
 }
 
 // latenessFigures are the figures of setLateness.
-func latenessFigures() []figure.Kind {
-	kinds := append(latencyKinds("", "late"), figure.Kind{Key: "p99.9", Title: "late p99.9", Unit: "ms"})
+func latenessFigures() []Figure {
+	kinds := append(latencyKinds("", "late"), Figure{Key: "p99.9", Title: "late p99.9", Unit: "ms"})
 	return append(kinds, strayKinds()...)
 }
 
@@ -122,8 +121,8 @@ func (r *run) setLateness(f *fired) {
 }
 
 // strayKinds are the figures of setStrays.
-func strayKinds() []figure.Kind {
-	return []figure.Kind{
+func strayKinds() []Figure {
+	return []Figure{
 		{Key: "early", Title: "early"}, {Key: "lost", Title: "lost"}, {Key: "repeats", Title: "came again"},
 	}
 }
@@ -135,18 +134,8 @@ func (r *run) setStrays(l *ledger, p punctuality) {
 	r.set("repeats", float64(l.repeats.Load()))
 }
 
-func lateness(s Sizes) Workload {
-	f := firing{tasks: s.LatenessTasks, over: s.LatenessOver}
-	return latenessOf("lateness", fmt.Sprintf("pulled, %d tasks due within %v", f.tasks, f.over), f)
-}
-
-func latenessWebhook(s Sizes) Workload {
-	f := firing{tasks: s.WebhookTasks, over: s.WebhookOver, push: true}
-	title := fmt.Sprintf("webhooks, %.0f a second", perSecond(f.tasks, f.over))
-	return latenessOf("lateness-webhook", title, f)
-}
-
-func latenessOf(name, title string, f firing) Workload {
+// lateness measures how late tasks arrive that are due evenly over a time.
+func lateness(name, title string, f firing) Workload {
 	w := Workload{Name: name, Title: title, Figures: latenessFigures(), needs: []need{toDeliver(f.push)}}
 	w.run = func(ctx context.Context, r *run) error {
 		f, err := r.fire(ctx, f)
@@ -159,19 +148,11 @@ func latenessOf(name, title string, f firing) Workload {
 	return w
 }
 
-func burst(s Sizes) Workload {
-	return burstOf("burst", "pulled", firing{tasks: s.BurstTasks})
-}
-
-func burstWebhook(s Sizes) Workload {
-	return burstOf("burst-webhook", "webhooks", firing{tasks: s.BurstTasks, push: true})
-}
-
-// burstOf measures the time from the common due instant of all tasks to the last arrival.
-func burstOf(name, how string, f firing) Workload {
+// burst measures the time from the common due instant of all tasks to the last arrival.
+func burst(name, how string, f firing) Workload {
 	w := Workload{Name: name, Title: fmt.Sprintf("%d due in one millisecond, %s", f.tasks, how)}
 	w.needs = []need{toDeliver(f.push)}
-	w.Figures = append([]figure.Kind{
+	w.Figures = append([]Figure{
 		{Key: "drained", Title: "drained after", Unit: "ms"},
 		{Key: "rate", Title: "a second", Unit: "/s", Higher: true},
 	}, latenessFigures()...)

@@ -6,30 +6,22 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/belfryhq/belfry/bench/figure"
 	"github.com/belfryhq/belfry/bench/subject"
 	"github.com/belfryhq/belfry/internal/loop"
 )
 
-// growth measures the cost of a schedule and of a fire at growing numbers of pending tasks.
-func growth(s Sizes) Workload {
+// growth measures the cost of a schedule and of a fire at growing sizes of a service.
+func growth(
+	name, title, unit string, sizes []int, play func(context.Context, *run) error, needs ...need,
+) Workload {
 	return Workload{
-		Name: "growth", Title: "growing number of pending tasks", Figures: growthFigures(s.Pending, "pending"),
-		needs: []need{toBeConsumed}, run: playGrowth,
-	}
-}
-
-// growthQueues measures the cost of a schedule and of a fire at growing numbers of queues.
-func growthQueues(s Sizes) Workload {
-	return Workload{
-		Name: "growth-queues", Title: "growing number of queues", Figures: growthFigures(s.Queues, "queues"),
-		needs: []need{toSeparate, toBeConsumed}, run: playGrowthQueues,
+		Name: name, Title: "growing number of " + title, Figures: growthFigures(sizes, unit), needs: needs, run: play,
 	}
 }
 
 // growthFigures are the figures of grow.
-func growthFigures(sizes []int, of string) []figure.Kind {
-	figures := []figure.Kind{
+func growthFigures(sizes []int, of string) []Figure {
+	figures := []Figure{
 		{Key: "schedule_growth", Title: "schedule, last ÷ first"}, {Key: "fire_growth", Title: "fire, last ÷ first"},
 	}
 	for _, n := range sizes {
@@ -39,8 +31,8 @@ func growthFigures(sizes []int, of string) []figure.Kind {
 }
 
 // costFigures are the figures of one probe at one size.
-func costFigures(size int, at string) []figure.Kind {
-	return []figure.Kind{
+func costFigures(size int, at string) []Figure {
+	return []Figure{
 		{Key: fmt.Sprintf("schedule_%d", size), Title: "schedule " + at, Unit: "µs"},
 		{Key: fmt.Sprintf("rate_%d", size), Title: "schedules " + at, Unit: "/s", Higher: true},
 		{Key: fmt.Sprintf("fire_%d", size), Title: "fire " + at, Unit: "µs"},

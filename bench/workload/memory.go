@@ -6,25 +6,16 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/belfryhq/belfry/bench/figure"
 	"github.com/belfryhq/belfry/bench/subject"
 	"github.com/belfryhq/belfry/deploy/procstat"
 	"github.com/belfryhq/belfry/internal/loop"
 )
 
-func memory(s Sizes) Workload {
-	return memoryOf("memory", s.MemoryTasks, s.Payload)
-}
-
-func memorySmall(s Sizes) Workload {
-	return memoryOf("memory-small", s.MemoryTasks, s.SmallPayload)
-}
-
-// memoryOf measures the memory of each process with pending tasks, and its growth a task.
-func memoryOf(name string, tasks, payload int) Workload {
+// memory measures the memory of each process with pending tasks, and its growth a task.
+func memory(name string, tasks, payload int) Workload {
 	return Workload{
 		Name: name, Title: fmt.Sprintf("%d pending, ids of %d bytes, payloads of %d", tasks, len(newIDs().id(0)), payload),
-		Figures: []figure.Kind{
+		Figures: []Figure{
 			{Key: "rss", Title: "RSS, largest process", Unit: "MB"},
 			{Key: "rss_all", Title: "RSS, all processes", Unit: "MB"},
 			{Key: "task", Title: "a task, largest process", Unit: "B"},
@@ -98,7 +89,7 @@ func megabytes(bytes int64) float64 { return float64(bytes) / 1e6 }
 func idle(s Sizes) Workload {
 	return Workload{
 		Name: "idle", Title: fmt.Sprintf("idle for %v", s.IdleFor),
-		Figures: []figure.Kind{
+		Figures: []Figure{
 			{Key: "cpu", Title: "of a core, busiest process", Unit: "%"},
 			{Key: "cpu_all", Title: "of a core, all processes", Unit: "%"},
 			{Key: "rss", Title: "RSS, largest process", Unit: "MB"},
@@ -143,7 +134,7 @@ func memoryMany(s Sizes) Workload {
 	replaced := s.MemoryMany * replacedShare / 10
 	return Workload{
 		Name: "memory-many", Title: fmt.Sprintf("%d pending, %d of them replaced", s.MemoryMany, replaced),
-		Figures: []figure.Kind{
+		Figures: []Figure{
 			{Key: "rss_all", Title: "RSS, all processes, in the end", Unit: "MB"},
 			{Key: "rss_peak", Title: "RSS, all processes, highest on the way", Unit: "MB"},
 			{Key: "snapshots", Title: "snapshots written on the way"},

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/belfryhq/belfry/bench/figure"
 	"github.com/belfryhq/belfry/bench/subject"
 	"github.com/belfryhq/belfry/internal/loop"
 )
@@ -31,20 +30,15 @@ var stormKinds = []struct {
 
 // neighbours measures a tenant that schedules at a moderate rate, alone and beside a storm of another tenant, by turns.
 // A ratio is the median over the turns of the figure beside the storm by the one alone just before.
-func neighbours(s Sizes) Workload { return neighboursWith(s, listen) }
-
-// receiving starts a receiver, as listen does. An empty URL leaves all tasks to consumers.
-type receiving func(ctx context.Context, got got) (url string, stop func() error, err error)
-
-func neighboursWith(s Sizes, receive receiving) Workload {
+func neighbours(s Sizes, receive receiving) Workload {
 	w := Workload{Name: "neighbours", Title: fmt.Sprintf("%d a second beside a storm", s.NeighbourRate)}
 	w.needs = []need{toKeepTenants}
 	w.run = func(ctx context.Context, r *run) error {
 		return playNeighbours(ctx, &neighbourRun{run: r, receive: receive, tenants: r.service.(subject.Tenants)})
 	}
 	for _, k := range stormKinds {
-		of := func(key, title, unit string, higher bool) figure.Kind {
-			return figure.Kind{Key: string(k.kind) + "_" + key, Title: k.title + ", " + title, Unit: unit, Higher: higher}
+		of := func(key, title, unit string, higher bool) Figure {
+			return Figure{Key: string(k.kind) + "_" + key, Title: k.title + ", " + title, Unit: unit, Higher: higher}
 		}
 		w.Figures = append(w.Figures,
 			of("call_alone", "call p99 alone", "ms", false), of("call", "call p99", "ms", false),
@@ -54,6 +48,9 @@ func neighboursWith(s Sizes, receive receiving) Workload {
 	}
 	return w
 }
+
+// receiving starts a receiver, as listen does. An empty URL leaves all tasks to consumers.
+type receiving func(ctx context.Context, got got) (url string, stop func() error, err error)
 
 // neighbourRun is one run of the workload.
 type neighbourRun struct {

@@ -62,7 +62,7 @@ func neighbourSizes() Sizes {
 
 // TestNeighbourIsMeasuredByTurns has calls of 2 ms alone, and of 6 ms beside each storm.
 func TestNeighbourIsMeasuredByTurns(t *testing.T) {
-	w := neighboursWith(neighbourSizes(), noReceiver)
+	w := neighbours(neighbourSizes(), noReceiver)
 	synctest.Test(t, func(t *testing.T) {
 		c := &crowded{fake: &fake{}, settled: 2 * time.Millisecond, during: 6 * time.Millisecond}
 		m := w.Measure(t.Context(), c.subject(), neighbourSizes(), t.TempDir(), func(s string) { t.Log(s) })
@@ -80,7 +80,7 @@ func TestNeighbourIsMeasuredByTurns(t *testing.T) {
 func TestTasksTooLateAreNotKept(t *testing.T) {
 	s := neighbourSizes()
 	s.NeighbourStorms = []string{"calls"}
-	w := neighboursWith(s, noReceiver)
+	w := neighbours(s, noReceiver)
 	synctest.Test(t, func(t *testing.T) {
 		c := &crowded{fake: &fake{}, settled: time.Millisecond, during: inTime + time.Millisecond}
 		m := w.Measure(t.Context(), c.subject(), s, t.TempDir(), func(s string) { t.Log(s) })

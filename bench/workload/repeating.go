@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/belfryhq/belfry/bench/figure"
 	"github.com/belfryhq/belfry/bench/subject"
 	"github.com/belfryhq/belfry/deploy/procstat"
 	"github.com/belfryhq/belfry/internal/loop"
@@ -20,22 +19,22 @@ import (
 // repeating measures many schedules that repeat: their creation, their memory, their occurrences, and a restart of the
 // service with all of them. The schedules have one interval, and their instants are spread evenly over it.
 func repeating(s Sizes) Workload {
-	figures := append([]figure.Kind{{Key: "rate", Title: "created a second", Unit: "/s", Higher: true}},
+	figures := append([]Figure{{Key: "rate", Title: "created a second", Unit: "/s", Higher: true}},
 		latencyKinds("call_", "call")...)
 	figures = append(figures,
-		figure.Kind{Key: "rss", Title: "RSS, largest process", Unit: "MB"},
-		figure.Kind{Key: "rss_all", Title: "RSS, all processes", Unit: "MB"},
-		figure.Kind{Key: "schedule", Title: "a schedule, largest process", Unit: "B"},
-		figure.Kind{Key: "arrived", Title: "occurrences arrived", Higher: true},
-		figure.Kind{Key: "fired", Title: "occurrences a second", Unit: "/s", Higher: true})
+		Figure{Key: "rss", Title: "RSS, largest process", Unit: "MB"},
+		Figure{Key: "rss_all", Title: "RSS, all processes", Unit: "MB"},
+		Figure{Key: "schedule", Title: "a schedule, largest process", Unit: "B"},
+		Figure{Key: "arrived", Title: "occurrences arrived", Higher: true},
+		Figure{Key: "fired", Title: "occurrences a second", Unit: "/s", Higher: true})
 	figures = append(figures, latencyKinds("late_", "late")...)
 	figures = append(figures, strayKinds()...)
 	figures = append(figures,
-		figure.Kind{Key: "cpu_all", Title: "of a core, all processes, while firing", Unit: "%"},
-		figure.Kind{Key: "rss_fired", Title: "RSS after firing, largest process", Unit: "MB"},
-		figure.Kind{Key: "kept", Title: "schedules after the restart", Higher: true},
-		figure.Kind{Key: "ready", Title: "start to ready", Unit: "ms"},
-		figure.Kind{Key: "first", Title: "start to first fire", Unit: "ms"})
+		Figure{Key: "cpu_all", Title: "of a core, all processes, while firing", Unit: "%"},
+		Figure{Key: "rss_fired", Title: "RSS after firing, largest process", Unit: "MB"},
+		Figure{Key: "kept", Title: "schedules after the restart", Higher: true},
+		Figure{Key: "ready", Title: "start to ready", Unit: "ms"},
+		Figure{Key: "first", Title: "start to first fire", Unit: "ms"})
 	return Workload{
 		Name:    "repeating",
 		Title:   fmt.Sprintf("%d repeating schedules, each every %v", s.RepeatSchedules, s.RepeatEvery),

@@ -7,7 +7,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/belfryhq/belfry/bench/figure"
 	"github.com/belfryhq/belfry/bench/subject"
 )
 
@@ -42,7 +41,7 @@ func TestRepeatingCountsTheSchedules(t *testing.T) {
 		"the service has 199 schedules, not 200": {pids: []int{os.Getpid()}, forgets: 1},
 		"no process":                             {},
 	} {
-		var m figure.Measured
+		var m Measured
 		synctest.Test(t, func(t *testing.T) {
 			m = repeating(sizes()).Measure(t.Context(), f.subject(), sizes(), t.TempDir(), func(s string) { t.Log(s) })
 		})

@@ -6,14 +6,13 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/belfryhq/belfry/bench/figure"
 	"github.com/belfryhq/belfry/bench/subject"
 	"github.com/belfryhq/belfry/internal/loop"
 )
 
 // callFigures are the figures of a closed loop.
-func callFigures(rate string) []figure.Kind {
-	return append([]figure.Kind{{Key: "rate", Title: rate, Unit: "/s", Higher: true}}, latencyKinds("", "call")...)
+func callFigures(rate string) []Figure {
+	return append([]Figure{{Key: "rate", Title: rate, Unit: "/s", Higher: true}}, latencyKinds("", "call")...)
 }
 
 // setCalls records the figures of a closed loop with a number of operations in all.
@@ -22,12 +21,8 @@ func (r *run) setCalls(d loop.Outcome, operations int) {
 	r.setLatencies("", d.Latencies)
 }
 
-func schedule(s Sizes) Workload { return scheduleBy("schedule", s.Callers) }
-
-func scheduleMany(s Sizes) Workload { return scheduleBy("schedule-many", s.ManyCallers) }
-
-// scheduleBy measures how many tasks a second the callers schedule with one task a call.
-func scheduleBy(name string, callers int) Workload {
+// schedule measures how many tasks a second the callers schedule with one task a call.
+func schedule(name string, callers int) Workload {
 	return Workload{
 		Name: name, Title: fmt.Sprintf("%d callers", callers), Figures: callFigures("acknowledged a second"),
 		run: func(ctx context.Context, r *run) error {

@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/belfryhq/belfry/bench/figure"
 	"github.com/belfryhq/belfry/bench/subject"
 	"github.com/belfryhq/belfry/internal/loop"
 )
@@ -28,7 +27,7 @@ func tails(s Sizes) Workload {
 		title = "schedules at half of the capacity"
 	}
 	needs := []need{toReplace, toBeConsumed, toSeparate, toStopLeader, toTellReady, toBeKilled}
-	w := Workload{Name: "tails", Title: title, needs: needs, run: playTails, Figures: []figure.Kind{
+	w := Workload{Name: "tails", Title: title, needs: needs, run: playTails, Figures: []Figure{
 		{Key: "rate", Title: "scheduled a second", Unit: "/s", Higher: true},
 		{Key: "over", Title: fmt.Sprintf("over %v", tailLimit)},
 	}}
@@ -57,11 +56,11 @@ var tailParts = []tailPart{
 	{"moves", "leaders move", prepareMoves},
 }
 
-func (p tailPart) figures() []figure.Kind {
-	ms := func(key, title string) figure.Kind {
-		return figure.Kind{Key: p.key + "_" + key, Title: p.title + ", " + title, Unit: "ms"}
+func (p tailPart) figures() []Figure {
+	ms := func(key, title string) Figure {
+		return Figure{Key: p.key + "_" + key, Title: p.title + ", " + title, Unit: "ms"}
 	}
-	return []figure.Kind{
+	return []Figure{
 		ms("p50", "p50"), ms("p99", "p99"), ms("p99.9", "p99.9"), ms("max", "max"),
 		{Key: p.key + "_over", Title: fmt.Sprintf("%s, over %v", p.title, tailLimit)},
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/belfryhq/belfry/bench/figure"
 	"github.com/belfryhq/belfry/bench/subject"
 	"github.com/belfryhq/belfry/internal/loop"
 )
@@ -31,11 +30,11 @@ func touch(s Sizes) Workload {
 	}
 }
 
-func touchFigures() []figure.Kind {
-	kinds := append(callFigures("touched a second"), figure.Kind{Key: "false", Title: "arrived though touched"})
+func touchFigures() []Figure {
+	kinds := append(callFigures("touched a second"), Figure{Key: "false", Title: "arrived though touched"})
 	kinds = append(kinds, latencyKinds("silent_", "the silent late")...)
 	return append(kinds,
-		figure.Kind{Key: "early", Title: "of the silent, early"}, figure.Kind{Key: "lost", Title: "of the silent, lost"})
+		Figure{Key: "early", Title: "of the silent, early"}, Figure{Key: "lost", Title: "of the silent, lost"})
 }
 
 // silentPart is the divisor of the number of silent heartbeats: one in silentPart.

@@ -8,7 +8,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/belfryhq/belfry/bench/figure"
 	"github.com/belfryhq/belfry/bench/subject"
 	"github.com/belfryhq/belfry/deploy/procstat"
 	"github.com/belfryhq/belfry/internal/loop"
@@ -16,9 +15,9 @@ import (
 
 // Workload is a load to put on a subject.
 type Workload struct {
-	Name    string        `json:"name"`  // as flags name it, such as "schedule"
-	Title   string        `json:"title"` // as tables show it
-	Figures []figure.Kind `json:"figures"`
+	Name    string   `json:"name"`  // as flags name it, such as "schedule"
+	Title   string   `json:"title"` // as tables show it
+	Figures []Figure `json:"figures"`
 
 	needs []need // checked before run, which may rely on them
 	run   func(ctx context.Context, r *run) error
@@ -26,13 +25,24 @@ type Workload struct {
 
 // All returns the workloads with these sizes, in the order of the report.
 func All(s Sizes) []Workload {
+	pulled := firing{tasks: s.LatenessTasks, over: s.LatenessOver}
+	pushed := firing{tasks: s.WebhookTasks, over: s.WebhookOver, push: true}
 	return []Workload{
-		schedule(s), scheduleMany(s), scheduleBatch(s), steady(s), tails(s), neighbours(s),
-		lateness(s), latenessWebhook(s), badPathWebhook(s), burst(s), burstWebhook(s),
+		schedule("schedule", s.Callers), schedule("schedule-many", s.ManyCallers), scheduleBatch(s),
+		steady(s), tails(s), neighbours(s, listen),
+		lateness("lateness", fmt.Sprintf("pulled, %d tasks due within %v", pulled.tasks, pulled.over), pulled),
+		lateness("lateness-webhook", fmt.Sprintf("webhooks, %.0f a second", perSecond(pushed.tasks, pushed.over)), pushed),
+		badPathWebhook(s),
+		burst("burst", "pulled", firing{tasks: s.BurstTasks}),
+		burst("burst-webhook", "webhooks", firing{tasks: s.BurstTasks, push: true}),
 		cancel(s), cancelBatch(s), touch(s),
-		memory(s), memorySmall(s), memoryMany(s), repeating(s), idle(s),
-		restart(s), failover(s), failoverWebhook(s), handover(s),
-		growth(s), growthQueues(s),
+		memory("memory", s.MemoryTasks, s.Payload), memory("memory-small", s.MemoryTasks, s.SmallPayload),
+		memoryMany(s), repeating(s), idle(s), restart(s),
+		breakdown{"failover", "leader killed, pulled", false, toLoseLeader, killLeader}.workload(s),
+		breakdown{"failover-webhook", "leader killed, webhooks", true, toLoseLeader, killLeader}.workload(s),
+		breakdown{"handover", "leader stopped in order, webhooks", true, toStopLeader, stopLeader}.workload(s),
+		growth("growth", "pending tasks", "pending", s.Pending, playGrowth, toBeConsumed),
+		growth("growth-queues", "queues", "queues", s.Queues, playGrowthQueues, toSeparate, toBeConsumed),
 	}
 }
 
@@ -42,8 +52,8 @@ const startLimit = 2 * time.Minute
 // Measure starts the subject in an empty folder, runs the workload and stops the subject. It reports progress to say.
 func (w Workload) Measure(
 	ctx context.Context, s subject.Subject, sizes Sizes, dir string, say func(string),
-) figure.Measured {
-	m := figure.Measured{Workload: w.Name, Subject: s.Name}
+) Measured {
+	m := Measured{Workload: w.Name, Subject: s.Name}
 	r := &run{sizes: sizes, values: map[string]float64{}}
 	var mu sync.Mutex // guards m.Said: consumers call say too
 	r.say = func(format string, args ...any) {
@@ -155,7 +165,7 @@ type run struct {
 	opened  []subject.Caller // callers to close before the service stops
 
 	values map[string]float64
-	usage  figure.Usage
+	usage  Usage
 }
 
 // callers makes n callers that live as long as the run.
@@ -202,8 +212,8 @@ func (r *run) setLatencies(prefix string, sorted []time.Duration) {
 }
 
 // latencyKinds are the figures of setLatencies.
-func latencyKinds(prefix, title string) []figure.Kind {
-	return []figure.Kind{
+func latencyKinds(prefix, title string) []Figure {
+	return []Figure{
 		{Key: prefix + "p50", Title: title + " p50", Unit: "ms"},
 		{Key: prefix + "p99", Title: title + " p99", Unit: "ms"},
 		{Key: prefix + "max", Title: title + " max", Unit: "ms"},
@@ -265,8 +275,8 @@ func (r *run) processes() (map[int]procstat.Tree, error) {
 }
 
 // since returns the usage between two readings. It counts the processes that lived throughout.
-func (now reading) since(before reading) figure.Usage {
-	used := figure.Usage{Elapsed: now.at.Sub(before.at), LoadCPU: now.load - before.load}
+func (now reading) since(before reading) Usage {
+	used := Usage{Elapsed: now.at.Sub(before.at), LoadCPU: now.load - before.load}
 	for pid, usage := range now.service {
 		if began, ok := before.service[pid]; ok {
 			used.ServiceCPU += usage.Processor - began.Processor

@@ -11,7 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/belfryhq/belfry/bench/figure"
 	"github.com/belfryhq/belfry/bench/subject"
 )
 
@@ -46,9 +45,9 @@ func named(t *testing.T, name string) Workload {
 }
 
 // measure runs a workload with a fake in simulated time.
-func measure(t *testing.T, name string, f *fake) figure.Measured {
+func measure(t *testing.T, name string, f *fake) Measured {
 	t.Helper()
-	var m figure.Measured
+	var m Measured
 	w := named(t, name)
 	synctest.Test(t, func(t *testing.T) {
 		m = w.Measure(t.Context(), f.subject(), sizes(), t.TempDir(), func(s string) { t.Log(s) })
@@ -57,7 +56,7 @@ func measure(t *testing.T, name string, f *fake) figure.Measured {
 }
 
 // expect compares the wanted figures. Other figures may have any value.
-func expect(t *testing.T, m figure.Measured, want map[string]float64) {
+func expect(t *testing.T, m Measured, want map[string]float64) {
 	t.Helper()
 	if m.Failed != "" || m.Cannot != "" {
 		t.Fatalf("failed %q, cannot %q", m.Failed, m.Cannot)
@@ -184,7 +183,9 @@ func TestRestart(t *testing.T) {
 func TestFailover(t *testing.T) {
 	f := &fake{latency: time.Millisecond, outage: 700 * time.Millisecond}
 	m := measure(t, "failover", f)
-	expect(t, m, map[string]float64{"late": 699, "fires": 649 + 50, "writes": 660 + 1, "early": 0, "lost": 0, "repeats": 0})
+	expect(t, m, map[string]float64{
+		"late": 699, "fires": 649 + 50, "writes": 660 + 1, "early": 0, "lost": 0, "repeats": 0,
+	})
 }
 
 func TestWhatASubjectCannotDo(t *testing.T) {
@@ -299,7 +300,7 @@ func TestMemoryAndIdleNeedProcesses(t *testing.T) {
 func TestMemoryWhileSnapshotsAreWritten(t *testing.T) {
 	s := sizes()
 	s.MemoryMany = 8000
-	measured := func(f *fake) (m figure.Measured) {
+	measured := func(f *fake) (m Measured) {
 		synctest.Test(t, func(t *testing.T) {
 			m = memoryMany(s).Measure(t.Context(), f.subject(), s, t.TempDir(), func(s string) { t.Log(s) })
 		})
@@ -335,7 +336,7 @@ func TestFiguresAreTold(t *testing.T) {
 			t.Errorf("%s gives %d figures of %d: %v", w.Name, len(m.Values), len(w.Figures), m.Values)
 		}
 		for key := range m.Values {
-			if !slices.ContainsFunc(w.Figures, func(k figure.Kind) bool { return k.Key == key }) {
+			if !slices.ContainsFunc(w.Figures, func(k Figure) bool { return k.Key == key }) {
 				t.Errorf("%s gives %q, which it does not declare", w.Name, key)
 			}
 		}

@@ -17,7 +17,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/bench/belfry"
-	"github.com/belfryhq/belfry/bench/figure"
 	"github.com/belfryhq/belfry/bench/peers"
 	"github.com/belfryhq/belfry/bench/report"
 	"github.com/belfryhq/belfry/bench/subject"
@@ -61,9 +60,7 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 	if b.run.Sizes, err = json.Marshal(b.options.sizes); err != nil {
 		return err
 	}
-	for _, w := range b.workloads {
-		b.run.Workloads = append(b.run.Workloads, report.Workload{Name: w.Name, Title: w.Title, Figures: w.Figures})
-	}
+	b.run.Workloads = b.workloads
 	for _, e := range chosen(entries(binary, b.options.flight), b.options.subjects) {
 		b.take(e)
 	}
@@ -132,7 +129,7 @@ func (b *bench) write() error {
 // measure runs one workload in a folder of its own. It removes the folder afterwards unless the options keep it.
 func (b *bench) measure(
 	ctx context.Context, w workload.Workload, s subject.Subject, name string,
-) (m figure.Measured, err error) {
+) (m workload.Measured, err error) {
 	limit := b.options.limit
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %v", limit))
 	defer cancel()
@@ -148,7 +145,7 @@ func (b *bench) measure(
 }
 
 // told prints the figures of one measurement.
-func (b *bench) told(w workload.Workload, m figure.Measured) {
+func (b *bench) told(w workload.Workload, m workload.Measured) {
 	switch {
 	case m.Cannot != "":
 		b.say("    %s", m.Cannot)

@@ -1,11 +1,9 @@
-// Package figure defines the types that workloads and the report share: the kinds of figures, and the figures of one
-// subject in one round. It knows neither how figures are measured nor how they are reported.
-package figure
+package workload
 
 import "time"
 
-// Kind describes a figure of a workload.
-type Kind struct {
+// Figure describes a figure of a workload.
+type Figure struct {
 	Key    string `json:"key"`   // "rate"
 	Title  string `json:"title"` // such as "acknowledged a second"
 	Unit   string `json:"unit"`  // "/s", "ms", "µs", "MB", "B", "%"; empty: a count
