@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/belfryhq/belfry/bench/belfry/storm"
 	"github.com/belfryhq/belfry/bench/subject"
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/internal/wait"
@@ -138,9 +137,11 @@ type single struct {
 // newSingle makes a caller, and spreads the callers over the nodes.
 func newSingle(s *service) *single {
 	node := int(s.made.Add(1)) % len(s.urls)
-	return &single{base: s.urls[node] + "/v1/tasks/", target: s.target.Load, http: &http.Client{
-		Transport: &http.Transport{MaxConnsPerHost: 1, MaxIdleConnsPerHost: 1, DisableCompression: true},
-	}}
+	return &single{base: s.urls[node] + "/v1/tasks/", target: s.target.Load, http: oneConnection()}
+}
+
+func oneConnection() *http.Client {
+	return &http.Client{Transport: &http.Transport{MaxConnsPerHost: 1, MaxIdleConnsPerHost: 1, DisableCompression: true}}
 }
 
 // Close closes the caller's connection.
@@ -271,10 +272,10 @@ func (k *keyed) Storm(ctx context.Context, tenant string, s subject.Storm) (subj
 	if err != nil {
 		return nil, err
 	}
-	return storm.Start(ctx, []string{program, StormCommand}, storm.Config{URLs: k.urls, Key: key, Storm: s})
+	return startStorm(ctx, []string{program, StormCommand}, stormConfig{URLs: k.urls, Key: key, Storm: s})
 }
 
-// StormCommand is the argument with which the program of the bench must call storm.Serve.
+// StormCommand is the argument with which the program of the bench must call ServeStorm.
 const StormCommand = "storm"
 
 // tenantCaller is a caller with a tenant's key.

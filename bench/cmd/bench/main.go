@@ -19,7 +19,6 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/belfryhq/belfry/bench/belfry"
-	"github.com/belfryhq/belfry/bench/belfry/storm"
 	"github.com/belfryhq/belfry/bench/report"
 	"github.com/belfryhq/belfry/bench/workload"
 )
@@ -94,7 +93,7 @@ func stormCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: belfry.StormCommand, Hidden: true, Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return storm.Serve(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
+			return belfry.ServeStorm(cmd.Context(), cmd.InOrStdin(), cmd.OutOrStdout())
 		},
 	}
 }

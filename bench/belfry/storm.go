@@ -1,4 +1,4 @@
-package storm
+package belfry
 
 import (
 	"bufio"
@@ -19,19 +19,19 @@ import (
 	"github.com/belfryhq/belfry/internal/loop"
 )
 
-// Config describes a storm and the nodes that it meets.
-type Config struct {
+// stormConfig describes a storm and the nodes that it meets.
+type stormConfig struct {
 	URLs  []string // of the nodes
 	Key   string   // of the namespace
 	Storm subject.Storm
 }
 
-// Serve runs the storm whose Config is the first line of in, until in ends.
-func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
+// ServeStorm runs the storm whose settings are the first line of in, until in ends.
+func ServeStorm(ctx context.Context, in io.Reader, out io.Writer) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	lines := bufio.NewReader(in)
-	var cfg Config
+	var cfg stormConfig
 	first, err := lines.ReadBytes('\n')
 	if err == nil {
 		err = json.Unmarshal(first, &cfg)
@@ -43,7 +43,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer) error {
 		defer cancel()
 		_, _ = io.Copy(io.Discard, lines) // its end is the end of the storm, however it comes
 	}()
-	g := &gale{Config: cfg, begun: func() error { return write(out, "begun") }}
+	g := &gale{stormConfig: cfg, begun: func() error { return write(out, "begun") }}
 	if err := g.run(ctx); err != nil && ctx.Err() == nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func write(out io.Writer, v any) error {
 
 // gale is a storm under way.
 type gale struct {
-	Config
+	stormConfig
 	begun func() error
 	done  atomic.Int64 // tasks acknowledged
 }
@@ -113,10 +113,7 @@ func (g *gale) connections(again func(i int) request) []connection {
 	all := make([]connection, g.Storm.Connections)
 	for i := range all {
 		all[i] = connection{
-			client: &http.Client{Transport: &http.Transport{
-				MaxConnsPerHost: 1, MaxIdleConnsPerHost: 1, DisableCompression: true,
-			}},
-			url: g.URLs[i%len(g.URLs)], again: again(i),
+			client: oneConnection(), url: g.URLs[i%len(g.URLs)], again: again(i),
 		}
 	}
 	return all
@@ -192,21 +189,21 @@ func (g *gale) fill(ctx context.Context, when string, answers bool) (err error) 
 	return err
 }
 
-// Process is a storm in a child process.
-type Process struct {
+// storming is a storm in a child process.
+type storming struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Reader
 }
 
-// Start starts the command with the arguments, whose program calls Serve, and returns once the storm has begun. The
-// storm ends with the context at the latest.
-func Start(ctx context.Context, command []string, cfg Config) (*Process, error) {
+// startStorm starts the command with the arguments, whose program calls ServeStorm, and returns once the storm has
+// begun. The storm ends with the context at the latest.
+func startStorm(ctx context.Context, command []string, cfg stormConfig) (*storming, error) {
 	settings, err := json.Marshal(cfg)
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{cmd: exec.CommandContext(ctx, "nice", append([]string{"-n", "19"}, command...)...)}
+	p := &storming{cmd: exec.CommandContext(ctx, "nice", append([]string{"-n", "19"}, command...)...)}
 	p.cmd.Stderr = os.Stderr
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err
@@ -226,7 +223,7 @@ func Start(ctx context.Context, command []string, cfg Config) (*Process, error) 
 	return p, nil
 }
 
-func (p *Process) begin(settings []byte) error {
+func (p *storming) begin(settings []byte) error {
 	if _, err := p.in.Write(append(settings, '\n')); err != nil {
 		return err
 	}
@@ -235,7 +232,7 @@ func (p *Process) begin(settings []byte) error {
 }
 
 // End ends the storm, and returns the number of acknowledged tasks.
-func (p *Process) End() (tasks int, err error) {
+func (p *storming) End() (tasks int, err error) {
 	err = p.in.Close()
 	said, readErr := io.ReadAll(p.out)
 	err = errors.Join(err, readErr, p.cmd.Wait())

@@ -1,4 +1,4 @@
-package storm
+package belfry
 
 import (
 	"bytes"
@@ -16,8 +16,8 @@ import (
 	"github.com/belfryhq/belfry/bench/subject"
 )
 
-// node answers the calls of a storm and counts them.
-type node struct {
+// stormed answers the calls of a storm and counts them.
+type stormed struct {
 	mu      sync.Mutex
 	calls   int
 	lines   int
@@ -26,7 +26,7 @@ type node struct {
 	enough  chan struct{} // closed after some calls
 }
 
-func (n *node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (n *stormed) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -56,12 +56,13 @@ func (n *node) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serve runs a storm until the node has met enough of its calls, and returns how many tasks it says were acknowledged.
-func serve(t *testing.T, n *node, key string, s subject.Storm) (tasks int, err error) {
+// serveStorm runs a storm until the node has met enough of its calls, and returns the number of tasks that the storm
+// counts as acknowledged.
+func serveStorm(t *testing.T, n *stormed, key string, s subject.Storm) (tasks int, err error) {
 	t.Helper()
 	server := httptest.NewServer(n)
 	defer server.Close()
-	settings, err := json.Marshal(Config{URLs: []string{server.URL}, Key: key, Storm: s})
+	settings, err := json.Marshal(stormConfig{URLs: []string{server.URL}, Key: key, Storm: s})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +70,7 @@ func serve(t *testing.T, n *node, key string, s subject.Storm) (tasks int, err e
 	output, out := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		err := Serve(t.Context(), in, out)
+		err := ServeStorm(t.Context(), in, out)
 		_ = out.CloseWithError(errors.Join(err, io.EOF))
 		ended <- err
 	}()
@@ -108,9 +109,10 @@ func TestStorms(t *testing.T) {
 		{Kind: subject.StormCalls, Connections: 3, Payload: 20},
 		{Kind: subject.StormDue, Connections: 3, Tasks: 2500, Payload: 20, At: time.Now().Add(time.Hour)},
 	} {
-		n := &node{enough: make(chan struct{})}
-		tasks, err := serve(t, n, "the key", s)
-		if err != nil || tasks == 0 || tasks > n.lines || s.Tasks > 0 && tasks != s.Tasks || (s.Tasks > 0) != (n.targets != nil) {
+		n := &stormed{enough: make(chan struct{})}
+		tasks, err := serveStorm(t, n, "the key", s)
+		counted := tasks > 0 && tasks <= n.lines && (s.Tasks == 0 || tasks == s.Tasks)
+		if err != nil || !counted || (s.Tasks > 0) != (n.targets != nil) {
 			t.Errorf("%s: %d tasks, the node has met %d, %d with a target: %v", s.Kind, tasks, n.lines, len(n.targets), err)
 		}
 	}
@@ -118,15 +120,16 @@ func TestStorms(t *testing.T) {
 
 // TestStormGoesOnWhenRefused checks that a refusal is no end, and that a wrong call is.
 func TestStormGoesOnWhenRefused(t *testing.T) {
-	n := &node{enough: make(chan struct{}), refuses: true}
-	if tasks, err := serve(t, n, "the key", subject.Storm{Kind: subject.StormCalls, Connections: 2}); err != nil || tasks != 0 {
+	n := &stormed{enough: make(chan struct{}), refuses: true}
+	calls := subject.Storm{Kind: subject.StormCalls, Connections: 2}
+	if tasks, err := serveStorm(t, n, "the key", calls); err != nil || tasks != 0 {
 		t.Errorf("%d tasks: %v", tasks, err)
 	}
-	n = &node{enough: make(chan struct{})}
-	if _, err := serve(t, n, "another", subject.Storm{Kind: subject.StormCalls, Connections: 1}); err == nil {
+	n = &stormed{enough: make(chan struct{})}
+	if _, err := serveStorm(t, n, "another", subject.Storm{Kind: subject.StormCalls, Connections: 1}); err == nil {
 		t.Error("a storm with a wrong key goes on")
 	}
-	if _, err := serve(t, n, "the key", subject.Storm{Kind: "mild"}); err == nil {
+	if _, err := serveStorm(t, n, "the key", subject.Storm{Kind: "mild"}); err == nil {
 		t.Error("there is a mild storm")
 	}
 }
