@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -18,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local"
 	"github.com/belfryhq/belfry/deploy/procstat"
 	"github.com/belfryhq/belfry/internal/loop"
@@ -29,7 +29,6 @@ type stand struct {
 	cluster                 *local.Cluster
 	dir                     string
 	leader, entry, follower local.Node
-	http                    *http.Client
 }
 
 func start(ctx context.Context, cfg config) (*stand, error) {
@@ -49,7 +48,7 @@ func startWith(ctx context.Context, cfg config, shards int) (*stand, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &stand{dir: dir, http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: callers}}}
+	s := &stand{dir: dir}
 	binary, err := filepath.Abs(cfg.binary)
 	if err != nil {
 		return nil, err
@@ -154,47 +153,51 @@ func (s *stand) step(name string, idle perSecond, do func() (tasks, requests int
 	return sp, nil
 }
 
-func encode(v any) []byte {
-	data, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // the program marshals only its own values
-	}
-	return data
-}
-
 const callers = 64
 
-// load schedules tasks with ids of 24 bytes.
+// load schedules tasks with ids of 24 bytes, by single calls to one node.
 type load struct {
-	stand   *stand
-	payload string
+	payload json.RawMessage
 	next    atomic.Int64
-	target  string // URL; empty: consumers pull the tasks
+	target  *client.Target // nil: consumers pull the tasks
 	queue   string
 	due     time.Time // zero: in a day
 }
 
-func (l *load) task() (id string, body map[string]any) {
-	body = map[string]any{"payload": l.payload, "delay": "24h"}
-	if !l.due.IsZero() {
-		delete(body, "delay")
-		body["fire_at"] = l.due.Format(time.RFC3339Nano)
+func newLoad(payload int) *load {
+	return &load{payload: json.RawMessage(`"` + strings.Repeat("x", payload) + `"`)}
+}
+
+// clientOf returns a client that sends each call to one node. It repeats calls that fail: a busy machine may lose its
+// leader.
+func clientOf(n local.Node) (*client.Client, error) {
+	return client.New(client.Config{
+		Addrs: []string{"http://" + n.HTTPAddr}, FixedAddrs: true, SingleCalls: true,
+		HTTPClient: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: callers}},
+	})
+}
+
+func (l *load) task() client.Task {
+	t := client.Task{
+		ID: fmt.Sprintf("order-%018d", l.next.Add(1)), Payload: l.payload, FireAt: l.due, Target: l.target, Queue: l.queue,
 	}
-	if l.target != "" {
-		body["target"] = map[string]any{"url": l.target}
+	if l.due.IsZero() {
+		t.Delay = 24 * time.Hour
 	}
-	if l.queue != "" {
-		body["queue"] = l.queue
-	}
-	return fmt.Sprintf("order-%018d", l.next.Add(1)), body
+	return t
 }
 
 // puts sends one PUT a task, from a number of concurrent callers.
 func (l *load) puts(ctx context.Context, to local.Node, tasks, callers int) (int, int, error) {
-	_, err := loop.Closed(ctx, make([]struct{}, callers), tasks, loop.Forever, func(context.Context, struct{}, int) error {
-		id, body := l.task()
-		return l.call("PUT", to, "/v1/tasks/"+id, "application/json", id, encode(body))
-	})
+	c, err := clientOf(to)
+	if err != nil {
+		return 0, 0, err
+	}
+	put := func(ctx context.Context, _ struct{}, _ int) error {
+		_, err := c.Schedule(ctx, l.task())
+		return err
+	}
+	_, err = loop.Closed(ctx, make([]struct{}, callers), tasks, loop.Forever, put)
 	return tasks, tasks, err
 }
 
@@ -202,54 +205,24 @@ func (l *load) puts(ctx context.Context, to local.Node, tasks, callers int) (int
 func (l *load) batches(ctx context.Context, to local.Node, tasks int) (int, int, error) {
 	const lines, callers = 100, 8
 	calls := tasks / lines
-	_, err := loop.Closed(ctx, make([]struct{}, callers), calls, loop.Forever, func(context.Context, struct{}, int) error {
-		var body bytes.Buffer
-		for range lines {
-			id, task := l.task()
-			task["op"], task["id"], task["key"] = "schedule", id, id
-			body.Write(encode(task))
-			body.WriteByte('\n')
+	c, err := clientOf(to)
+	if err != nil {
+		return 0, 0, err
+	}
+	batch := func(yield func(client.Task) bool) {
+		for i := 0; i < lines && yield(l.task()); i++ {
 		}
-		return l.call("POST", to, "/v1/batch", "application/x-ndjson", "", body.Bytes())
-	})
+	}
+	send := func(ctx context.Context, _ struct{}, _ int) error {
+		for result := range c.ScheduleMany(ctx, batch) {
+			if result.Err != nil {
+				return result.Err
+			}
+		}
+		return nil
+	}
+	_, err = loop.Closed(ctx, make([]struct{}, callers), calls, loop.Forever, send)
 	return calls * lines, calls, err
-}
-
-// call repeats a call that failed with a 5xx status: a busy machine may lose its leader.
-func (l *load) call(method string, to local.Node, path, kind, key string, body []byte) error {
-	const patience, pause = 30 * time.Second, 100 * time.Millisecond
-	for began := time.Now(); ; <-time.After(pause) {
-		err := l.callOnce(method, to, path, kind, key, body)
-		if !errors.Is(err, errAgain) || time.Since(began) > patience {
-			return err
-		}
-	}
-}
-
-var errAgain = errors.New("not known to be done")
-
-func (l *load) callOnce(method string, to local.Node, path, kind, key string, body []byte) error {
-	request, err := http.NewRequest(method, "http://"+to.HTTPAddr+path, bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Content-Type", kind)
-	if key != "" {
-		request.Header.Set("Idempotency-Key", key)
-	}
-	answer, err := l.stand.http.Do(request)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = answer.Body.Close() }() // the body was only read
-	text, err := io.ReadAll(answer.Body)
-	switch {
-	case err == nil && answer.StatusCode/100 == 5:
-		return fmt.Errorf("%w: %s %s: %s: %s", errAgain, method, path, answer.Status, text)
-	case err == nil && answer.StatusCode/100 != 2:
-		return fmt.Errorf("%s %s: %s: %s", method, path, answer.Status, text)
-	}
-	return err
 }
 
 // receive answers webhooks. It closes done after the given number of tasks.
@@ -265,41 +238,40 @@ func receive(ctx context.Context, tasks int) (url string, done <-chan struct{}, 
 }
 
 // consume leases and acknowledges up to a hundred tasks a call through a node, until the given number is done.
-func (l *load) consume(to local.Node, tasks int) (int, int, error) {
-	const consumers = 4
+func (l *load) consume(ctx context.Context, to local.Node, tasks int) (int, int, error) {
+	const consumers, most = 4, 100
+	c, err := clientOf(to)
+	if err != nil {
+		return 0, 0, err
+	}
 	var done atomic.Int64
-	var group errgroup.Group
+	group, ctx := errgroup.WithContext(ctx)
 	for range consumers {
 		group.Go(func() error {
 			for done.Load() < int64(tasks) {
-				n, err := l.leaseOnce(to)
+				leased, err := c.Lease(ctx, l.queue, client.Demand{Max: most, Wait: time.Second, Lease: time.Minute})
 				if err != nil {
 					return err
 				}
-				done.Add(int64(n))
+				if err := l.acknowledge(ctx, c, leased); err != nil {
+					return err
+				}
+				done.Add(int64(len(leased)))
 			}
 			return nil
 		})
 	}
-	return tasks, tasks / 100, group.Wait()
+	return tasks, tasks / most, group.Wait()
 }
 
-func (l *load) leaseOnce(to local.Node) (int, error) {
-	url := "http://" + to.HTTPAddr + "/v1/queues/" + l.queue
-	answer, err := l.stand.http.Post(url+"/lease", "application/json",
-		strings.NewReader(`{"max": 100, "wait": "1s", "lease": "60s"}`))
-	if err != nil {
-		return 0, err
-	}
-	defer func() { _ = answer.Body.Close() }() // the body was only read
-	var leased struct{ Tasks []struct{ Receipt string } }
-	if err := json.NewDecoder(answer.Body).Decode(&leased); err != nil || len(leased.Tasks) == 0 {
-		return 0, err
-	}
-	receipts := make([]string, 0, len(leased.Tasks))
-	for _, t := range leased.Tasks {
+func (l *load) acknowledge(ctx context.Context, c *client.Client, leased []client.Leased) error {
+	var receipts []string
+	for _, t := range leased {
 		receipts = append(receipts, t.Receipt)
 	}
-	return len(receipts), l.call("POST", to, "/v1/queues/"+l.queue+"/settle", "application/json", "",
-		encode(map[string]any{"ack": receipts}))
+	var failed []error
+	for _, settled := range c.Settle(ctx, l.queue, client.Settlement{Ack: receipts}) {
+		failed = append(failed, settled.Err)
+	}
+	return errors.Join(failed...)
 }

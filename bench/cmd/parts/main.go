@@ -20,8 +20,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"strings"
 	"time"
+
+	"github.com/belfryhq/belfry/client"
 )
 
 func main() {
@@ -66,7 +67,7 @@ func measure(ctx context.Context, cfg config) (err error) {
 	if err != nil {
 		return err
 	}
-	l := &load{stand: s, payload: strings.Repeat("x", cfg.payload)}
+	l := newLoad(cfg.payload)
 	var batch, lone, single, passed spent
 	for _, step := range []struct {
 		name string
@@ -152,7 +153,7 @@ func (s *stand) webhooks(ctx context.Context, cfg config, l *load, idle perSecon
 	if err != nil {
 		return err
 	}
-	l.target, l.due = url, time.Now().Add(ahead)
+	l.target, l.due = &client.Target{URL: url}, time.Now().Add(ahead)
 	if _, _, err := l.batches(ctx, s.leader, cfg.tasks); err != nil {
 		return errors.Join(err, stop())
 	}
@@ -175,12 +176,12 @@ func (s *stand) webhooks(ctx context.Context, cfg config, l *load, idle perSecon
 
 // pulls measures consumers that take tasks through a follower.
 func (s *stand) pulls(ctx context.Context, cfg config, l *load, idle perSecond, f parts) error {
-	l.target, l.queue, l.due = "", "pulled", time.Now().Add(ahead)
+	l.target, l.queue, l.due = nil, "pulled", time.Now().Add(ahead)
 	if _, _, err := l.batches(ctx, s.leader, cfg.tasks); err != nil {
 		return err
 	}
 	<-time.After(time.Until(l.due) - time.Second)
-	sp, err := s.step("pulled by a follower", idle, func() (int, int, error) { return l.consume(s.entry, cfg.tasks) })
+	sp, err := s.step("pulled by a follower", idle, func() (int, int, error) { return l.consume(ctx, s.entry, cfg.tasks) })
 	if err == nil {
 		tell("pull_lead_cpu", sp.leader/sp.tasks)
 		tell("pull_serve_cpu", (sp.entry-sp.follower)/sp.tasks)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/belfryhq/belfry/deploy/procstat"
@@ -71,7 +70,7 @@ func footprintsWith(ctx context.Context, cfg config, shards int) (f footprints, 
 	if f.fresh, err = s.footprint(ctx, cfg.idle); err != nil {
 		return f, err
 	}
-	l := &load{stand: s, payload: strings.Repeat("x", usedPayload)}
+	l := newLoad(usedPayload)
 	if _, _, err := l.batches(ctx, s.cluster.Nodes()[0], usedTasks); err != nil {
 		return f, err
 	}
