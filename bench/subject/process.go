@@ -1,6 +1,7 @@
 package subject
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,12 +21,14 @@ type Command struct {
 	Env  []string // variables beside this process's own, as NAME=value
 	Dir  string   // working folder; it also gets the output, in <program>.log
 
+	Stop syscall.Signal // asks the server to end; 0: SIGTERM
+
 	// Ready returns nil when the server answers, else the reason. nil: Start does not wait.
 	Ready func(ctx context.Context) error
 }
 
-// Process is a server that runs as a child of this program. The server and its own children end with this program. The
-// methods are not safe for concurrent use.
+// Process is a server that runs as a child of this program. The server and its own children end with this program. A
+// [Service] of one process may embed it. The methods are not safe for concurrent use.
 type Process struct {
 	command Command
 	child   *child.Child
@@ -37,19 +40,19 @@ func Run(ctx context.Context, command Command) (*Process, error) {
 	return p, p.Start(ctx)
 }
 
-// Start starts the server after Kill or Stop, and returns when it is ready.
+// Start starts the server after KillAll or Stop, and returns when it is ready.
 func (p *Process) Start(ctx context.Context) error {
-	if err := p.Launch(); err != nil {
+	if err := p.Restart(ctx); err != nil {
 		return err
 	}
 	if err := p.await(ctx); err != nil {
-		return errors.Join(err, p.Kill())
+		return errors.Join(err, p.KillAll())
 	}
 	return nil
 }
 
-// Launch starts the server after Kill or Stop, and does not wait until it is ready.
-func (p *Process) Launch() error {
+// Restart starts the server after KillAll or Stop, and does not wait until it is ready.
+func (p *Process) Restart(context.Context) error {
 	if p.child != nil && !p.child.Ended() {
 		return fmt.Errorf("%s runs already, with pid %d", p.program(), p.child.PID())
 	}
@@ -98,9 +101,9 @@ func (p *Process) PIDs() []int {
 	return []int{p.child.PID()}
 }
 
-// Kill ends the server and its process group with SIGKILL, and returns when the server has ended. Kill of a server that
-// never started does nothing.
-func (p *Process) Kill() error {
+// KillAll ends the server and its process group with SIGKILL, and returns when the server has ended. It does nothing to
+// a server that never started.
+func (p *Process) KillAll() error {
 	if p.child == nil {
 		return nil
 	}
@@ -112,12 +115,12 @@ func (p *Process) Kill() error {
 // stopGrace is the time for a server to stop by itself.
 const stopGrace = 10 * time.Second
 
-// Stop sends the server the signal, and waits up to stopGrace. Then it kills the process group.
-func (p *Process) Stop(with syscall.Signal) error {
+// Stop asks the server to end, and waits up to stopGrace. Then it kills the process group.
+func (p *Process) Stop() error {
 	if p.child == nil {
 		return nil
 	}
-	if err := p.child.Signal(with); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := p.child.Signal(cmp.Or(p.command.Stop, syscall.SIGTERM)); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	grace := time.NewTimer(stopGrace)
@@ -126,7 +129,7 @@ func (p *Process) Stop(with syscall.Signal) error {
 	case <-p.child.Done():
 	case <-grace.C:
 	}
-	return p.Kill() // the server's own children too
+	return p.KillAll() // the server's own children too
 }
 
 // Answers returns a Ready for a [Command] whose server is ready once it accepts connections.

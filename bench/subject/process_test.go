@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/belfryhq/belfry/deploy/local"
@@ -32,7 +31,7 @@ func run(t *testing.T, script string) *Process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = p.Kill() })
+	t.Cleanup(func() { _ = p.KillAll() })
 	return p
 }
 
@@ -41,10 +40,10 @@ func TestProcessRunsUntilItIsStopped(t *testing.T) {
 	if len(p.PIDs()) != 1 {
 		t.Fatalf("processes %v", p.PIDs())
 	}
-	if err := p.Launch(); err == nil || !strings.Contains(err.Error(), "runs already") {
+	if err := p.Restart(t.Context()); err == nil || !strings.Contains(err.Error(), "runs already") {
 		t.Errorf("started twice: %v", err)
 	}
-	if err := p.Stop(syscall.SIGTERM); err != nil {
+	if err := p.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	if p.PIDs() != nil {
@@ -59,7 +58,7 @@ func TestProcessRunsUntilItIsStopped(t *testing.T) {
 func TestKilledProcessIsStartedAgain(t *testing.T) {
 	p := run(t, `touch ready; sleep 1000 & wait`)
 	before := p.PIDs()
-	if err := p.Kill(); err != nil || p.PIDs() != nil {
+	if err := p.KillAll(); err != nil || p.PIDs() != nil {
 		t.Fatalf("%v, %v", p.PIDs(), err)
 	}
 	if err := p.Start(t.Context()); err != nil {
@@ -80,7 +79,7 @@ func TestWhatAProcessLeavesBehindEndsWithIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.Stop(syscall.SIGTERM); err != nil {
+	if err := p.Stop(); err != nil {
 		t.Fatal(err)
 	}
 	for alive(strings.TrimSpace(string(data))) {

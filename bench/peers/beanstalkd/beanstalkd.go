@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/beanstalkd/go-beanstalk"
@@ -43,13 +42,13 @@ func start(ctx context.Context, dir string) (subject.Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &service{process: process, addr: addrs[0], jobs: &sync.Map{}}, nil
+	return &service{Process: process, addr: addrs[0], jobs: &sync.Map{}}, nil
 }
 
 type service struct {
-	process *subject.Process
-	addr    string
-	jobs    *sync.Map // the server's job numbers, by task id
+	*subject.Process
+	addr string
+	jobs *sync.Map // the server's job numbers, by task id
 }
 
 func (s *service) Caller(context.Context) (subject.Caller, error) {
@@ -59,11 +58,6 @@ func (s *service) Caller(context.Context) (subject.Caller, error) {
 	}
 	return &caller{conn, s.addr, s.jobs}, nil
 }
-
-func (s *service) PIDs() []int                   { return s.process.PIDs() }
-func (s *service) KillAll() error                { return s.process.Kill() }
-func (s *service) Restart(context.Context) error { return s.process.Launch() }
-func (s *service) Stop() error                   { return s.process.Stop(syscall.SIGTERM) }
 
 const (
 	priority  = 1024        // the middle of the range, by the protocol's documentation

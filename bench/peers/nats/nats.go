@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -207,12 +206,12 @@ func (v *service) each(do func(node *subject.Process) error) error {
 	return all
 }
 
-func (v *service) KillAll() error { return v.each((*subject.Process).Kill) }
+func (v *service) KillAll() error { return v.each((*subject.Process).KillAll) }
 
 // Restart closes the shared connections. Callers of before are closed and made anew.
-func (v *service) Restart(context.Context) error {
+func (v *service) Restart(ctx context.Context) error {
 	v.disconnect()
-	return v.each((*subject.Process).Launch)
+	return v.each(func(node *subject.Process) error { return node.Restart(ctx) })
 }
 
 // cluster is a service of several nodes.
@@ -237,7 +236,7 @@ func (v cluster) KillLeader() error {
 	}
 	for i, node := range v.nodes {
 		if nodeName(i) == group.Leader {
-			return node.Kill()
+			return node.KillAll()
 		}
 	}
 	return fmt.Errorf("no node is the leader %q", group.Leader)
@@ -245,5 +244,5 @@ func (v cluster) KillLeader() error {
 
 func (v *service) Stop() error {
 	v.disconnect()
-	return v.each(func(node *subject.Process) error { return node.Stop(syscall.SIGTERM) })
+	return v.each((*subject.Process).Stop)
 }

@@ -85,9 +85,9 @@ func (v *service) disconnect() {
 }
 
 // Restart closes the pool. Callers of before are closed and made anew.
-func (v *service) Restart(context.Context) error {
+func (v *service) Restart(ctx context.Context) error {
 	v.disconnect()
-	return v.process.Launch()
+	return v.Process.Restart(ctx)
 }
 
 func (v *service) Stop() error {

@@ -23,11 +23,11 @@ import (
 
 const role = "bench"
 
-// server is a server that runs on a data folder.
+// server is a server that runs on a data folder. Its process is the main one, the parent of all others.
 type server struct {
-	process *subject.Process
-	addr    string
-	data    string
+	*subject.Process
+	addr string
+	data string
 }
 
 func startServer(ctx context.Context, dir string) (*server, error) {
@@ -64,10 +64,10 @@ func (s *server) launch(ctx context.Context, owner *owner, program, dir string) 
 	if err != nil {
 		return err
 	}
-	s.process, err = subject.Run(ctx, subject.Command{
+	s.Process, err = subject.Run(ctx, subject.Command{
 		Args: owner.command(program, "-D", s.data, "-h", host, "-p", port, "-k", "", "-N", fmt.Sprint(connections+36),
 			"-c", "shared_buffers=512MB", "-c", "max_wal_size=4GB"),
-		Dir: dir, Ready: s.ready,
+		Dir: dir, Ready: s.ready, Stop: syscall.SIGINT, // it aborts open transactions
 	})
 	return err
 }
@@ -84,12 +84,9 @@ func (s *server) ready(ctx context.Context) error {
 	return conn.Close(ctx)
 }
 
-// PIDs returns the process id of the main process, the parent of all others.
-func (s *server) PIDs() []int { return s.process.PIDs() }
-
 // KillAll kills the main process and then the others, each of which has a process group of its own.
 func (s *server) KillAll() error {
-	return errors.Join(s.process.Kill(), s.killOthers())
+	return errors.Join(s.Process.KillAll(), s.killOthers())
 }
 
 const (
@@ -144,12 +141,12 @@ func workingIn(dir string) ([]int, error) {
 	return pids, nil
 }
 
-// stop makes the server abort open transactions, write its data and end.
+// stop makes the server write its data and end.
 func (s *server) stop() error {
-	if s.process == nil {
+	if s.Process == nil {
 		return nil
 	}
-	return errors.Join(s.process.Stop(syscall.SIGINT), s.killOthers())
+	return errors.Join(s.Process.Stop(), s.killOthers())
 }
 
 // owner is the user that runs the server. The zero owner is the user of this process.

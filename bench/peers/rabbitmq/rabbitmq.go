@@ -92,9 +92,9 @@ func (v *service) Caller(context.Context) (subject.Caller, error) {
 }
 
 // Restart closes the shared connections. Callers of before are closed and made anew.
-func (v *service) Restart(context.Context) error {
+func (v *service) Restart(ctx context.Context) error {
 	v.disconnect()
-	return v.broker.Launch()
+	return v.broker.Restart(ctx)
 }
 
 // disconnect closes the shared connections. It ignores errors, because the server may be dead.

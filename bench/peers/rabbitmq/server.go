@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -115,13 +114,13 @@ func (s *server) ready(context.Context) error {
 func (s *server) PIDs() []int { return append(s.broker.PIDs(), s.names.PIDs()...) }
 
 // KillAll kills the server but not the name service, which would be a separate service on a machine of its own.
-func (s *server) KillAll() error { return s.broker.Kill() }
+func (s *server) KillAll() error { return s.broker.KillAll() }
 
 func (s *server) stop() error {
 	var all error
 	for _, p := range []*subject.Process{s.broker, s.names} {
 		if p != nil {
-			all = errors.Join(all, p.Stop(syscall.SIGTERM))
+			all = errors.Join(all, p.Stop())
 		}
 	}
 	return all

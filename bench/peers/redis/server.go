@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"net"
-	"syscall"
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
@@ -44,9 +43,9 @@ func redisSubject(
 
 // service is a running redis-server, and what all callers share.
 type service struct {
-	process *subject.Process
-	addr    string
-	open    func(client *goredis.Client) (subject.Caller, error)
+	*subject.Process
+	addr string
+	open func(client *goredis.Client) (subject.Caller, error)
 
 	client *goredis.Client // of shared; nil: there is no caller yet
 	shared subject.Caller
@@ -63,7 +62,7 @@ func (s *service) start(ctx context.Context, dir string, fsync Fsync, options []
 	if err != nil {
 		return err
 	}
-	s.process, err = subject.Run(ctx, subject.Command{
+	s.Process, err = subject.Run(ctx, subject.Command{
 		Args: append([]string{
 			program, "--bind", host, "--port", port, "--dir", dir,
 			"--appendonly", "yes", "--appendfsync", string(fsync), "--save", "",
@@ -108,15 +107,12 @@ func (s *service) disconnect() error {
 	return err
 }
 
-func (s *service) PIDs() []int    { return s.process.PIDs() }
-func (s *service) KillAll() error { return s.process.Kill() }
-
 // Restart closes the shared connection. Callers of before are closed and made anew.
-func (s *service) Restart(context.Context) error {
+func (s *service) Restart(ctx context.Context) error {
 	if err := s.disconnect(); err != nil {
 		return err
 	}
-	return s.process.Launch()
+	return s.Process.Restart(ctx)
 }
 
-func (s *service) Stop() error { return errors.Join(s.disconnect(), s.process.Stop(syscall.SIGTERM)) }
+func (s *service) Stop() error { return errors.Join(s.disconnect(), s.Process.Stop()) }
