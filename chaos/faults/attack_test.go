@@ -12,6 +12,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/chaos/stand"
+	"github.com/belfryhq/belfry/deploy/local/localtest"
 )
 
 // A flood holds exactly as many connections as it is told, each with half a request, until its context ends.
@@ -67,7 +71,8 @@ func TestSpoilFile(t *testing.T) {
 				t.Errorf("%s: spoiled %q: %v, %v", name, content, spoiled, err)
 			}
 			now, err := os.ReadFile(path)
-			if _, aside := os.Stat(path + setAside); err != nil || (string(now) != content) != spoiled || (aside != nil) != spoiled {
+			_, aside := os.Stat(path + setAside)
+			if err != nil || (string(now) != content) != spoiled || (aside != nil) != spoiled {
 				t.Errorf("%s: %q is now %q, %v; aside: %v", name, content, now, err, aside)
 			}
 		}
@@ -97,5 +102,36 @@ func TestKeptConnection(t *testing.T) {
 	}
 	if err := k.Close(); err != nil || k.get("/healthz") != 0 {
 		t.Errorf("an answer after the end, or %v", err)
+	}
+}
+
+// A node whose file cannot be damaged is started again all the same.
+func TestSpoilStartsTheNodeAgain(t *testing.T) {
+	localtest.Need(t)
+	s, err := stand.Open(t.Context(), stand.Config{Binary: localtest.Build(t), Dir: t.TempDir(), Nodes: 1, Shards: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	nodes := s.Names()
+	// A folder that is not empty is in the place of the file that an earlier start set aside.
+	if err := os.MkdirAll(filepath.Join(s.Data(nodes[0]), "witness"+setAside, "full"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	seed := uint64(0) // the first one that chooses the last file, which is the witness
+	for rand.New(rand.NewPCG(seed, 0)).IntN(len(spoilers)) != len(spoilers)-1 {
+		seed++
+	}
+	on := Target{Stand: s, Recorder: history.NewRecorder(nil), Rand: rand.New(rand.NewPCG(seed, 0))}
+	err = (&striking{Target: on, ctx: t.Context(), kind: DamagedFile}).spoil(nodes)
+	if err == nil || !s.Runs(nodes[0]) {
+		t.Errorf("the node runs: %v; %v", s.Runs(nodes[0]), err)
+	}
+	if f := on.Recorder.History().Faults; len(f) != 1 || f[0].Mended == 0 {
+		t.Errorf("the fault is recorded as %+v", f)
 	}
 }

@@ -238,8 +238,8 @@ var spoilers = map[string]func(rng *rand.Rand, content []byte) []byte{
 	},
 }
 
-// spoil kills a node, damages a file of its folder, and starts the node again. Once the node is ready, it must have set
-// the file aside.
+// spoil kills a node, damages a file of its folder, and starts the node again, even if the file cannot be damaged. Once
+// the node is ready, it must have set the damaged file aside.
 func (s *striking) spoil(nodes []string) error {
 	name := pick(s.Rand, slices.Sorted(maps.Keys(spoilers)))
 	path := filepath.Join(s.Stand.Data(nodes[0]), filepath.FromSlash(name))
@@ -247,12 +247,9 @@ func (s *striking) spoil(nodes []string) error {
 	if err := s.sigkill(nodes); err != nil {
 		return err
 	}
-	spoiled, err := spoilFile(s.Rand, path, spoilers[name])
-	if err != nil {
-		return err
-	}
+	spoiled, failed := spoilFile(s.Rand, path, spoilers[name])
 	s.Recorder.Mending(fault)
-	if err := s.start(fault, nodes); err != nil || !spoiled {
+	if err := errors.Join(failed, s.start(fault, nodes)); err != nil || !spoiled {
 		return err
 	}
 	t := history.Trial{Ask: history.AskAside, Entry: history.NoEntry, Node: nodes[0], Start: s.Recorder.Now()}
