@@ -131,11 +131,21 @@ func TestLateness(t *testing.T) {
 	s.fault(history.KillAll, 2000, 3000, 4000)
 	c = s.schedule("c", 1600, 2500)
 	s.arrive("c", 4500, 2500, c.Op)
-	f := Lateness(NewIndex(&s.h), limits)
-	want := "pushed: kill -9 of all nodes: 1, p50 2s, p99 2s, max 2s; no fault: 101, p50 49.3ms, p99 98.6ms, max 99ms" +
-		" | pulled:  | due within a leader's death alone:  | schedule calls: no fault: 102, p50 5ms, p99 5ms, max 5ms"
-	if f.Figures.String() != want {
-		t.Errorf("%q, want %q", f.Figures, want)
+	want := map[string]string{
+		history.KillAll + ", pushed": "1, p50 2s, p99 2s, max 2s",
+		Calm + ", pushed":            "101, p50 49.3ms, p99 98.6ms, max 99ms",
+		Calm + ", calls":             "102, p50 5ms, p99 5ms, max 5ms",
+	}
+	got := map[string]string{}
+	for _, toll := range Tolls(NewIndex(&s.h)) {
+		for name, spread := range map[string]Spread{"pushed": toll.Late, "pulled": toll.Pulled, "calls": toll.Calls} {
+			if spread.Count > 0 {
+				got[toll.Kind+", "+name] = spread.String()
+			}
+		}
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 

@@ -1,11 +1,9 @@
 package check
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/bits"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -16,7 +14,7 @@ type Figures struct {
 	values []any
 }
 
-// NewFigures returns figures with a format of package fmt. Each value is an int, a time.Duration, a Most or Spreads.
+// NewFigures returns figures with a format of package fmt. Each value is an int, a time.Duration, a Most or a Spread.
 func NewFigures(format string, values ...any) Figures { return Figures{format, values} }
 
 func (f *Finding) figures(format string, args ...any) { f.Figures = Figures{format, args} }
@@ -29,14 +27,6 @@ func (f Figures) String() string {
 		}
 	}
 	return fmt.Sprintf(f.format, shown...)
-}
-
-// MarshalJSON writes the figures in words, and the bare values, with durations in nanoseconds.
-func (f Figures) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		Text   string `json:"text"`
-		Values []any  `json:"values"`
-	}{f.String(), f.values})
 }
 
 // Plus adds the figures of another run's finding about the same invariant. It returns other if f is empty or has
@@ -57,8 +47,8 @@ func (f Figures) Plus(other Figures) Figures {
 			sum.values[i] = max(sum.values[i].(time.Duration), v)
 		case Most:
 			sum.values[i] = max(sum.values[i].(Most), v)
-		case Spreads:
-			sum.values[i] = sum.values[i].(Spreads).plus(v)
+		case Spread:
+			sum.values[i] = sum.values[i].(Spread).Plus(v)
 		}
 	}
 	return sum
@@ -66,28 +56,6 @@ func (f Figures) Plus(other Figures) Figures {
 
 // Most is a count whose largest value over several runs is kept.
 type Most int
-
-// Spreads holds spreads by name.
-type Spreads map[string]Spread
-
-func (s Spreads) plus(other Spreads) Spreads {
-	sum := Spreads{}
-	for _, from := range []Spreads{s, other} {
-		for name, one := range from {
-			sum[name] = sum[name].Plus(one)
-		}
-	}
-	return sum
-}
-
-func (s Spreads) String() string {
-	var parts []string
-	for name, one := range s {
-		parts = append(parts, name+": "+one.String())
-	}
-	slices.Sort(parts)
-	return strings.Join(parts, "; ")
-}
 
 // Spread is a histogram of durations with an error of about three percent. Its size does not grow with their number.
 // The zero value is empty.
@@ -168,12 +136,4 @@ func (s Spread) Mean() time.Duration {
 
 func (s Spread) String() string {
 	return fmt.Sprintf("%d, p50 %v, p99 %v, max %v", s.Count, round(s.Quantile(50)), round(s.Quantile(99)), round(s.Max))
-}
-
-// MarshalJSON writes the count, and the mean, the 50th and the 99th percentile and the maximum in nanoseconds.
-func (s Spread) MarshalJSON() ([]byte, error) {
-	return json.Marshal(map[string]int64{
-		"count": int64(s.Count), "mean": int64(s.Mean()), "p50": int64(s.Quantile(50)), "p99": int64(s.Quantile(99)),
-		"max": int64(s.Max),
-	})
 }

@@ -96,8 +96,8 @@ const (
 
 // Observed counts the cases of one kind that put an invariant to the test.
 type Observed struct {
-	Name  string `json:"name"` // name of the cases, in the plural
-	Count int    `json:"count"`
+	Name  string // name of the cases, in the plural
+	Count int
 }
 
 func (o Observed) String() string { return fmt.Sprintf("%d %s", o.Count, o.Name) }

@@ -8,35 +8,17 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 )
 
-// Lateness reports how late first attempts and first leases came (invariant 6). It reports lateness outside all faults,
-// and for each kind of fault the lateness of arrivals owed from the fault's start until shortly after its mending.
-// Lateness has one breach: more than one in a hundred tasks that became due during a leader's death alone came later
-// than limits.Failover. Other lateness budgets depend on the machine.
+// Lateness checks invariant 6: at most one in a hundred tasks that became due during a leader's death alone comes later
+// than limits.Failover. Other lateness budgets depend on the machine. Tolls has the lateness of each kind of fault.
 func Lateness(x *Index, limits Limits) Finding {
 	f := Finding{Invariant: "6", Promise: "a failover keeps its lateness budget"}
-	pushed, pulled := Spreads{}, Spreads{}
-	tolls := Tolls(x)
-	for _, toll := range tolls {
-		if toll.Late.Count > 0 {
-			pushed[toll.Kind] = toll.Late
-		}
-		if toll.Pulled.Count > 0 {
-			pulled[toll.Kind] = toll.Pulled
-		}
-	}
-	calls := Spreads{}
-	for _, toll := range tolls {
-		if (toll.Kind == PlannedAlone || toll.Kind == Calm) && toll.Calls.Count > 0 {
-			calls[toll.Kind] = toll.Calls
-		}
-	}
-	deaths, judged := Spreads{}, 0
+	all, judged := Spread{}, 0
 	for fault, late := range x.lateInDeaths(limits.Failover) {
 		if late.Count == 0 {
 			continue
 		}
 		judged++
-		deaths[history.KillLeader] = deaths[history.KillLeader].Plus(*late)
+		all = all.Plus(*late)
 		if p99 := late.Quantile(99); limits.Failover > 0 && p99 > limits.Failover {
 			f.breach(fault.Struck, "", "of %d tasks due within the %s the latest in a hundred came %v late, more than %v",
 				late.Count, fault.Kind, round(p99), limits.Failover)
@@ -44,10 +26,9 @@ func Lateness(x *Index, limits Limits) Finding {
 	}
 	if limits.Failover > 0 {
 		f.Observe(judged, "leaders killed with nothing else broken and tasks due meanwhile")
-		f.Observe(deaths[history.KillLeader].Count, "tasks due meanwhile")
+		f.Observe(all.Count, "tasks due meanwhile")
 	}
-	f.figures("pushed: %v | pulled: %v | due within a leader's death alone: %v | "+
-		"schedule calls: %v", pushed, pulled, deaths, calls)
+	f.figures("due within a leader's death alone: %v", all)
 	return f
 }
 
@@ -172,15 +153,15 @@ func faultAt(faults []*history.Fault, at history.Instant) *history.Fault {
 // Toll is the cost of the faults of one kind, alone or beside other faults. An arrival counts for a fault if it came,
 // or was owed, during the fault or shortly after it.
 type Toll struct {
-	Kind    string `json:"kind"`
-	Count   int    `json:"count"`
-	Held    Spread `json:"held"`    // from the start of each fault until it was mended
-	Late    Spread `json:"late"`    // lateness of the first pushed attempts
-	Pulled  Spread `json:"pulled"`  // lateness of the first leases
-	Repeats int    `json:"repeats"` // number of repeated arrivals
-	Heal    Spread `json:"heal"`    // from the mending until every shard took a write; without other faults only
-	Calls   Spread `json:"calls"`   // duration of single schedule calls that succeeded
-	Refused int    `json:"refused"` // changing calls that nodes which were not struck answered 5xx
+	Kind    string
+	Count   int
+	Held    Spread // from the start of each fault until it was mended
+	Late    Spread // lateness of the first pushed attempts
+	Pulled  Spread // lateness of the first leases
+	Repeats int    // number of repeated arrivals
+	Heal    Spread // from the mending until every shard took a write; without other faults only
+	Calls   Spread // duration of single schedule calls that succeeded
+	Refused int    // changing calls that nodes which were not struck answered 5xx
 }
 
 // Plus returns the toll of t and u together, with the kind of u.

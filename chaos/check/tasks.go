@@ -56,14 +56,14 @@ func (x *Index) outlived(t *task, w *op) bool {
 
 // Fates counts the acknowledged occurrences by their fate.
 type Fates struct {
-	Acknowledged int `json:"acknowledged"`
-	Delivered    int `json:"delivered"`
-	Dead         int `json:"dead"`
-	Waiting      int `json:"waiting"`
-	Ended        int `json:"ended"`    // ended by a later call
-	Doubtful     int `json:"doubtful"` // perhaps ended by a call of unknown outcome
-	Unread       int `json:"unread"`   // not found again, and the task could not be read in the end
-	Lost         int `json:"lost"`
+	Acknowledged int
+	Delivered    int
+	Dead         int
+	Waiting      int
+	Ended        int // ended by a later call
+	Doubtful     int // perhaps ended by a call of unknown outcome
+	Unread       int // not found again, and the task could not be read in the end
+	Lost         int
 }
 
 // FatesOf returns the fates of all acknowledged occurrences of a history.
