@@ -119,7 +119,7 @@ func Repeats(x *Index, limits Limits) Finding {
 	failovers := x.failovers(limits)
 	depositions := x.depositions(limits)
 	pushed, repeats, inFlight := 0, 0, 0
-	each := map[*window]int{} // number of repeats that each failover explains
+	explained := map[*window]int{} // number of repeats that each failover explains
 	for _, t := range x.attempted() {
 		used := map[string]map[*window]int{} // changes of leader already used, by webhook-id
 		for i, a := range t.arrivals {
@@ -139,8 +139,8 @@ func Repeats(x *Index, limits Limits) Finding {
 				used[a.WebhookID] = map[*window]int{}
 			}
 			why := failovers.explain(t, p, a)
-			if w := use(why, used[a.WebhookID]); w != nil {
-				each[w]++
+			if w := takeChange(why, used[a.WebhookID]); w != nil {
+				explained[w]++
 				continue
 			}
 			f.breach(a.At, t.id, "%s, attempt %d, came again %v after attempt %d, with %d failovers between",
@@ -150,21 +150,20 @@ func Repeats(x *Index, limits Limits) Finding {
 	f.Observe(inFlight, "attempts under way when a fault took the leader of their shard")
 	all, unprovoked := countFailovers(failovers.windows)
 	f.figures("%d arrivals, %d of them repeats; %d failovers, %d of them without a fault of ours; %d repeated something, "+
-		"one of them %d", pushed, repeats, all, unprovoked, len(each), mostOf(each))
+		"one of them %d", pushed, repeats, all, unprovoked, len(explained), mostOf(explained))
 	return f
 }
 
-func mostOf(each map[*window]int) Most {
-	most := 0
-	for _, n := range each {
-		most = max(most, n)
+func mostOf(counts map[*window]int) (most Most) {
+	for _, n := range counts {
+		most = max(most, Most(n))
 	}
-	return Most(most)
+	return most
 }
 
-// use takes one change of leader from the first window that has one left, and returns the window. It returns nil if
-// none has.
-func use(windows []*window, used map[*window]int) *window {
+// takeChange takes one change of leader from the first window that has one left, and returns the window. It returns nil
+// if none has.
+func takeChange(windows []*window, used map[*window]int) *window {
 	for _, w := range windows {
 		if used[w] < w.changes {
 			used[w]++

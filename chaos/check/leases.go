@@ -16,50 +16,60 @@ import (
 //   - The service takes an ack again if it took it before.
 //   - A settle answered with "replaced" settles nothing, and some call must have scheduled the task anew.
 func Leases(x *Index, limits Limits) Finding {
-	f := Finding{Invariant: "12", Promise: "a task has one live lease at most"}
-	l := &leases{x: x, f: &f, limits: limits, windows: x.windows(limits)}
+	l := &leases{x: x, limits: limits, windows: x.windows(limits)}
+	l.Invariant, l.Promise = "12", "a task has one live lease at most"
 	for _, t := range x.order {
 		l.judge(t)
 	}
-	f.Observe(l.retaken, "leases that ended by themselves and were followed by another")
-	f.Observe(l.expired, "settles refused after the end of their lease")
-	f.figures("%d leases: %d acknowledged, %d refused with a nack, %d given back, %d ended by themselves; "+
+	l.Observe(l.regranted, "leases that ended by themselves and were followed by another")
+	l.Observe(l.expired, "settles refused after the end of their lease")
+	l.figures("%d leases: %d acknowledged, %d refused with a nack, %d given back, %d ended by themselves; "+
 		"%d came again; %d settles after the end were refused, %d acks repeated, "+
 		"%d settles of tasks scheduled anew; %d of the length that was asked for",
-		l.count, l.acked, l.nacked, l.released, l.ended, l.again, l.refused, l.repeated, l.replaced, l.measured)
-	return f
+		l.granted, l.settled[history.Ack], l.settled[history.Nack], l.settled[history.Release], l.settled[noSettle],
+		l.repeats, l.refusals, l.repeatedAcks, l.replaced, l.measured)
+	return l.Finding
 }
 
-// leases is the state of one run of Leases.
+// leases is the check under way.
 type leases struct {
+	Finding
+
 	x       *Index
-	f       *Finding
 	limits  Limits
 	windows map[uint32][]window
 
-	count, acked, nacked, released, ended, again, refused, repeated, replaced, measured int
-	retaken, expired                                                                    int
+	granted   int                  // leases
+	settled   map[history.Kind]int // leases by the settle that ended them
+	repeats   int                  // leases of an occurrence that was leased before
+	regranted int                  // those of them that no settle preceded
+	measured  int                  // leases whose length was judged
+
+	refusals, expired, repeatedAcks, replaced int // settles
 }
 
+// noSettle stands for the end of a lease by itself.
+const noSettle history.Kind = ""
+
 func (l *leases) judge(t *task) {
-	var of []*arrival
+	var all []*arrival
 	for _, a := range t.arrivals {
 		if a.Pulled {
-			of = append(of, a)
+			all = append(all, a)
 		}
 	}
-	slices.SortFunc(of, func(a, b *arrival) int { return cmp.Compare(a.Fence, b.Fence) })
-	for i, a := range of {
-		l.tally(a)
-		l.judgeSettles(t, a)
-		l.judgeLength(t, a)
-		for _, b := range of[i+1:] {
-			l.judgePair(t, a, b)
+	slices.SortFunc(all, func(a, b *arrival) int { return cmp.Compare(a.Fence, b.Fence) })
+	for i, lease := range all {
+		l.count(lease)
+		l.judgeSettles(t, lease)
+		l.judgeLength(t, lease)
+		for _, later := range all[i+1:] {
+			l.judgePair(t, lease, later)
 		}
-		if i > 0 && of[i-1].WebhookID == a.WebhookID {
-			l.again++
-			if !slices.ContainsFunc(of[i-1].settles, mayEnd) {
-				l.retaken++
+		if i > 0 && all[i-1].WebhookID == lease.WebhookID {
+			l.repeats++
+			if !slices.ContainsFunc(all[i-1].settles, mayEnd) {
+				l.regranted++
 			}
 		}
 	}
@@ -68,9 +78,9 @@ func (l *leases) judge(t *task) {
 // mayEnd reports whether a call may have ended its lease.
 func mayEnd(c *history.Call) bool { return c.Kind != history.Extend && possible(c) }
 
-// longer bounds how far a lease may exceed its requested length: by the contract the wheel runs up to 50 ms ahead of
-// the clock.
-const longer = 50 * time.Millisecond
+// maxOverrun is the longest time by which a lease may exceed its requested length: by the contract the wheel runs up to
+// 50 ms ahead of the clock.
+const maxOverrun = 50 * time.Millisecond
 
 // judgeLength checks that a lease lasts as long as its consumer asked, counted from its grant. The grant lies before
 // the arrival. It was made for this consumer, or up to handedOn earlier for another consumer that asked for the same
@@ -82,52 +92,50 @@ func (l *leases) judgeLength(t *task, a *arrival) {
 	}
 	l.measured++
 	behind, ahead := l.x.clocks.Off(a.Asked, a.At)
-	if most := a.At.Add(a.LeaseFor+longer+ahead) + rounding; a.LeaseEnds > most {
-		l.f.breach(a.At, t.id, "leased under fence %d for %v, and it lasts %v longer", a.Fence, a.LeaseFor,
+	if most := a.At.Add(a.LeaseFor+maxOverrun+ahead) + rounding; a.LeaseEnds > most {
+		l.breach(a.At, t.id, "leased under fence %d for %v, and it lasts %v longer", a.Fence, a.LeaseFor,
 			a.LeaseEnds.Sub(most))
 	}
 	least := a.Asked.Add(a.LeaseFor - handedOn - behind)
 	if a.LeaseEnds < least && l.calm(t, a.Asked.Add(-handedOn), a.At) {
-		l.f.breach(a.At, t.id, "leased under fence %d for %v, and it ends %v too soon", a.Fence, a.LeaseFor,
+		l.breach(a.At, t.id, "leased under fence %d for %v, and it ends %v too soon", a.Fence, a.LeaseFor,
 			least.Sub(a.LeaseEnds))
 	}
 }
 
-// tally counts a lease by its fate.
-func (l *leases) tally(a *arrival) {
-	l.count++
-	by := map[history.Kind]bool{}
-	for _, c := range a.settles {
-		by[c.Kind] = by[c.Kind] || c.Outcome == history.OK
+// count counts a lease by the settle that ended it.
+func (l *leases) count(a *arrival) {
+	if l.settled == nil {
+		l.settled = map[history.Kind]int{}
 	}
-	switch {
-	case by[history.Ack]:
-		l.acked++
-	case by[history.Nack]:
-		l.nacked++
-	case by[history.Release]:
-		l.released++
-	default:
-		l.ended++
+	l.granted++
+	end := noSettle
+	for _, kind := range []history.Kind{history.Release, history.Nack, history.Ack} {
+		if slices.ContainsFunc(a.settles, func(c *history.Call) bool {
+			return c.Kind == kind && c.Outcome == history.OK
+		}) {
+			end = kind
+		}
 	}
+	l.settled[end]++
 }
 
 // judgePair compares a lease a with a later lease b of the same task.
 func (l *leases) judgePair(t *task, a, b *arrival) {
 	for _, c := range a.settles {
 		if c.Outcome == history.OK && c.Start > b.At {
-			l.f.breach(c.Start, t.id, "%s under fence %d was taken after the lease under %d was out", c.Kind, a.Fence, b.Fence)
+			l.breach(c.Start, t.id, "%s under fence %d was taken after the lease under %d was out", c.Kind, a.Fence, b.Fence)
 		}
 	}
 	if a.WebhookID != b.WebhookID || a.Fence == b.Fence {
 		return // a new occurrence ends earlier leases, and Fences finds repeated fences
 	}
 	if acked, _ := a.taken(); acked {
-		l.f.breach(b.At, t.id, "leased under fence %d, and an ack under %d was taken", b.Fence, a.Fence)
+		l.breach(b.At, t.id, "leased under fence %d, and an ack under %d was taken", b.Fence, a.Fence)
 		return
 	}
 	if held := l.x.heldUntil(a); b.At < held {
-		l.f.breach(b.At, t.id, "leased under fence %d, %v before the lease under %d ended", b.Fence, held.Sub(b.At), a.Fence)
+		l.breach(b.At, t.id, "leased under fence %d, %v before the lease under %d ended", b.Fence, held.Sub(b.At), a.Fence)
 	}
 	l.notTooSoon(t, a, b)
 }
@@ -197,7 +205,7 @@ func (l *leases) notTooSoon(t *task, a, b *arrival) {
 			continue
 		}
 		if due := l.x.clocks.Earliest(l.x.leastAfter(c)); b.At < due-rounding {
-			l.f.breach(b.At, t.id, "leased again %v before the delay of its nack was over", due.Sub(b.At))
+			l.breach(b.At, t.id, "leased again %v before the delay of its nack was over", due.Sub(b.At))
 		}
 	}
 }
@@ -220,11 +228,11 @@ func (l *leases) judgeSettles(t *task, a *arrival) {
 func (l *leases) judgeReplaced(t *task, a *arrival, c *history.Call) {
 	l.replaced++
 	if c.Kind == history.Extend {
-		l.f.breach(c.Start, t.id, "an extend under fence %d was told that the task was scheduled anew, and not refused",
+		l.breach(c.Start, t.id, "an extend under fence %d was told that the task was scheduled anew, and not refused",
 			a.Fence)
 	}
 	if !t.mayHaveReplaced(a, c.End) {
-		l.f.breach(c.Start, t.id, "%s under fence %d was told that the task was scheduled anew, and no call did that",
+		l.breach(c.Start, t.id, "%s under fence %d was told that the task was scheduled anew, and no call did that",
 			c.Kind, a.Fence)
 	}
 }
@@ -236,11 +244,11 @@ func (l *leases) judgeTaken(t *task, a *arrival, c *history.Call) {
 			continue
 		}
 		if c.Kind == history.Ack && p.Kind == history.Ack {
-			l.repeated++
+			l.repeatedAcks++
 			return // a repeated ack gets the same answer at any time
 		}
 		if p.Outcome == history.OK && p.End < c.Start {
-			l.f.breach(c.Start, t.id, "%s under fence %d was taken, %v after a %s under it", c.Kind, a.Fence,
+			l.breach(c.Start, t.id, "%s under fence %d was taken, %v after a %s under it", c.Kind, a.Fence,
 				c.Start.Sub(p.End), p.Kind)
 			return
 		}
@@ -248,7 +256,7 @@ func (l *leases) judgeTaken(t *task, a *arrival, c *history.Call) {
 	over := l.x.overBy(a, c)
 	behind, _ := l.x.clocks.Off(a.At, c.Start)
 	if late := c.Start.Sub(over); late > l.limits.Settle+behind && l.calm(t, over, c.Start) {
-		l.f.breach(c.Start, t.id, "%s under fence %d was taken %v after its lease had ended", c.Kind, a.Fence, late)
+		l.breach(c.Start, t.id, "%s under fence %d was taken %v after its lease had ended", c.Kind, a.Fence, late)
 	}
 }
 
@@ -271,7 +279,7 @@ func (l *leases) failsOver(t *task, from, to history.Instant) bool {
 // judgeRefused checks a settle that the service refused: the lease must have been over, and an ack taken before must
 // not be refused now.
 func (l *leases) judgeRefused(t *task, a *arrival, c *history.Call) {
-	l.refused++
+	l.refusals++
 	if t.mayHaveReplaced(a, c.End) {
 		return
 	}
@@ -282,7 +290,7 @@ func (l *leases) judgeRefused(t *task, a *arrival, c *history.Call) {
 		}
 		ended = ended || p.Kind != history.Extend
 		if c.Kind == history.Ack && p.Kind == history.Ack && p.Outcome == history.OK && p.End < c.Start {
-			l.f.breach(c.Start, t.id, "an ack under fence %d was taken, and refused when it was repeated", a.Fence)
+			l.breach(c.Start, t.id, "an ack under fence %d was taken, and refused when it was repeated", a.Fence)
 		}
 	}
 	held := l.x.heldUntil(a)
@@ -290,7 +298,7 @@ func (l *leases) judgeRefused(t *task, a *arrival, c *history.Call) {
 		l.expired++
 	}
 	if !ended && c.End < held {
-		l.f.breach(c.Start, t.id, "%s under fence %d was refused %v before its lease ended", c.Kind, a.Fence, held.Sub(c.End))
+		l.breach(c.Start, t.id, "%s under fence %d was refused %v before its lease ended", c.Kind, a.Fence, held.Sub(c.End))
 	}
 }
 
