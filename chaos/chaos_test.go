@@ -51,7 +51,7 @@ func TestKilledNodesLoseNothing(t *testing.T) {
 			t.Errorf("invariant %s, %s, is broken", f.Invariant, f.Promise)
 		}
 	}
-	if lost := report.Outcomes["1"]; lost != check.Held {
+	if lost := report.Outcome("1"); lost != check.Held {
 		t.Errorf("whether acknowledged tasks are lost: %s", lost)
 	}
 	for _, kind := range []string{history.KillLeader, history.KillAll} {

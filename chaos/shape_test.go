@@ -123,7 +123,7 @@ func TestNodeAndZoneAreLost(t *testing.T) {
 	judge := func(t *testing.T, report *siege.Report) {
 		struck(faults.LostNode, 1)(t, report)
 		struck(faults.LostZone, 1)(t, report)
-		if outcome := report.Outcomes["13f"]; outcome != check.Held {
+		if outcome := report.Outcome("13f"); outcome != check.Held {
 			t.Errorf("whether a majority is enough: %s", outcome)
 		}
 	}

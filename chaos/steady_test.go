@@ -14,7 +14,8 @@ import (
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
-// outlasting is a play of one schedule, whose leader is killed again and again while its slot moves from shard to shard.
+// outlasting is a play of one schedule, whose leader is killed again and again while its slot moves from shard to
+// shard.
 type outlasting struct {
 	every        time.Duration
 	kills, moves int
@@ -39,7 +40,7 @@ func TestScheduleOutlivesKills(t *testing.T) {
 	play("kills", cfg, plan, func(t *testing.T, report *siege.Report) {
 		t.Helper()
 		struck(history.KillLeader, o.kills)(t, report)
-		if outcome := report.Outcomes["10"]; outcome != check.Held {
+		if outcome := report.Outcome("10"); outcome != check.Held {
 			t.Errorf("whether occurrences are skipped or doubled: %s", outcome)
 		}
 		if came, want := occurrencesOf(report), int(o.took/o.every); came < want {

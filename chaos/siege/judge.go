@@ -148,10 +148,11 @@ func (r *Round) ends(h *history.History) check.Finding {
 // sum returns the round's part of the report.
 func (r *Round) sum(h *history.History, v *verdict.Verdict, alarms stand.Alarms) *RoundReport {
 	report := &RoundReport{
-		N: r.n, Seed: r.seed, Took: time.Since(r.began), OK: v.OK(), Tasks: v.Fates, Calls: countCalls(h),
-		Drill: r.plan != nil && r.siege.cfg.Plan == nil, Arrivals: len(h.Arrivals) + len(h.Occurrences),
-		Rate:   rate(h.Arrivals),
-		Struck: len(h.Faults), Tolls: v.Tolls, Errors: alarms.Errors, Findings: v.Findings,
+		N: r.n, Took: time.Since(r.began), OK: v.OK(), Drill: r.plan != nil && r.siege.cfg.Plan == nil,
+		Rate: rate(h.Arrivals), Sum: Sum{
+			Tasks: v.Fates, Calls: countCalls(h), Arrivals: len(h.Arrivals) + len(h.Occurrences), Struck: len(h.Faults),
+			Errors: alarms.Errors, Tolls: v.Tolls, Findings: v.Findings,
+		},
 	}
 	if !v.OK() {
 		report.Dir, report.Verdict = r.dir, v.String()

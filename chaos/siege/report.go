@@ -1,7 +1,6 @@
 package siege
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -18,67 +17,62 @@ import (
 	"github.com/belfryhq/belfry/chaos/faults"
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/stand"
-	"github.com/belfryhq/belfry/chaos/vitals"
 )
 
-// Report is the outcome of a siege.
+// Report is the outcome of a siege. Its Sum has the sums of all rounds; the rounds list the breaches.
 type Report struct {
-	Seed    uint64        `json:"seed"`
-	Nodes   int           `json:"nodes"`
-	Shards  int           `json:"shards"`
-	Chosen  []string      `json:"chosen,omitempty"` // requested faults; none: all
-	Drills  time.Duration `json:"drills,omitempty"` // requested length of a siege with drills, else 0
-	Flags   []string      `json:"flags,omitempty"`  // further flags of the command, which a replay needs
-	Version string        `json:"version"`          // revision of the code under siege
-	Machine string        `json:"machine"`
-	Began   time.Time     `json:"began"`
-	Took    time.Duration `json:"took"`
+	Sum
 
-	Rounds   []*RoundReport             `json:"rounds"`
-	Tasks    check.Fates                `json:"tasks"`
-	Calls    map[history.Kind]CallCount `json:"calls"`
-	Arrivals int                        `json:"arrivals"`
-	Tolls    []check.Toll               `json:"faults"`
-	Findings []check.Finding            `json:"findings"` // of all rounds together; the rounds list the breaches
-	Breaches map[string]int             `json:"breaches"` // number by invariant
-	Outcomes map[string]check.Outcome   `json:"outcomes"` // by invariant
-	Skipped  []Skipped                  `json:"skipped"`
-	Thorough bool                       `json:"thorough,omitempty"` // long enough to exercise each invariant
-	Soak     bool                       `json:"soak,omitempty"`
-	Trends   []vitals.Trend             `json:"trends"`          // of the resources that the nodes took
-	Errors   int                        `json:"errors"`          // lines of level error in the nodes' logs
-	After    []string                   `json:"after,omitempty"` // forbidden events of nodes after the last verdict
+	Seed    uint64
+	Nodes   int
+	Shards  int
+	Chosen  []string      // requested faults; none: all
+	Drills  time.Duration // requested length of a siege with drills, else 0
+	Flags   []string      // further flags of the command, which a replay needs
+	Version string        // revision of the code under siege
+	Machine string
+	Began   time.Time
+	Took    time.Duration
 
-	Watched  time.Duration `json:"watched"`            // time for which the nodes were watched
-	Unjudged []string      `json:"unjudged,omitempty"` // quantities of a long soak that were seen too rarely to judge
+	Rounds   []*RoundReport
+	Breaches map[string]int // number by invariant
+	Skipped  []Skipped
+	Thorough bool // long enough to exercise each invariant
+	Soak     bool
+	Trends   []Trend  // of the resources that the nodes took
+	After    []string // forbidden events of nodes after the last verdict
 
-	series []vitals.Series
+	Watched  time.Duration // time for which the nodes were watched
+	Unjudged []string      // quantities of a long soak that were seen too rarely to judge
+}
+
+// Sum has the counts and findings of one round, or of several.
+type Sum struct {
+	Tasks    check.Fates
+	Calls    map[history.Kind]CallCount
+	Arrivals int
+	Struck   int // faults
+	Errors   int // lines of level error in the nodes' logs
+	Tolls    []check.Toll
+	Findings []check.Finding
 }
 
 // RoundReport is the outcome of one round.
 type RoundReport struct {
-	N        int                        `json:"n"`
-	Seed     uint64                     `json:"seed"`
-	Took     time.Duration              `json:"took"`
-	OK       bool                       `json:"ok"`
-	Drill    bool                       `json:"drill,omitempty"` // faults that came alone, by a plan
-	Struck   int                        `json:"struck"`
-	Arrivals int                        `json:"arrivals"`
-	Rate     int                        `json:"rate"` // arrivals in the median second
-	Tasks    check.Fates                `json:"tasks"`
-	Dir      string                     `json:"dir,omitempty"`     // folder of the record, if it is kept
-	Verdict  string                     `json:"verdict,omitempty"` // full text, if an invariant was broken
-	Calls    map[history.Kind]CallCount `json:"-"`
-	Tolls    []check.Toll               `json:"-"`
-	Findings []check.Finding            `json:"-"`
-	Errors   int                        `json:"-"`
+	Sum
+
+	N       int
+	Took    time.Duration
+	OK      bool
+	Drill   bool   // faults that came alone, by a plan
+	Rate    int    // arrivals in the median second
+	Dir     string // folder of the record, if it is kept
+	Verdict string // full text, if an invariant was broken
 }
 
 // CallCount counts the outcomes of the calls of one kind.
 type CallCount struct {
-	OK      int `json:"ok"`
-	Failed  int `json:"failed"`
-	Unknown int `json:"unknown"`
+	OK, Failed, Unknown int
 }
 
 func newReport(cfg Config) *Report {
@@ -86,8 +80,7 @@ func newReport(cfg Config) *Report {
 		Seed: cfg.Seed, Nodes: cfg.Nodes, Shards: cfg.Shards, Chosen: cfg.Faults, Flags: cfg.Flags,
 		Version: version(), Machine: machine(),
 		Began: time.Now(), Soak: cfg.Soak, Thorough: cfg.thorough(), Drills: cfg.drilled(),
-		Calls: map[history.Kind]CallCount{}, Breaches: map[string]int{},
-		Outcomes: map[string]check.Outcome{},
+		Sum: Sum{Calls: map[history.Kind]CallCount{}}, Breaches: map[string]int{},
 	}
 }
 
@@ -137,34 +130,32 @@ func (r *Report) skip(k faults.Kind, why error) {
 
 // Skipped lists the faults of a group that could not strike for one reason.
 type Skipped struct {
-	Group  string   `json:"group"`
-	Why    string   `json:"why"`
-	Chosen bool     `json:"chosen,omitempty"` // because of the chosen cluster; the machine could run them
-	Faults []string `json:"faults"`
+	Group  string
+	Why    string
+	Chosen bool // because of the chosen cluster; the machine could run them
+	Faults []string
 }
 
-// watched takes the series of a watch on the nodes' vitals.
-func (r *Report) watched(nodes []string, watch *vitals.Watch) {
-	r.series, r.Watched = watch.End()
+// watched takes the series of a watch on the nodes' vitals, and ends the siege.
+func (r *Report) watched(nodes []string, watch *watch) {
+	var all []series
+	all, r.Watched = watch.end()
 	if r.Soak {
-		r.Unjudged = vitals.Unjudged(r.series, nodes, r.Watched)
+		r.Unjudged = unjudged(all, nodes, r.Watched)
 	}
-}
-
-func (r *Report) finish() {
+	for _, s := range all {
+		r.Trends = append(r.Trends, s.trend())
+	}
 	r.Took = time.Since(r.Began)
-	for _, s := range r.series {
-		r.Trends = append(r.Trends, s.Trend())
-	}
 }
 
 // swollen returns the quantities that grew in a soak. It returns none for any other siege, in which nodes die and come
 // back.
-func (r *Report) swollen() []vitals.Trend {
+func (r *Report) swollen() []Trend {
 	if !r.Soak {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(r.Trends), vitals.Trend.Flat)
+	return slices.DeleteFunc(slices.Clone(r.Trends), Trend.Flat)
 }
 
 // add adds a round to the sums.
@@ -172,6 +163,7 @@ func (r *Report) add(round *RoundReport) {
 	r.Rounds = append(r.Rounds, round)
 	r.Tasks = r.Tasks.Plus(round.Tasks)
 	r.Arrivals += round.Arrivals
+	r.Struck += round.Struck
 	r.Errors += round.Errors
 	for kind, n := range round.Calls {
 		sum := r.Calls[kind]
@@ -188,21 +180,31 @@ func (r *Report) add(round *RoundReport) {
 func (r *Report) addFinding(f check.Finding) {
 	r.Breaches[f.Invariant] += len(f.Breaches)
 	f.Breaches = nil
-	i := slices.IndexFunc(r.Findings, func(known check.Finding) bool { return known.Invariant == f.Invariant })
-	if i < 0 {
-		i = len(r.Findings)
-		r.Findings = append(r.Findings, check.Finding{Invariant: f.Invariant, Promise: f.Promise})
+	if known := r.finding(f.Invariant); known != nil {
+		*known = known.Plus(f)
+	} else {
+		r.Findings = append(r.Findings, f)
 	}
-	r.Findings[i] = r.Findings[i].Plus(f)
-	r.Outcomes[f.Invariant] = r.outcome(&r.Findings[i])
 }
 
-// outcome returns the outcome of an invariant over all rounds.
-func (r *Report) outcome(f *check.Finding) check.Outcome {
-	if r.Breaches[f.Invariant] > 0 {
+// finding returns the finding of all rounds about an invariant; nil: there is none.
+func (r *Report) finding(invariant string) *check.Finding {
+	i := slices.IndexFunc(r.Findings, func(f check.Finding) bool { return f.Invariant == invariant })
+	if i < 0 {
+		return nil
+	}
+	return &r.Findings[i]
+}
+
+// Outcome returns the outcome of an invariant over all rounds.
+func (r *Report) Outcome(invariant string) check.Outcome {
+	if r.Breaches[invariant] > 0 {
 		return check.Breached
 	}
-	return f.Outcome()
+	if f := r.finding(invariant); f != nil {
+		return f.Outcome()
+	}
+	return check.NotExercised
 }
 
 // Idle returns the findings about invariants that a thorough siege could have put to the test and did not. It returns
@@ -222,7 +224,7 @@ var groupOf = map[string]string{"2": "clock", "13d": "disk", "13e": "gossip", "1
 // Unexercised returns the findings about invariants that no round put to the test.
 func (r *Report) Unexercised() []check.Finding {
 	return slices.DeleteFunc(slices.Clone(r.Findings), func(f check.Finding) bool {
-		return r.outcome(&f) != check.NotExercised
+		return r.Outcome(f.Invariant) != check.NotExercised
 	})
 }
 
@@ -246,21 +248,10 @@ func (r *RoundReport) String() string {
 		r.N, drill, r.Took.Seconds(), r.Struck, r.Tasks.Acknowledged, r.Arrivals, word)
 }
 
-// Write writes report.md, report.json and vitalsFile to a folder.
+// Write writes report.md to a folder.
 func (r *Report) Write(dir string) error {
-	data, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return err
-	}
-	return errors.Join(
-		os.WriteFile(filepath.Join(dir, "report.json"), append(data, '\n'), 0o644),
-		os.WriteFile(filepath.Join(dir, "report.md"), []byte(r.Markdown()), 0o644),
-		os.WriteFile(filepath.Join(dir, vitalsFile), vitals.CSV(r.series), 0o644),
-	)
+	return os.WriteFile(filepath.Join(dir, "report.md"), []byte(r.Markdown()), 0o644)
 }
-
-// vitalsFile is the name of the table of all figures, for a program that draws curves.
-const vitalsFile = "vitals.csv"
 
 // Tell writes a short form of the report.
 func (r *Report) Tell(out io.Writer) error {
@@ -311,9 +302,8 @@ func (r *Report) word() string {
 
 // summary returns two sentences about the siege.
 func (r *Report) summary() string {
-	failed, struck := 0, 0
+	failed := 0
 	for _, round := range r.Rounds {
-		struck += round.Struck
 		if !round.OK {
 			failed++
 		}
@@ -321,7 +311,8 @@ func (r *Report) summary() string {
 	t := r.Tasks
 	return fmt.Sprintf("%d rounds, %d of them failed; %d faults. Of %d acknowledged tasks %d were delivered, "+
 		"%d ended by a later call, %d dead letters, %d still waiting, %d in doubt, %d not read, %d lost.",
-		len(r.Rounds), failed, struck, t.Acknowledged, t.Delivered, t.Ended, t.Dead, t.Waiting, t.Doubtful, t.Unread, t.Lost)
+		len(r.Rounds), failed, r.Struck, t.Acknowledged, t.Delivered, t.Ended, t.Dead, t.Waiting, t.Doubtful, t.Unread,
+		t.Lost)
 }
 
 // notes returns the breaches of invariants, and the gaps in the evidence of the siege.
@@ -347,9 +338,9 @@ func (r *Report) notes() (notes []string) {
 		note("%s of %s grows: by %.3g from a median of %.4g; %.3g is allowed", measured(t), t.Node, t.Growth, t.Median,
 			t.Bound)
 	}
-	if r.Soak && r.Watched < vitals.Enough {
+	if r.Soak && r.Watched < enough {
 		note("not judged: too short a soak to judge what the nodes took: it lasted %v, and it takes %v",
-			r.Watched.Round(time.Second), vitals.Enough)
+			r.Watched.Round(time.Second), enough)
 	}
 	for _, what := range r.Unjudged {
 		note("not judged: %s", what)
@@ -384,10 +375,10 @@ func (r *Report) tellInvariants(say teller) {
 	say("## Invariants\n\nAn invariant is held if the run had each kind of case that could break it, and none did. An " +
 		"invariant that lacks a kind of case is not exercised: the siege shows nothing about it.\n")
 	say("| # | promise | | observed | figures |\n| --- | --- | --- | --- | --- |")
-	var below []string
 	for _, f := range r.Findings {
-		word := string(r.outcome(&f))
-		switch r.outcome(&f) {
+		outcome := r.Outcome(f.Invariant)
+		word := string(outcome)
+		switch outcome {
 		case check.Breached:
 			word = fmt.Sprintf("**%d breaches**", r.Breaches[f.Invariant])
 		case check.NotExercised:
@@ -397,34 +388,29 @@ func (r *Report) tellInvariants(say teller) {
 		for _, o := range f.Observed {
 			observed = append(observed, o.String())
 		}
-		figures := f.Figures.String()
-		if parts := strings.Split(figures, figuresEnd); len(parts) > 1 {
-			figures = "see below"
-			below = append(below, fmt.Sprintf("Figures of invariant %s:\n\n- %s\n", f.Invariant, strings.Join(parts, "\n- ")))
-		}
-		say("| %s | %s | %s | %s | %s |", f.Invariant, f.Promise, word, strings.Join(observed, "; "), figures)
+		say("| %s | %s | %s | %s | %s |", f.Invariant, f.Promise, word, strings.Join(observed, "; "), f.Figures)
 	}
 	say("")
-	for _, figures := range below {
-		say("%s", figures)
-	}
 }
-
-// figuresEnd separates figures that are too many for a table cell.
-const figuresEnd = " | "
 
 func (r *Report) tellTolls(say teller) {
 	say("## Faults\n\nSeveral faults are under way at once. A task counts with each fault that was under way when it " +
 		"came.\n")
-	say("| fault | count | held, mean | late p50 | p99 | max | repeats | 5xx | slowest schedule | heals in, mean | max |")
-	say("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
+	say("| fault | count | held, mean | pushed p50 | p99 | max | pulled p50 | p99 | max | repeats | 5xx | " +
+		"schedules p99 | max | heals in, mean | max |")
+	say("| --- |" + strings.Repeat(" ---: |", 14))
 	slices.SortFunc(r.Tolls, func(a, b check.Toll) int { return strings.Compare(a.Kind, b.Kind) })
 	for _, t := range r.Tolls {
-		say("| %s | %d | %s | %s | %s | %s | %d | %d | %s | %s | %s |", t.Kind, t.Count, short(t.Held.Mean(), t.Held),
-			short(t.Late.Quantile(50), t.Late), short(t.Late.Quantile(99), t.Late), short(t.Late.Max, t.Late), t.Repeats,
-			t.Refused, short(t.Calls.Max, t.Calls), short(t.Heal.Mean(), t.Heal), short(t.Heal.Max, t.Heal))
+		say("| %s | %d | %s | %s | %s | %d | %d | %s | %s | %s | %s |", t.Kind, t.Count, short(t.Held.Mean(), t.Held),
+			quantiles(t.Late), quantiles(t.Pulled), t.Repeats, t.Refused, short(t.Calls.Quantile(99), t.Calls),
+			short(t.Calls.Max, t.Calls), short(t.Heal.Mean(), t.Heal), short(t.Heal.Max, t.Heal))
 	}
 	say("")
+}
+
+// quantiles returns the median, the 99th percentile and the maximum of a spread, as cells of a table.
+func quantiles(s check.Spread) string {
+	return short(s.Quantile(50), s) + " | " + short(s.Quantile(99), s) + " | " + short(s.Max, s)
 }
 
 // short formats a time of a spread with about four digits. An empty spread has no times.
@@ -453,7 +439,7 @@ func (r *Report) tellVitals(say teller) {
 		return
 	}
 	say("## What the nodes took\n\nMedian and highest after the first third of the time, and by how much the trend grew " +
-		"from then on. All figures are in " + vitalsFile + ".\n\n| | node | median | highest | growth | allowed | |\n" +
+		"from then on.\n\n| | node | median | highest | growth | allowed | |\n" +
 		"| --- | --- | ---: | ---: | ---: | ---: | --- |")
 	for _, t := range r.Trends {
 		allowed, word := "–", ""
@@ -468,7 +454,7 @@ func (r *Report) tellVitals(say teller) {
 	say("")
 }
 
-func measured(t vitals.Trend) string {
+func measured(t Trend) string {
 	if t.Unit == "" {
 		return t.Quantity
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/belfryhq/belfry/chaos/lossyfs"
 	"github.com/belfryhq/belfry/chaos/netlab"
 	"github.com/belfryhq/belfry/chaos/stand"
-	"github.com/belfryhq/belfry/chaos/vitals"
 	"github.com/belfryhq/belfry/chaos/workload"
 	"github.com/belfryhq/belfry/deploy/local"
 )
@@ -51,10 +50,9 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 	if err := s.open(ctx, kinds); err != nil {
 		return nil, errors.Join(err, s.close())
 	}
-	watch := vitals.Begin(s.stand.Cluster, cfg.lookEvery())
+	watch := beginWatch(s.stand.Cluster, cfg.lookEvery())
 	err = s.rounds(ctx)
 	s.report.watched(s.stand.Names(), watch)
-	s.report.finish()
 	if ctx.Err() != nil {
 		s.report.Thorough = false // the siege was cut short
 	}

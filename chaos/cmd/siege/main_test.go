@@ -47,16 +47,17 @@ func TestExitStatus(t *testing.T) {
 	idle.Invariant, seen.Invariant = "6", "1"
 	idle.Observe(0, "leaders killed alone")
 	seen.Observe(1, "tasks")
+	findings := func(all ...check.Finding) siege.Sum { return siege.Sum{Findings: all} }
 	for _, tt := range []struct {
 		name   string
 		report siege.Report
 		want   int
 	}{
-		{"held", siege.Report{Thorough: true, Findings: []check.Finding{seen}}, 0},
-		{"not exercised", siege.Report{Thorough: true, Findings: []check.Finding{idle, seen}}, statusIdle},
-		{"not exercised by a short siege", siege.Report{Findings: []check.Finding{idle, seen}}, 0},
+		{"held", siege.Report{Thorough: true, Sum: findings(seen)}, 0},
+		{"not exercised", siege.Report{Thorough: true, Sum: findings(idle, seen)}, statusIdle},
+		{"not exercised by a short siege", siege.Report{Sum: findings(idle, seen)}, 0},
 		{"broken, and not exercised", siege.Report{
-			Thorough: true, Findings: []check.Finding{idle}, Rounds: []*siege.RoundReport{{OK: false}}}, statusBroken},
+			Thorough: true, Sum: findings(idle), Rounds: []*siege.RoundReport{{OK: false}}}, statusBroken},
 	} {
 		if len(tt.report.Rounds) == 0 {
 			tt.report.Rounds = []*siege.RoundReport{{OK: true}}
@@ -65,7 +66,8 @@ func TestExitStatus(t *testing.T) {
 			t.Errorf("%s: exit status %d, want %d", tt.name, got, tt.want)
 		}
 	}
-	if got := statusOf(errors.Join(errors.New("no disk"), fmt.Errorf("round 1: %w", errors.ErrUnsupported))); got != statusFailed {
+	failed := errors.Join(errors.New("no disk"), fmt.Errorf("round 1: %w", errors.ErrUnsupported))
+	if got := statusOf(failed); got != statusFailed {
 		t.Errorf("a stand that failed: exit status %d", got)
 	}
 }

@@ -1,4 +1,4 @@
-package vitals
+package siege
 
 import (
 	"cmp"
@@ -7,18 +7,27 @@ import (
 	"time"
 )
 
-// Quantity is a resource of a node, with the bound of its trend. A quantity with neither Slip nor Rate is not judged.
-type Quantity struct {
-	Name string  `json:"name"`
-	Unit string  `json:"unit"`
-	Slip float64 `json:"slip"` // least bound on the growth of the trend in a run
-	Rate float64 `json:"rate"` // bound as a part of the median, if that is more
+// A series of a soak is judged so:
+//
+//   - Flat means: the trend over the rest of the run, after a warm-up, grows by no more than the quantity's bound.
+//     Falling is flat.
+//   - The trend is the median of the slopes between all pairs of points (Theil, 1950; Sen, 1968). The sawtooth of a
+//     garbage collector or of snapshots hardly moves it, and neither do a few wild points, but a leak of any shape
+//     does.
+//   - A node that does not run or does not answer leaves a gap.
+
+// quantity is a resource of a node, with the bound of its trend. A quantity with neither Slip nor Rate is not judged.
+type quantity struct {
+	Name string
+	Unit string
+	Slip float64 // least bound on the growth of the trend in a run
+	Rate float64 // bound as a part of the median, if that is more
 }
 
-// Quantities returns all quantities that a watch records. Two causes of growth are part of the warm-up or within the
+// quantities returns all quantities that a watch records. Two causes of growth are part of the warm-up or within the
 // bounds: tombstones, which nodes keep for ten minutes, and logs, which are cut only after each snapshot.
-func Quantities() []Quantity {
-	return []Quantity{
+func quantities() []quantity {
+	return []quantity{
 		{Name: memory, Unit: "MiB", Slip: 12, Rate: 0.08},
 		{Name: heap, Unit: "MiB", Slip: 8, Rate: 0.08},
 		{Name: descriptors, Slip: 12, Rate: 0.05},
@@ -39,34 +48,34 @@ const (
 	processor   = "processor"
 )
 
-func (q Quantity) judged() bool { return q.Slip > 0 || q.Rate > 0 }
+func (q quantity) judged() bool { return q.Slip > 0 || q.Rate > 0 }
 
 // bound returns the largest growth of the trend that still counts as flat.
-func (q Quantity) bound(median float64) float64 { return max(q.Slip, q.Rate*median) }
+func (q quantity) bound(median float64) float64 { return max(q.Slip, q.Rate*median) }
 
-// Point is the value of a quantity at a time after the watch began.
-type Point struct {
+// point is the value of a quantity at a time after the watch began.
+type point struct {
 	At    time.Duration
 	Value float64
 }
 
-// Series is one quantity of one node over time.
-type Series struct {
-	Quantity Quantity
+// series is one quantity of one node over time.
+type series struct {
+	quantity quantity
 	Node     string
-	Points   []Point
+	Points   []point
 }
 
 // Trend is the judgement of a series. Its numbers are in the quantity's unit.
 type Trend struct {
-	Quantity string  `json:"quantity"`
-	Node     string  `json:"node"`
-	Unit     string  `json:"unit,omitempty"`
-	Judged   bool    `json:"judged"` // false: the quantity has no bound, or too few points
-	Median   float64 `json:"median"`
-	Max      float64 `json:"max"`
-	Growth   float64 `json:"growth"` // of the trend, from the end of the warm-up to the last point
-	Bound    float64 `json:"bound"`
+	Quantity string
+	Node     string
+	Unit     string
+	Judged   bool // false: the quantity has no bound, or too few points
+	Median   float64
+	Max      float64
+	Growth   float64 // of the trend, from the end of the warm-up to the last point
+	Bound    float64
 }
 
 // Flat reports whether the trend grew by no more than its bound. A trend that is not judged is flat.
@@ -80,8 +89,8 @@ const (
 )
 
 // Trend judges the points of a series after the warm-up.
-func (s Series) Trend() Trend {
-	t := Trend{Quantity: s.Quantity.Name, Node: s.Node, Unit: s.Quantity.Unit}
+func (s series) trend() Trend {
+	t := Trend{Quantity: s.quantity.Name, Node: s.Node, Unit: s.quantity.Unit}
 	points := thinned(s.warm())
 	if len(points) == 0 {
 		return t
@@ -91,27 +100,27 @@ func (s Series) Trend() Trend {
 		values = append(values, p.Value)
 	}
 	t.Median, t.Max = median(values), slices.Max(values)
-	t.Bound = s.Quantity.bound(t.Median)
+	t.Bound = s.quantity.bound(t.Median)
 	span := points[len(points)-1].At - points[0].At
-	t.Judged = s.Quantity.judged() && len(points) >= fewest && span >= shortest
+	t.Judged = s.quantity.judged() && len(points) >= fewest && span >= shortest
 	t.Growth = slope(points) * span.Seconds()
 	return t
 }
 
 // warm returns the points after the warm-up.
-func (s Series) warm() []Point {
+func (s series) warm() []point {
 	if len(s.Points) == 0 {
 		return nil
 	}
 	from := s.Points[len(s.Points)-1].At / warmUp
-	i, _ := slices.BinarySearchFunc(s.Points, from, func(p Point, at time.Duration) int { return cmp.Compare(p.At, at) })
+	i, _ := slices.BinarySearchFunc(s.Points, from, func(p point, at time.Duration) int { return cmp.Compare(p.At, at) })
 	return s.Points[i:]
 }
 
 // thinned returns every n-th point, for the least n that leaves about mostPoints.
-func thinned(points []Point) []Point {
+func thinned(points []point) []point {
 	step := len(points)/mostPoints + 1
-	var kept []Point
+	var kept []point
 	for i := 0; i < len(points); i += step {
 		kept = append(kept, points[i])
 	}
@@ -119,7 +128,7 @@ func thinned(points []Point) []Point {
 }
 
 // slope returns the median of the slopes between all pairs of points, per second.
-func slope(points []Point) float64 {
+func slope(points []point) float64 {
 	var slopes []float64
 	for i, a := range points {
 		for _, b := range points[i+1:] {
@@ -139,37 +148,25 @@ func median(values []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// CSV returns the series as a table with a line for each point: quantity, unit, node, seconds after the watch began,
-// value.
-func CSV(all []Series) []byte {
-	table := []byte("quantity,unit,node,seconds,value\n")
-	for _, s := range all {
-		for _, p := range s.Points {
-			table = fmt.Appendf(table, "%s,%s,%s,%.1f,%.6g\n", s.Quantity.Name, s.Quantity.Unit, s.Node, p.At.Seconds(), p.Value)
-		}
-	}
-	return table
-}
-
-// Enough is the shortest watch that can be judged, with some room for the samples at both ends.
-const Enough = shortest*warmUp/(warmUp-1) + time.Minute
+// enough is the shortest watch that can be judged, with some room for the samples at both ends.
+const enough = shortest*warmUp/(warmUp-1) + time.Minute
 
 // cut is the part of a watch that a series may lack at its end and still count as complete.
 const cut = 0.05
 
-// Unjudged returns a sentence for each bounded quantity of a node that was not seen well enough to be judged. It
-// returns none if the watch was shorter than Enough. A quantity is known to be flat only if it was seen.
-func Unjudged(all []Series, nodes []string, lasted time.Duration) []string {
-	if lasted < Enough {
+// unjudged returns a sentence for each bounded quantity of a node that was not seen well enough to be judged. It
+// returns none if the watch was shorter than enough. A quantity is known to be flat only if it was seen.
+func unjudged(all []series, nodes []string, lasted time.Duration) []string {
+	if lasted < enough {
 		return nil
 	}
 	var missing []string
-	for _, q := range Quantities() {
+	for _, q := range quantities() {
 		if !q.judged() {
 			continue
 		}
 		for _, node := range nodes {
-			i := slices.IndexFunc(all, func(s Series) bool { return s.Quantity.Name == q.Name && s.Node == node })
+			i := slices.IndexFunc(all, func(s series) bool { return s.quantity.Name == q.Name && s.Node == node })
 			if i < 0 {
 				missing = append(missing, fmt.Sprintf("%s of %s was never seen", q.Name, node))
 				continue
@@ -183,8 +180,8 @@ func Unjudged(all []Series, nodes []string, lasted time.Duration) []string {
 }
 
 // lacks returns why a series cannot be judged after a watch of that length, or an empty text if it can.
-func (s Series) lacks(lasted time.Duration) string {
-	t, points := s.Trend(), s.warm()
+func (s series) lacks(lasted time.Duration) string {
+	t, points := s.trend(), s.warm()
 	switch {
 	case len(points) == 0 || !t.Judged:
 		return fmt.Sprintf("was seen %d times after its warm-up, which is too little to be judged", len(points))

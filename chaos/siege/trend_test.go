@@ -1,4 +1,4 @@
-package vitals
+package siege
 
 import (
 	"math"
@@ -9,10 +9,10 @@ import (
 )
 
 // curve returns an hour of a quantity, with a point every ten seconds.
-func curve(q Quantity, at func(minutes float64) float64) Series {
-	s := Series{Quantity: q, Node: "node-1"}
+func curve(q quantity, at func(minutes float64) float64) series {
+	s := series{quantity: q, Node: "node-1"}
 	for t := time.Duration(0); t <= time.Hour; t += 10 * time.Second {
-		s.Points = append(s.Points, Point{t, at(t.Minutes())})
+		s.Points = append(s.Points, point{t, at(t.Minutes())})
 	}
 	return s
 }
@@ -29,29 +29,30 @@ func TestTrend(t *testing.T) {
 		"sawtooth":                        {sawtooth, true},
 		"falling":                         {func(m float64) float64 { return 400 - 3*m }, true},
 		"warms up":                        {func(m float64) float64 { return 300 * min(1, m/12) }, true},
-		"wild points":                     {func(m float64) float64 { return 300 + 5000*math.Floor(rng.Float64()*1.1) }, true},
+		"wild points":                     {func(m float64) float64 { return 300 + 5e3*math.Floor(rng.Float64()*1.1) }, true},
 		"grows by a megabyte a minute":    {func(m float64) float64 { return 300 + m }, false},
 		"sawtooth on a slope":             {func(m float64) float64 { return sawtooth(m) + m }, false},
 		"noise on a slope":                {func(m float64) float64 { return 300 + 30*rng.NormFloat64() + 1.5*m }, false},
 		"steps":                           {func(m float64) float64 { return 300 + 20*math.Floor(m/10) }, false},
 		"only its first third is growing": {func(m float64) float64 { return 300 + min(m, 20) }, true},
 	} {
-		if got := curve(Quantities()[0], c.at).Trend(); got.Flat() != c.flat || !got.Judged {
+		if got := curve(quantities()[0], c.at).trend(); got.Flat() != c.flat || !got.Judged {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }
 
 func TestTooLittleIsNotJudged(t *testing.T) {
-	s := curve(Quantities()[0], func(m float64) float64 { return 100 * m })
+	s := curve(quantities()[0], func(m float64) float64 { return 100 * m })
 	s.Points = s.Points[:150]
-	if got := s.Trend(); got.Judged || !got.Flat() {
+	if got := s.trend(); got.Judged || !got.Flat() {
 		t.Errorf("%+v", got)
 	}
-	if got := (Series{Quantity: Quantities()[0]}).Trend(); got.Judged {
+	if got := (series{quantity: quantities()[0]}).trend(); got.Judged {
 		t.Errorf("%+v", got)
 	}
-	if got := curve(Quantity{Name: processor}, func(m float64) float64 { return m }).Trend(); got.Judged || got.Growth < 39 {
+	rising := func(m float64) float64 { return m }
+	if got := curve(quantity{Name: processor}, rising).trend(); got.Judged || got.Growth < 39 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -59,8 +60,8 @@ func TestTooLittleIsNotJudged(t *testing.T) {
 // TestUnjudged checks that a long watch has judged every bounded quantity of every node to the end, or names each gap.
 func TestUnjudged(t *testing.T) {
 	still := func(float64) float64 { return 300 }
-	whole := func() (all []Series) {
-		for _, q := range Quantities() {
+	whole := func() (all []series) {
+		for _, q := range quantities() {
 			for _, node := range []string{"node-1", "node-2"} {
 				s := curve(q, still)
 				s.Node = node
@@ -71,46 +72,33 @@ func TestUnjudged(t *testing.T) {
 	}
 	nodes := []string{"node-1", "node-2"}
 	for name, test := range map[string]struct {
-		spoil  func(all []Series) []Series
+		spoil  func(all []series) []series
 		lasted time.Duration
 		want   string // the one gap; empty: none
 	}{
-		"all":       {func(all []Series) []Series { return all }, time.Hour, ""},
-		"no series": {func(all []Series) []Series { return all[1:] }, time.Hour, "memory of node-1 was never seen"},
-		"too few": {func(all []Series) []Series { all[3].Points = all[3].Points[340:]; return all }, time.Hour,
+		"all":       {func(all []series) []series { return all }, time.Hour, ""},
+		"no series": {func(all []series) []series { return all[1:] }, time.Hour, "memory of node-1 was never seen"},
+		"too few": {func(all []series) []series { all[3].Points = all[3].Points[340:]; return all }, time.Hour,
 			"heap of node-2 was seen 21 times after its warm-up, which is too little to be judged"},
-		"none": {func(all []Series) []Series { all[3].Points = nil; return all }, time.Hour,
+		"none": {func(all []series) []series { all[3].Points = nil; return all }, time.Hour,
 			"heap of node-2 was seen 0 times after its warm-up, which is too little to be judged"},
-		"not to the end": {func(all []Series) []Series { all[0].Points = all[0].Points[:241]; return all }, time.Hour,
+		"not to the end": {func(all []series) []series { all[0].Points = all[0].Points[:241]; return all }, time.Hour,
 			"memory of node-1 was last seen after 40m0s of 1h0m0s"},
-		"nothing": {func(all []Series) []Series {
-			all[0] = curve(all[0].Quantity, func(float64) float64 { return 0 })
+		"nothing": {func(all []series) []series {
+			all[0] = curve(all[0].quantity, func(float64) float64 { return 0 })
 			return all
 		},
 			time.Hour, "memory of node-1 was nothing all the time"},
-		"not judged": {func(all []Series) []Series { return all[:len(all)-1] }, time.Hour, ""},
-		"too short":  {func([]Series) []Series { return nil }, 30 * time.Minute, ""},
+		"not judged": {func(all []series) []series { return all[:len(all)-1] }, time.Hour, ""},
+		"too short":  {func([]series) []series { return nil }, 30 * time.Minute, ""},
 	} {
-		if got := strings.Join(Unjudged(test.spoil(whole()), nodes, test.lasted), "; "); got != test.want {
+		if got := strings.Join(unjudged(test.spoil(whole()), nodes, test.lasted), "; "); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}
-	s := curve(Quantities()[0], still)
-	s.Points = s.Points[:1+int(Enough/(10*time.Second))]
-	if !s.Trend().Judged {
+	s := curve(quantities()[0], still)
+	s.Points = s.Points[:1+int(enough/(10*time.Second))]
+	if !s.trend().Judged {
 		t.Error("a watch that was long enough is not judged")
-	}
-}
-
-func TestCSV(t *testing.T) {
-	s := Series{Quantity: Quantities()[0], Node: "node-1", Points: []Point{{0, 310.25}, {10 * time.Second, 312}}}
-	idle := Series{Quantity: Quantity{Name: goroutines}, Node: "node-2", Points: []Point{{1500 * time.Millisecond, 90}}}
-	want := `quantity,unit,node,seconds,value
-memory,MiB,node-1,0.0,310.25
-memory,MiB,node-1,10.0,312
-goroutines,,node-2,1.5,90
-`
-	if got := string(CSV([]Series{s, idle})); got != want {
-		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -1,4 +1,4 @@
-package vitals
+package siege
 
 import (
 	"context"
@@ -14,8 +14,8 @@ import (
 	"github.com/belfryhq/belfry/deploy/procstat"
 )
 
-// Watch samples the nodes of a cluster from Begin to End.
-type Watch struct {
+// watch samples the nodes of a cluster until its end.
+type watch struct {
 	cluster *local.Cluster
 	client  *http.Client
 	began   time.Time
@@ -23,19 +23,19 @@ type Watch struct {
 	done    sync.WaitGroup
 
 	mu     sync.Mutex // guards series and spent
-	series map[[2]string]*Series
-	spent  map[string]Point // processor seconds of each node at the last sample
+	series map[[2]string]*series
+	spent  map[string]point // processor seconds of each node at the last sample
 }
 
 // tellTimeout bounds a request for a node's metrics.
 const tellTimeout = 2 * time.Second
 
-// Begin samples every node at once and then at each interval, until End.
-func Begin(cluster *local.Cluster, every time.Duration) *Watch {
+// beginWatch samples every node at once, and then at each interval, until its end.
+func beginWatch(cluster *local.Cluster, every time.Duration) *watch {
 	ctx, stop := context.WithCancel(context.Background())
-	w := &Watch{
+	w := &watch{
 		cluster: cluster, client: &http.Client{Timeout: tellTimeout}, began: time.Now(), stop: stop,
-		series: map[[2]string]*Series{}, spent: map[string]Point{},
+		series: map[[2]string]*series{}, spent: map[string]point{},
 	}
 	w.done.Go(func() {
 		ticker := time.NewTicker(every)
@@ -52,15 +52,15 @@ func Begin(cluster *local.Cluster, every time.Duration) *Watch {
 	return w
 }
 
-// End ends the watch. It returns the series, by quantity and then by node, and the length of the watch.
-func (w *Watch) End() (all []Series, lasted time.Duration) {
+// end ends the watch. It returns the series, by quantity and then by node, and the length of the watch.
+func (w *watch) end() (all []series, lasted time.Duration) {
 	lasted = time.Since(w.began)
 	w.stop()
 	w.done.Wait()
 	w.client.CloseIdleConnections()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, q := range Quantities() {
+	for _, q := range quantities() {
 		for _, n := range w.cluster.Nodes() {
 			if s := w.series[[2]string{q.Name, n.Name}]; s != nil {
 				all = append(all, *s)
@@ -70,7 +70,7 @@ func (w *Watch) End() (all []Series, lasted time.Duration) {
 	return all, lasted
 }
 
-func (w *Watch) look(ctx context.Context) {
+func (w *watch) look(ctx context.Context) {
 	var nodes sync.WaitGroup
 	for _, n := range w.cluster.Nodes() {
 		if n.PID != 0 {
@@ -84,7 +84,7 @@ const mib = 1 << 20
 
 // lookAt samples one node. A value that cannot be read now is a gap in its series, because the node has just ended, is
 // paused or is cut off.
-func (w *Watch) lookAt(ctx context.Context, n local.Node) {
+func (w *watch) lookAt(ctx context.Context, n local.Node) {
 	if u, err := procstat.Of(n.PID); err == nil {
 		at := w.add(n.Name, memory, float64(u.Memory)/mib)
 		w.add(n.Name, descriptors, float64(u.Descriptors))
@@ -101,35 +101,35 @@ func (w *Watch) lookAt(ctx context.Context, n local.Node) {
 }
 
 // addMetric adds the value of a metric, unless the node has none or several.
-func (w *Watch) addMetric(node, quantity string, values []float64, unit float64) {
+func (w *watch) addMetric(node, name string, values []float64, unit float64) {
 	if len(values) == 1 {
-		w.add(node, quantity, values[0]/unit)
+		w.add(node, name, values[0]/unit)
 	}
 }
 
 // add adds a point and returns its time since the watch began.
-func (w *Watch) add(node, quantity string, value float64) time.Duration {
+func (w *watch) add(node, name string, value float64) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	key := [2]string{quantity, node}
+	key := [2]string{name, node}
 	s := w.series[key]
 	if s == nil {
-		known := Quantities()
-		i := slices.IndexFunc(known, func(q Quantity) bool { return q.Name == quantity })
-		s = &Series{Quantity: known[i], Node: node}
+		known := quantities()
+		i := slices.IndexFunc(known, func(q quantity) bool { return q.Name == name })
+		s = &series{quantity: known[i], Node: node}
 		w.series[key] = s
 	}
 	at := time.Since(w.began)
-	s.Points = append(s.Points, Point{at, value})
+	s.Points = append(s.Points, point{at, value})
 	return at
 }
 
 // addProcessor adds the number of cores that a node has used since the last sample. It adds no point if the processor
 // time has shrunk: a new process began at zero.
-func (w *Watch) addProcessor(node string, at time.Duration, seconds float64) {
+func (w *watch) addProcessor(node string, at time.Duration, seconds float64) {
 	w.mu.Lock()
 	last, known := w.spent[node]
-	w.spent[node] = Point{at, seconds}
+	w.spent[node] = point{at, seconds}
 	w.mu.Unlock()
 	if known && seconds >= last.Value && at > last.At {
 		w.add(node, processor, (seconds-last.Value)/(at-last.At).Seconds())
