@@ -3,16 +3,16 @@
 // Each part of a run is a package of its own. The record of the run joins them:
 //
 //	history   the record: calls, answers, arrivals and faults, each with its time
-//	workload  calls through random nodes, with timeouts and safe repeats; and the receiver
+//	workload  calls through random nodes, with timeouts and safe repeats; the receiver; and API keys, which are made,
+//	          rotated and revoked during a round, and tried at each node
 //	netlab    a network that can be cut, delayed and garbled
 //	lossyfs   disks that lose unsynced writes, fail and fill up
 //	stand     the nodes under test, with the networks and disks that this machine allows
 //	stranger  forged gossip about the members, for nodes without a gossip key
 //	faults    the kinds of faults, and the leaders of the shards meanwhile
-//	keys      API keys that are made, rotated and revoked during a round, and tried at each node
 //	check     the invariants, each a pure function of the history; linear checks each id with porcupine
 //	verdict   the outcome of one round, with all known facts about its faults
-//	siege     rounds of load and faults by a seed, and the report
+//	siege     rounds of load and faults by a seed, the resources that the nodes take meanwhile, and the report
 //
 // There are two forms of a run:
 //

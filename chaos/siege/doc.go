@@ -20,9 +20,9 @@
 // # Keys and namespaces
 //
 // With Config.Keys all calls need keys. Half of the load runs in a second namespace, with the same names of ids and
-// queues as in the first one, and each namespace is judged by itself. Package keys rotates and revokes keys meanwhile,
-// those of the load too. Once the round is drained, it tries keys once more in the whole cluster, so that each round
-// puts invariant 15 to the test.
+// queues as in the first one, and each namespace is judged by itself. A workload.Keeper rotates and revokes keys
+// meanwhile, those of the load too. Once the round is drained, it tries keys once more in the whole cluster, so that
+// each round puts invariant 15 to the test.
 //
 // # Drills
 //

@@ -7,7 +7,6 @@ import (
 
 	"github.com/belfryhq/belfry/chaos/check"
 	"github.com/belfryhq/belfry/chaos/history"
-	"github.com/belfryhq/belfry/chaos/keys"
 	"github.com/belfryhq/belfry/chaos/workload"
 )
 
@@ -28,7 +27,7 @@ func (s *siege) namespaces() []string {
 // openLoads makes the loads of all namespaces. With keys it makes the namespaces, and a key for each load.
 func (r *Round) openLoads(ctx context.Context, prefix string) (err error) {
 	if r.siege.cfg.Keys {
-		if r.keys, err = keys.Open(ctx, r.keysConfig(prefix)); err != nil {
+		if r.keys, err = workload.OpenKeys(ctx, r.keysConfig(prefix)); err != nil {
 			return err
 		}
 	}
@@ -54,15 +53,11 @@ func (r *Round) openLoads(ctx context.Context, prefix string) (err error) {
 	return nil
 }
 
-func (r *Round) keysConfig(prefix string) keys.Config {
-	cfg := keys.Config{
-		Spare: r.siege.stand.Spare, AdminFile: r.siege.stand.Cluster.KeyFile(), Namespaces: r.siege.namespaces(),
-		Recorder: r.rec, Dir: r.dir, Prefix: prefix, Calm: check.DefaultLimits().Detect,
+func (r *Round) keysConfig(prefix string) workload.KeeperConfig {
+	return workload.KeeperConfig{
+		Nodes: r.targets(""), Spare: r.siege.stand.Spare, AdminFile: r.siege.stand.Cluster.KeyFile(),
+		Namespaces: r.siege.namespaces(), Recorder: r.rec, Dir: r.dir, Prefix: prefix, Calm: check.DefaultLimits().Detect,
 	}
-	for _, n := range r.targets("") {
-		cfg.Nodes = append(cfg.Nodes, keys.Node{Name: n.Name, URL: n.URL})
-	}
-	return cfg
 }
 
 // targets returns the nodes for the load of a namespace.

@@ -16,7 +16,6 @@ import (
 	"github.com/belfryhq/belfry/chaos/check"
 	"github.com/belfryhq/belfry/chaos/faults"
 	"github.com/belfryhq/belfry/chaos/history"
-	"github.com/belfryhq/belfry/chaos/keys"
 	"github.com/belfryhq/belfry/chaos/stand"
 	"github.com/belfryhq/belfry/chaos/workload"
 	"github.com/belfryhq/belfry/client"
@@ -31,7 +30,7 @@ type Round struct {
 	dir     string
 	rec     *history.Recorder
 	loads   []*workload.Load // one for each namespace
-	keys    *keys.Keeper     // nil: calls need no keys
+	keys    *workload.Keeper // nil: calls need no keys
 	began   time.Time
 	loaded  time.Time     // when the load began; zero: there is none
 	plan    *Plan         // nil: strikers strike

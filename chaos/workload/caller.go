@@ -137,15 +137,16 @@ func (l *Load) anyNode(rng *rand.Rand) int {
 	return nodes[rng.IntN(len(nodes))]
 }
 
+func (l *Load) present() []int { return present(l.cfg.Nodes, l.cfg.Spare) }
+
 // present returns the nodes that are in the cluster, by their place among all.
-func (l *Load) present() []int {
-	var spare []string
-	if l.cfg.Spare != nil {
-		spare = l.cfg.Spare()
+func present(all []Node, spare func() []string) (nodes []int) {
+	var away []string
+	if spare != nil {
+		away = spare()
 	}
-	var nodes []int
-	for i, n := range l.cfg.Nodes {
-		if !slices.Contains(spare, n.Name) {
+	for i, n := range all {
+		if !slices.Contains(away, n.Name) {
 			nodes = append(nodes, i)
 		}
 	}

@@ -12,6 +12,7 @@
 //	Consume          consumers, good and bad, of pulled tasks; without it these tasks stay in their queues
 //	Listen           the receiver of pushed tasks
 //	Forge            a consumer of another queue, which tries to settle the load's leases
+//	Keeper           API keys and namespaces, which are changed and tried at each node
 //	Storm            another namespace that takes all it can get; neither recorded nor judged
 //	Drain, ReadAll   the end: wait until everything has come to rest, and read the tasks that are left
 //	CountSchedules   the end of schedules: read their counts, and the occurrences that never arrived

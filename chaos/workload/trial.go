@@ -1,10 +1,9 @@
-package keys
+package workload
 
 import (
 	"context"
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -55,15 +54,9 @@ func (k *Keeper) twice(ctx context.Context, namespace string, texts ...*text) {
 
 // everywhere calls do for each node of the cluster, at once.
 func (k *Keeper) everywhere(ctx context.Context, do func(ctx context.Context, n Node)) {
-	var spare []string
-	if k.cfg.Spare != nil {
-		spare = k.cfg.Spare()
-	}
 	var all sync.WaitGroup
-	for _, n := range k.cfg.Nodes {
-		if !slices.Contains(spare, n.Name) {
-			all.Go(func() { do(ctx, n) })
-		}
+	for _, i := range present(k.cfg.Nodes, k.cfg.Spare) {
+		all.Go(func() { do(ctx, k.cfg.Nodes[i]) })
 	}
 	all.Wait()
 }

@@ -1,4 +1,4 @@
-package keys
+package workload
 
 import (
 	"context"
@@ -16,11 +16,8 @@ import (
 	"github.com/belfryhq/belfry/internal/wait"
 )
 
-// Node is a node of the cluster.
-type Node struct{ Name, URL string }
-
-// Config describes a Keeper. All fields are required but Spare.
-type Config struct {
+// KeeperConfig describes a Keeper. All fields are required but Spare.
+type KeeperConfig struct {
 	Nodes      []Node
 	Spare      func() []string // names of the nodes that are not in the cluster now; nil: all are
 	AdminFile  string          // file with an admin key of all namespaces
@@ -31,9 +28,25 @@ type Config struct {
 	Calm       time.Duration // after the mending of a fault, until every node is in touch with the others
 }
 
-// Keeper changes and tries keys. Its methods are safe for concurrent use.
+// Keeper puts keys and namespaces to the test during a round: it makes, rotates and revokes API keys while nodes die,
+// and tries them at each node.
+//
+//	loop        repeats                                                           recorded as
+//	load's key  a new key for the load of a namespace; the old one is revoked     entries
+//	            after the calls under way
+//	trials      a key with the role read is made, rotated and revoked; after      entries, trials
+//	            each change every node is tried with all texts of the key, then
+//	            again once each node must know
+//	visitors    calls without a key to every node                                 trials
+//	lists       keys, namespaces, and a page of tasks in each namespace           rolls
+//
+// Most changes happen amid faults, and prove little then, because a node may be out of touch. Finish therefore waits
+// until the cluster is whole, and plays the last three loops once more. The load reads its keys from files, as a
+// service does whose keys an operator rotates. No text of a key is recorded.
+//
+// The methods of a Keeper are safe for concurrent use.
 type Keeper struct {
-	cfg   Config
+	cfg   KeeperConfig
 	admin *client.Client
 	each  map[string]*client.Client // of single nodes, with the admin key
 	pages []pager
@@ -55,8 +68,8 @@ const (
 	known         = 1100 * time.Millisecond // after a change, until every node in touch must know it
 )
 
-// Open makes the namespaces, and a key for the load of each.
-func Open(ctx context.Context, cfg Config) (*Keeper, error) {
+// OpenKeys makes the namespaces, and a key for the load of each.
+func OpenKeys(ctx context.Context, cfg KeeperConfig) (*Keeper, error) {
 	k := &Keeper{cfg: cfg, each: map[string]*client.Client{}, http: &http.Client{Timeout: tryTimeout}}
 	if err := k.connect(); err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package keys
+package workload
 
 import (
 	"context"
@@ -96,9 +96,10 @@ func TestRecordOfKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := t.Context()
-	k, err := Open(ctx, Config{
-		Nodes: []Node{{"node-1", server.URL}, {"node-2", server.URL}}, Spare: func() []string { return []string{"node-2"} },
-		AdminFile: admin, Namespaces: []string{"", "neighbour"}, Recorder: rec, Dir: dir, Prefix: "r1-", Calm: time.Second,
+	k, err := OpenKeys(ctx, KeeperConfig{
+		Nodes: []Node{{Name: "node-1", URL: server.URL}, {Name: "node-2", URL: server.URL}},
+		Spare: func() []string { return []string{"node-2"} }, AdminFile: admin,
+		Namespaces: []string{"", "neighbour"}, Recorder: rec, Dir: dir, Prefix: "r1-", Calm: time.Second,
 	})
 	if err != nil {
 		t.Fatal(err)
