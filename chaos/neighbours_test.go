@@ -2,12 +2,16 @@ package chaos_test
 
 import (
 	"context"
+	"errors"
+	"net/http/httptest"
 	"testing"
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/check"
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/siege"
+	"github.com/belfryhq/belfry/chaos/workload"
+	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -22,8 +26,8 @@ const (
 )
 
 // TestNeighboursOfAStorm measures the capacity of three nodes. At a quarter of that load two other namespaces storm,
-// with batches without a pause, tasks due at one instant, and receivers that never answer; then leaders are killed, too.
-// All acknowledged tasks of the load are delivered, and the storms keep to their quotas. Without the kills, the load
+// with batches without a pause, tasks due at one instant, and receivers that never answer; then leaders are killed,
+// too. All acknowledged tasks of the load are delivered, and the storms keep to their quotas. Without the kills, the load
 // keeps its rate and its times. The test needs a machine without other work, and does not judge times on another one.
 func TestNeighboursOfAStorm(t *testing.T) {
 	gated.Need(t, gated.Timed)
@@ -43,7 +47,7 @@ func TestNeighboursOfAStorm(t *testing.T) {
 	if capacity < 100 {
 		t.Fatalf("three nodes deliver %d tasks a second: too few for a claim about a quarter of them", capacity)
 	}
-	n := &siege.Neighbours{Spell: 30 * time.Second, Rate: float64(capacity) / 4, Most: int64(5 * capacity)}
+	n := &neighbours{Spell: 30 * time.Second, Rate: float64(capacity) / 4, Most: int64(5 * capacity)}
 	quarter := siege.Config{
 		Plain: true, PerSecond: capacity / 8, Bulk: capacity / 8, Drain: 3 * time.Minute,
 		Faults: []string{history.KillLeader},
@@ -56,7 +60,7 @@ func TestNeighboursOfAStorm(t *testing.T) {
 }
 
 // mustKeepQuotas checks that each storm reached its quotas, and did not exceed them.
-func mustKeepQuotas(t *testing.T, n *siege.Neighbours) {
+func mustKeepQuotas(t *testing.T, n *neighbours) {
 	t.Helper()
 	for _, s := range n.Storms {
 		t.Logf("storm of %v (leaders killed: %t): %.0f tasks a second of %.0f, %d refused; %d unfinished of %d, %d refused",
@@ -77,7 +81,7 @@ func mustKeepQuotas(t *testing.T, n *siege.Neighbours) {
 }
 
 // mustKeepPace compares the load beside a storm with that alone. It does not judge if the two parts alone differ.
-func mustKeepPace(t *testing.T, n *siege.Neighbours) {
+func mustKeepPace(t *testing.T, n *neighbours) {
 	t.Helper()
 	first, second, beside := n.Alone[0], n.Alone[1], n.Beside
 	for name, s := range map[string]check.Spell{"alone": first, "alone again": second, "beside": beside} {
@@ -108,4 +112,101 @@ func mustKeepPace(t *testing.T, n *siege.Neighbours) {
 func tail(a, b check.Spread) (p99 time.Duration, noisy bool) {
 	one, two := max(a.Quantile(99), noFiner), max(b.Quantile(99), noFiner)
 	return max(one, two), float64(max(one, two)) > noisyTimes*float64(min(one, two))
+}
+
+// neighbours is a play in which other namespaces storm beside the load, first alone and then while leaders are killed:
+//
+//	Alone[0]    the load alone
+//	Beside      two namespaces storm
+//	Alone[1]    the load alone again, once the storm's tasks are gone
+//	(killed)    two namespaces storm, and leaders are killed
+//
+// One of the two has a bounded rate, and the other a bounded number of unfinished tasks.
+type neighbours struct {
+	Spell time.Duration // length of each part
+	Rate  float64       // schedules_per_second of one namespace
+	Most  int64         // max_pending of the other
+
+	Alone  [2]check.Spell
+	Beside check.Spell
+	Storms []stormed // of both storms
+}
+
+// stormed has the figures of a storm.
+type stormed struct {
+	Took      time.Duration
+	Killed    bool    // leaders were killed meanwhile
+	PerSecond float64 // tasks accepted in the namespace with a bounded rate
+	Unrated   int64   // tasks refused there
+	Most      int64   // most unfinished tasks in the other
+	Unfit     int64   // tasks refused there
+}
+
+const (
+	clearLimit = time.Minute
+	leaderDead = 2500 * time.Millisecond // longer than a failover
+	afterKill  = 3 * time.Second         // until its effects are over
+)
+
+// Play is the play of a Plan.
+func (n *neighbours) Play(ctx context.Context, r *siege.Round) error {
+	var err error
+	pause := func() error { return r.Pause(ctx, n.Spell) }
+	kill := func() error {
+		for end := time.Now().Add(n.Spell); time.Now().Before(end); {
+			if err := errors.Join(r.Strike(ctx, history.KillLeader, leaderDead, 0), r.Pause(ctx, afterKill)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if n.Alone[0], err = spell(r, pause); err != nil {
+		return err
+	}
+	if n.Beside, err = spell(r, func() error { return n.storm(ctx, r, false, pause) }); err != nil {
+		return err
+	}
+	if n.Alone[1], err = spell(r, pause); err != nil {
+		return err
+	}
+	return n.storm(ctx, r, true, kill)
+}
+
+// spell returns the part of the history in which do ran, as the load saw it.
+func spell(r *siege.Round, do func() error) (check.Spell, error) {
+	from := r.Recorder().Now()
+	err := do()
+	to := r.Recorder().Now()
+	return check.SpellOf(r.Recorder().History(), from, to), err
+}
+
+// storm storms while meanwhile runs, and then removes the storm's tasks.
+func (n *neighbours) storm(ctx context.Context, r *siege.Round, killed bool, meanwhile func() error) error {
+	silent := httptest.NewServer(workload.Silent())
+	defer silent.Close()
+	rated := &workload.Storm{Namespace: "storm-rated", Quotas: client.Quotas{SchedulesPerSecond: n.Rate}}
+	full := &workload.Storm{Namespace: "storm-full", Quotas: client.Quotas{MaxPending: n.Most}}
+	storming, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 2)
+	for _, s := range []*workload.Storm{rated, full} {
+		s.Target, s.Nodes = silent.URL, r.Nodes()
+		if err := s.Open(ctx); err != nil {
+			return err
+		}
+	}
+	began := time.Now()
+	go func() { ended <- rated.Run(storming) }()
+	go func() { ended <- full.Run(storming) }()
+	err := meanwhile()
+	took, accepted := time.Since(began), rated.Accepted.Load()
+	stop()
+	err = errors.Join(err, <-ended, <-ended)
+	n.Storms = append(n.Storms, stormed{
+		Took: took, Killed: killed, PerSecond: float64(accepted) / took.Seconds(), Unrated: rated.Refused.Load(),
+		Most: full.Most.Load(), Unfit: full.Refused.Load(),
+	})
+	clearing, cancel := context.WithTimeout(ctx, clearLimit)
+	defer cancel()
+	return errors.Join(err, rated.Clear(clearing), full.Clear(clearing))
 }

@@ -41,12 +41,12 @@ func TestPlannedChangesAreNotFelt(t *testing.T) {
 	quarter := siege.Config{Plain: true, PerSecond: capacity / 8, Bulk: capacity / 8, Drain: 3 * time.Minute}
 	grows := quarter
 	grows.Nodes, grows.Spare, grows.Shards = 1, 4, 12
-	play("nodes", grows, siege.Plan{Name: "1, 3, 5 and 3 nodes", Play: siege.GrowAndShrink},
+	play("nodes", grows, siege.Plan{Name: "1, 3, 5 and 3 nodes", Play: growAndShrink},
 		func(t *testing.T, report *siege.Report) {
 			struck(faults.NodeJoins, 3)(t, report)
 			mustBePunctual(t, report)
 		})
-	play("shards", quarter, siege.Plan{Name: "3, 5 and 12 shards", Play: siege.SplitShards},
+	play("shards", quarter, siege.Plan{Name: "3, 5 and 12 shards", Play: splitShards},
 		func(t *testing.T, report *siege.Report) {
 			struck(faults.MoreShards, 1)(t, report)
 			mustBePunctual(t, report)

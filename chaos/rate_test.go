@@ -51,12 +51,12 @@ func TestTasksMoveAtTheirRate(t *testing.T) {
 	gated.Need(t, gated.Real)
 	play := shapes(t)
 	size := sizeOfMove(t)
-	var copies siege.Copies
+	var sent copies
 	plan := siege.Plan{Name: "all tasks to a new node"}
-	plan.Before = func(ctx context.Context, r *siege.Round) error { return r.Fill(ctx, size.tasks) }
+	plan.Before = func(ctx context.Context, r *siege.Round) error { return fill(ctx, r.Stand(), size.tasks) }
 	plan.Play = func(ctx context.Context, r *siege.Round) error {
 		var err error
-		copies, err = r.CopiesDuring(ctx, size.bytes, func() error {
+		sent, err = copiesDuring(ctx, r.Stand(), size.bytes, func() error {
 			if err := r.Strike(ctx, faults.NodeJoins, 0, 0); err != nil {
 				return err
 			}
@@ -65,7 +65,7 @@ func TestTasksMoveAtTheirRate(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return r.Filled(ctx, size.tasks, "node-4")
+		return filled(ctx, r.Stand(), size.tasks, "node-4")
 	}
 	cfg := shortShape()
 	// The log that stays behind a snapshot must not reach back to the first task, and must last for replicas that vote.
@@ -79,12 +79,12 @@ func TestTasksMoveAtTheirRate(t *testing.T) {
 	cfg.Nodes, cfg.Spare, cfg.Args = 3, 1, []string{"--move-rate", size.rate}
 	play("moved", cfg, plan, func(t *testing.T, report *siege.Report) {
 		struck(faults.NodeLeaves, 1)(t, report)
-		t.Log(copies)
-		if copies.Excess > size.mostExcess() {
-			t.Errorf("%v: more than --move-rate %s", copies, size.rate)
+		t.Log(sent)
+		if sent.excess > size.mostExcess() {
+			t.Errorf("%v: more than --move-rate %s", sent, size.rate)
 		}
-		if least := 50 * float64(size.tasks); copies.Bytes < least {
-			t.Errorf("%v: %d tasks are more", copies, size.tasks)
+		if least := 50 * float64(size.tasks); sent.bytes < least {
+			t.Errorf("%v: %d tasks are more", sent, size.tasks)
 		}
 	})
 }

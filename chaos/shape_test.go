@@ -1,6 +1,7 @@
 package chaos_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/siege"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
 	"github.com/belfryhq/belfry/internal/gated"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // shapes returns a function that plays plans which change the shape of a cluster, each as a subtest.
@@ -74,9 +76,9 @@ func TestClusterChangesItsShapeUnderLoad(t *testing.T) {
 	gated.Need(t, gated.Real)
 	beside(t)
 	play := shapes(t)
-	planned := siege.Plan{Name: "1, 3, 5 and 3 nodes", Play: siege.GrowAndShrink}
+	planned := siege.Plan{Name: "1, 3, 5 and 3 nodes", Play: growAndShrink}
 	killed := func(pause time.Duration) siege.Plan {
-		return siege.Plan{Name: "1, 3, 5 and 3 nodes, and kills", Play: siege.UnderKills(pause, siege.GrowAndShrink)}
+		return siege.Plan{Name: "1, 3, 5 and 3 nodes, and kills", Play: underKills(pause, growAndShrink)}
 	}
 	joined := struck(faults.NodeJoins, 3)
 	if gated.Has(gated.Long) {
@@ -102,14 +104,14 @@ func TestShardsSplitUnderLoad(t *testing.T) {
 		noneRefused(t, report)
 	}
 	if !gated.Has(gated.Long) {
-		plan := siege.Plan{Name: "3, 4 and 12 shards", Play: siege.InTurn(faults.ShardSplits, faults.MoreShards)}
+		plan := siege.Plan{Name: "3, 4 and 12 shards", Play: strikeInTurn(faults.ShardSplits, faults.MoreShards)}
 		play("planned", shortShape(), plan, undisturbed)
 		return
 	}
 	all := siege.Config{PerSecond: 100, Bulk: 2400, MaxDelay: 10 * time.Second, Drain: 3 * time.Minute}
-	play("planned", all, siege.Plan{Name: "3, 5 and 12 shards", Play: siege.SplitShards}, undisturbed)
+	play("planned", all, siege.Plan{Name: "3, 5 and 12 shards", Play: splitShards}, undisturbed)
 	all.Bulk = 500
-	killed := siege.Plan{Name: "3, 5 and 12 shards, and kills", Play: siege.UnderKills(8*time.Second, siege.SplitShards)}
+	killed := siege.Plan{Name: "3, 5 and 12 shards, and kills", Play: underKills(8*time.Second, splitShards)}
 	play("killed", all, killed, struck(faults.MoreShards, 1))
 }
 
@@ -119,7 +121,7 @@ func TestNodeAndZoneAreLost(t *testing.T) {
 	gated.Need(t, gated.Real)
 	beside(t)
 	play := shapes(t)
-	plan := siege.Plan{Name: "a node and a zone are lost", Play: siege.LoseNodeAndZone}
+	plan := siege.Plan{Name: "a node and a zone are lost", Play: loseNodeAndZone}
 	judge := func(t *testing.T, report *siege.Report) {
 		struck(faults.LostNode, 1)(t, report)
 		struck(faults.LostZone, 1)(t, report)
@@ -148,4 +150,61 @@ func struckBy(report *siege.Report, kind string) int {
 		}
 	}
 	return struck
+}
+
+// growAndShrink is the play of a Plan for one node with four spare ones. The cluster grows to three nodes and to five,
+// gets five replicas of each shard and three again, and shrinks to three nodes. On the way one node is drained, and
+// another one loses its disk.
+var growAndShrink = strikeInTurn(
+	faults.NodeJoins, faults.NodeJoins, faults.NodeJoins, faults.MoreReplicas, faults.FewerReplicas,
+	faults.NodeDrains, faults.LostDisk, faults.NodeLeaves, faults.NodeLeaves,
+)
+
+// loseNodeAndZone is the play of a Plan for five nodes in three zones. It ends a node for good, then all nodes of a
+// zone for a while. Each fault lasts until the other nodes have the lost replicas.
+func loseNodeAndZone(ctx context.Context, r *siege.Round) error {
+	if err := r.Strike(ctx, faults.LostNode, 0, 0); err != nil {
+		return err
+	}
+	if err := r.Pause(ctx, afterKill); err != nil {
+		return err
+	}
+	return r.Strike(ctx, faults.LostZone, 0, 0)
+}
+
+// splitShards is the play of a Plan for three shards. Shards split twice, and the slots are balanced over the five
+// shards and then over twelve.
+var splitShards = strikeInTurn(faults.ShardSplits, faults.ShardSplits, faults.SlotsBalanced, faults.MoreShards)
+
+// strikeInTurn is the play of a Plan that strikes kinds of faults one after the other. Each of them chooses its target.
+func strikeInTurn(kinds ...string) func(context.Context, *siege.Round) error {
+	return func(ctx context.Context, r *siege.Round) error {
+		for _, kind := range kinds {
+			if err := r.Strike(ctx, kind, 0, 0); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// killDead is how long a killed node is dead while the cluster changes its shape.
+const killDead = time.Second
+
+// underKills plays a plan while one node after the other is killed: in turn the leader of a shard, and any node. Among
+// them are the sources and targets of copies, and the reconciler. The pause between two kills must be longer than the
+// time that a node must be up before it gets replicas, or the cluster stays as it is.
+func underKills(
+	pause time.Duration, play func(context.Context, *siege.Round) error,
+) func(context.Context, *siege.Round) error {
+	return func(ctx context.Context, r *siege.Round) error {
+		kills := []string{history.KillLeader, faults.KillAny}
+		return r.During(ctx, play, func(playing context.Context) error {
+			if !wait.For(playing, pause) {
+				return nil
+			}
+			kills[0], kills[1] = kills[1], kills[0]
+			return r.Strike(ctx, kills[1], killDead, 0)
+		})
+	}
 }

@@ -105,16 +105,16 @@ var upgradeFaults = []string{faults.RollingUpgrade, history.KillLeader}
 // play of a Plan.
 func UpgradeUnderFire(ctx context.Context, r *Round) error {
 	upgrade := func(ctx context.Context, r *Round) error { return r.Strike(ctx, faults.RollingUpgrade, drillCalm, 0) }
-	return r.during(ctx, upgrade, func(playing context.Context) error {
+	return r.During(ctx, upgrade, func(playing context.Context) error {
 		err := r.Strike(ctx, history.KillLeader, drillDead, 0)
 		wait.For(playing, drillCalm)
 		return err
 	})
 }
 
-// during plays a plan, and calls again one time after the other until the plan is over or a call fails. The context of
+// During plays a plan, and calls again one time after the other until the plan is over or a call fails. The context of
 // the calls ends with the plan.
-func (r *Round) during(
+func (r *Round) During(
 	ctx context.Context, play func(context.Context, *Round) error, again func(playing context.Context) error,
 ) error {
 	playing, over := context.WithCancel(ctx)
@@ -182,61 +182,6 @@ func (s *siege) playApart(ctx context.Context, n int, plan *Plan) (round *RoundR
 	return apart.playPlan(ctx, n, plan)
 }
 
-// GrowAndShrink is the play of a Plan for one node with four spare ones. The cluster grows to three nodes and to five,
-// gets five replicas of each shard and three again, and shrinks to three nodes. On the way one node is drained, and
-// another one loses its disk.
-var GrowAndShrink = InTurn(
-	faults.NodeJoins, faults.NodeJoins, faults.NodeJoins, faults.MoreReplicas, faults.FewerReplicas,
-	faults.NodeDrains, faults.LostDisk, faults.NodeLeaves, faults.NodeLeaves,
-)
-
-// LoseNodeAndZone is the play of a Plan for five nodes in three zones. It ends a node for good, then all nodes of a
-// zone for a while. Each fault lasts until the other nodes have the lost replicas.
-func LoseNodeAndZone(ctx context.Context, r *Round) error {
-	if err := r.Strike(ctx, faults.LostNode, 0, 0); err != nil {
-		return err
-	}
-	if err := r.Pause(ctx, drillCalm); err != nil {
-		return err
-	}
-	return r.Strike(ctx, faults.LostZone, 0, 0)
-}
-
-// SplitShards is the play of a Plan for three shards. Shards split twice, and the slots are balanced over the five
-// shards and then over twelve.
-var SplitShards = InTurn(faults.ShardSplits, faults.ShardSplits, faults.SlotsBalanced, faults.MoreShards)
-
-// InTurn is the play of a Plan that strikes kinds of faults one after the other. Each of them chooses its target.
-func InTurn(kinds ...string) func(context.Context, *Round) error {
-	return func(ctx context.Context, r *Round) error {
-		for _, kind := range kinds {
-			if err := r.Strike(ctx, kind, 0, 0); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-}
-
-// killDead is how long a killed node is dead while the cluster changes its shape.
-const killDead = time.Second
-
-// UnderKills plays a plan while one node after the other is killed: in turn the leader of a shard, and any node. Among
-// them are the sources and targets of copies, and the reconciler. The pause between two kills must be longer than the
-// time that a node must be up before it gets replicas, or the cluster stays as it is.
-func UnderKills(pause time.Duration, play func(context.Context, *Round) error) func(context.Context, *Round) error {
-	return func(ctx context.Context, r *Round) error {
-		kills := []string{history.KillLeader, faults.KillAny}
-		return r.during(ctx, play, func(playing context.Context) error {
-			if !wait.For(playing, pause) {
-				return nil
-			}
-			kills[0], kills[1] = kills[1], kills[0]
-			return r.Strike(ctx, kills[1], killDead, 0)
-		})
-	}
-}
-
 // Aimed is a play that kills nodes at the steps of moves. It moves replicas until each aim about them was hit, and then
 // slots. The nodes run with BELFRY_STEP_PAUSE, so that short steps can be seen from outside.
 type Aimed struct {
@@ -291,7 +236,7 @@ const killsEach = 4
 func (a Aimed) change(ctx context.Context, r *Round, moves, kind string) error {
 	change := func(ctx context.Context, r *Round) error { return r.Strike(ctx, kind, 0, 0) }
 	left := killsEach
-	return r.during(ctx, change, func(playing context.Context) error {
+	return r.During(ctx, change, func(playing context.Context) error {
 		if left--; left < 0 || len(a.Aims.Left(moves)) == 0 {
 			<-playing.Done()
 			return nil

@@ -278,6 +278,15 @@ type Plan struct {
 	apart []string // faults that it needs on a stand of its own; none: it plays on the siege's
 }
 
+// Stand returns the cluster of the round.
+func (r *Round) Stand() *stand.Stand { return r.siege.stand }
+
+// Recorder returns the record of the round.
+func (r *Round) Recorder() *history.Recorder { return r.rec }
+
+// Nodes returns the nodes for calls in the default namespace.
+func (r *Round) Nodes() []workload.Node { return r.targets("") }
+
 // Load returns the round's load in the default namespace.
 func (r *Round) Load() *workload.Load { return r.loads[0] }
 
