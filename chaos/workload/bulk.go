@@ -2,16 +2,15 @@ package workload
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/load"
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/loop"
 	"github.com/belfryhq/belfry/internal/wait"
 )
 
@@ -42,31 +41,8 @@ func (l *Load) Bulk(ctx context.Context, stop <-chan struct{}) error {
 		return err
 	}
 	batchesPerSecond := max(1, float64(l.cfg.BulkPerSecond)/float64(l.cfg.BulkLines))
-	tick := time.NewTicker(time.Duration(float64(time.Second) / batchesPerSecond))
-	defer tick.Stop()
-	room := make(chan struct{}, bulkAtOnce)
-	var batches sync.WaitGroup
-	defer batches.Wait()
-	for n := uint64(0); ; n++ {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-stop:
-			return nil
-		case <-tick.C:
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-stop:
-			return nil
-		case room <- struct{}{}:
-		}
-		batches.Go(func() {
-			defer func() { <-room }()
-			l.bulkBatch(ctx, n)
-		})
-	}
+	pace(ctx, stop, batchesPerSecond, 0, bulkAtOnce, func(n int) { l.bulkBatch(ctx, uint64(n)) })
+	return nil
 }
 
 // bulkBatch sends a batch, and repeats the lines without a final answer until all have one or the time is up.
@@ -192,26 +168,17 @@ const (
 )
 
 // Burst schedules n tasks by batch, all due at the same instant, in four streams with one node each. It returns when
-// all are acknowledged, or with the errors of the streams that failed.
+// all are acknowledged, or with the error of the first stream that failed.
 func (l *Load) Burst(ctx context.Context, n int, due time.Time) error {
-	chunks := make(chan int)
-	failed := make([]error, burstStreams)
-	var streams sync.WaitGroup
-	for s := range burstStreams {
-		streams.Go(func() {
-			for first := range chunks {
-				if failed[s] == nil {
-					failed[s] = l.burst(ctx, s%len(l.cfg.Nodes), first, min(burstLines, n-first), due)
-				}
-			}
+	streams := make([]int, burstStreams) // a node each, by its place among all
+	for i := range streams {
+		streams[i] = i % len(l.cfg.Nodes)
+	}
+	_, err := loop.Closed(ctx, streams, (n+burstLines-1)/burstLines, loop.Forever,
+		func(ctx context.Context, node, chunk int) error {
+			return l.burst(ctx, node, chunk*burstLines, min(burstLines, n-chunk*burstLines), due)
 		})
-	}
-	for first := 0; first < n; first += burstLines {
-		chunks <- first
-	}
-	close(chunks)
-	streams.Wait()
-	return errors.Join(failed...)
+	return err
 }
 
 func (l *Load) burst(ctx context.Context, node, first, n int, due time.Time) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/load"
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/loop"
 	"github.com/belfryhq/belfry/internal/wait"
 )
 
@@ -79,21 +80,12 @@ func (l *Load) ReadAll(ctx context.Context, sample int) error {
 
 // each calls do for all ids, several at a time, and returns when all calls have returned.
 func (l *Load) each(ids []string, do func(rng *rand.Rand, id string)) {
-	turns := make(chan string)
-	var workers sync.WaitGroup
-	for w := range readers {
-		rng := rand.New(rand.NewPCG(l.cfg.Seed, uint64(w)))
-		workers.Go(func() {
-			for id := range turns {
-				do(rng, id)
-			}
-		})
+	rngs := make([]*rand.Rand, readers)
+	for i := range rngs {
+		rngs[i] = rand.New(rand.NewPCG(l.cfg.Seed, uint64(i)))
 	}
-	for _, id := range ids {
-		turns <- id
-	}
-	close(turns)
-	workers.Wait()
+	_, _ = loop.Closed(context.Background(), rngs, len(ids), loop.Forever, // do returns no error
+		func(_ context.Context, rng *rand.Rand, i int) error { do(rng, ids[i]); return nil })
 }
 
 // unexplained returns the ids of the load that ReadAll reads: all whose end the record does not show, and up to sample

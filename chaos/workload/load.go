@@ -178,26 +178,19 @@ const (
 // Run plays scripts until all are played or stop is closed, and returns when the scripts that were begun are over. The
 // end of ctx cuts them short.
 func (l *Load) Run(ctx context.Context, stop <-chan struct{}) {
-	turns := make(chan int)
-	var busy sync.WaitGroup
-	for range workers {
-		busy.Go(func() {
-			for i := range turns {
-				l.player.Play(ctx, i)
-			}
-		})
-	}
-	l.pace(ctx, stop, turns)
-	close(turns)
-	busy.Wait()
+	pace(ctx, stop, float64(l.cfg.PerSecond), l.cfg.Tasks, workers, func(i int) { l.player.Play(ctx, i) })
 }
 
-// pace hands out the numbers of the scripts at the rate of Config.PerSecond. It waits while all workers are busy, so
-// that a cluster that stands still is not buried in calls.
-func (l *Load) pace(ctx context.Context, stop <-chan struct{}, turns chan<- int) {
-	tick := time.NewTicker(time.Second / time.Duration(l.cfg.PerSecond))
+// pace calls do with the numbers below n (0: any number) at a rate a second, until stop is closed or ctx ends, and
+// returns when all calls have returned. It waits while `most` calls are under way, so that a cluster that stands still
+// is not buried in calls.
+func pace(ctx context.Context, stop <-chan struct{}, perSecond float64, n, most int, do func(i int)) {
+	tick := time.NewTicker(time.Duration(float64(time.Second) / perSecond))
 	defer tick.Stop()
-	for i := 0; l.cfg.Tasks == 0 || i < l.cfg.Tasks; i++ {
+	room := make(chan struct{}, most)
+	var busy sync.WaitGroup
+	defer busy.Wait()
+	for i := 0; n == 0 || i < n; i++ {
 		select {
 		case <-ctx.Done():
 			return
@@ -210,8 +203,12 @@ func (l *Load) pace(ctx context.Context, stop <-chan struct{}, turns chan<- int)
 			return
 		case <-stop:
 			return
-		case turns <- i:
+		case room <- struct{}{}:
 		}
+		busy.Go(func() {
+			defer func() { <-room }()
+			do(i)
+		})
 	}
 }
 
