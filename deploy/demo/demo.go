@@ -8,11 +8,13 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local"
 	"github.com/belfryhq/belfry/deploy/receiver"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // run is one demo in progress.
@@ -139,31 +141,19 @@ const leadersPoll = 50 * time.Millisecond
 
 // awaitLeaders returns the cluster once every shard has a leader.
 func (r *run) awaitLeaders(ctx context.Context) (*client.Cluster, error) {
-	poll := time.NewTicker(leadersPoll)
-	defer poll.Stop()
+	leaderless := func(shard client.Shard) bool { return shard.Leader == "" }
 	for {
 		view, err := r.client.Cluster(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if len(view.Shards) > 0 && allLed(view) {
+		if len(view.Shards) > 0 && !slices.ContainsFunc(view.Shards, leaderless) {
 			return view, nil
 		}
-		select {
-		case <-ctx.Done():
+		if !wait.For(ctx, leadersPoll) {
 			return nil, ctx.Err()
-		case <-poll.C:
 		}
 	}
-}
-
-func allLed(view *client.Cluster) bool {
-	for _, shard := range view.Shards {
-		if shard.Leader == "" {
-			return false
-		}
-	}
-	return true
 }
 
 // headStart returns the time between the first schedule and the first due task. All tasks are scheduled in that time,

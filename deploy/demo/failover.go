@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 const (
@@ -19,8 +20,8 @@ const (
 // breakAndMend kills the leader of the busiest shard during the run, measures the recovery of its shards, and starts
 // the node again.
 func (r *run) breakAndMend(ctx context.Context) (failover, error) {
-	if err := sleepUntil(ctx, r.tally.dueAt(killAfter)); err != nil {
-		return failover{}, err
+	if !wait.For(ctx, time.Until(r.tally.dueAt(killAfter))) {
+		return failover{}, ctx.Err()
 	}
 	view, err := r.awaitLeaders(ctx)
 	if err != nil {
@@ -34,8 +35,8 @@ func (r *run) breakAndMend(ctx context.Context) (failover, error) {
 	if err != nil {
 		return failover{}, err
 	}
-	if err := sleepUntil(ctx, f.killed.Add(deadFor)); err != nil {
-		return failover{}, err
+	if !wait.For(ctx, time.Until(f.killed.Add(deadFor))) {
+		return failover{}, ctx.Err()
 	}
 	if err := r.cluster.StartNode(ctx, f.victim); err != nil {
 		return failover{}, err
@@ -97,15 +98,4 @@ func (r *run) survivors(dead string) []string {
 		}
 	}
 	return urls
-}
-
-func sleepUntil(ctx context.Context, at time.Time) error {
-	timer := time.NewTimer(time.Until(at))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }
