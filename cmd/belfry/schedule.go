@@ -245,12 +245,12 @@ under --overlap allow: 1000 at most.`,
 }
 
 func newScheduleList() *cobra.Command {
-	filter := client.ScheduleFilter{Order: client.ByDue}
+	var filter client.ScheduleFilter
 	var labels []string
 	var limit int
 	cmd := cli.PlainVerb(&cobra.Command{
 		Use:   "list",
-		Short: "List schedules, by their next run",
+		Short: "List schedules, by their next run or by id",
 		Example: `  belfry schedule list --queue reports
   belfry schedule list --limit 0 --json | jq -r 'select(.paused) | .id'`,
 	}, func(c *cli.Call) (err error) {
@@ -268,11 +268,14 @@ func newScheduleList() *cobra.Command {
 	})
 	flags := cmd.Flags()
 	flags.StringVarP(&filter.Queue, "queue", "q", "", "only those whose tasks go to this `queue`")
+	flags.StringVar((*string)(&filter.Order), "order", string(client.ByDue),
+		"`order` of the list: due, which is by the next run, or id")
 	flags.BoolVar(&filter.Payload, "payload", false, "with payloads (in --json)")
 	flags.StringVar(&filter.Prefix, "prefix", "", "only those whose id begins with this `text`")
 	flags.StringArrayVarP(&labels, "label", "l", nil,
 		"only those whose tasks have this `label`, as in tenant=acme or tenant:acme; repeatable")
 	flags.IntVarP(&limit, "limit", "n", 100, "list at most this many schedules; 0: all")
+	cli.CompleteWords(cmd, "order", string(client.ByID), string(client.ByDue))
 	return cmd
 }
 

@@ -227,6 +227,10 @@ once    ended         every 1h                                        0        0
 		t.Errorf("%d\n%s", code, out)
 	}
 	s = serveSchedules(t, 200, `{"schedules":[],"next_cursor":""}`)
+	out, code = belfry(t, "schedule", "list", "--order", "id", "--addr", s.url)
+	if code != 0 || s.uri != "/v1/schedules?limit=100&order=id" {
+		t.Errorf("%d %s\n%s", code, s.uri, out)
+	}
 	if out, code = belfry(t, "schedule", "list", "--addr", s.url); code != 0 || out != "no schedule was found\n" {
 		t.Errorf("%d\n%s", code, out)
 	}
