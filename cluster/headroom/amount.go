@@ -18,9 +18,12 @@ var units = []struct {
 	suffix string
 	bytes  float64
 }{
-	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40},
+	{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}, {"PiB", 1 << 50},
 	{"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1}, {"", 1},
 }
+
+// binaryUnits is the number of the units that FormatBytes writes.
+const binaryUnits = 5
 
 // ParseAmount reads a percentage below 100 ("5%") or a number of bytes ("256MiB", "1.5GB", "4096").
 func ParseAmount(text string) (Amount, error) {
@@ -71,12 +74,14 @@ func (a Amount) String() string {
 	return FormatBytes(a.bytes)
 }
 
-// FormatBytes writes a number of bytes for people, rounded to a tenth of its unit.
-func FormatBytes(bytes uint64) string {
-	for i := 3; i >= 0; i-- {
-		if unit := units[i]; float64(bytes) >= unit.bytes {
-			return strconv.FormatFloat(math.Round(float64(bytes)/unit.bytes*10)/10, 'f', -1, 64) + unit.suffix
+// FormatBytes writes a number of bytes for people, rounded to a tenth of its unit, as ParseAmount reads it. A negative
+// number is written as 0.
+func FormatBytes[N int | int64 | uint64 | float64](bytes N) string {
+	b := max(float64(bytes), 0)
+	for i := binaryUnits - 1; i >= 0; i-- {
+		if unit := units[i]; b >= unit.bytes {
+			return strconv.FormatFloat(math.Round(b/unit.bytes*10)/10, 'f', -1, 64) + unit.suffix
 		}
 	}
-	return strconv.FormatUint(bytes, 10) + "B"
+	return strconv.FormatFloat(math.Round(b), 'f', -1, 64) + "B"
 }

@@ -21,10 +21,19 @@ func TestAmounts(t *testing.T) {
 		{"2GB", 2e9, "1.9GiB"},
 		{"4096", 4096, "4KiB"},
 		{"100B", 100, "100B"},
+		{"2PiB", 2 << 50, "2PiB"},
 	} {
 		a, err := ParseAmount(tt.text)
 		if err != nil || a.Of(10*gib) != tt.of10G || a.String() != tt.says {
 			t.Errorf("%q: %d, %q, %v; want %d, %q", tt.text, a.Of(10*gib), a, err, tt.of10G, tt.says)
+		}
+	}
+	for _, tt := range []struct{ got, want string }{
+		{FormatBytes(-1), "0B"}, {FormatBytes(1023.4), "1023B"}, {FormatBytes(uint64(1536)), "1.5KiB"},
+		{FormatBytes(int64(3 << 50)), "3PiB"}, {FormatBytes(2048.0 * (1 << 50)), "2048PiB"},
+	} {
+		if tt.got != tt.want {
+			t.Errorf("%s, want %s", tt.got, tt.want)
 		}
 	}
 	if n, err := ParseBytes("1.5MiB"); n != 3<<19 || err != nil {

@@ -38,9 +38,9 @@ var destructive = []struct{ line, name, question string }{
 	{"key revoke abcdefghij", "till", "this ends key till (abcdefghij) for ever, last used: never"},
 	{"schedule delete report", "report", "this deletes schedule report after 8 occurrences, with 2 waiting occurrences"},
 	{"calendar delete holidays", "holidays", "this deletes calendar holidays with 2 closed days; type the name of the calendar"},
-	{"node remove n3", "n3", "this takes node n3 (id3) out of the cluster for ever (1 replicas to copy, about 2 KiB)"},
+	{"node remove n3", "n3", "this takes node n3 (id3) out of the cluster for ever (1 replicas to copy, about 2KiB)"},
 	{"node replace n3", "n3", "this takes node n3 (id3) out of the cluster for ever"},
-	{"shards split 2", "", "this begins split shard 2 (512 slots to move, about 1 MiB); shards are not merged again; type yes: "},
+	{"shards split 2", "", "this begins split shard 2 (512 slots to move, about 1MiB); shards are not merged again; type yes: "},
 	{"shards move 0-9 --to 2", "", "this begins move slots 0-9 to shard 2"},
 	{"shards balance", "", "this begins balance shards"},
 }
@@ -238,7 +238,7 @@ func TestClusterFitsTheTerminal(t *testing.T) {
 		always          string   // found in each table
 		wide            []string // found in a wide table only
 	}{
-		{"node list", list, 4, "812 GiB (79 %)", []string{"ZONE", "CLOCK", "PEER", "01jd0belfry-0", "v1.0.0-rc.1+20261130"}},
+		{"node list", list, 4, "812.5GiB (79 %)", []string{"ZONE", "CLOCK", "PEER", "01jd0belfry-0", "v1.0.0-rc.1+20261130"}},
 		{"cluster status", view, 18, "\nbelfry-2: 45 % copied, DIVERGED (shard 12)\n", []string{
 			"READS", "TERM", "belfry-1 990", "01jd0belfry-0", "BEGUN",
 		}},

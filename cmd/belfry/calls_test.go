@@ -342,7 +342,7 @@ func TestClusterTable(t *testing.T) {
 	out, code := belfry(t, "cluster", "status", "--addr", s.url)
 	for _, want := range []string{"cluster c1", "node-1  true   -      eu-1  0         1      +0.0 ms  https://h:1",
 		"0      node-1  4      0       node-1", "1      none    0      0",
-		"control group: leader node-1, term 5, voters n2 node-1", "0 B    remove  -", "seal  0"} {
+		"control group: leader node-1, term 5, voters n2 node-1", "0B     remove  -", "seal  0"} {
 		if code != 0 || !strings.Contains(out, want) {
 			t.Errorf("%d: no %q in\n%s", code, want, out)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cluster/headroom"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
@@ -98,7 +99,7 @@ func fillMoves(t *output.Table, view *client.Cluster) {
 		t.Columns("SHARD", "MOVES TO", "BYTES", "STEP", "WAITS FOR").Fit("MOVES TO", "WAITS FOR").Add()
 	}
 	for _, s := range moving {
-		t.Cells(s.ID, strings.Join(nodeNames(view, s.Target), " "), size(float64(s.Bytes)), cmp.Or(s.Step, "-"),
+		t.Cells(s.ID, strings.Join(nodeNames(view, s.Target), " "), headroom.FormatBytes(s.Bytes), cmp.Or(s.Step, "-"),
 			cmp.Or(s.Waits, "-"))
 	}
 	fillSlotMoves(t, view)
@@ -120,7 +121,7 @@ func fillBackups(t *output.Table, view *client.Cluster, b *client.Backups) {
 		try  *client.BackupTry
 	}{{"running", b.Running}, {"last kept", b.LastKept}, {"last failed", b.LastFailed}} {
 		if try := row.try; try != nil {
-			t.Cells(row.name, t.Instant(try.SeenAt.Time), nodeName(view, try.Node), size(float64(try.Bytes)),
+			t.Cells(row.name, t.Instant(try.SeenAt.Time), nodeName(view, try.Node), headroom.FormatBytes(try.Bytes),
 				strings.TrimSpace(try.Place+" "+try.Error), t.Instant(try.BegunAt.Time))
 		}
 	}

@@ -178,7 +178,7 @@ func (l *life) checkReborn() {
 		}
 	}
 	if out := l.must(1, l.admin, "namespace show shop"); !strings.Contains(out, "pending tasks  0") ||
-		!strings.Contains(out, "bytes          0 B") {
+		!strings.Contains(out, "bytes          0B") {
 		l.t.Errorf("the new life:\n%s", out)
 	}
 	c := l.client(own)

@@ -183,7 +183,7 @@ func TestKeyAndNamespaceCommands(t *testing.T) {
 		{"key revoke abcdefghij --yes", `{}`, "DELETE /v1/keys/abcdefghij", "key abcdefghij is revoked"},
 		{"namespace put orders --max-pending 1000 --max-bytes 1MiB --weight 2", ordersJSON, "PUT /v1/namespaces/orders",
 			"pending tasks  12 of 1000"},
-		{"namespace show orders", ordersJSON, "GET /v1/namespaces/orders", "bytes          2 KiB of 1 MiB"},
+		{"namespace show orders", ordersJSON, "GET /v1/namespaces/orders", "bytes          2KiB of 1MiB"},
 		{"namespace show orders", ordersJSON, "GET /v1/namespaces/orders", "queues         4 of 9"},
 		{"namespace show orders", ordersJSON, "GET /v1/namespaces/orders", "calls          12.5 of 100 a second"},
 		{"key show abcdefghij", `{` + shopKey + `,"quotas":{"calls_per_second":5}}`, "GET /v1/keys/abcdefghij",

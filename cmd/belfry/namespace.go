@@ -83,12 +83,12 @@ func fillNamespace(t *output.Table, n *client.Namespace) {
 	t.Field("state", n.State)
 	pending, bytes, queues := "", "", ""
 	if n.Used != nil {
-		pending, bytes = strconv.FormatInt(n.Used.Pending, 10), size(float64(n.Used.Bytes))
+		pending, bytes = strconv.FormatInt(n.Used.Pending, 10), headroom.FormatBytes(n.Used.Bytes)
 		queues = strconv.FormatInt(n.Used.Queues, 10)
 		t.Field("dead letters", strconv.FormatInt(n.Used.Dead, 10))
 	}
 	t.Field("pending tasks", limited(pending, strconv.FormatInt(n.MaxPending, 10), n.MaxPending > 0))
-	t.Field("bytes", limited(bytes, size(float64(n.MaxBytes)), n.MaxBytes > 0))
+	t.Field("bytes", limited(bytes, headroom.FormatBytes(n.MaxBytes), n.MaxBytes > 0))
 	t.Field("queues", limited(queues, strconv.FormatInt(n.MaxQueues, 10), n.MaxQueues > 0))
 	fillCallQuotas(t, &n.Quotas, n.Used)
 	if n.Weight > 0 {
@@ -99,7 +99,7 @@ func fillNamespace(t *output.Table, n *client.Namespace) {
 // fillCallQuotas adds the quotas of calls, with their use unless it is nil. Rates are counted only under a quota.
 func fillCallQuotas(t *output.Table, q *client.Quotas, use *client.Usage) {
 	if q.MaxPayload > 0 {
-		t.Field("payload", "at most "+size(float64(q.MaxPayload)))
+		t.Field("payload", "at most "+headroom.FormatBytes(q.MaxPayload))
 	}
 	consumers, schedules, calls := "", "", ""
 	if use != nil {
@@ -160,7 +160,7 @@ func fillNamespaces(t *output.Table, list []client.Namespace) {
 	for _, n := range list {
 		bytes := "-"
 		if n.MaxBytes > 0 {
-			bytes = size(float64(n.MaxBytes))
+			bytes = headroom.FormatBytes(n.MaxBytes)
 		}
 		t.Cells(n.Name, n.State, number(float64(n.MaxPending)), bytes, number(n.SchedulesPerSecond),
 			number(n.CallsPerSecond), number(float64(n.Weight)), number(float64(n.MaxQueues)),

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cluster/headroom"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/instant"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
@@ -64,7 +65,7 @@ func diskFree(n client.Node) string {
 	if n.DiskTotal == 0 {
 		return "-"
 	}
-	return fmt.Sprintf("%s (%.0f %%)", size(float64(n.DiskFree)), 100*float64(n.DiskFree)/float64(n.DiskTotal))
+	return fmt.Sprintf("%s (%.0f %%)", headroom.FormatBytes(n.DiskFree), 100*float64(n.DiskFree)/float64(n.DiskTotal))
 }
 
 func newNodeShow() *cobra.Command {
@@ -180,7 +181,7 @@ func fillSteps(t *output.Table, plan *client.Plan) {
 	for _, s := range plan.Steps {
 		bytes := "-"
 		if s.Action == "add" {
-			bytes = size(float64(s.Bytes))
+			bytes = headroom.FormatBytes(s.Bytes)
 		}
 		t.Cells(s.Shard, s.Action, cmp.Or(s.NodeName, s.Node), bytes)
 	}
@@ -199,11 +200,11 @@ func planned(plan *client.Plan) string {
 	case plan.Kind == client.Rest:
 		return fmt.Sprintf("%d leaderships to give away", plan.Total)
 	case onSlots(plan.Kind):
-		return fmt.Sprintf("%d slots to move, about %s", plan.Total, size(float64(plan.Bytes)))
+		return fmt.Sprintf("%d slots to move, about %s", plan.Total, headroom.FormatBytes(plan.Bytes))
 	case len(plan.Steps) == 0:
 		return "no replica moves"
 	}
-	return fmt.Sprintf("%d replicas to copy, about %s", copies, size(float64(plan.Bytes)))
+	return fmt.Sprintf("%d replicas to copy, about %s", copies, headroom.FormatBytes(plan.Bytes))
 }
 
 func newNodeToken() *cobra.Command {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cluster/headroom"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/progress"
@@ -329,10 +330,10 @@ func done(op *client.Operation) string {
 
 // copying describes the bytes that are left, their rate and the time that they take at that rate.
 func copying(op *client.Operation) string {
-	text := size(float64(op.BytesLeft))
+	text := headroom.FormatBytes(op.BytesLeft)
 	if op.BytesPerSecond > 0 {
 		left := time.Duration(float64(op.BytesLeft) / float64(op.BytesPerSecond) * float64(time.Second))
-		text += fmt.Sprintf(", %s/s, about %v left", size(float64(op.BytesPerSecond)), left.Round(time.Second))
+		text += fmt.Sprintf(", %s/s, about %v left", headroom.FormatBytes(op.BytesPerSecond), left.Round(time.Second))
 	}
 	return text
 }

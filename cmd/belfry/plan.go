@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/belfryhq/belfry/cluster/headroom"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/capacity"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
@@ -116,22 +117,22 @@ func fillPlan(t *output.Table, p capacity.Plan) {
 		count(w.Tasks), count(w.Rate), count(w.Fires), percent(w.Webhooks), many(w.Batch, "task"))
 	t.Row("a task\t%d bytes of payload, %d of id%s: %.0f in the memory of each replica%s", w.Payload, w.ID,
 		labelled(w.Labels), f.TaskBytes, averageWait(f.Wait))
-	t.Row("plan\t%s of %g cores, %s of memory, %s of disk", many(float64(p.Nodes), "node"), m.Cores, size(m.Memory),
-		size(m.Disk))
+	t.Row("plan\t%s of %g cores, %s of memory, %s of disk", many(float64(p.Nodes), "node"), m.Cores,
+		headroom.FormatBytes(m.Memory), headroom.FormatBytes(m.Disk))
 	t.Row("shards\t%d, on %s each; a node leads %d and holds %d%s", p.Shards, many(float64(p.Replicas/p.Leads), "node"),
 		p.Leads, p.Replicas, inherits(p))
 	t.Row("limit\t%s, at %s of its limit", p.Needs[0].Resource, percent(p.Needs[0].Share()))
 	t.Row("")
 	fillNeeds(t, p)
 	t.Row("")
-	t.Row("in all\t%s of memory, %s of disk; %.0f µs of processor for each schedule and its fire", size(f.Memory),
-		size(f.DiskSpace), f.PerSchedule)
+	t.Row("in all\t%s of memory, %s of disk; %.0f µs of processor for each schedule and its fire",
+		headroom.FormatBytes(f.Memory), headroom.FormatBytes(f.DiskSpace), f.PerSchedule)
 	t.Row("idle\t%.0f messages a second and node (heartbeats %.0f, control group at most %.0f), %.1f %% of a core",
 		messages(f.Idle), f.Idle.Beats, f.Idle.Control, 100*f.Idle.CPU)
 	t.Row("restart\t%s until a node has its tasks back", capacity.Duration(f.Restart))
 	if p.Nodes > 1 {
 		seconds, bytes := p.Move(node.DefaultMoveRate)
-		t.Row("move\tabout %s to a node that replaces another; %s at the default --move-rate", size(bytes),
+		t.Row("move\tabout %s to a node that replaces another; %s at the default --move-rate", headroom.FormatBytes(bytes),
 			capacity.Duration(seconds))
 	}
 	fillAdvice(t, p)
@@ -216,7 +217,7 @@ func averageWait(s float64) string {
 func quantity(unit string, v float64) string {
 	switch unit {
 	case "bytes":
-		return size(v)
+		return headroom.FormatBytes(v)
 	case "bytes/s":
 		return count(v/1e6) + " MB/s"
 	case "cores":
@@ -225,15 +226,6 @@ func quantity(unit string, v float64) string {
 		return count(v) + "/s"
 	}
 	return significant(v)
-}
-
-func size(bytes float64) string {
-	units := []string{"B", "KiB", "MiB", "GiB", "TiB", "PiB"}
-	i := 0
-	for ; bytes >= 1024 && i < len(units)-1; i++ {
-		bytes /= 1024
-	}
-	return significant(bytes) + " " + units[i]
 }
 
 // count formats a number with a separator between its thousands.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/cluster/headroom"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/instant"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
@@ -50,8 +51,8 @@ func fillShards(t *output.Table, view *client.Cluster) {
 			count += int(r.End - r.First)
 			ranges = append(ranges, slotRange(r))
 		}
-		t.Cells(s.ID, nodeName(view, s.Leader), s.Tasks, size(float64(s.Bytes)), count, strings.Join(ranges, ","), s.Term,
-			replicas(view, s))
+		t.Cells(s.ID, nodeName(view, s.Leader), s.Tasks, headroom.FormatBytes(s.Bytes), count, strings.Join(ranges, ","),
+			s.Term, replicas(view, s))
 	}
 	fillSlotMoves(t, view)
 	if view.AutoSplit != nil {
@@ -61,8 +62,8 @@ func fillShards(t *output.Table, view *client.Cluster) {
 
 // autoSplit describes the shards that split by themselves.
 func autoSplit(a *client.AutoSplit) string {
-	text := fmt.Sprintf("A shard of more than %s splits by itself, while there are fewer than %d.", size(float64(a.Bytes)),
-		a.Shards)
+	text := fmt.Sprintf("A shard of more than %s splits by itself, while there are fewer than %d.",
+		headroom.FormatBytes(a.Bytes), a.Shards)
 	if a.Waits == "" {
 		return text
 	}
@@ -86,7 +87,7 @@ func fillSlotMoves(t *output.Table, view *client.Cluster) {
 	}
 	for _, m := range view.SlotMoves {
 		t.Cells(m.Slots, m.From, m.To, m.State, cmp.Or(m.Step, "-"), m.TasksCopied,
-			size(float64(m.BytesCopied)), m.Tries, cmp.Or(m.Waits, "-"))
+			headroom.FormatBytes(m.BytesCopied), m.Tries, cmp.Or(m.Waits, "-"))
 	}
 }
 
@@ -157,7 +158,7 @@ func fillSlotSteps(t *output.Table, plan *client.Plan) {
 		if s.Action == string(client.Split) {
 			to += " (new)"
 		}
-		t.Cells(s.Slots, s.From, to, size(float64(s.Bytes)))
+		t.Cells(s.Slots, s.From, to, headroom.FormatBytes(s.Bytes))
 	}
 	t.Row("%s. Nothing has begun.", planned(plan))
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/belfryhq/belfry/cluster/headroom"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 )
 
@@ -188,7 +189,7 @@ func (p *page) nodeLines(s *Summary) []string {
 			lag = count(*n.Lag)
 		}
 		if n.DiskFree > 0 {
-			disk = bytes(n.DiskFree)
+			disk = headroom.FormatBytes(n.DiskFree)
 		}
 		clock := fmt.Sprintf("%+.1fms", n.ClockOffsetMs)
 		if !n.Up {
@@ -391,17 +392,4 @@ func age(d time.Duration) string {
 		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
 	}
 	return fmt.Sprintf("%dd", int(d.Hours())/24)
-}
-
-// bytes writes a size: 3.4 GiB.
-func bytes(n uint64) string {
-	const units = "KMGTPE"
-	if n < 1<<10 {
-		return fmt.Sprintf("%d B", n)
-	}
-	v, unit := float64(n)/(1<<10), 0
-	for ; v >= 1<<10 && unit < len(units)-1; unit++ {
-		v /= 1 << 10
-	}
-	return fmt.Sprintf("%.1f %ciB", v, units[unit])
 }
