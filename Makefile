@@ -85,6 +85,10 @@ reference: ## write docs/reference anew: the API from openapi.yaml, the metrics 
 	$(GO) run ./cmd/belfry man --markdown > docs/reference/command-line.md.new
 	mv docs/reference/command-line.md.new docs/reference/command-line.md
 
+.PHONY: arrows
+arrows: ## write docs/reference/arrows.txt anew: the imports of all packages; the commit says why each new one is needed
+	BELFRY_REFERENCE=write $(GO) test -count=1 -run 'TestArrows$$' ./docs/reference
+
 .PHONY: site
 site: ## build the pages as a static site into bin/site
 	.ci/site build
