@@ -7,27 +7,27 @@ import (
 )
 
 // applyAdvance moves the wheel and carries on each task that has come due, in order.
-func (m *Machine) applyAdvance(r request) *fsmpb.Result {
+func (a *applier) applyAdvance(r request) *fsmpb.Result {
 	op := r.GetAdvance()
-	m.bind(op.Policy)
+	a.bind(op.Policy)
 	credits := newCredits(op)
-	more := m.store.Advance(op.ToMs, int(op.Max), func(e store.Edit) { m.comeDue(e, credits) })
-	m.store.TrimTombstones()
+	more := a.store.Advance(op.ToMs, int(op.Max), func(e store.Edit) { a.comeDue(e, credits) })
+	a.store.TrimTombstones()
 	return &fsmpb.Result{Code: fsmpb.Code_CODE_OK, More: more}
 }
 
 // comeDue applies the transition of a task whose instant in the wheel has come, by the task's state.
-func (m *Machine) comeDue(e store.Edit, credits *credits) {
+func (a *applier) comeDue(e store.Edit, credits *credits) {
 	switch e.State() {
 	case fsmpb.State_STATE_SCHEDULED, fsmpb.State_STATE_RETRYING:
 		e.LeaveList()
-		m.becomeReady(e, e.WaitsUntilMs(), credits)
+		a.becomeReady(e, e.WaitsUntilMs(), credits)
 	case fsmpb.State_STATE_READY:
 		expire(e)
 	case fsmpb.State_STATE_FIRING:
-		m.endLease(e, credits)
+		a.endLease(e, credits)
 	case fsmpb.State_STATE_REPEATING:
-		m.recur(e, credits)
+		a.recur(e, credits)
 	case fsmpb.State_STATE_DEAD:
 		if e.Rule().KeepDeadMs > 0 { // otherwise the queue's rule now keeps dead letters without a limit
 			e.Drop()
@@ -40,24 +40,24 @@ func (m *Machine) comeDue(e store.Edit, credits *credits) {
 // becomeReady grants a due task at once if its lane has credit and no other task waits there. Otherwise the task joins
 // the lane's ready tasks, as does a task with a group or a priority of its own: only the leader knows its turn. due is
 // the instant before which the attempt may not start.
-func (m *Machine) becomeReady(e store.Edit, due int64, credits *credits) {
+func (a *applier) becomeReady(e store.Edit, due int64, credits *credits) {
 	e.Begin()
 	expiry := expiryOf(e.Task)
-	if expiry != 0 && m.store.NowMs >= expiry {
+	if expiry != 0 && a.store.NowMs >= expiry {
 		expire(e)
 		return
 	}
 	l, priority := e.OpenLane()
 	if l.Ready() == 0 && priority == task.DefaultPriority {
 		if taker, ok := credits.take(l); ok {
-			m.startAttempt(e, l, due, credits.policy, taker)
+			a.startAttempt(e, l, due, credits.policy, taker)
 			return
 		}
 	}
 	e.SetState(fsmpb.State_STATE_READY)
 	e.Wait(l, priority)
 	if expiry != 0 {
-		e.WaitUntil(expiry + m.store.HorizonMs)
+		e.WaitUntil(expiry + a.store.HorizonMs)
 	}
 }
 

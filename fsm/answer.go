@@ -36,9 +36,9 @@ const maxBriefPayload = 4 << 10
 
 // unmet answers a call whose condition does not hold. The result contains the existing task if the caller wanted none
 // to exist.
-func (m *Machine) unmet(r request) *fsmpb.Result {
+func (a *applier) unmet(r request) *fsmpb.Result {
 	result := refused(r.task, fsmpb.Code_CODE_PRECONDITION_FAILED)
-	if !m.full || !r.task.Exists() || !r.Condition.Absent {
+	if !a.full || !r.task.Exists() || !r.Condition.Absent {
 		return result
 	}
 	result.Task = r.task.View(true)
@@ -50,8 +50,8 @@ func (m *Machine) unmet(r request) *fsmpb.Result {
 
 // answer adds the task to a result, as far as the caller wants it. It leaves out the history and the lease, which
 // change with each attempt: a repeat of the call could not return them again.
-func (m *Machine) answer(result *fsmpb.Result, t store.Task, want fsmpb.Answer) {
-	if !m.full || !t.Exists() || want == fsmpb.Answer_ANSWER_BRIEF {
+func (a *applier) answer(result *fsmpb.Result, t store.Task, want fsmpb.Answer) {
+	if !a.full || !t.Exists() || want == fsmpb.Answer_ANSWER_BRIEF {
 		return
 	}
 	v := t.View(want == fsmpb.Answer_ANSWER_FULL)
@@ -61,14 +61,14 @@ func (m *Machine) answer(result *fsmpb.Result, t store.Task, want fsmpb.Answer) 
 
 // recall answers a call whose key the task remembers. The answer is the recorded one, or CODE_KEY_REUSED if the key
 // belongs to a different call. recall returns nil if the call is yet to be carried out.
-func (m *Machine) recall(r request) *fsmpb.Result {
+func (a *applier) recall(r request) *fsmpb.Result {
 	switch k := r.task.Recall(r.Key); {
 	case k == nil:
 		return nil
 	case k.Key.Call != r.Key.Call:
 		return refused(r.task, fsmpb.Code_CODE_KEY_REUSED)
 	default:
-		return m.repeat(r, k)
+		return a.repeat(r, k)
 	}
 }
 
@@ -84,9 +84,9 @@ func repeatSeries(result *fsmpb.Result, k *fsmpb.RememberedKey) *fsmpb.Result {
 // repeat returns the recorded answer again. The fields that a schedule set come from the repeated call, which has the
 // same content. The fields that the service set come from the record. Other calls state only a part of the task, so
 // the rest has its present values.
-func (m *Machine) repeat(r request, k *fsmpb.RememberedKey) *fsmpb.Result {
+func (a *applier) repeat(r request, k *fsmpb.RememberedKey) *fsmpb.Result {
 	result := &fsmpb.Result{Code: k.Code, Revision: k.Revision, Previous: k.Previous, Outcome: k.Outcome, Repeated: true}
-	m.answer(result, r.task, r.Answer)
+	a.answer(result, r.task, r.Answer)
 	if r.task.State() == fsmpb.State_STATE_REPEATING {
 		return repeatSeries(result, k)
 	}
@@ -99,7 +99,7 @@ func (m *Machine) repeat(r request, k *fsmpb.RememberedKey) *fsmpb.Result {
 		t.FireAtMs, t.CreatedAtMs = k.FireAtMs, k.CreatedAtMs
 		t.NextAttemptAtMs, t.Outcome, t.LastError = k.NextAttemptAtMs, 0, k.LastError
 		t.Occurrence = cmp.Or(k.Occurrence, k.Revision)
-		t.WebhookId = m.store.WebhookID(t.Namespace, t.Id, t.Occurrence)
+		t.WebhookId = a.store.WebhookID(t.Namespace, t.Id, t.Occurrence)
 	}
 	return result
 }

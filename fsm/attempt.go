@@ -7,29 +7,29 @@ import (
 )
 
 // startAttempt begins the next attempt of a task that is in no list.
-func (m *Machine) startAttempt(e store.Edit, l *store.Lane, due int64, policy *fsmpb.Policy, t taker) {
+func (a *applier) startAttempt(e store.Edit, l *store.Lane, due int64, policy *fsmpb.Policy, t taker) {
 	e.SetState(fsmpb.State_STATE_FIRING)
 	e.SetAttempts(e.Attempts() + 1)
 	e.Fire(l)
-	m.grant(e, l, due, policy, t)
+	a.grant(e, l, due, policy, t)
 }
 
 // grant makes the current number the fence of a firing task, sets the end of its lease, and reports the grant to the
 // leader. The wheel runs ahead of the clock, so even a renewed or late grant may be for a task that is not due yet.
-func (m *Machine) grant(e store.Edit, l *store.Lane, due int64, policy *fsmpb.Policy, t taker) {
+func (a *applier) grant(e store.Edit, l *store.Lane, due int64, policy *fsmpb.Policy, t taker) {
 	start := max(due, e.FireAtMs())
 	e.Grant(start)
-	length := t.leaseMs + m.store.HorizonMs
+	length := t.leaseMs + a.store.HorizonMs
 	if t.leaseMs > 0 {
 		e.Lease(t.holder)
 	} else {
 		length = termsOf(e.Task, l.Rule(), policy).TimeoutMs + policy.GetLeaseMarginMs()
 	}
-	e.WaitUntil(max(start, m.store.NowMs) + length)
-	if m.full {
+	e.WaitUntil(max(start, a.store.NowMs) + length)
+	if a.full {
 		namespace, id := e.ID()
-		m.grants = append(m.grants, task.Grant{
-			Namespace: namespace, ID: id, Fence: m.store.Number, Occurrence: e.Occurrence(), StartMs: start, Lane: l.Lane,
+		a.grants = append(a.grants, task.Grant{
+			Namespace: namespace, ID: id, Fence: a.store.Number, Occurrence: e.Occurrence(), StartMs: start, Lane: l.Lane,
 			Tag: t.tag, Waited: t.ready,
 		})
 	}
@@ -43,7 +43,7 @@ func termsOf(t store.Task, rule *fsmpb.QueueRule, policy *fsmpb.Policy) task.Ter
 }
 
 // endLease treats an attempt that did not settle in time as a failed attempt, to be retried at once.
-func (m *Machine) endLease(e store.Edit, credits *credits) {
+func (a *applier) endLease(e store.Edit, credits *credits) {
 	e.EndAttempt(store.Ended{Fence: e.Fence(), Error: "the lease ended before the attempt was settled"})
 	switch {
 	case e.Outcome() != 0:
@@ -52,6 +52,6 @@ func (m *Machine) endLease(e store.Edit, credits *credits) {
 		e.Bury()
 	default:
 		e.LeaveList()
-		m.becomeReady(e, m.store.NowMs, credits)
+		a.becomeReady(e, a.store.NowMs, credits)
 	}
 }

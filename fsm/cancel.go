@@ -15,42 +15,42 @@ const (
 )
 
 // applyCancel ends the task. The answer is final: the tombstone keeps it, so that a later cancel gets the same answer.
-func (m *Machine) applyCancel(r request) *fsmpb.Result {
-	return &fsmpb.Result{Code: fsmpb.Code_CODE_OK, Outcome: m.cancel(r.task)}
+func (a *applier) applyCancel(r request) *fsmpb.Result {
+	return &fsmpb.Result{Code: fsmpb.Code_CODE_OK, Outcome: a.cancel(r.task)}
 }
 
-func (m *Machine) cancel(t store.Task) fsmpb.CancelOutcome {
+func (a *applier) cancel(t store.Task) fsmpb.CancelOutcome {
 	outcome := cancelled
 	switch state := t.State(); {
 	case store.IsTombstone(state):
 		outcome = cmp.Or(t.Outcome(), alreadyFired)
 	case state == fsmpb.State_STATE_FIRING:
 		outcome = stopped
-		m.stop(t)
+		a.stop(t)
 	case t.Begun():
 		outcome = stopped
-		m.endCancelled(t, outcome)
-	case flawForgetsCancel(m.store.Number):
+		a.endCancelled(t, outcome)
+	case flawForgetsCancel(a.store.Number):
 	default:
-		m.endCancelled(t, outcome)
+		a.endCancelled(t, outcome)
 	}
 	return outcome
 }
 
-func (m *Machine) endCancelled(t store.Task, outcome fsmpb.CancelOutcome) {
-	m.store.Change(t, func(e store.Edit) {
+func (a *applier) endCancelled(t store.Task, outcome fsmpb.CancelOutcome) {
+	a.store.Change(t, func(e store.Edit) {
 		e.SetOutcome(outcome)
 		e.Entomb(fsmpb.State_STATE_CANCELLED)
 	})
-	m.store.TrimTombstones()
+	a.store.TrimTombstones()
 }
 
 // stop makes the running attempt of a task the last one.
-func (m *Machine) stop(t store.Task) {
+func (a *applier) stop(t store.Task) {
 	if t.Outcome() != 0 {
 		return
 	}
-	m.store.Change(t, func(e store.Edit) {
+	a.store.Change(t, func(e store.Edit) {
 		e.SetOutcome(stopped)
 		e.Renew()
 	})

@@ -8,7 +8,7 @@ import (
 
 // command describes how one kind of command is applied.
 type command struct {
-	apply func(*Machine, request) *fsmpb.Result
+	apply func(*applier, request) *fsmpb.Result
 	// call is set if a caller made the command. Such a command may have a key, a condition, and a wish for the task in
 	// the answer.
 	call bool
@@ -47,35 +47,35 @@ func sinceOfParts(c *fsmpb.Command) uint32 {
 func commandOf(op any) command {
 	switch op.(type) {
 	case *fsmpb.Command_Takeover:
-		return command{apply: (*Machine).applyTakeover}
+		return command{apply: (*applier).applyTakeover}
 	case *fsmpb.Command_SetRules:
-		return command{apply: (*Machine).applySetRules}
+		return command{apply: (*applier).applySetRules}
 	case *fsmpb.Command_Advance:
-		return command{apply: (*Machine).applyAdvance}
+		return command{apply: (*applier).applyAdvance}
 	case *fsmpb.Command_Grant:
-		return command{apply: (*Machine).applyGrant}
+		return command{apply: (*applier).applyGrant}
 	case *fsmpb.Command_Isolate:
-		return command{apply: (*Machine).applyIsolate, since: IsolationSince}
+		return command{apply: (*applier).applyIsolate, since: IsolationSince}
 	case *fsmpb.Command_Settle:
-		return command{apply: (*Machine).applySettle}
+		return command{apply: (*applier).applySettle}
 	case *fsmpb.Command_Extend:
-		return command{apply: (*Machine).applyExtend}
+		return command{apply: (*applier).applyExtend}
 	case *fsmpb.Command_Schedule:
-		return command{apply: (*Machine).applySchedule, call: true}
+		return command{apply: (*applier).applySchedule, call: true}
 	case *fsmpb.Command_Touch:
-		return command{apply: (*Machine).applyTouch, call: true}
+		return command{apply: (*applier).applyTouch, call: true}
 	case *fsmpb.Command_Cancel:
-		return command{apply: (*Machine).applyCancel, call: true, present: true}
+		return command{apply: (*applier).applyCancel, call: true, present: true}
 	case *fsmpb.Command_Patch:
-		return command{apply: (*Machine).applyPatch, call: true, present: true}
+		return command{apply: (*applier).applyPatch, call: true, present: true}
 	case *fsmpb.Command_FireNow:
-		return command{apply: (*Machine).applyFireNow, call: true, present: true}
+		return command{apply: (*applier).applyFireNow, call: true, present: true}
 	case *fsmpb.Command_Replay:
-		return command{apply: (*Machine).applyReplay, call: true, present: true}
+		return command{apply: (*applier).applyReplay, call: true, present: true}
 	case *fsmpb.Command_Drop:
-		return command{apply: (*Machine).applyDrop, call: true, present: true}
+		return command{apply: (*applier).applyDrop, call: true, present: true}
 	case *fsmpb.Command_Erase:
-		return command{apply: (*Machine).applyErase, call: true, present: true, since: CommandVersion}
+		return command{apply: (*applier).applyErase, call: true, present: true, since: CommandVersion}
 	}
 	return commandOfSeries(op)
 }
@@ -84,17 +84,17 @@ func commandOfSeries(op any) command {
 	call := command{call: true, present: true, series: true}
 	switch op.(type) {
 	case *fsmpb.Command_SetSeries:
-		call.apply, call.present = (*Machine).applySetSeries, false
+		call.apply, call.present = (*applier).applySetSeries, false
 	case *fsmpb.Command_PauseSeries:
-		call.apply = (*Machine).applyPauseSeries
+		call.apply = (*applier).applyPauseSeries
 	case *fsmpb.Command_StartOccurrence:
-		call.apply = (*Machine).applyStartOccurrence
+		call.apply = (*applier).applyStartOccurrence
 	case *fsmpb.Command_SkipOccurrence:
-		call.apply = (*Machine).applySkipOccurrence
+		call.apply = (*applier).applySkipOccurrence
 	case *fsmpb.Command_Backfill:
-		call.apply = (*Machine).applyBackfill
+		call.apply = (*applier).applyBackfill
 	case *fsmpb.Command_ExtendSeries:
-		return command{apply: (*Machine).applyExtendSeries}
+		return command{apply: (*applier).applyExtendSeries}
 	default:
 		return commandOfMove(op)
 	}
@@ -109,43 +109,39 @@ type request struct {
 }
 
 // apply carries out one command.
-func (m *Machine) apply(c *fsmpb.Command, at store.Place) *fsmpb.Result {
-	m.store.Number++
+func (a *applier) apply(c *fsmpb.Command, at store.Place) *fsmpb.Result {
+	a.store.Number++
 	kind := commandOf(c.Op)
-	if !m.store.IsOpen(at) && c.Id != "" {
-		return m.shut(at)
+	if !a.store.IsOpen(at) && c.Id != "" {
+		return a.shut(at)
 	}
 	if !kind.call {
-		return kind.apply(m, request{Command: c, at: at})
+		return kind.apply(a, request{Command: c, at: at})
 	}
 	if c.Id == "" {
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_INVALID, Field: "id", Detail: "is empty"}
 	}
-	return m.applyCall(kind, request{c, at, m.find(c, at)})
-}
-
-func (m *Machine) find(c *fsmpb.Command, at store.Place) store.Task {
-	return m.store.FindAt(at, c.Namespace, c.Id)
+	return a.applyCall(kind, request{c, at, a.store.FindAt(at, c.Namespace, c.Id)})
 }
 
 // applyCall carries out a caller's command. A repeat of a remembered call and a failed condition change nothing.
-func (m *Machine) applyCall(kind command, r request) *fsmpb.Result {
-	if result := m.recall(r); result != nil {
+func (a *applier) applyCall(kind command, r request) *fsmpb.Result {
+	if result := a.recall(r); result != nil {
 		return result
 	}
 	if !holds(r.task, r.Condition) {
-		return m.unmet(r)
+		return a.unmet(r)
 	}
 	if kind.present && !r.task.Exists() || !kind.fits(r) {
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_NOT_FOUND}
 	}
-	number := m.store.Number // of this command
-	result := kind.apply(m, r)
+	number := a.store.Number // of this command
+	result := kind.apply(a, r)
 	if code := result.Code; code == fsmpb.Code_CODE_OK || code == fsmpb.Code_CODE_CREATED {
-		left := m.find(r.Command, r.at)
+		left := a.store.FindAt(r.at, r.Namespace, r.Id)
 		result.Revision = left.Revision()
-		m.store.Remember(left, r.Key, result, number)
-		m.answer(result, left, r.Answer)
+		a.store.Remember(left, r.Key, result, number)
+		a.answer(result, left, r.Answer)
 	}
 	return result
 }

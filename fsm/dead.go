@@ -8,11 +8,11 @@ import (
 // applyReplay makes a dead letter due again, as if no attempt had been made. It goes behind all other tasks of its
 // lane, or to the place of its due time if it has a group or a priority of its own. The occurrence stays the same: a
 // receiver that accepted an earlier attempt recognises the task by its webhook id.
-func (m *Machine) applyReplay(r request) *fsmpb.Result {
+func (a *applier) applyReplay(r request) *fsmpb.Result {
 	if r.task.State() != fsmpb.State_STATE_DEAD {
 		return conflict(r.task)
 	}
-	m.store.Change(r.task, func(e store.Edit) {
+	a.store.Change(r.task, func(e store.Edit) {
 		e.StopWaiting()
 		e.ForgetExpiry()
 		e.SetAttempts(0)
@@ -24,10 +24,10 @@ func (m *Machine) applyReplay(r request) *fsmpb.Result {
 }
 
 // applyDrop forgets a dead letter.
-func (m *Machine) applyDrop(r request) *fsmpb.Result {
+func (a *applier) applyDrop(r request) *fsmpb.Result {
 	if r.task.State() != fsmpb.State_STATE_DEAD {
 		return conflict(r.task)
 	}
-	m.store.Change(r.task, store.Edit.Drop)
+	a.store.Change(r.task, store.Edit.Drop)
 	return done()
 }

@@ -8,7 +8,8 @@
 //	fsm/internal/slab    the memory under the store, which the garbage collector does not scan
 //	fsm/flaw             mistakes that test builds can be given
 //
-// A Machine applies an entry of the log under one lock. Each command goes through these steps:
+// A Machine applies an entry of the log under one lock. Its applier makes the transition of each command in these
+// steps:
 //
 //	commandOf                 look up whether a caller made the command, and whether it needs a task
 //	shut                      refuse a command on a task whose slot is not open

@@ -6,8 +6,8 @@ import (
 )
 
 // applyExtend moves the end of a consumer's lease.
-func (m *Machine) applyExtend(r request) *fsmpb.Result {
-	op, t := r.GetExtend(), m.find(r.Command, r.at)
+func (a *applier) applyExtend(r request) *fsmpb.Result {
+	op, t := r.GetExtend(), a.store.FindAt(r.at, r.Namespace, r.Id)
 	switch {
 	case !t.Exists():
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_NOT_FOUND}
@@ -16,13 +16,13 @@ func (m *Machine) applyExtend(r request) *fsmpb.Result {
 	case !isLeasedUnder(t, op):
 		return refused(t, fsmpb.Code_CODE_STALE)
 	}
-	m.store.Change(t, func(e store.Edit) {
+	a.store.Change(t, func(e store.Edit) {
 		e.Renew()
-		e.WaitUntil(m.store.NowMs + op.LeaseMs + m.store.HorizonMs)
+		e.WaitUntil(a.store.NowMs + op.LeaseMs + a.store.HorizonMs)
 	})
 	result := done()
 	result.Revision = t.Revision()
-	if m.full && r.Answer != fsmpb.Answer_ANSWER_BRIEF {
+	if a.full && r.Answer != fsmpb.Answer_ANSWER_BRIEF {
 		result.Task = t.View(r.Answer == fsmpb.Answer_ANSWER_FULL)
 	}
 	return result

@@ -14,7 +14,7 @@ type failer interface {
 // restored returns a machine restored from a snapshot of m.
 func restored(t failer, m *Machine) *Machine {
 	t.Helper()
-	return restoredFrom(t, m.Snapshot(), m.shard)
+	return restoredFrom(t, m.Snapshot(), m.applier.shard)
 }
 
 func restoredFrom(t failer, snapshot *Snapshot, shard uint32) *Machine {

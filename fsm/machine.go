@@ -18,22 +18,30 @@ const FirstVersion = store.FirstVersion
 
 // Machine is the state machine of one shard. One goroutine applies entries; any number of goroutines may read.
 type Machine struct {
-	shard  uint32
 	moving atomic.Bool // a slot is not open
-	drops  atomic.Uint64
 
-	mu    sync.RWMutex // guards all fields below
-	store *store.Store
-
+	mu       sync.RWMutex // guards all fields below
+	store    *store.Store
+	applier  applier
 	observer func(task.Event) // nil: nobody wants events
+}
 
+// applier makes the transitions of commands. It has no lock: Machine holds its own while an entry is applied.
+type applier struct {
+	store  *store.Store // that of the machine
 	full   bool         // the caller wants the results of the current entry
 	grants []task.Grant // made by the current entry
 	after  []func()     // work of the current command for its end, when no task is being changed
+	shard  uint32
+	drops  atomic.Uint64 // see Machine.Drops
 }
 
 // New returns an empty machine.
-func New(shard uint32) *Machine { return &Machine{shard: shard, store: store.New(shard)} }
+func New(shard uint32) *Machine { return newMachine(shard, store.New(shard)) }
+
+func newMachine(shard uint32, state *store.Store) *Machine {
+	return &Machine{store: state, applier: applier{shard: shard, store: state}}
+}
 
 // Observe sets the receiver of the events of the entries that are applied from now on. It gets them in their order,
 // from the goroutine that calls Apply, and must not call the machine.
@@ -68,19 +76,19 @@ func (m *Machine) Apply(data []byte, full bool) (Applied, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.store.Version = max(m.store.Version, entry.Version)
-	m.passTime(entry.AtMs)
-	m.full, m.grants = full, nil
+	m.applier.passTime(entry.AtMs)
+	m.applier.full, m.applier.grants = full, nil
 	var applied Applied
 	places := m.store.Locate(entry.Commands)
 	for i, c := range entry.Commands {
-		if result := m.apply(c, places[i]); full {
+		if result := m.applier.apply(c, places[i]); full {
 			applied.Results = append(applied.Results, result)
 		}
-		m.closeOccurrences()
+		m.applier.closeOccurrences()
 	}
 	applied.Lanes = m.store.SettleLanes(full)
 	m.moving.Store(!m.store.Slots.AllOpen())
-	applied.Grants, m.grants = m.grants, nil
+	applied.Grants, m.applier.grants = m.applier.grants, nil
 	applied.Wanting = m.store.Wants()
 	return applied, nil
 }
@@ -92,8 +100,8 @@ const setBack = 1000
 // passTime brings the log's time to the instant of an entry. The time stands still while leaders whose clocks differ a
 // little follow each other. It goes back when clocks that were ahead are corrected: durations must not count from an
 // instant in the far future.
-func (m *Machine) passTime(atMs int64) {
-	if s := m.store; atMs > s.NowMs || s.NowMs-atMs >= setBack {
+func (a *applier) passTime(atMs int64) {
+	if s := a.store; atMs > s.NowMs || s.NowMs-atMs >= setBack {
 		s.NowMs = atMs
 	}
 }

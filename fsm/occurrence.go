@@ -10,23 +10,23 @@ import (
 
 // recur begins the next occurrence of a schedule whose instant in the wheel has come. Instants that were missed are
 // left to the leader, which knows the rule.
-func (m *Machine) recur(e store.Edit, credits *credits) {
+func (a *applier) recur(e store.Edit, credits *credits) {
 	e.EditSeries(func(series *fsmpb.Series) {
 		if len(series.Next) == 0 {
 			return
 		}
-		if m.isMissed(series) {
+		if a.isMissed(series) {
 			series.Next, series.Complete = nil, false
 			return
 		}
-		m.begin(e, series, nextOf(series), credits)
+		a.begin(e, series, nextOf(series), credits)
 	})
 }
 
 // isMissed reports whether the first coming instant is long past, and the leader has not judged it yet.
-func (m *Machine) isMissed(series *fsmpb.Series) bool {
+func (a *applier) isMissed(series *fsmpb.Series) bool {
 	fire, limit := series.Next[0].FireMs, task.MissedAfter.Milliseconds()
-	return fire < m.store.NowMs-limit && fire >= series.JudgedMs-limit
+	return fire < a.store.NowMs-limit && fire >= series.JudgedMs-limit
 }
 
 // nextOf takes the first coming instant of a schedule as an occurrence.
@@ -41,16 +41,16 @@ func nextOf(series *fsmpb.Series) *fsmpb.Occurrence {
 
 // begin starts an occurrence, makes it wait or passes it over, as the overlap policy says. credits is nil outside of an
 // Advance.
-func (m *Machine) begin(e store.Edit, series *fsmpb.Series, o *fsmpb.Occurrence, credits *credits) {
+func (a *applier) begin(e store.Edit, series *fsmpb.Series, o *fsmpb.Occurrence, credits *credits) {
 	number(series, o)
 	switch {
 	case passesOver(series):
 		o.Passed = fsmpb.Passed_PASSED_OVERLAP
 		record(series, o)
 	case len(series.Queued) == 0 && hasRoom(series):
-		m.start(e, series, o, credits)
+		a.start(e, series, o, credits)
 	case series.Overlap == fsmpb.Overlap_OVERLAP_CANCEL_PREVIOUS:
-		m.displace(e, series, o)
+		a.displace(e, series, o)
 	default:
 		series.Queued = append(series.Queued, o)
 	}
@@ -63,7 +63,7 @@ func number(series *fsmpb.Series, o *fsmpb.Occurrence) {
 }
 
 // displace cancels the occurrences under way, and lets o wait for the end of their attempts.
-func (m *Machine) displace(e store.Edit, series *fsmpb.Series, o *fsmpb.Occurrence) {
+func (a *applier) displace(e store.Edit, series *fsmpb.Series, o *fsmpb.Occurrence) {
 	for _, waiting := range series.Queued {
 		waiting.Passed = fsmpb.Passed_PASSED_REPLACED
 		record(series, waiting)
@@ -71,14 +71,14 @@ func (m *Machine) displace(e store.Edit, series *fsmpb.Series, o *fsmpb.Occurren
 	series.Queued = []*fsmpb.Occurrence{o}
 	for _, live := range series.Live {
 		namespace, id := occurrenceOf(e, live)
-		m.after = append(m.after, func() { m.cancelOccurrence(namespace, id) })
+		a.after = append(a.after, func() { a.cancelOccurrence(namespace, id) })
 	}
 }
 
-func (m *Machine) cancelOccurrence(namespace, id string) {
-	if t := m.store.Find(namespace, id); t.Exists() {
-		m.store.Number++
-		m.cancel(t)
+func (a *applier) cancelOccurrence(namespace, id string) {
+	if t := a.store.Find(namespace, id); t.Exists() {
+		a.store.Number++
+		a.cancel(t)
 	}
 }
 
@@ -90,31 +90,31 @@ func occurrenceOf(e store.Edit, o *fsmpb.Occurrence) (namespace, id string) {
 
 // start makes the task of an occurrence. In an Advance, with credits, the task comes due at once. Otherwise it does at
 // the next Advance.
-func (m *Machine) start(e store.Edit, series *fsmpb.Series, o *fsmpb.Occurrence, credits *credits) {
-	m.startWith(e, series, o, e.Content(true), credits)
+func (a *applier) start(e store.Edit, series *fsmpb.Series, o *fsmpb.Occurrence, credits *credits) {
+	a.startWith(e, series, o, e.Content(true), credits)
 }
 
 // startWith is start with the content of the schedule.
-func (m *Machine) startWith(e store.Edit, series *fsmpb.Series, o *fsmpb.Occurrence, content store.Content,
+func (a *applier) startWith(e store.Edit, series *fsmpb.Series, o *fsmpb.Occurrence, content store.Content,
 	credits *credits) {
 	series.Started++
 	series.Live = append(series.Live, o)
 	namespace, id := occurrenceOf(e, o)
-	m.store.Number++
-	content.Series, content.CreatedMs, content.Occurrence = nil, m.store.NowMs, m.store.Number
+	a.store.Number++
+	content.Series, content.CreatedMs, content.Occurrence = nil, a.store.NowMs, a.store.Number
 	if o.Origin == fsmpb.Origin_ORIGIN_BACKFILL {
-		o.FireMs = m.store.NowMs // its instant is long over
+		o.FireMs = a.store.NowMs // its instant is long over
 	}
 	content.Spec = specOf(content.Spec, o)
-	if m.store.Find(namespace, id).Exists() {
-		m.after = append(m.after, func() { m.takeOver(namespace, id, content, o.FireMs) })
+	if a.store.Find(namespace, id).Exists() {
+		a.after = append(a.after, func() { a.takeOver(namespace, id, content, o.FireMs) })
 		return
 	}
-	m.store.Add(m.store.PlaceOf(namespace, id), namespace, id, nil, content, o.FireMs)
+	a.store.Add(a.store.PlaceOf(namespace, id), namespace, id, nil, content, o.FireMs)
 	if credits != nil {
-		m.store.Change(m.store.Find(namespace, id), func(e store.Edit) {
+		a.store.Change(a.store.Find(namespace, id), func(e store.Edit) {
 			e.StopWaiting()
-			m.becomeReady(e, o.FireMs, credits)
+			a.becomeReady(e, o.FireMs, credits)
 		})
 	}
 }
@@ -131,22 +131,22 @@ func specOf(s *fsmpb.Spec, o *fsmpb.Occurrence) *fsmpb.Spec {
 }
 
 // takeOver makes the task of an occurrence out of one with the same id, of a schedule that was deleted.
-func (m *Machine) takeOver(namespace, id string, content store.Content, fireMs int64) {
-	m.store.Number++
-	content.Occurrence = m.store.Number
-	old := m.store.Find(namespace, id)
+func (a *applier) takeOver(namespace, id string, content store.Content, fireMs int64) {
+	a.store.Number++
+	content.Occurrence = a.store.Number
+	old := a.store.Find(namespace, id)
 	if !old.Exists() {
-		m.store.Add(m.store.PlaceOf(namespace, id), namespace, id, nil, content, fireMs)
+		a.store.Add(a.store.PlaceOf(namespace, id), namespace, id, nil, content, fireMs)
 		return
 	}
-	m.store.Change(old, func(e store.Edit) {
+	a.store.Change(old, func(e store.Edit) {
 		e.Rewrite(content)
 		e.Reschedule(fireMs)
 	})
 }
 
 // startQueued starts occurrences that wait, in their order, as far as the overlap policy lets them begin now.
-func (m *Machine) startQueued(e store.Edit, series *fsmpb.Series) {
+func (a *applier) startQueued(e store.Edit, series *fsmpb.Series) {
 	if len(series.Queued) == 0 || series.Paused || !hasRoom(series) {
 		return
 	}
@@ -154,7 +154,7 @@ func (m *Machine) startQueued(e store.Edit, series *fsmpb.Series) {
 	for len(series.Queued) > 0 && hasRoom(series) {
 		first := series.Queued[0]
 		series.Queued = series.Queued[1:]
-		m.startWith(e, series, first, content, nil)
+		a.startWith(e, series, first, content, nil)
 	}
 }
 
@@ -194,56 +194,56 @@ func follows(before, o *fsmpb.Occurrence) bool {
 // closeOccurrences runs at the end of a command, when no task is popped from the wheel and not carried on yet. It
 // cancels displaced occurrences, records at their schedules the occurrences that have ended, and starts those that
 // waited for them.
-func (m *Machine) closeOccurrences() {
-	m.runAfter()
-	for ended, ok := m.store.TakeEnded(); ok; ended, ok = m.store.TakeEnded() {
+func (a *applier) closeOccurrences() {
+	a.runAfter()
+	for ended, ok := a.store.TakeEnded(); ok; ended, ok = a.store.TakeEnded() {
 		id := task.SeriesID(ended.Schedule)
-		at := m.store.PlaceOf(ended.Namespace, id)
-		if t := m.store.FindAt(at, ended.Namespace, id); t.Exists() && m.store.IsOpen(at) {
-			m.store.Number++
-			m.changeSeries(t, func(e store.Edit, series *fsmpb.Series) { m.close(e, series, ended) })
-			m.runAfter()
+		at := a.store.PlaceOf(ended.Namespace, id)
+		if t := a.store.FindAt(at, ended.Namespace, id); t.Exists() && a.store.IsOpen(at) {
+			a.store.Number++
+			a.changeSeries(t, func(e store.Edit, series *fsmpb.Series) { a.close(e, series, ended) })
+			a.runAfter()
 		}
 	}
 }
 
-func (m *Machine) runAfter() {
-	work := m.after
-	m.after = nil
+func (a *applier) runAfter() {
+	work := a.after
+	a.after = nil
 	for _, do := range work {
 		do()
 	}
 }
 
 // close records the end of an occurrence. A dead letter that was replayed ends a second time.
-func (m *Machine) close(e store.Edit, series *fsmpb.Series, ended store.EndedOccurrence) {
+func (a *applier) close(e store.Edit, series *fsmpb.Series, ended store.EndedOccurrence) {
 	has := func(o *fsmpb.Occurrence) bool { return o.Number == ended.Number && o.Passed == 0 }
 	if i := slices.IndexFunc(series.Live, has); i >= 0 {
 		o := series.Live[i]
 		series.Live = slices.Delete(series.Live, i, i+1)
-		m.fill(o, ended)
+		a.fill(o, ended)
 		record(series, o)
-		m.startQueued(e, series)
+		a.startQueued(e, series)
 	} else if i := slices.IndexFunc(series.Past, has); i >= 0 {
-		m.fill(series.Past[i], ended)
+		a.fill(series.Past[i], ended)
 	}
 }
 
-func (m *Machine) fill(o *fsmpb.Occurrence, ended store.EndedOccurrence) {
+func (a *applier) fill(o *fsmpb.Occurrence, ended store.EndedOccurrence) {
 	o.State, o.Attempts, o.Error = ended.State, ended.Attempts, ended.Error
-	o.BeganMs, o.EndedMs = ended.BeganMs, m.store.NowMs
+	o.BeganMs, o.EndedMs = ended.BeganMs, a.store.NowMs
 }
 
 // applyStartOccurrence begins an occurrence that no rule names, at the entry's instant.
-func (m *Machine) applyStartOccurrence(r request) *fsmpb.Result {
+func (a *applier) applyStartOccurrence(r request) *fsmpb.Result {
 	series := r.task.Series()
 	if passesOver(series) {
 		return conflict(r.task)
 	}
-	now, result := m.store.NowMs, done()
+	now, result := a.store.NowMs, done()
 	o := &fsmpb.Occurrence{ScheduledMs: now, FireMs: now, Origin: fsmpb.Origin_ORIGIN_CALL}
-	m.changeSeries(r.task, func(e store.Edit, series *fsmpb.Series) {
-		m.begin(e, series, o, nil)
+	a.changeSeries(r.task, func(e store.Edit, series *fsmpb.Series) {
+		a.begin(e, series, o, nil)
 		e.Renew()
 	})
 	result.Number = o.Number
@@ -265,11 +265,11 @@ func passesOver(series *fsmpb.Series) bool {
 }
 
 // applySkipOccurrence passes the next occurrence of the rule over.
-func (m *Machine) applySkipOccurrence(r request) *fsmpb.Result {
+func (a *applier) applySkipOccurrence(r request) *fsmpb.Result {
 	if len(r.task.Series().Next) == 0 {
 		return conflict(r.task)
 	}
-	m.changeSeries(r.task, func(e store.Edit, series *fsmpb.Series) {
+	a.changeSeries(r.task, func(e store.Edit, series *fsmpb.Series) {
 		o := nextOf(series)
 		o.Passed = fsmpb.Passed_PASSED_CALL
 		pass(series, o)
@@ -280,18 +280,18 @@ func (m *Machine) applySkipOccurrence(r request) *fsmpb.Result {
 
 // applyBackfill makes occurrences of the past. They begin at once if the schedule allows overlaps, and otherwise one
 // after the other.
-func (m *Machine) applyBackfill(r request) *fsmpb.Result {
+func (a *applier) applyBackfill(r request) *fsmpb.Result {
 	instants := r.GetBackfill().ScheduledMs
 	if len(r.task.Series().Queued)+len(instants) > task.MaxQueuedOccurrences {
 		return conflict(r.task)
 	}
-	m.changeSeries(r.task, func(e store.Edit, series *fsmpb.Series) {
+	a.changeSeries(r.task, func(e store.Edit, series *fsmpb.Series) {
 		for _, at := range instants {
 			o := &fsmpb.Occurrence{ScheduledMs: at, FireMs: at, Origin: fsmpb.Origin_ORIGIN_BACKFILL}
 			number(series, o)
 			series.Queued = append(series.Queued, o)
 		}
-		m.startQueued(e, series)
+		a.startQueued(e, series)
 		e.Renew()
 	})
 	return done()

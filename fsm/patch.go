@@ -9,7 +9,7 @@ import (
 )
 
 // applyPatch merges a merge patch into a task none of whose attempts has begun, and checks the limits of the result.
-func (m *Machine) applyPatch(r request) *fsmpb.Result {
+func (a *applier) applyPatch(r request) *fsmpb.Result {
 	if r.task.Begun() {
 		return conflict(r.task)
 	}
@@ -24,7 +24,7 @@ func (m *Machine) applyPatch(r request) *fsmpb.Result {
 	if op.DelayMs != nil {
 		content.DelayMs = *op.DelayMs
 	}
-	m.store.Change(r.task, func(e store.Edit) {
+	a.store.Change(r.task, func(e store.Edit) {
 		e.Rewrite(content)
 		e.Reschedule(fireAt)
 	})

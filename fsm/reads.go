@@ -25,14 +25,14 @@ func (m *Machine) Snapshot() *Snapshot {
 // Restore replaces the state by the state of a snapshot. It builds the new state aside and checks it against the
 // snapshot's own state hash. After an error the old state is untouched.
 func (m *Machine) Restore(r io.Reader) error {
-	fresh, err := store.Restore(m.shard, r)
+	fresh, err := store.Restore(m.applier.shard, r)
 	if err != nil {
 		return err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	flawKeepsScheduled(fresh, m.store)
-	m.store = fresh
+	m.store, m.applier.store = fresh, fresh
 	m.store.Observe(m.observer)
 	m.moving.Store(!m.store.Slots.AllOpen())
 	return nil
@@ -199,7 +199,7 @@ func (m *Machine) NamespaceUse(namespace string) task.NamespaceUse {
 
 // Drops returns the number of times that tasks have left with their slots since the process began. It rises no later
 // than NamespaceUse falls for that reason.
-func (m *Machine) Drops() uint64 { return m.drops.Load() }
+func (m *Machine) Drops() uint64 { return m.applier.drops.Load() }
 
 // TaskUse returns the bytes that the task with this id counts with in NamespaceUse, and reports whether it is neither
 // delivered, cancelled nor dead.

@@ -30,10 +30,10 @@ func (b *Rebuild) Add(t *fsmpb.SnapshotTask) error { return b.to.Add(t) }
 // Machine returns the machine after the last task. It gives back the attempts and leases that were under way: their
 // tasks go before all others of their lanes, and no attempt counts. The Rebuild must not be used afterwards.
 func (b *Rebuild) Machine() *Machine {
-	m := &Machine{shard: b.shard, store: b.to.Store()}
+	m := newMachine(b.shard, b.to.Store())
 	for _, t := range slices.Backward(m.store.Firing()) { // each goes to the head of its lane
 		m.store.Number++
-		m.store.Change(t, m.release)
+		m.store.Change(t, m.applier.release)
 	}
 	m.store.SettleLanes(false)
 	return m
@@ -46,15 +46,15 @@ func (m *Machine) BuryOverdue(nowMs int64, reason string) (buried int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	const atOnce = 10_000
-	m.passTime(nowMs)
+	m.applier.passTime(nowMs)
 	for _, t := range m.store.Schedules() {
 		m.store.Number++
-		m.changeSeries(t, func(_ store.Edit, series *fsmpb.Series) { m.passOverdue(series) })
+		m.applier.changeSeries(t, func(_ store.Edit, series *fsmpb.Series) { m.applier.passOverdue(series) })
 	}
 	for due, ok := m.store.Next(); ok && due <= nowMs; due, ok = m.store.Next() {
 		m.store.Advance(nowMs, atOnce, func(e store.Edit) {
 			if s := e.State(); s != fsmpb.State_STATE_SCHEDULED && s != fsmpb.State_STATE_RETRYING {
-				m.comeDue(e, newCredits(&fsmpb.Advance{}))
+				m.applier.comeDue(e, newCredits(&fsmpb.Advance{}))
 				return
 			}
 			e.Begin()
@@ -62,7 +62,7 @@ func (m *Machine) BuryOverdue(nowMs int64, reason string) (buried int) {
 			e.Bury()
 			buried++
 		})
-		m.closeOccurrences() // which may start further ones
+		m.applier.closeOccurrences() // which may start further ones
 	}
 	m.store.SettleLanes(false)
 	return buried
@@ -70,14 +70,14 @@ func (m *Machine) BuryOverdue(nowMs int64, reason string) (buried int) {
 
 // passOverdue passes over the coming occurrences of a schedule that are overdue. Without coming ones, the rule
 // continues after the log's time.
-func (m *Machine) passOverdue(series *fsmpb.Series) {
-	for len(series.Next) > 0 && series.Next[0].FireMs <= m.store.NowMs {
+func (a *applier) passOverdue(series *fsmpb.Series) {
+	for len(series.Next) > 0 && series.Next[0].FireMs <= a.store.NowMs {
 		o := nextOf(series)
 		o.Passed = fsmpb.Passed_PASSED_MISSED
 		pass(series, o)
 	}
 	if len(series.Next) == 0 && !series.Complete {
-		m.forgetInstants(series)
+		a.forgetInstants(series)
 	}
 }
 

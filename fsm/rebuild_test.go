@@ -85,7 +85,7 @@ func rebuilt(t *testing.T, old []*Machine, shard uint32) *Machine {
 	slots := slotsOf(shard, newShards)
 	b := NewRebuild(shard, nil, 2000)
 	for _, m := range old {
-		had := slotsOf(m.shard, uint32(len(old)))
+		had := slotsOf(m.applier.shard, uint32(len(old)))
 		both := SlotRange{First: max(slots.First, had.First), End: min(slots.End, had.End)}
 		var state bytes.Buffer
 		snapshot := m.Snapshot()

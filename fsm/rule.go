@@ -23,9 +23,9 @@ func RuleOf(p *fsmpb.QueuePolicy) *fsmpb.QueueRule {
 
 // applySetRules stores the rules of the queues that they name. It moves no task: a task waits where its queue and
 // destination put it, and a begun attempt ends as it began.
-func (m *Machine) applySetRules(r request) *fsmpb.Result {
+func (a *applier) applySetRules(r request) *fsmpb.Result {
 	for _, rule := range r.GetSetRules().Rules {
-		m.store.SetRule(rule)
+		a.store.SetRule(rule)
 	}
 	return done()
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-func (m *Machine) applySchedule(r request) *fsmpb.Result { return m.schedule(r, r.GetSchedule()) }
+func (a *applier) applySchedule(r request) *fsmpb.Result { return a.schedule(r, r.GetSchedule()) }
 
 // schedule creates the task, or replaces an existing one in any state.
-func (m *Machine) schedule(r request, op *fsmpb.Schedule) *fsmpb.Result {
+func (a *applier) schedule(r request, op *fsmpb.Schedule) *fsmpb.Result {
 	if _, _, ok := task.SplitOccurrence(r.Id); ok {
 		const detail = "is that of an occurrence, which only its schedule makes"
 		return invalid(r.task, &task.FieldError{Field: "id", Detail: detail})
@@ -25,7 +25,7 @@ func (m *Machine) schedule(r request, op *fsmpb.Schedule) *fsmpb.Result {
 		op.Spec = kept
 	}
 	if !r.task.Exists() {
-		m.store.Add(r.at, r.Namespace, r.Id, r.Key, m.contentOf(op), op.FireAtMs)
+		a.store.Add(r.at, r.Namespace, r.Id, r.Key, a.contentOf(op), op.FireAtMs)
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_CREATED}
 	}
 	if op.GeneratedId {
@@ -35,7 +35,7 @@ func (m *Machine) schedule(r request, op *fsmpb.Schedule) *fsmpb.Result {
 	if store.IsTombstone(result.Previous) {
 		result.Code = fsmpb.Code_CODE_CREATED
 	}
-	m.replace(r.task, op)
+	a.replace(r.task, op)
 	return result
 }
 
@@ -55,24 +55,24 @@ func keepMasked(t store.Task, spec *fsmpb.Spec) (*fsmpb.Spec, *task.FieldError) 
 }
 
 // contentOf returns the content of a new occurrence.
-func (m *Machine) contentOf(op *fsmpb.Schedule) store.Content {
+func (a *applier) contentOf(op *fsmpb.Schedule) store.Content {
 	delay := int64(store.NoDelay)
 	if op.DelayMs != nil {
 		delay = *op.DelayMs
 	}
 	return store.Content{
-		Spec: specOrEmpty(op), CreatedMs: op.ReceivedAtMs, Occurrence: m.store.Number, DelayMs: delay,
+		Spec: specOrEmpty(op), CreatedMs: op.ReceivedAtMs, Occurrence: a.store.Number, DelayMs: delay,
 	}
 }
 
 // replace starts a new occurrence under the same id. The keys that the task remembers stay, because they belong to the
 // id, not to the occurrence.
-func (m *Machine) replace(t store.Task, op *fsmpb.Schedule) {
-	content := m.contentOf(op)
+func (a *applier) replace(t store.Task, op *fsmpb.Schedule) {
+	content := a.contentOf(op)
 	if !t.Begun() {
 		content.CreatedMs = t.CreatedMs()
 	}
-	m.store.Change(t, func(e store.Edit) {
+	a.store.Change(t, func(e store.Edit) {
 		e.Rewrite(content)
 		e.Reschedule(op.FireAtMs)
 	})

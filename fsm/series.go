@@ -11,7 +11,7 @@ import (
 )
 
 // applySetSeries creates a schedule, or changes its settings. The numbers of its occurrences go on.
-func (m *Machine) applySetSeries(r request) *fsmpb.Result {
+func (a *applier) applySetSeries(r request) *fsmpb.Result {
 	op := r.GetSetSeries()
 	spec := op.Spec
 	if spec == nil {
@@ -25,52 +25,52 @@ func (m *Machine) applySetSeries(r request) *fsmpb.Result {
 		spec = kept
 	}
 	content := store.Content{
-		Spec: spec, CreatedMs: op.ReceivedAtMs, Occurrence: m.store.Number, DelayMs: store.NoDelay,
+		Spec: spec, CreatedMs: op.ReceivedAtMs, Occurrence: a.store.Number, DelayMs: store.NoDelay,
 	}
 	if !r.task.Exists() {
-		content.Series = m.newSeries(op)
-		m.store.AddSeries(r.at, r.Namespace, r.Id, content)
+		content.Series = a.newSeries(op)
+		a.store.AddSeries(r.at, r.Namespace, r.Id, content)
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_CREATED}
 	}
-	series := m.changedSeries(op, r.task.Series())
+	series := a.changedSeries(op, r.task.Series())
 	content.Series, content.CreatedMs = series, r.task.CreatedMs()
-	m.store.Change(r.task, func(e store.Edit) {
+	a.store.Change(r.task, func(e store.Edit) {
 		e.Rewrite(content)
-		e.EditSeries(func(series *fsmpb.Series) { m.startQueued(e, series) })
+		e.EditSeries(func(series *fsmpb.Series) { a.startQueued(e, series) })
 		e.Renew()
 	})
 	return done()
 }
 
-func (m *Machine) newSeries(op *fsmpb.SetSeries) *fsmpb.Series {
+func (a *applier) newSeries(op *fsmpb.SetSeries) *fsmpb.Series {
 	series := settingsOf(op)
-	series.Version, series.AfterMs = m.store.Number, op.ReceivedAtMs
+	series.Version, series.AfterMs = a.store.Number, op.ReceivedAtMs
 	setAnchor(series.Repeat, nil, op.ReceivedAtMs)
 	return series
 }
 
 // changedSeries returns a schedule with new settings and the occurrences of before. An unchanged rule keeps its coming
 // instants.
-func (m *Machine) changedSeries(op *fsmpb.SetSeries, before *fsmpb.Series) *fsmpb.Series {
+func (a *applier) changedSeries(op *fsmpb.SetSeries, before *fsmpb.Series) *fsmpb.Series {
 	series, settings := before, settingsOf(op)
 	setAnchor(settings.Repeat, before.Repeat, op.ReceivedAtMs)
 	isNew := !proto.Equal(settings.Repeat, before.Repeat)
 	if isNew { // the old one may have had occurrences far ahead, if a caller skipped them or the clock was wrong
-		series.Ruled, series.AfterMs = 0, min(series.AfterMs, m.store.NowMs+m.store.HorizonMs)
+		series.Ruled, series.AfterMs = 0, min(series.AfterMs, a.store.NowMs+a.store.HorizonMs)
 	}
 	if isNew || before.Paused || settings.Paused {
-		m.forgetInstants(series)
+		a.forgetInstants(series)
 	}
 	series.Repeat, series.Paused, series.Note = settings.Repeat, settings.Paused, settings.Note
 	series.Misfire, series.MisfireWindowMs = settings.Misfire, settings.MisfireWindowMs
-	series.Overlap, series.Version = settings.Overlap, m.store.Number
+	series.Overlap, series.Version = settings.Overlap, a.store.Number
 	return series
 }
 
 // forgetInstants drops the coming instants of a schedule. Its rule continues after the log's time.
-func (m *Machine) forgetInstants(series *fsmpb.Series) {
+func (a *applier) forgetInstants(series *fsmpb.Series) {
 	series.Next, series.Complete = nil, false
-	series.AfterMs = max(series.AfterMs, m.store.NowMs)
+	series.AfterMs = max(series.AfterMs, a.store.NowMs)
 }
 
 // settingsOf returns a schedule with the settings that callers give.
@@ -101,31 +101,31 @@ func setAnchor(r, before *fsmpb.Repeat, receivedMs int64) {
 }
 
 // applyPauseSeries pauses or resumes a schedule. A pause holds the occurrences that wait, too.
-func (m *Machine) applyPauseSeries(r request) *fsmpb.Result {
+func (a *applier) applyPauseSeries(r request) *fsmpb.Result {
 	op := r.GetPauseSeries()
-	m.changeSeries(r.task, func(e store.Edit, series *fsmpb.Series) {
+	a.changeSeries(r.task, func(e store.Edit, series *fsmpb.Series) {
 		if series.Paused != op.Paused {
-			m.forgetInstants(series)
-			series.Version = m.store.Number
+			a.forgetInstants(series)
+			series.Version = a.store.Number
 		}
 		series.Paused, series.Note = op.Paused, op.Note
 		e.Renew()
-		m.startQueued(e, series)
+		a.startQueued(e, series)
 	})
 	return done()
 }
 
 // changeSeries calls edit with a schedule and its state, and keeps the changed state.
-func (m *Machine) changeSeries(t store.Task, edit func(store.Edit, *fsmpb.Series)) {
-	m.store.Change(t, func(e store.Edit) {
+func (a *applier) changeSeries(t store.Task, edit func(store.Edit, *fsmpb.Series)) {
+	a.store.Change(t, func(e store.Edit) {
 		e.EditSeries(func(series *fsmpb.Series) { edit(e, series) })
 	})
 }
 
 // applyExtendSeries adds coming instants that the leader has computed, behind those that did not run. It changes
 // nothing if the schedule has changed meanwhile.
-func (m *Machine) applyExtendSeries(r request) *fsmpb.Result {
-	op, t := r.GetExtendSeries(), m.find(r.Command, r.at)
+func (a *applier) applyExtendSeries(r request) *fsmpb.Result {
+	op, t := r.GetExtendSeries(), a.store.FindAt(r.at, r.Namespace, r.Id)
 	if !t.Exists() || t.State() != fsmpb.State_STATE_REPEATING {
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_NOT_FOUND}
 	}
@@ -134,7 +134,7 @@ func (m *Machine) applyExtendSeries(r request) *fsmpb.Result {
 		op.RedoAfterMs != nil && series.AfterMs > *op.RedoAfterMs {
 		return refused(t, fsmpb.Code_CODE_STALE)
 	}
-	m.changeSeries(t, func(_ store.Edit, series *fsmpb.Series) {
+	a.changeSeries(t, func(_ store.Edit, series *fsmpb.Series) {
 		if op.RedoAfterMs != nil {
 			forgetBehind(series, *op.RedoAfterMs)
 		}
@@ -146,7 +146,7 @@ func (m *Machine) applyExtendSeries(r request) *fsmpb.Result {
 			series.AfterMs = op.PassedToMs
 		}
 		series.Next = append(series.Next, op.Next...)
-		series.Complete, series.JudgedMs, series.CalendarVersion = op.Complete, m.store.NowMs, op.CalendarVersion
+		series.Complete, series.JudgedMs, series.CalendarVersion = op.Complete, a.store.NowMs, op.CalendarVersion
 	})
 	return done()
 }

@@ -8,8 +8,8 @@ import (
 // applySettle ends an attempt. A pushed success counts under any fence of the current occurrence, because some attempt
 // delivered the task. Any other settle counts only under the current fence, and a consumer's settle only while the
 // consumer has the task.
-func (m *Machine) applySettle(r request) *fsmpb.Result {
-	op, t := r.GetSettle(), m.find(r.Command, r.at)
+func (a *applier) applySettle(r request) *fsmpb.Result {
+	op, t := r.GetSettle(), a.store.FindAt(r.at, r.Namespace, r.Id)
 	result := done()
 	switch {
 	case !t.Exists():
@@ -19,9 +19,9 @@ func (m *Machine) applySettle(r request) *fsmpb.Result {
 		result.Code = fsmpb.Code_CODE_REPLACED
 	case !accepts(t, op):
 		result.Code = fsmpb.Code_CODE_STALE
-	case flawDropsSettle(m.store.Number):
+	case flawDropsSettle(a.store.Number):
 	default:
-		m.settle(t, op)
+		a.settle(t, op)
 	}
 	result.Revision = t.Revision()
 	return result
@@ -66,29 +66,29 @@ func isLeasedUnder(t store.Task, l lease) bool {
 // leases that reached no consumer, name none.
 func isOfQueue(t store.Task, queue string) bool { return queue == "" || queue == t.Queue() }
 
-func (m *Machine) settle(t store.Task, op *fsmpb.Settle) {
-	m.store.Change(t, func(e store.Edit) {
+func (a *applier) settle(t store.Task, op *fsmpb.Settle) {
+	a.store.Change(t, func(e store.Edit) {
 		switch op.Verdict {
 		case fsmpb.Verdict_VERDICT_RELEASED:
-			m.release(e)
+			a.release(e)
 		case fsmpb.Verdict_VERDICT_HELD:
-			m.hold(e, op.RetryAtMs)
+			a.hold(e, op.RetryAtMs)
 		default:
 			end(e, op)
 		}
 	})
 	if op.Verdict == fsmpb.Verdict_VERDICT_PROBED && t.State() == fsmpb.State_STATE_RETRYING {
-		m.store.Change(t, m.uncount)
+		a.store.Change(t, a.uncount)
 	}
-	m.store.TrimTombstones()
+	a.store.TrimTombstones()
 }
 
 // uncount takes back the count of a failed probe. The receiver failed for all of its tasks, and the task may expire
 // before the next attempt.
-func (m *Machine) uncount(e store.Edit) {
+func (a *applier) uncount(e store.Edit) {
 	e.SetAttempts(e.Attempts() - 1)
-	if expiry := expiryOf(e.Task); expiry != 0 && e.WaitsUntilMs() > expiry+m.store.HorizonMs {
-		e.WaitUntil(expiry + m.store.HorizonMs)
+	if expiry := expiryOf(e.Task); expiry != 0 && e.WaitsUntilMs() > expiry+a.store.HorizonMs {
+		e.WaitUntil(expiry + a.store.HorizonMs)
 	}
 }
 
@@ -114,7 +114,7 @@ func end(e store.Edit, op *fsmpb.Settle) {
 
 // release takes back an attempt that never started: it is not counted, and the task goes before all others of its
 // lane.
-func (m *Machine) release(e store.Edit) {
+func (a *applier) release(e store.Edit) {
 	if !takeBack(e) {
 		return
 	}
@@ -122,7 +122,7 @@ func (m *Machine) release(e store.Edit) {
 	e.WaitFirst()
 	e.SetState(fsmpb.State_STATE_READY)
 	if expiry := expiryOf(e.Task); expiry != 0 {
-		e.WaitUntil(expiry + m.store.HorizonMs)
+		e.WaitUntil(expiry + a.store.HorizonMs)
 	}
 }
 
@@ -139,12 +139,12 @@ func takeBack(e store.Edit) (goesOn bool) {
 
 // hold takes back an attempt that never started because its window is closed: it is not counted, and the task waits in
 // the wheel until the opening, or until it expires.
-func (m *Machine) hold(e store.Edit, opensMs int64) {
+func (a *applier) hold(e store.Edit, opensMs int64) {
 	if !takeBack(e) {
 		return
 	}
 	if expiry := expiryOf(e.Task); expiry != 0 {
-		opensMs = min(opensMs, expiry+m.store.HorizonMs)
+		opensMs = min(opensMs, expiry+a.store.HorizonMs)
 	}
 	e.Hold(opensMs)
 }

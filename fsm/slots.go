@@ -24,32 +24,32 @@ const (
 func commandOfMove(op any) command {
 	switch op.(type) {
 	case *fsmpb.Command_ExpectSlots:
-		return command{apply: (*Machine).applyExpectSlots}
+		return command{apply: (*applier).applyExpectSlots}
 	case *fsmpb.Command_ImportTasks:
-		return command{apply: (*Machine).applyImportTasks}
+		return command{apply: (*applier).applyImportTasks}
 	case *fsmpb.Command_ReadySlots:
-		return command{apply: (*Machine).applyReadySlots}
+		return command{apply: (*applier).applyReadySlots}
 	case *fsmpb.Command_OpenSlots:
-		return command{apply: (*Machine).applyOpenSlots}
+		return command{apply: (*applier).applyOpenSlots}
 	case *fsmpb.Command_AbandonSlots:
-		return command{apply: (*Machine).applyAbandonSlots}
+		return command{apply: (*applier).applyAbandonSlots}
 	case *fsmpb.Command_SealSlots:
-		return command{apply: (*Machine).applySealSlots}
+		return command{apply: (*applier).applySealSlots}
 	case *fsmpb.Command_UnsealSlots:
-		return command{apply: (*Machine).applyUnsealSlots}
+		return command{apply: (*applier).applyUnsealSlots}
 	case *fsmpb.Command_DropSlots:
-		return command{apply: (*Machine).applyDropSlots}
+		return command{apply: (*applier).applyDropSlots}
 	}
 	return command{}
 }
 
 // shut answers a command on a task whose slot is not open.
-func (m *Machine) shut(at store.Place) *fsmpb.Result {
-	s := m.store.SlotAt(at)
+func (a *applier) shut(at store.Place) *fsmpb.Result {
+	s := a.store.SlotAt(at)
 	result := &fsmpb.Result{Code: fsmpb.Code_CODE_MOVING, Revision: s.Epoch, Task: &fsmpb.Task{Shard: s.Shard}}
 	switch s.Phase {
 	case coming, ready:
-		result.Task.Shard = m.shard
+		result.Task.Shard = a.shard
 	case gone:
 		result.Code = fsmpb.Code_CODE_MOVED
 	}
@@ -65,28 +65,28 @@ func invalidRanges(err error) *fsmpb.Result {
 	return &fsmpb.Result{Code: fsmpb.Code_CODE_INVALID, Field: "ranges", Detail: err.Error()}
 }
 
-func (m *Machine) applyExpectSlots(r request) *fsmpb.Result {
+func (a *applier) applyExpectSlots(r request) *fsmpb.Result {
 	op := r.GetExpectSlots()
 	ranges, err := slots.RangesOf(op.Ranges)
 	switch {
 	case err != nil:
 		return invalidRanges(err)
-	case m.tookPart(ranges, op.Move) && len(m.store.Slots.Of(op.Move, gone)) == 0:
+	case tookPart(&a.store.Slots, ranges, op.Move) && len(a.store.Slots.Of(op.Move, gone)) == 0:
 		return done()
-	case m.store.Coming() != 0:
+	case a.store.Coming() != 0:
 		return refusedMove("another move into the shard is under way")
-	case !m.mayBegin(ranges, op.Move):
+	case !mayBegin(&a.store.Slots, ranges, op.Move):
 		return refusedMove("the slots took part in a later move, or take part in one")
-	case m.holds(ranges):
+	case a.holds(ranges):
 		return refusedMove("the shard owns the slots or has tasks in them")
 	}
-	m.store.Expect(ranges, SlotState{Phase: coming, Move: op.Move, Shard: op.From, Epoch: op.Epoch}, op.Fresh)
+	a.store.Expect(ranges, SlotState{Phase: coming, Move: op.Move, Shard: op.From, Epoch: op.Epoch}, op.Fresh)
 	return done()
 }
 
 // tookPart reports whether all slots of the ranges took part in a move last.
-func (m *Machine) tookPart(ranges []SlotRange, move uint64) bool {
-	for p := range m.store.Slots.In(ranges) {
+func tookPart(t *slots.Table, ranges []SlotRange, move uint64) bool {
+	for p := range t.In(ranges) {
 		if p.Move != move {
 			return false
 		}
@@ -95,8 +95,8 @@ func (m *Machine) tookPart(ranges []SlotRange, move uint64) bool {
 }
 
 // mayBegin reports whether a move is newer than all that the slots took part in, and none of these is under way.
-func (m *Machine) mayBegin(ranges []SlotRange, move uint64) bool {
-	for p := range m.store.Slots.In(ranges) {
+func mayBegin(t *slots.Table, ranges []SlotRange, move uint64) bool {
+	for p := range t.In(ranges) {
 		if p.Move >= move || p.Phase != open && p.Phase != gone {
 			return false
 		}
@@ -105,9 +105,9 @@ func (m *Machine) mayBegin(ranges []SlotRange, move uint64) bool {
 }
 
 // holds reports whether the shard is known to own a slot of the ranges, or has a task there.
-func (m *Machine) holds(ranges []SlotRange) bool {
-	for p := range m.store.Slots.In(ranges) {
-		if p.Phase == open && p.Move > 0 || m.store.HasTasks(p.Range) {
+func (a *applier) holds(ranges []SlotRange) bool {
+	for p := range a.store.Slots.In(ranges) {
+		if p.Phase == open && p.Move > 0 || a.store.HasTasks(p.Range) {
 			return true
 		}
 	}
@@ -115,27 +115,27 @@ func (m *Machine) holds(ranges []SlotRange) bool {
 }
 
 // applyImportTasks adds copies of tasks. It stops at a task that it refuses.
-func (m *Machine) applyImportTasks(r request) *fsmpb.Result {
+func (a *applier) applyImportTasks(r request) *fsmpb.Result {
 	op := r.GetImportTasks()
-	if m.store.Coming() != op.Move || op.Move == 0 {
+	if a.store.Coming() != op.Move || op.Move == 0 {
 		return refusedMove("is not the one under way")
 	}
 	for _, name := range op.Gone {
-		m.store.DropCopy(name.GetNamespace(), name.GetId())
+		a.store.DropCopy(name.GetNamespace(), name.GetId())
 	}
 	for _, data := range op.Tasks {
-		if err := m.store.Copy(data); err != nil {
+		if err := a.store.Copy(data); err != nil {
 			return &fsmpb.Result{Code: fsmpb.Code_CODE_INVALID, Field: "tasks", Detail: err.Error()}
 		}
 	}
 	return done()
 }
 
-func (m *Machine) applyReadySlots(r request) *fsmpb.Result {
+func (a *applier) applyReadySlots(r request) *fsmpb.Result {
 	op := r.GetReadySlots()
-	ranges := m.store.Slots.Of(op.Move, coming)
-	if m.store.Coming() != op.Move || op.Move == 0 {
-		if len(m.store.Slots.Of(op.Move, open)) > 0 {
+	ranges := a.store.Slots.Of(op.Move, coming)
+	if a.store.Coming() != op.Move || op.Move == 0 {
+		if len(a.store.Slots.Of(op.Move, open)) > 0 {
 			return done() // opened already
 		}
 		return refusedMove("is not the one under way")
@@ -143,107 +143,107 @@ func (m *Machine) applyReadySlots(r request) *fsmpb.Result {
 	if len(ranges) == 0 {
 		return done()
 	}
-	if tasks, sum := m.store.Copied(); tasks != op.Tasks || sum != op.Sum {
+	if tasks, sum := a.store.Copied(); tasks != op.Tasks || sum != op.Sum {
 		return refusedMove("the copies differ from the tasks of the source")
 	}
-	m.store.Inherit(op.Number, op.Inherited)
-	m.setPhase(ranges, ready)
+	a.store.Inherit(op.Number, op.Inherited)
+	a.setPhase(ranges, ready)
 	return done()
 }
 
-func (m *Machine) setPhase(ranges []SlotRange, phase fsmpb.SlotPhase) {
+func (a *applier) setPhase(ranges []SlotRange, phase fsmpb.SlotPhase) {
 	for _, r := range ranges {
-		s := m.store.Slots.At(r.First)
+		s := a.store.Slots.At(r.First)
 		s.Phase = phase
-		m.store.Slots.Set(r, s)
+		a.store.Slots.Set(r, s)
 	}
 }
 
-func (m *Machine) applyOpenSlots(r request) *fsmpb.Result {
+func (a *applier) applyOpenSlots(r request) *fsmpb.Result {
 	op := r.GetOpenSlots()
-	if len(m.store.Slots.Of(op.Move, ready)) == 0 {
-		if len(m.store.Slots.Of(op.Move, open)) > 0 {
+	if len(a.store.Slots.Of(op.Move, ready)) == 0 {
+		if len(a.store.Slots.Of(op.Move, open)) > 0 {
 			return done() // opened already
 		}
 		return refusedMove("has no slots that are ready")
 	}
-	more := m.store.Open(op.Move, ready, int(op.Max), m.leaseUntil(op.LeaseMs))
+	more := a.store.Open(op.Move, ready, int(op.Max), a.leaseUntil(op.LeaseMs))
 	if !more {
-		m.store.Arrived()
-		m.store.TrimTombstones()
+		a.store.Arrived()
+		a.store.TrimTombstones()
 	}
 	return &fsmpb.Result{Code: fsmpb.Code_CODE_OK, More: more}
 }
 
 // leaseUntil returns the earliest end of a lease that runs when its slot opens. The wheel runs ahead of the clock.
-func (m *Machine) leaseUntil(leaseMs int64) int64 {
+func (a *applier) leaseUntil(leaseMs int64) int64 {
 	if leaseMs <= 0 {
 		return 0
 	}
-	return m.store.NowMs + m.store.HorizonMs + leaseMs
+	return a.store.NowMs + a.store.HorizonMs + leaseMs
 }
 
-func (m *Machine) applyAbandonSlots(r request) *fsmpb.Result {
+func (a *applier) applyAbandonSlots(r request) *fsmpb.Result {
 	op := r.GetAbandonSlots()
 	ranges, err := slots.RangesOf(op.Ranges)
 	switch {
 	case err != nil:
 		return invalidRanges(err)
-	case op.Move == 0 || len(m.store.Slots.Of(op.Move, open)) > 0:
+	case op.Move == 0 || len(a.store.Slots.Of(op.Move, open)) > 0:
 		return refusedMove("has slots that are open")
-	case m.mayBegin(ranges, op.Move) && !m.holds(ranges):
-		m.mark(ranges, SlotState{Phase: gone, Move: op.Move, Shard: op.From, Epoch: op.Epoch - 1})
+	case mayBegin(&a.store.Slots, ranges, op.Move) && !a.holds(ranges):
+		mark(&a.store.Slots, ranges, SlotState{Phase: gone, Move: op.Move, Shard: op.From, Epoch: op.Epoch - 1})
 		return done()
-	case m.store.Coming() != op.Move:
+	case a.store.Coming() != op.Move:
 		return done()
 	}
-	m.giveBack(m.store.Slots.Of(op.Move, coming))
-	m.giveBack(m.store.Slots.Of(op.Move, ready))
-	more := m.store.DropTasks(m.store.Slots.Of(op.Move, gone), int(op.Max))
+	a.giveBack(a.store.Slots.Of(op.Move, coming))
+	a.giveBack(a.store.Slots.Of(op.Move, ready))
+	more := a.store.DropTasks(a.store.Slots.Of(op.Move, gone), int(op.Max))
 	if !more {
-		m.store.Arrived()
+		a.store.Arrived()
 	}
 	return &fsmpb.Result{Code: fsmpb.Code_CODE_OK, More: more}
 }
 
 // mark gives slots the state after a move that was begun and given up, although its first step has not come. The step
 // is refused if it comes late.
-func (m *Machine) mark(ranges []SlotRange, s SlotState) {
+func mark(t *slots.Table, ranges []SlotRange, s SlotState) {
 	for _, r := range ranges {
-		m.store.Slots.Set(r, s)
+		t.Set(r, s)
 	}
 }
 
 // giveBack makes the source the owner of slots again, in the epoch before the move.
-func (m *Machine) giveBack(ranges []SlotRange) {
+func (a *applier) giveBack(ranges []SlotRange) {
 	for _, r := range ranges {
-		s := m.store.Slots.At(r.First)
+		s := a.store.Slots.At(r.First)
 		s.Phase, s.Epoch = gone, s.Epoch-1
-		m.store.Slots.Set(r, s)
+		a.store.Slots.Set(r, s)
 	}
 }
 
-func (m *Machine) applySealSlots(r request) *fsmpb.Result {
+func (a *applier) applySealSlots(r request) *fsmpb.Result {
 	op := r.GetSealSlots()
 	ranges, err := slots.RangesOf(op.Ranges)
 	switch {
 	case err != nil:
 		return invalidRanges(err)
-	case m.tookPart(ranges, op.Move):
-		if len(m.store.Slots.Of(op.Move, open)) > 0 {
+	case tookPart(&a.store.Slots, ranges, op.Move):
+		if len(a.store.Slots.Of(op.Move, open)) > 0 {
 			return refusedMove("was unsealed")
 		}
 		return done()
-	case !m.mayBegin(ranges, op.Move) || !m.owns(ranges):
+	case !mayBegin(&a.store.Slots, ranges, op.Move) || !owns(&a.store.Slots, ranges):
 		return refusedMove("the slots took part in a later move, or take part in one, or are not the shard's own")
 	}
-	m.store.Seal(ranges, SlotState{Phase: sealed, Move: op.Move, Shard: op.To, Epoch: op.Epoch})
+	a.store.Seal(ranges, SlotState{Phase: sealed, Move: op.Move, Shard: op.To, Epoch: op.Epoch})
 	return done()
 }
 
 // owns reports whether all slots of the ranges are open.
-func (m *Machine) owns(ranges []SlotRange) bool {
-	for p := range m.store.Slots.In(ranges) {
+func owns(t *slots.Table, ranges []SlotRange) bool {
+	for p := range t.In(ranges) {
 		if p.Phase != open {
 			return false
 		}
@@ -251,31 +251,31 @@ func (m *Machine) owns(ranges []SlotRange) bool {
 	return true
 }
 
-func (m *Machine) applyUnsealSlots(r request) *fsmpb.Result {
+func (a *applier) applyUnsealSlots(r request) *fsmpb.Result {
 	op := r.GetUnsealSlots()
 	ranges, err := slots.RangesOf(op.Ranges)
 	switch {
 	case err != nil:
 		return invalidRanges(err)
-	case op.Move == 0 || len(m.store.Slots.Of(op.Move, gone)) > 0:
+	case op.Move == 0 || len(a.store.Slots.Of(op.Move, gone)) > 0:
 		return refusedMove("has given its slots away")
-	case m.mayBegin(ranges, op.Move) && m.owns(ranges):
-		m.mark(ranges, SlotState{Phase: open, Move: op.Move, Shard: op.To, Epoch: op.Epoch - 1})
+	case mayBegin(&a.store.Slots, ranges, op.Move) && owns(&a.store.Slots, ranges):
+		mark(&a.store.Slots, ranges, SlotState{Phase: open, Move: op.Move, Shard: op.To, Epoch: op.Epoch - 1})
 		return done()
-	case len(m.store.Slots.Of(op.Move, sealed)) == 0:
+	case len(a.store.Slots.Of(op.Move, sealed)) == 0:
 		return done()
 	}
-	more := m.store.Open(op.Move, sealed, int(op.Max), m.leaseUntil(op.LeaseMs))
+	more := a.store.Open(op.Move, sealed, int(op.Max), a.leaseUntil(op.LeaseMs))
 	return &fsmpb.Result{Code: fsmpb.Code_CODE_OK, More: more}
 }
 
-func (m *Machine) applyDropSlots(r request) *fsmpb.Result {
+func (a *applier) applyDropSlots(r request) *fsmpb.Result {
 	op := r.GetDropSlots()
-	if op.Move == 0 || m.store.Coming() == op.Move || len(m.store.Slots.Of(op.Move, open)) > 0 {
+	if op.Move == 0 || a.store.Coming() == op.Move || len(a.store.Slots.Of(op.Move, open)) > 0 {
 		return refusedMove("has slots that are open or coming")
 	}
-	m.drops.Add(1)
-	m.setPhase(m.store.Slots.Of(op.Move, sealed), gone)
-	more := m.store.DropTasks(m.store.Slots.Of(op.Move, gone), int(op.Max))
+	a.drops.Add(1)
+	a.setPhase(a.store.Slots.Of(op.Move, sealed), gone)
+	more := a.store.DropTasks(a.store.Slots.Of(op.Move, gone), int(op.Max))
 	return &fsmpb.Result{Code: fsmpb.Code_CODE_OK, More: more}
 }

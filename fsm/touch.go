@@ -6,13 +6,13 @@ import (
 )
 
 // applyTouch starts the task's delay again.
-func (m *Machine) applyTouch(r request) *fsmpb.Result {
+func (a *applier) applyTouch(r request) *fsmpb.Result {
 	op, t := r.GetTouch(), r.task
 	switch {
 	case !t.Exists() && op.OrSchedule == nil:
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_NOT_FOUND}
 	case !t.Exists() || t.Begun() && op.OrSchedule != nil:
-		return m.schedule(r, op.OrSchedule)
+		return a.schedule(r, op.OrSchedule)
 	case t.Begun():
 		return conflict(t)
 	}
@@ -24,7 +24,7 @@ func (m *Machine) applyTouch(r request) *fsmpb.Result {
 	if delay == store.NoDelay {
 		return refused(t, fsmpb.Code_CODE_NO_DELAY)
 	}
-	m.store.Change(t, func(e store.Edit) {
+	a.store.Change(t, func(e store.Edit) {
 		if delay != last {
 			e.SetDelay(delay)
 		}
@@ -46,10 +46,10 @@ func touchedDue(op *fsmpb.Touch, delay, created int64) int64 {
 }
 
 // applyFireNow makes the task due at the entry's instant.
-func (m *Machine) applyFireNow(r request) *fsmpb.Result {
+func (a *applier) applyFireNow(r request) *fsmpb.Result {
 	switch r.task.State() {
 	case fsmpb.State_STATE_SCHEDULED, fsmpb.State_STATE_RETRYING:
-		m.store.Change(r.task, func(e store.Edit) { e.Hasten(m.store.NowMs) })
+		a.store.Change(r.task, func(e store.Edit) { e.Hasten(a.store.NowMs) })
 	case fsmpb.State_STATE_READY: // due already
 	default:
 		return conflict(r.task)
