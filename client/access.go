@@ -82,12 +82,8 @@ func (c *Client) newKey(ctx context.Context, path string, members map[string]any
 	if err != nil {
 		return nil, err
 	}
-	made := new(NewAPIKey)
 	call := call{method: http.MethodPost, path: path, body: body, contentType: jsonType}
-	if err := c.do(ctx, call, readJSON(made)); err != nil {
-		return nil, err
-	}
-	return made, nil
+	return fetch[NewAPIKey](ctx, c.conn, call)
 }
 
 func keyPath(id string) string { return "/v1/keys/" + url.PathEscape(id) }
@@ -95,23 +91,19 @@ func keyPath(id string) string { return "/v1/keys/" + url.PathEscape(id) }
 // Keys returns the API keys that the caller may manage.
 func (c *Client) Keys(ctx context.Context) ([]APIKey, error) {
 	var list struct{ Keys []APIKey }
-	err := c.do(ctx, call{method: http.MethodGet, path: "/v1/keys"}, readJSON(&list))
+	err := c.conn.do(ctx, call{method: http.MethodGet, path: "/v1/keys"}, readJSON(&list))
 	return list.Keys, err
 }
 
 // Key returns an API key. The error is ErrNotFound if there is none with this ID.
 func (c *Client) Key(ctx context.Context, id string) (*APIKey, error) {
-	key := new(APIKey)
-	if err := c.do(ctx, call{method: http.MethodGet, path: keyPath(id)}, readJSON(key)); err != nil {
-		return nil, err
-	}
-	return key, nil
+	return fetch[APIKey](ctx, c.conn, call{method: http.MethodGet, path: keyPath(id)})
 }
 
 // RevokeKey ends an API key for ever, at the answering node at once, and at every node within a second. The error is
 // ErrNotFound if there is none with this ID.
 func (c *Client) RevokeKey(ctx context.Context, id string) error {
-	err := c.do(ctx, call{method: http.MethodDelete, path: keyPath(id)}, func(reply) error { return nil })
+	err := c.conn.do(ctx, call{method: http.MethodDelete, path: keyPath(id)}, func(reply) error { return nil })
 	if errors.Is(err, ErrNotFound) && repeated(err) {
 		return nil // an attempt whose answer was lost has revoked it
 	}
@@ -120,11 +112,7 @@ func (c *Client) RevokeKey(ctx context.Context, id string) error {
 
 // WhoAmI returns the identity that the service sees behind this client's calls.
 func (c *Client) WhoAmI(ctx context.Context) (*Caller, error) {
-	caller := new(Caller)
-	if err := c.do(ctx, call{method: http.MethodGet, path: "/v1/whoami"}, readJSON(caller)); err != nil {
-		return nil, err
-	}
-	return caller, nil
+	return fetch[Caller](ctx, c.conn, call{method: http.MethodGet, path: "/v1/whoami"})
 }
 
 func namespacePath(name string) string { return "/v1/namespaces/" + url.PathEscape(name) }
@@ -135,33 +123,26 @@ func (c *Client) PutNamespace(ctx context.Context, name string, quotas Quotas) (
 	if err != nil {
 		return nil, err
 	}
-	return c.namespaceCall(ctx, call{method: http.MethodPut, path: namespacePath(name), body: body,
-		contentType: jsonType, header: c.header(&options{})})
+	return fetch[Namespace](ctx, c.conn, call{method: http.MethodPut, path: namespacePath(name), body: body,
+		contentType: jsonType, header: c.conn.header(&options{})})
 }
 
 // Namespace returns a namespace with its use. The error is ErrNotFound if there is none of this name, or the key does
 // not reach it.
 func (c *Client) Namespace(ctx context.Context, name string) (*Namespace, error) {
-	return c.namespaceCall(ctx, call{method: http.MethodGet, path: namespacePath(name)})
-}
-
-func (c *Client) namespaceCall(ctx context.Context, call call) (*Namespace, error) {
-	namespace := new(Namespace)
-	if err := c.do(ctx, call, readJSON(namespace)); err != nil {
-		return nil, err
-	}
-	return namespace, nil
+	return fetch[Namespace](ctx, c.conn, call{method: http.MethodGet, path: namespacePath(name)})
 }
 
 // Namespaces returns all namespaces, sorted by name.
 func (c *Client) Namespaces(ctx context.Context) ([]Namespace, error) {
 	var list struct{ Namespaces []Namespace }
-	err := c.do(ctx, call{method: http.MethodGet, path: "/v1/namespaces"}, readJSON(&list))
+	err := c.conn.do(ctx, call{method: http.MethodGet, path: "/v1/namespaces"}, readJSON(&list))
 	return list.Namespaces, err
 }
 
 // DeleteNamespace deletes a namespace with all its tasks and queues for ever. The namespace refuses calls at once, and
 // the operation removes the tasks in the background.
 func (c *Client) DeleteNamespace(ctx context.Context, name string) (*Operation, error) {
-	return c.operationCall(ctx, call{method: http.MethodDelete, path: namespacePath(name), header: c.header(&options{})})
+	return fetch[Operation](ctx, c.conn, call{method: http.MethodDelete, path: namespacePath(name),
+		header: c.conn.header(&options{})})
 }

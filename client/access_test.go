@@ -75,7 +75,7 @@ func eachCall(t *testing.T, c *Client) {
 	none(c.Operations(ctx))
 	none(c.Operation(ctx, "o"))
 	none(c.StopOperation(ctx, "o"))
-	none(c.DrainNode(ctx, "n"))
+	none(c.Begin(ctx, OperationRequest{Kind: Drain, Node: "n"}))
 	none(c.Preview(ctx, OperationRequest{Kind: Balance}))
 	none(c.Backup(ctx, io.Discard, BackupOptions{}))
 	none(c.CreateKey(ctx, KeyRequest{}))

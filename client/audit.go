@@ -79,7 +79,7 @@ func (c *Client) Audit(ctx context.Context, q AuditQuery) (*AuditPage, error) {
 	}
 	page := new(AuditPage)
 	path := "/v1/audit?" + values.Encode()
-	if err := c.do(ctx, call{method: http.MethodGet, path: path}, page.read); err != nil {
+	if err := c.conn.do(ctx, call{method: http.MethodGet, path: path}, page.read); err != nil {
 		return nil, err
 	}
 	return page, nil

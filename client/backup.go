@@ -37,8 +37,8 @@ func (c *Client) Backup(ctx context.Context, w io.Writer, o BackupOptions) (*Bac
 		path = fmt.Sprint(path, "?rate=", o.Rate)
 	}
 	var failed error
-	for _, node := range c.nodes.given {
-		made, err := c.backup(ctx, node.base+path, w)
+	for _, node := range c.conn.nodes.given {
+		made, err := c.conn.backup(ctx, node.base+path, w)
 		if err == nil {
 			return made, nil
 		}
@@ -51,7 +51,7 @@ func (c *Client) Backup(ctx context.Context, w io.Writer, o BackupOptions) (*Bac
 }
 
 // backup makes one request. The result has the bytes that were written, also with an error.
-func (c *Client) backup(ctx context.Context, url string, w io.Writer) (*Backup, error) {
+func (c *conn) backup(ctx context.Context, url string, w io.Writer) (*Backup, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	quiet := newQuiet(c.cfg.Timeout, func() { cancel(errSilent) })

@@ -26,7 +26,7 @@ func (c *Client) ScheduleMany(ctx context.Context, tasks iter.Seq[Task]) iter.Se
 
 func batch[T any](ctx context.Context, c *Client, items iter.Seq[T], add func(*chunk, *T)) iter.Seq[Result] {
 	return func(yield func(Result) bool) {
-		p := c.newPipeline(ctx, yield)
+		p := c.conn.newPipeline(ctx, yield)
 		defer p.close()
 		var item T // shared: a variable of the loop would be allocated for each item
 		for item = range items {
@@ -44,7 +44,7 @@ const maxFlying = 4
 
 // pipeline is one batch in progress. It belongs to its caller's goroutine.
 type pipeline struct {
-	c       *Client
+	c       *conn
 	ctx     context.Context
 	cancel  context.CancelFunc
 	yield   func(Result) bool
@@ -53,7 +53,7 @@ type pipeline struct {
 	workers sync.WaitGroup
 }
 
-func (c *Client) newPipeline(ctx context.Context, yield func(Result) bool) *pipeline {
+func (c *conn) newPipeline(ctx context.Context, yield func(Result) bool) *pipeline {
 	p := &pipeline{c: c, yield: yield, filling: c.newChunk()}
 	p.ctx, p.cancel = context.WithCancel(ctx)
 	return p
@@ -120,7 +120,7 @@ func (p *pipeline) deliver(k *chunk) bool {
 }
 
 // carry sends a chunk until each line has its final answer or the time is up.
-func (c *Client) carry(ctx context.Context, k *chunk) {
+func (c *conn) carry(ctx context.Context, k *chunk) {
 	c.sendUntilAnswered(ctx, k.sendable(), func(ctx context.Context, lines []*line) error {
 		if c.cfg.SingleCalls {
 			return c.sendLines(ctx, lines)
@@ -132,7 +132,7 @@ func (c *Client) carry(ctx context.Context, k *chunk) {
 
 // sendUntilAnswered sends lines until each has its final answer or the time is up. send returns an error only for a
 // fault of the whole request.
-func (c *Client) sendUntilAnswered(ctx context.Context, todo []*line, send func(context.Context, []*line) error) {
+func (c *conn) sendUntilAnswered(ctx context.Context, todo []*line, send func(context.Context, []*line) error) {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout)
 	defer cancel()
 	for round := 1; len(todo) > 0; round++ {
@@ -172,7 +172,7 @@ func unanswered(lines []*line) (left []*line, last error) {
 
 // putLines sends lines by their lanes, once. left reports whether ctx ended before all were answered, so that lanes may
 // still hold some of them.
-func (c *Client) putLines(ctx context.Context, lines []*line) (left bool) {
+func (c *conn) putLines(ctx context.Context, lines []*line) (left bool) {
 	g := &group{done: make(chan struct{}, 1)}
 	g.left.Store(int32(len(lines)))
 	type part struct {
@@ -197,7 +197,7 @@ func (c *Client) putLines(ctx context.Context, lines []*line) (left bool) {
 }
 
 // sendLines sends lines in a request of their own.
-func (c *Client) sendLines(ctx context.Context, lines []*line) error {
+func (c *conn) sendLines(ctx context.Context, lines []*line) error {
 	var body []byte
 	for _, l := range lines {
 		body = append(body, l.data...)

@@ -18,9 +18,9 @@ import (
 // Unlike Batch, it sends each line once, to the first address that accepts the connection. ErrUnknown means that the
 // answer broke off: unanswered lines may have been carried out. Lines with a "key" of their own can be sent again.
 func (c *Client) BatchLines(ctx context.Context, in io.Reader, take func(answer []byte) error) error {
-	failed := &callError{method: http.MethodPost, about: c.root + "/batch"}
-	for _, node := range c.nodes.given {
-		err := c.batchLines(ctx, node.base, in, take)
+	failed := &callError{method: http.MethodPost, about: c.conn.root + "/batch"}
+	for _, node := range c.conn.nodes.given {
+		err := c.conn.batchLines(ctx, node.base, in, take)
 		if err == nil || !neverSent(err) {
 			return err
 		}
@@ -29,7 +29,7 @@ func (c *Client) BatchLines(ctx context.Context, in io.Reader, take func(answer 
 	return failed
 }
 
-func (c *Client) batchLines(ctx context.Context, base string, in io.Reader, take func([]byte) error) error {
+func (c *conn) batchLines(ctx context.Context, base string, in io.Reader, take func([]byte) error) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	quiet := newQuiet(c.cfg.Timeout, func() { cancel(errSilent) })

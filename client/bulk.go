@@ -80,7 +80,7 @@ func (r *BulkRequest) call(c *Client, dryRun bool) (call, error) {
 		}
 	}
 	body, err := json.Marshal(m)
-	return call{method: http.MethodPost, path: c.root + "/operations", body: body, contentType: jsonType}, err
+	return call{method: http.MethodPost, path: c.conn.root + "/operations", body: body, contentType: jsonType}, err
 }
 
 // BeginBulk begins a bulk operation. The cluster carries it on by itself: Operation shows its progress, and
@@ -91,8 +91,8 @@ func (c *Client) BeginBulk(ctx context.Context, r BulkRequest, opts ...Option) (
 		return nil, err
 	}
 	o := gather(opts)
-	call.header = c.header(&o)
-	return c.operationCall(ctx, call)
+	call.header = c.conn.header(&o)
+	return fetch[Operation](ctx, c.conn, call)
 }
 
 // CountBulk counts the tasks that a bulk operation would match now, and begins nothing. complete is false if the
@@ -106,6 +106,6 @@ func (c *Client) CountBulk(ctx context.Context, r BulkRequest) (matched int, com
 		Matched  int  `json:"matched"`
 		Complete bool `json:"complete"`
 	}
-	err = c.do(ctx, call, readJSON(&counted))
+	err = c.conn.do(ctx, call, readJSON(&counted))
 	return counted.Matched, counted.Complete, err
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"net/url"
 
 	"github.com/belfryhq/belfry/client/view"
 )
@@ -14,10 +13,6 @@ type Calendar = view.Calendar
 
 // CalendarHours is the open hours on some days of the week.
 type CalendarHours = view.CalendarHours
-
-func (c *Client) calendarPath(name string) string {
-	return c.root + "/calendars/" + url.PathEscape(name)
-}
 
 // PutCalendar makes or replaces the calendar with this name, and returns the stored one.
 func (c *Client) PutCalendar(ctx context.Context, calendar Calendar) (*Calendar, error) {
@@ -40,32 +35,26 @@ func (c *Client) ImportCalendar(ctx context.Context, name string, file []byte) (
 }
 
 func (c *Client) putCalendar(ctx context.Context, name string, body []byte, contentType string) (*Calendar, error) {
-	return c.calendarCall(ctx, call{method: http.MethodPut, path: c.calendarPath(name), body: body,
-		contentType: contentType, header: c.header(&options{})})
+	return fetch[Calendar](ctx, c.conn, call{method: http.MethodPut, path: c.conn.path("calendars", name), body: body,
+		contentType: contentType, header: c.conn.header(&options{})})
 }
 
 // Calendar reads a calendar.
 func (c *Client) Calendar(ctx context.Context, name string) (*Calendar, error) {
-	return c.calendarCall(ctx, call{method: http.MethodGet, path: c.calendarPath(name)})
+	return fetch[Calendar](ctx, c.conn, call{method: http.MethodGet, path: c.conn.path("calendars", name)})
 }
 
 // DeleteCalendar removes a calendar, and returns it. It returns ErrConflict if a schedule uses the calendar.
 func (c *Client) DeleteCalendar(ctx context.Context, name string) (*Calendar, error) {
-	return c.calendarCall(ctx, call{method: http.MethodDelete, path: c.calendarPath(name), header: c.header(&options{})})
-}
-
-func (c *Client) calendarCall(ctx context.Context, call call) (*Calendar, error) {
-	calendar := new(Calendar)
-	if err := c.do(ctx, call, readJSON(calendar)); err != nil {
-		return nil, err
-	}
-	return calendar, nil
+	return fetch[Calendar](ctx, c.conn, call{method: http.MethodDelete, path: c.conn.path("calendars", name),
+		header: c.conn.header(&options{})})
 }
 
 // Calendars returns the calendars of the namespace, sorted by name.
 func (c *Client) Calendars(ctx context.Context) ([]Calendar, error) {
 	var answer struct{ Calendars []Calendar }
-	if err := c.do(ctx, call{method: http.MethodGet, path: c.root + "/calendars"}, readJSON(&answer)); err != nil {
+	call := call{method: http.MethodGet, path: c.conn.root + "/calendars"}
+	if err := c.conn.do(ctx, call, readJSON(&answer)); err != nil {
 		return nil, err
 	}
 	return answer.Calendars, nil

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 
@@ -24,26 +23,26 @@ type Change struct {
 // scheduled, and delivered, again. With IfAbsent it schedules only once. A task without an ID gets a new one.
 func (c *Client) Schedule(ctx context.Context, task Task, opts ...Option) (Change, error) {
 	o := gather(opts)
-	if task.ID == "" && o.key == "" && !c.cfg.SingleCalls {
+	if task.ID == "" && o.key == "" && !c.conn.cfg.SingleCalls {
 		task.ID = newID()
 	}
-	if task.ID == "" || c.single(&o) || breaksLine(task.Payload) {
-		return c.scheduleAlone(ctx, &task, &o)
+	if task.ID == "" || c.conn.single(&o) || breaksLine(task.Payload) {
+		return c.conn.scheduleAlone(ctx, &task, &o)
 	}
-	w := c.newWaiter("schedule", task.ID)
-	data := c.appendHead(w.line.data, "schedule", task.ID, &o)
+	w := c.conn.newWaiter("schedule", task.ID)
+	data := c.conn.appendHead(w.line.data, "schedule", task.ID, &o)
 	data, err := appendTask(data, &task)
-	return c.gathered(ctx, w, data, err)
+	return c.conn.gathered(ctx, w, data, err)
 }
 
 // Cancel ends the task and returns the final outcome.
 func (c *Client) Cancel(ctx context.Context, id string, opts ...Option) (Outcome, error) {
 	o := gather(opts)
-	if c.single(&o) {
-		return c.cancelAlone(ctx, id, &o)
+	if c.conn.single(&o) {
+		return c.conn.cancelAlone(ctx, id, &o)
 	}
-	w := c.newWaiter("cancel", id)
-	w.line.data = append(c.appendHead(w.line.data, "cancel", id, &o), "}\n"...)
+	w := c.conn.newWaiter("cancel", id)
+	w.line.data = append(c.conn.appendHead(w.line.data, "cancel", id, &o), "}\n"...)
 	r, err := w.wait(ctx)
 	return r.Outcome, err
 }
@@ -51,34 +50,34 @@ func (c *Client) Cancel(ctx context.Context, id string, opts ...Option) (Outcome
 // FireNow makes the task due now. A task that waits for its next attempt is attempted now.
 func (c *Client) FireNow(ctx context.Context, id string, opts ...Option) (Change, error) {
 	o := gather(opts)
-	if c.single(&o) {
-		return c.changeAlone(ctx, http.MethodPost, c.taskPath(id)+"/fire", id, nil, &o)
+	if c.conn.single(&o) {
+		return c.conn.changeAlone(ctx, http.MethodPost, c.conn.path("tasks", id)+"/fire", id, nil, &o)
 	}
-	w := c.newWaiter("fire", id)
-	return c.gathered(ctx, w, c.appendHead(w.line.data, "fire", id, &o), nil)
+	w := c.conn.newWaiter("fire", id)
+	return c.conn.gathered(ctx, w, c.conn.appendHead(w.line.data, "fire", id, &o), nil)
 }
 
 // Touch restarts the task's delay from now.
 func (c *Client) Touch(ctx context.Context, id string, touch Touch, opts ...Option) (Change, error) {
 	o := gather(opts)
-	if c.single(&o) || touch.OrSchedule != nil && breaksLine(touch.OrSchedule.Payload) {
+	if c.conn.single(&o) || touch.OrSchedule != nil && breaksLine(touch.OrSchedule.Payload) {
 		fields, err := appendTouch(nil, &touch)
 		if err != nil {
 			return Change{}, fmt.Errorf("touch %s: %w", id, err)
 		}
-		return c.changeAlone(ctx, http.MethodPost, c.taskPath(id)+"/touch", id, fields, &o)
+		return c.conn.changeAlone(ctx, http.MethodPost, c.conn.path("tasks", id)+"/touch", id, fields, &o)
 	}
-	w := c.newWaiter("touch", id)
-	data := c.appendHead(w.line.data, "touch", id, &o)
+	w := c.conn.newWaiter("touch", id)
+	data := c.conn.appendHead(w.line.data, "touch", id, &o)
 	data, err := appendTouch(data, &touch)
-	return c.gathered(ctx, w, data, err)
+	return c.conn.gathered(ctx, w, data, err)
 }
 
 // single reports whether a call is a request of its own.
-func (c *Client) single(o *options) bool { return c.cfg.SingleCalls || o.whole != nil }
+func (c *conn) single(o *options) bool { return c.cfg.SingleCalls || o.whole != nil }
 
 // gathered ends and sends a waiter's line, whose data lacks its end. err is the error of encoding the line.
-func (c *Client) gathered(ctx context.Context, w *waiter, data []byte, err error) (Change, error) {
+func (c *conn) gathered(ctx context.Context, w *waiter, data []byte, err error) (Change, error) {
 	if err == nil {
 		err = checkLine(len(data) + len("}"))
 	}
@@ -97,11 +96,9 @@ func (c *Client) gathered(ctx context.Context, w *waiter, data []byte, err error
 
 const jsonType = "application/json"
 
-func (c *Client) taskPath(id string) string { return c.root + "/tasks/" + url.PathEscape(id) }
-
 // scheduleAlone schedules a task with a request of its own.
-func (c *Client) scheduleAlone(ctx context.Context, task *Task, o *options) (Change, error) {
-	method, path := http.MethodPut, c.taskPath(task.ID)
+func (c *conn) scheduleAlone(ctx context.Context, task *Task, o *options) (Change, error) {
+	method, path := http.MethodPut, c.path("tasks", task.ID)
 	if task.ID == "" {
 		method, path = http.MethodPost, c.root+"/tasks"
 	}
@@ -113,7 +110,7 @@ func (c *Client) scheduleAlone(ctx context.Context, task *Task, o *options) (Cha
 }
 
 // changeAlone makes a changing call whose answer is the task.
-func (c *Client) changeAlone(
+func (c *conn) changeAlone(
 	ctx context.Context, method, path, id string, fields []byte, o *options,
 ) (Change, error) {
 	task := o.whole
@@ -134,9 +131,9 @@ func (c *Client) changeAlone(
 	return change, err
 }
 
-func (c *Client) cancelAlone(ctx context.Context, id string, o *options) (Outcome, error) {
+func (c *conn) cancelAlone(ctx context.Context, id string, o *options) (Outcome, error) {
 	var outcome Outcome
-	call := call{method: http.MethodDelete, path: c.taskPath(id), header: c.header(o), about: id}
+	call := call{method: http.MethodDelete, path: c.path("tasks", id), header: c.header(o), about: id}
 	err := c.do(ctx, call, func(a reply) error {
 		if err := readAnswer(outcome.read)(a); err != nil {
 			return err
@@ -175,37 +172,25 @@ func (c *Client) Patch(ctx context.Context, id string, patch Patch, opts ...Opti
 		return nil, fmt.Errorf("patch %s: %w", id, err)
 	}
 	o := gather(opts)
-	task := new(Task)
-	call := call{method: http.MethodPatch, path: c.taskPath(id), body: body, contentType: jsonType, header: c.header(&o),
-		about: id}
-	if err := c.do(ctx, call, readAnswer(task.read)); err != nil {
-		return nil, err
-	}
-	return task, nil
+	call := call{method: http.MethodPatch, path: c.conn.path("tasks", id), body: body, contentType: jsonType,
+		header: c.conn.header(&o), about: id}
+	return read[Task](ctx, c.conn, call)
 }
 
 // Get returns a task with its payload. Tombstones are included. Get sees every change that was acknowledged before the
 // call.
 func (c *Client) Get(ctx context.Context, id string) (*Task, error) {
-	return c.get(ctx, c.taskPath(id), id)
+	return read[Task](ctx, c.conn, call{method: http.MethodGet, path: c.conn.path("tasks", id), about: id})
 }
 
 // GetStale returns a task from the nearest replica, which may lag behind. It needs no leader.
 func (c *Client) GetStale(ctx context.Context, id string) (*Task, error) {
-	return c.get(ctx, c.taskPath(id)+"?consistency=stale", "")
-}
-
-func (c *Client) get(ctx context.Context, path, about string) (*Task, error) {
-	task := new(Task)
-	if err := c.do(ctx, call{method: http.MethodGet, path: path, about: about}, readAnswer(task.read)); err != nil {
-		return nil, err
-	}
-	return task, nil
+	return read[Task](ctx, c.conn, call{method: http.MethodGet, path: c.conn.path("tasks", id) + "?consistency=stale"})
 }
 
 // Ready asks one of the addresses whether it serves: the node knows the map, and its replicas have caught up once.
 func (c *Client) Ready(ctx context.Context) error {
-	return c.do(ctx, call{method: http.MethodGet, path: "/readyz"}, func(reply) error { return nil })
+	return c.conn.do(ctx, call{method: http.MethodGet, path: "/readyz"}, func(reply) error { return nil })
 }
 
 // encode returns v as a JSON object with the payload in it byte for byte.

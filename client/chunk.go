@@ -33,7 +33,7 @@ func checkLine(n int) error {
 
 // chunk is a part of a batch whose operations are sent together.
 type chunk struct {
-	c     *Client
+	c     *conn
 	lines []line
 	data  []byte        // of all lines, in order
 	ends  []int         // where each line ends in data
@@ -41,7 +41,7 @@ type chunk struct {
 	done  chan struct{} // capacity 1: filled when all lines have their last answer
 }
 
-func (c *Client) newChunk() *chunk {
+func (c *conn) newChunk() *chunk {
 	if k, ok := c.chunks.Get().(*chunk); ok {
 		return k
 	}

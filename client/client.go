@@ -9,7 +9,10 @@ import (
 )
 
 // Client talks to one cluster. It is safe for concurrent use.
-type Client struct {
+type Client struct{ conn *conn }
+
+// conn carries the calls of a client to the nodes: each as a request of its own, or as a line among others.
+type conn struct {
 	cfg        Config
 	ownHTTP    bool // Config.HTTPClient was nil
 	credential *credential
@@ -42,7 +45,7 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{
+	c := &conn{
 		cfg: cfg.withDefaults(), ownHTTP: cfg.HTTPClient == nil, credential: credential, root: rootOf(cfg.Namespace),
 		nodes: new(nodes), keys: newKeys(), wait: wait,
 	}
@@ -58,7 +61,7 @@ func New(cfg Config) (*Client, error) {
 		scheme = commonScheme(bases)
 	}
 	c.directory = newDirectory(c, scheme)
-	return c, nil
+	return &Client{c}, nil
 }
 
 // commonScheme returns the scheme of the addresses, http or https. It returns "" if they differ, or if one has a path:
@@ -89,7 +92,9 @@ var errClosed = errors.New("the client is closed")
 // Close ends the client. Gathered calls that were not sent fail, calls in progress fail with ErrUnknown, and background
 // work ends before Close returns. Close closes idle connections, except those of a given Config.HTTPClient. An unused
 // client runs nothing and may be dropped without Close.
-func (c *Client) Close() {
+func (c *Client) Close() { c.conn.close() }
+
+func (c *conn) close() {
 	c.mu.Lock()
 	c.closed = true
 	c.mu.Unlock()
@@ -101,7 +106,7 @@ func (c *Client) Close() {
 }
 
 // begin counts one more background goroutine, until end. It returns false if the client is closed.
-func (c *Client) begin() bool {
+func (c *conn) begin() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.closed {
@@ -110,7 +115,7 @@ func (c *Client) begin() bool {
 	return !c.closed
 }
 
-func (c *Client) end() { c.workers.Done() }
+func (c *conn) end() { c.workers.Done() }
 
 // wait sleeps for d, or until ctx ends.
 func wait(ctx context.Context, d time.Duration) error {

@@ -102,7 +102,7 @@ func start(t *testing.T, cfg Config, steps ...http.HandlerFunc) (*Client, *scrip
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.wait = func(ctx context.Context, d time.Duration) error {
+	c.conn.wait = func(ctx context.Context, d time.Duration) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.waits = append(s.waits, d)
@@ -607,18 +607,23 @@ func TestBulkOperationIsRead(t *testing.T) {
 func TestOperationCalls(t *testing.T) {
 	running := answer(202, `{"id":"op-1","kind":"drain","node":"n1","state":"running","total":4,"done":1,"percent":25,
 		"waits":["slowly"],"began_at":"2026-11-21T10:00:00.000Z","ended_at":null}`)
+	begin := func(r OperationRequest) func(*Client) (*Operation, error) {
+		return func(c *Client) (*Operation, error) { return c.Begin(t.Context(), r) }
+	}
 	for _, test := range []struct {
 		call func(*Client) (*Operation, error)
 		want string
 	}{
-		{func(c *Client) (*Operation, error) { return c.DrainNode(t.Context(), "n 1") }, "POST /v1/nodes/n%201/drain {}"},
-		{func(c *Client) (*Operation, error) { return c.RestNode(t.Context(), "n1") },
-			`POST /v1/nodes/n1/drain {"leaders":true}`},
-		{func(c *Client) (*Operation, error) { return c.ResumeNode(t.Context(), "n1") }, "POST /v1/nodes/n1/resume {}"},
-		{func(c *Client) (*Operation, error) { return c.RemoveNode(t.Context(), "n1") }, "POST /v1/nodes/n1/remove {}"},
-		{func(c *Client) (*Operation, error) { return c.ReplaceNode(t.Context(), "n1") }, "POST /v1/nodes/n1/replace {}"},
-		{func(c *Client) (*Operation, error) { return c.SetReplication(t.Context(), 5) },
-			`PUT /v1/cluster {"replication":5}`},
+		{begin(OperationRequest{Kind: Drain, Node: "n 1"}), "POST /v1/nodes/n%201/drain {}"},
+		{begin(OperationRequest{Kind: Rest, Node: "n1"}), `POST /v1/nodes/n1/drain {"leaders":true}`},
+		{begin(OperationRequest{Kind: Resume, Node: "n1"}), "POST /v1/nodes/n1/resume {}"},
+		{begin(OperationRequest{Kind: Remove, Node: "n1"}), "POST /v1/nodes/n1/remove {}"},
+		{begin(OperationRequest{Kind: Replace, Node: "n1"}), "POST /v1/nodes/n1/replace {}"},
+		{begin(OperationRequest{Kind: Replication, Replication: 5}), `PUT /v1/cluster {"replication":5}`},
+		{begin(OperationRequest{Kind: Split, Shard: 3}), "POST /v1/shards/3/split {}"},
+		{begin(OperationRequest{Kind: MoveSlots, Slots: "0-511", To: 2}), `POST /v1/shards/move {"slots":"0-511","to":2}`},
+		{begin(OperationRequest{Kind: Balance, To: 12}), `POST /v1/shards/balance {"to":12}`},
+		{begin(OperationRequest{Kind: Balance}), "POST /v1/shards/balance {}"},
 		{func(c *Client) (*Operation, error) {
 			return c.BeginBulk(t.Context(), BulkRequest{Op: BulkCancel, PerSecond: 7, Filter: BulkFilter{
 				Queue: "q", Prefix: "p", Labels: map[string]string{"b": "c:d", "a": ""}, States: []State{StateReady},
@@ -651,7 +656,7 @@ func TestOperationCalls(t *testing.T) {
 		}
 	}
 	c, _ := start(t, Config{}, answer(409, `{"type":"urn:belfry:problem:impossible","detail":"too few nodes"}`))
-	if _, err := c.DrainNode(t.Context(), "n1"); !errors.Is(err, ErrImpossible) {
+	if _, err := c.Begin(t.Context(), OperationRequest{Kind: Drain, Node: "n1"}); !errors.Is(err, ErrImpossible) {
 		t.Error(err)
 	}
 	c, _ = start(t, Config{}, answer(200, `{"kind":"drain","total":4,"bytes":7,"steps":[{"shard":1,"action":"add"}]}`))
@@ -671,7 +676,7 @@ func TestNewRefuses(t *testing.T) {
 		}
 	}
 	c, err := New(Config{Addrs: []string{"127.0.0.1:8400", "https://x/belfry/"}})
-	if err != nil || c.nodes.given[0].base != "http://127.0.0.1:8400" || c.nodes.given[1].base != "https://x/belfry" {
+	if err != nil || c.conn.nodes.given[0].base != "http://127.0.0.1:8400" || c.conn.nodes.given[1].base != "https://x/belfry" {
 		t.Errorf("%v, %v", c, err)
 	}
 }

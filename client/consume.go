@@ -95,8 +95,8 @@ func (c *Client) Consume(ctx context.Context, queue string, o ConsumeOptions, ha
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(c.ctx, cancel)() // Close stops consumers too
-	k := newConsumer(ctx, c, queue, o, handle)
+	defer context.AfterFunc(c.conn.ctx, cancel)() // Close stops consumers too
+	k := newConsumer(ctx, c.conn, queue, o, handle)
 	err := k.stream(ctx)
 	if err = errors.Join(err, k.stop()); err != nil {
 		return fmt.Errorf("consume %s: %w", queue, err)

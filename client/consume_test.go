@@ -412,7 +412,7 @@ func TestConsumerStops(t *testing.T) {
 func TestTaskThatComesTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, c := newDesk(t, Config{})
-		k := newConsumer(t.Context(), c, "q", ConsumeOptions{}.withDefaults(), func(context.Context, *Leased) error {
+		k := newConsumer(t.Context(), c.conn, "q", ConsumeOptions{}.withDefaults(), func(context.Context, *Leased) error {
 			t.Error("the task is handled")
 			return nil
 		})

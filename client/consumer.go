@@ -12,7 +12,7 @@ import (
 
 // consumer is one Consume in progress.
 type consumer struct {
-	c       *Client
+	c       *conn
 	queue   string
 	o       ConsumeOptions
 	handle  Handler
@@ -40,7 +40,7 @@ type job struct {
 	extending bool
 }
 
-func newConsumer(ctx context.Context, c *Client, queue string, o ConsumeOptions, handle Handler) *consumer {
+func newConsumer(ctx context.Context, c *conn, queue string, o ConsumeOptions, handle Handler) *consumer {
 	k := &consumer{c: c, queue: queue, o: o, handle: handle, moved: make(chan struct{}, 1)}
 	k.handlers, k.giveUp = context.WithCancelCause(context.WithoutCancel(ctx))
 	k.settler = newSettler(context.WithoutCancel(ctx), c, queue, k.notify)

@@ -17,7 +17,7 @@ import (
 // directory is the client's knowledge of shards and their leaders. It is optional: without it, calls go to the
 // configured addresses.
 type directory struct {
-	c      *Client
+	c      *conn
 	scheme string // of the given addresses; empty: leaders' own addresses are not used, only slots to keep shards apart
 	layout atomic.Pointer[layout]
 	due    atomic.Bool // a look is due
@@ -42,7 +42,7 @@ const (
 	maxBan       = 10 * time.Minute
 )
 
-func newDirectory(c *Client, scheme string) *directory {
+func newDirectory(c *conn, scheme string) *directory {
 	d := &directory{
 		c: c, scheme: scheme, pause: minLook, shards: map[uint32]*shard{}, endpoints: map[string]*endpoint{},
 	}
@@ -318,7 +318,7 @@ type endpoint struct {
 	retryAt  time.Time // when an unusable address may be probed again
 }
 
-func (c *Client) newEndpoint(base string, given bool) *endpoint {
+func (c *conn) newEndpoint(base string, given bool) *endpoint {
 	e := &endpoint{base: base, usable: given}
 	e.lane = &lane{c: c, to: e}
 	return e

@@ -309,8 +309,8 @@ func TestBatchIsSplitByLeader(t *testing.T) {
 		n := 0
 		for r := range c.ScheduleMany(t.Context(), numbered(tasks)) {
 			id := fmt.Sprint("t", n)
-			shard := c.directory.layout.Load().shardOf(id)
-			atB := c.directory.target(shard).base == "http://b:1"
+			shard := c.conn.directory.layout.Load().shardOf(id)
+			atB := c.conn.directory.target(shard).base == "http://b:1"
 			if r.ID != id || errors.Is(r.Err, ErrNotFound) != atB || (r.Status == http.StatusCreated) == atB {
 				t.Fatalf("%d: %+v", n, r)
 			}

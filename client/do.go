@@ -10,8 +10,11 @@ import (
 	mathrand "math/rand/v2"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
 	"sync/atomic"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // call is a request of its own, in a form that can be sent any number of times.
@@ -34,7 +37,7 @@ type reply struct {
 }
 
 // do sends the call until it has a final answer, and reads the answer with read.
-func (c *Client) do(ctx context.Context, call call, read func(reply) error) error {
+func (c *conn) do(ctx context.Context, call call, read func(reply) error) error {
 	ctx, cancel := context.WithTimeout(ctx, c.cfg.Timeout+call.wait)
 	defer cancel()
 	failed := &callError{method: call.method, about: call.path}
@@ -63,8 +66,37 @@ func (c *Client) do(ctx context.Context, call call, read func(reply) error) erro
 	}
 }
 
+// path returns the path of one of the namespace's resources.
+func (c *conn) path(kind, name string) string {
+	return c.root + "/" + kind + "/" + url.PathEscape(name)
+}
+
+// fetch makes a call, and decodes its answer into a new T.
+func fetch[T any](ctx context.Context, c *conn, call call) (*T, error) {
+	answer := new(T)
+	if err := c.do(ctx, call, readJSON(answer)); err != nil {
+		return nil, err
+	}
+	return answer, nil
+}
+
+// fieldReader is a *T that reads the fields of an answer by itself.
+type fieldReader[T any] interface {
+	*T
+	read(r *contract.Reader) error
+}
+
+// read is fetch for a T with a reader of its own.
+func read[T any, P fieldReader[T]](ctx context.Context, c *conn, call call) (*T, error) {
+	answer := new(T)
+	if err := c.do(ctx, call, readAnswer(P(answer).read)); err != nil {
+		return nil, err
+	}
+	return answer, nil
+}
+
 // repeats reports whether a call that failed is worth another attempt.
-func (c *Client) repeats(failed *callError) bool {
+func (c *conn) repeats(failed *callError) bool {
 	switch {
 	case !retryable(failed.last) || failed.attempts == c.cfg.MaxAttempts:
 		return false
@@ -75,7 +107,7 @@ func (c *Client) repeats(failed *callError) bool {
 }
 
 // send makes one request of a call, and reads its answer.
-func (c *Client) send(ctx context.Context, base string, call call, read func(reply) error) error {
+func (c *conn) send(ctx context.Context, base string, call call, read func(reply) error) error {
 	return c.attempt(ctx, base, call.wait, read, func(ctx context.Context) (*http.Request, error) {
 		req, err := c.newRequest(ctx, call.method, base+call.path, bytes.NewReader(call.body))
 		if err != nil {
@@ -99,7 +131,7 @@ var errSilent = errors.New("no answer in time")
 
 // attempt makes one request and reads its answer. It gives up after Config.AttemptTimeout of silence, and wait longer
 // before the answer begins.
-func (c *Client) attempt(
+func (c *conn) attempt(
 	ctx context.Context, base string, wait time.Duration, read func(reply) error,
 	request func(context.Context) (*http.Request, error),
 ) error {
@@ -159,7 +191,7 @@ func (s *sight) judge(err error) error {
 }
 
 // exchange makes the request.
-func (c *Client) exchange(req *http.Request, sight *sight, read func(reply) error) error {
+func (c *conn) exchange(req *http.Request, sight *sight, read func(reply) error) error {
 	resp, err := c.cfg.HTTPClient.Do(req)
 	if err != nil {
 		return sight.judge(err)
@@ -190,7 +222,7 @@ const (
 
 // pause returns how long to wait before the next attempt. There is no pause after a network failure while another
 // configured node has not been asked yet.
-func (c *Client) pause(attempt int, err error) time.Duration {
+func (c *conn) pause(attempt int, err error) time.Duration {
 	var refusal *Error
 	if errors.As(err, &refusal) && refusal.Status == http.StatusTooManyRequests && refusal.RetryAfter > 0 {
 		return refusal.RetryAfter

@@ -11,7 +11,7 @@
 //	Cluster, Nodes, Ready                     read the state of the cluster and of a node
 //	Wheel, Activity                           count the tasks that wait, and the events of the last minutes
 //	Advance                                   set the clock of a node in dev mode ahead
-//	DrainNode, …, SetReplication, Operation   change the shape of the cluster
+//	Begin, Preview, Operation                 change the shape of the cluster
 //	CreateKey, RotateKey, RevokeKey, WhoAmI   manage API keys
 //	PutNamespace, DeleteNamespace, …          manage namespaces and their quotas
 //

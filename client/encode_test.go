@@ -126,7 +126,7 @@ func TestLineIsOneLine(t *testing.T) {
 		task := d.task()
 		id, key := d.text(0), d.text(0)
 		whole := !breaksLine(task.Payload)
-		k := c.newChunk()
+		k := c.conn.newChunk()
 		op := ScheduleOp(Task{}, WithKey(key), IfAbsent(), IfRevision(7))
 		if d.yes() {
 			op = TouchOp(id, Touch{Delay: task.Delay, NoLaterThan: task.FireAt, NoOlderThan: task.Jitter, OrSchedule: &task})
@@ -162,7 +162,7 @@ func BenchmarkEncodeLine(b *testing.B) {
 	b.ReportAllocs()
 	var data []byte
 	for b.Loop() {
-		data = c.appendHead(data[:0], "schedule", benchmarkTask.ID, &options{})
+		data = c.conn.appendHead(data[:0], "schedule", benchmarkTask.ID, &options{})
 		if data, err = appendTask(data, &benchmarkTask); err != nil {
 			b.Fatal(err)
 		}

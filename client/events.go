@@ -70,12 +70,12 @@ type History struct {
 // 100 for a limit of 0. The error is ErrNotFound if there is neither a task nor an event, and ErrGone if there may have
 // been some.
 func (c *Client) TaskHistory(ctx context.Context, id string, limit int) (*History, error) {
-	path := c.taskPath(id) + "/history"
+	path := c.conn.path("tasks", id) + "/history"
 	if limit > 0 {
 		path += "?limit=" + strconv.Itoa(limit)
 	}
 	history := new(History)
-	err := c.do(ctx, call{method: http.MethodGet, path: path}, func(r reply) error {
+	err := c.conn.do(ctx, call{method: http.MethodGet, path: path}, func(r reply) error {
 		if err := json.NewDecoder(r.body).Decode(history); err != nil {
 			return &garbledError{err}
 		}
@@ -129,9 +129,9 @@ func (c *Client) Events(ctx context.Context, filter EventFilter) iter.Seq2[*Even
 	return func(yield func(*Event, error) bool) {
 		pause := firstEventPause
 		for turn := 0; ; turn++ {
-			node := c.nodes.given[turn%len(c.nodes.given)]
+			node := c.conn.nodes.given[turn%len(c.conn.nodes.given)]
 			before := filter.After
-			ended, err := c.streamEvents(ctx, node.base, &filter, yield)
+			ended, err := c.conn.streamEvents(ctx, node.base, &filter, yield)
 			switch {
 			case ended || ctx.Err() != nil:
 				return
@@ -163,7 +163,7 @@ func isPassing(err error) bool {
 
 // streamEvents makes one request, and moves the filter behind each event. ended is set if the caller wants no more, or
 // the present is reached.
-func (c *Client) streamEvents(
+func (c *conn) streamEvents(
 	ctx context.Context, base string, filter *EventFilter, yield func(*Event, error) bool,
 ) (ended bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -9,7 +9,7 @@ import (
 // lane gathers lines for one address, or for one shard. A request goes out as soon as there is a line. The lines that
 // come during a request form the next one.
 type lane struct {
-	c  *Client
+	c  *conn
 	to *endpoint // nil: the shard's leader, or a configured address
 	of *shard    // nil: lines of any shard
 

@@ -51,9 +51,9 @@ func (c *Client) Lease(ctx context.Context, queue string, demand Demand) ([]Leas
 	body = contract.Close(contract.AppendSpan(body, contract.Lease, demand.Lease), 0)
 	var tasks []Leased
 	// The call has no key, as in Settle: net/http might send a call with a key twice, and it would lease twice.
-	call := call{method: http.MethodPost, path: c.queuePath(queue) + "/lease", body: body, contentType: jsonType,
+	call := call{method: http.MethodPost, path: c.conn.path("queues", queue) + "/lease", body: body, contentType: jsonType,
 		wait: demand.Wait}
-	err := c.do(ctx, call, readAnswer(func(r *contract.Reader) error {
+	err := c.conn.do(ctx, call, readAnswer(func(r *contract.Reader) error {
 		return readObject(r, "lease", []member{{contract.Tasks, func() error {
 			return readList(r, "tasks", &tasks, func(l *Leased) error { return l.read(r) })
 		}, 0}})
@@ -99,7 +99,7 @@ type Settled struct {
 func (c *Client) Settle(ctx context.Context, queue string, s Settlement) []Settled {
 	lines := s.lines()
 	for chunk := range slices.Chunk(lines, maxChunkLines) {
-		c.settleLines(ctx, queue, chunk)
+		c.conn.settleLines(ctx, queue, chunk)
 	}
 	out := make([]Settled, len(lines))
 	for i, l := range lines {
@@ -112,7 +112,7 @@ func (c *Client) Settle(ctx context.Context, queue string, s Settlement) []Settl
 }
 
 // settleLines settles at most as many lines as a request may have. The lines must be in the order of the verbs.
-func (c *Client) settleLines(ctx context.Context, queue string, lines []*line) {
+func (c *conn) settleLines(ctx context.Context, queue string, lines []*line) {
 	c.sendUntilAnswered(ctx, lines, func(ctx context.Context, lines []*line) error {
 		return c.sendReceipts(ctx, queue, lines)
 	})
@@ -167,10 +167,10 @@ func (s Settlement) lines() []*line {
 	return lines
 }
 
-func (c *Client) sendReceipts(ctx context.Context, queue string, lines []*line) error {
+func (c *conn) sendReceipts(ctx context.Context, queue string, lines []*line) error {
 	// The call has no key. The service has no use for one, and net/http would take it as leave to repeat the call by
 	// itself, so that the results would hide those of the first try.
-	call := call{method: http.MethodPost, path: c.queuePath(queue) + "/settle", body: settleBody(lines),
+	call := call{method: http.MethodPost, path: c.path("queues", queue) + "/settle", body: settleBody(lines),
 		contentType: jsonType}
 	return c.do(ctx, call, func(a reply) error { return readSettled(a.body, lines) })
 }

@@ -98,14 +98,14 @@ func (g *group) await(ctx context.Context, lines []*line) (left bool) {
 
 // waiter is one ordinary call that waits for its line's answer.
 type waiter struct {
-	c     *Client
+	c     *conn
 	line  line
 	group group
 	timer *time.Timer // of the call
 }
 
 // newWaiter begins a call about a task. The caller appends the line to line.data.
-func (c *Client) newWaiter(verb, id string) *waiter {
+func (c *conn) newWaiter(verb, id string) *waiter {
 	w, ok := c.waiters.Get().(*waiter)
 	if !ok {
 		w = &waiter{c: c, timer: time.NewTimer(time.Hour)}

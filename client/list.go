@@ -92,8 +92,8 @@ func (c *Client) Pages(ctx context.Context, filter Filter) iter.Seq2[[]Task, err
 		for {
 			var tasks []Task
 			var next string
-			call := call{method: http.MethodGet, path: c.root + "/tasks?" + query.Encode()}
-			if err := c.do(ctx, call, readPage(contract.Tasks, &tasks, &next, (*Task).read)); err != nil {
+			call := call{method: http.MethodGet, path: c.conn.root + "/tasks?" + query.Encode()}
+			if err := c.conn.do(ctx, call, readPage(contract.Tasks, &tasks, &next, (*Task).read)); err != nil {
 				yield(nil, err)
 				return
 			}
@@ -130,15 +130,15 @@ func (f DeadFilter) query() url.Values {
 // it returns the number that the last attempt has certainly replayed. After an ErrUnknown more may have been replayed;
 // the same call continues with the rest.
 func (c *Client) Replay(ctx context.Context, queue string, filter DeadFilter) (int, error) {
-	return c.eachDead(ctx, http.MethodPost, c.queuePath(queue)+"/dead/replay", filter)
+	return c.conn.eachDead(ctx, http.MethodPost, c.conn.path("queues", queue)+"/dead/replay", filter)
 }
 
 // DropDead removes dead letters for ever, and returns their number. Its errors are those of Replay.
 func (c *Client) DropDead(ctx context.Context, queue string, filter DeadFilter) (int, error) {
-	return c.eachDead(ctx, http.MethodDelete, c.queuePath(queue)+"/dead", filter)
+	return c.conn.eachDead(ctx, http.MethodDelete, c.conn.path("queues", queue)+"/dead", filter)
 }
 
-func (c *Client) eachDead(ctx context.Context, method, path string, filter DeadFilter) (int, error) {
+func (c *conn) eachDead(ctx context.Context, method, path string, filter DeadFilter) (int, error) {
 	if query := filter.query().Encode(); query != "" {
 		path += "?" + query
 	}

@@ -67,7 +67,7 @@ func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
 	var answer struct {
 		Nodes []Node `json:"nodes"`
 	}
-	err := c.do(ctx, call{method: http.MethodGet, path: "/v1/nodes"}, readJSON(&answer))
+	err := c.conn.do(ctx, call{method: http.MethodGet, path: "/v1/nodes"}, readJSON(&answer))
 	return answer.Nodes, err
 }
 
@@ -76,68 +76,24 @@ func (c *Client) Operations(ctx context.Context) ([]Operation, error) {
 	var answer struct {
 		Operations []Operation `json:"operations"`
 	}
-	err := c.do(ctx, call{method: http.MethodGet, path: "/v1/operations"}, readJSON(&answer))
+	err := c.conn.do(ctx, call{method: http.MethodGet, path: "/v1/operations"}, readJSON(&answer))
 	return answer.Operations, err
 }
 
 // Operation returns one operation. The error is ErrNotFound if there is none.
 func (c *Client) Operation(ctx context.Context, id string) (*Operation, error) {
-	return c.operationCall(ctx, call{method: http.MethodGet, path: operationPath(id)})
+	return fetch[Operation](ctx, c.conn, call{method: http.MethodGet, path: operationPath(id)})
 }
 
 // StopOperation stops an operation on a node, on slots or on tasks that is under way. It returns the operation that
 // resumes the node, that keeps the slots where they are, or the stopped operation on tasks.
 func (c *Client) StopOperation(ctx context.Context, id string, opts ...Option) (*Operation, error) {
 	o := gather(opts)
-	return c.operationCall(ctx, call{method: http.MethodDelete, path: operationPath(id), header: c.header(&o)})
+	return fetch[Operation](ctx, c.conn, call{method: http.MethodDelete, path: operationPath(id),
+		header: c.conn.header(&o)})
 }
 
 func operationPath(id string) string { return "/v1/operations/" + url.PathEscape(id) }
-
-// DrainNode moves all replicas off a node, named by its ID or name. The node stays in the cluster.
-func (c *Client) DrainNode(ctx context.Context, node string, opts ...Option) (*Operation, error) {
-	return c.Begin(ctx, OperationRequest{Kind: Drain, Node: node}, opts...)
-}
-
-// RestNode gives the leaderships of a node away, for maintenance. The node keeps its replicas.
-func (c *Client) RestNode(ctx context.Context, node string, opts ...Option) (*Operation, error) {
-	return c.Begin(ctx, OperationRequest{Kind: Rest, Node: node}, opts...)
-}
-
-// ResumeNode ends a drain, a rest, a removal or a replacement of a node.
-func (c *Client) ResumeNode(ctx context.Context, node string, opts ...Option) (*Operation, error) {
-	return c.Begin(ctx, OperationRequest{Kind: Resume, Node: node}, opts...)
-}
-
-// RemoveNode moves all replicas off a node, and takes it out of the cluster.
-func (c *Client) RemoveNode(ctx context.Context, node string, opts ...Option) (*Operation, error) {
-	return c.Begin(ctx, OperationRequest{Kind: Remove, Node: node}, opts...)
-}
-
-// ReplaceNode takes a node out of the cluster that will not come back.
-func (c *Client) ReplaceNode(ctx context.Context, node string, opts ...Option) (*Operation, error) {
-	return c.Begin(ctx, OperationRequest{Kind: Replace, Node: node}, opts...)
-}
-
-// SetReplication changes how many replicas each shard has: 1, 3 or 5.
-func (c *Client) SetReplication(ctx context.Context, replicas int, opts ...Option) (*Operation, error) {
-	return c.Begin(ctx, OperationRequest{Kind: Replication, Replication: replicas}, opts...)
-}
-
-// SplitShard moves half of a shard's slots to a new shard on the same nodes.
-func (c *Client) SplitShard(ctx context.Context, shard int, opts ...Option) (*Operation, error) {
-	return c.Begin(ctx, OperationRequest{Kind: Split, Shard: shard}, opts...)
-}
-
-// MoveSlots moves slots, such as "0-511,1024", to a shard.
-func (c *Client) MoveSlots(ctx context.Context, slots string, to int, opts ...Option) (*Operation, error) {
-	return c.Begin(ctx, OperationRequest{Kind: MoveSlots, Slots: slots, To: to}, opts...)
-}
-
-// BalanceShards gives all shards as many slots. It makes new shards if there are fewer than the number; 0 makes none.
-func (c *Client) BalanceShards(ctx context.Context, shards int, opts ...Option) (*Operation, error) {
-	return c.Begin(ctx, OperationRequest{Kind: Balance, To: shards}, opts...)
-}
 
 // Begin begins an operation, or returns the equal one that is under way. The error is ErrImpossible if the operation
 // could not end.
@@ -147,8 +103,8 @@ func (c *Client) Begin(ctx context.Context, r OperationRequest, opts ...Option) 
 		return nil, err
 	}
 	o := gather(opts)
-	call.header = c.header(&o)
-	return c.operationCall(ctx, call)
+	call.header = c.conn.header(&o)
+	return fetch[Operation](ctx, c.conn, call)
 }
 
 // Preview returns the steps of an operation, and begins nothing.
@@ -157,11 +113,7 @@ func (c *Client) Preview(ctx context.Context, r OperationRequest) (*Plan, error)
 	if err != nil {
 		return nil, err
 	}
-	plan := new(Plan)
-	if err := c.do(ctx, call, readJSON(plan)); err != nil {
-		return nil, err
-	}
-	return plan, nil
+	return fetch[Plan](ctx, c.conn, call)
 }
 
 // call returns the request's call, without a key.
@@ -187,12 +139,4 @@ func (r OperationRequest) call(preview bool) (_ call, err error) {
 	}
 	body, err := json.Marshal(members)
 	return call{method: method, path: path, body: body, contentType: jsonType}, err
-}
-
-func (c *Client) operationCall(ctx context.Context, call call) (*Operation, error) {
-	op := new(Operation)
-	if err := c.do(ctx, call, readJSON(op)); err != nil {
-		return nil, err
-	}
-	return op, nil
 }

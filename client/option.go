@@ -54,7 +54,7 @@ func gather(opts []Option) options {
 }
 
 // header returns the header of a request of its own.
-func (c *Client) header(o *options) http.Header {
+func (c *conn) header(o *options) http.Header {
 	key := o.key
 	if key == "" {
 		key = c.keys.next()
@@ -70,7 +70,7 @@ func (c *Client) header(o *options) http.Header {
 }
 
 // appendHead appends the beginning of a batch line.
-func (c *Client) appendHead(b []byte, verb, id string, o *options) []byte {
+func (c *conn) appendHead(b []byte, verb, id string, o *options) []byte {
 	begin := len(b)
 	b = contract.AppendText(b, contract.Op, verb)
 	b[begin] = '{' // other members and the end follow

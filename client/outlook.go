@@ -30,14 +30,14 @@ type (
 // Wheel returns the counts of one shard's wheel, or the sums over all shards for shard 0.
 func (c *Client) Wheel(ctx context.Context, shard int) (*Wheel, error) {
 	wheel := new(Wheel)
-	return wheel, c.do(ctx, call{method: http.MethodGet, path: outlookPath("/v1/wheel", shard, 0)}, readJSON(wheel))
+	return wheel, c.conn.do(ctx, call{method: http.MethodGet, path: outlookPath("/v1/wheel", shard, 0)}, readJSON(wheel))
 }
 
 // Activity returns the counts of one shard, or the sums over all shards for shard 0. They begin that long before now;
 // 0: as early as they are kept, a quarter of an hour.
 func (c *Client) Activity(ctx context.Context, shard int, within time.Duration) (*Activity, error) {
 	a := new(Activity)
-	return a, c.do(ctx, call{method: http.MethodGet, path: outlookPath("/v1/activity", shard, within)}, readJSON(a))
+	return a, c.conn.do(ctx, call{method: http.MethodGet, path: outlookPath("/v1/activity", shard, within)}, readJSON(a))
 }
 
 func outlookPath(path string, shard int, within time.Duration) string {

@@ -123,8 +123,6 @@ func (q Queue) MarshalJSON() ([]byte, error) {
 	return contract.Close(b, 0), err
 }
 
-func (c *Client) queuePath(name string) string { return c.root + "/queues/" + url.PathEscape(name) }
-
 // PutQueue replaces the whole policy of the queue with this name, and returns the stored policy. The policy is in force
 // when the call returns, except at leaders that cannot be reached.
 func (c *Client) PutQueue(ctx context.Context, queue Queue) (*Queue, error) {
@@ -133,8 +131,8 @@ func (c *Client) PutQueue(ctx context.Context, queue Queue) (*Queue, error) {
 	if err != nil {
 		return nil, fmt.Errorf("queue %s: %w", queue.Name, err)
 	}
-	return c.queueCall(ctx, call{method: http.MethodPut, path: c.queuePath(queue.Name), body: body, contentType: jsonType,
-		header: c.header(&options{})})
+	return read[Queue](ctx, c.conn, call{method: http.MethodPut, path: c.conn.path("queues", queue.Name), body: body,
+		contentType: jsonType, header: c.conn.header(&options{})})
 }
 
 // PatchQueue changes a part of a queue's policy and returns the whole policy. A queue without a policy gets one.
@@ -148,40 +146,33 @@ func (c *Client) PatchQueue(ctx context.Context, name string, patch QueuePatch) 
 	if err != nil {
 		return nil, fmt.Errorf("queue %s: %w", name, err)
 	}
-	return c.queueCall(ctx, call{method: http.MethodPatch, path: c.queuePath(name), body: body, contentType: jsonType,
-		header: c.header(&options{})})
+	return read[Queue](ctx, c.conn, call{method: http.MethodPatch, path: c.conn.path("queues", name), body: body,
+		contentType: jsonType, header: c.conn.header(&options{})})
 }
 
 // PauseQueue stops new attempts and leases of a queue, and returns its policy. Attempts and leases in progress
 // continue.
 func (c *Client) PauseQueue(ctx context.Context, name string) (*Queue, error) {
-	return c.queueCall(ctx, call{method: http.MethodPost, path: c.queuePath(name) + "/pause",
-		header: c.header(&options{})})
+	return read[Queue](ctx, c.conn, call{method: http.MethodPost, path: c.conn.path("queues", name) + "/pause",
+		header: c.conn.header(&options{})})
 }
 
 // ResumeQueue ends a queue's pause, and returns its policy.
 func (c *Client) ResumeQueue(ctx context.Context, name string) (*Queue, error) {
-	return c.queueCall(ctx, call{method: http.MethodPost, path: c.queuePath(name) + "/resume",
-		header: c.header(&options{})})
+	return read[Queue](ctx, c.conn, call{method: http.MethodPost, path: c.conn.path("queues", name) + "/resume",
+		header: c.conn.header(&options{})})
 }
 
 // Queue reads a queue's policy and counts.
 func (c *Client) Queue(ctx context.Context, name string) (*Queue, error) {
-	return c.queueCall(ctx, call{method: http.MethodGet, path: c.queuePath(name)})
+	return read[Queue](ctx, c.conn, call{method: http.MethodGet, path: c.conn.path("queues", name)})
 }
 
 // DeleteQueue deletes a queue's policy. It returns ErrConflict if the queue has unfinished tasks.
 func (c *Client) DeleteQueue(ctx context.Context, name string) error {
-	_, err := c.queueCall(ctx, call{method: http.MethodDelete, path: c.queuePath(name), header: c.header(&options{})})
+	_, err := read[Queue](ctx, c.conn, call{method: http.MethodDelete, path: c.conn.path("queues", name),
+		header: c.conn.header(&options{})})
 	return err
-}
-
-func (c *Client) queueCall(ctx context.Context, call call) (*Queue, error) {
-	queue := new(Queue)
-	if err := c.do(ctx, call, readAnswer(queue.read)); err != nil {
-		return nil, err
-	}
-	return queue, nil
 }
 
 // Queues returns all queues that have a policy or a task, sorted by name. An error ends the sequence.
@@ -191,8 +182,8 @@ func (c *Client) Queues(ctx context.Context) iter.Seq2[*Queue, error] {
 		for {
 			var queues []Queue
 			var next string
-			call := call{method: http.MethodGet, path: c.root + "/queues?" + query.Encode()}
-			if err := c.do(ctx, call, readPage(contract.Queues, &queues, &next, (*Queue).read)); err != nil {
+			call := call{method: http.MethodGet, path: c.conn.root + "/queues?" + query.Encode()}
+			if err := c.conn.do(ctx, call, readPage(contract.Queues, &queues, &next, (*Queue).read)); err != nil {
 				yield(nil, err)
 				return
 			}

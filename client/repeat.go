@@ -125,10 +125,6 @@ func (c *Client) PreviewSchedule(ctx context.Context, rule Repeat, n int) (*Sche
 	if err != nil {
 		return nil, err
 	}
-	p := new(SchedulePreview)
-	call := call{method: http.MethodPost, path: c.root + "/preview", body: body, contentType: jsonType}
-	if err := c.do(ctx, call, readJSON(p)); err != nil {
-		return nil, err
-	}
-	return p, nil
+	call := call{method: http.MethodPost, path: c.conn.root + "/preview", body: body, contentType: jsonType}
+	return fetch[SchedulePreview](ctx, c.conn, call)
 }

@@ -140,7 +140,7 @@ func nextLine(in *bufio.Reader) ([]byte, error) {
 // body is the reusable buffer of a request's bytes. net/http may read them even after it has returned an answer or an
 // error, until it closes the reader. The bytes are free only then.
 type body struct {
-	c *Client
+	c *conn
 
 	mu   sync.Mutex
 	data []byte // not changed while a reader is open
@@ -150,7 +150,7 @@ type body struct {
 // keptBody is the largest buffer that is reused, in bytes. The collector takes larger ones.
 const keptBody = 2 * maxLineBytes
 
-func (c *Client) newBody() *body {
+func (c *conn) newBody() *body {
 	if b, ok := c.bodies.Get().(*body); ok {
 		return b
 	}

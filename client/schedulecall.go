@@ -12,8 +12,6 @@ import (
 	"time"
 )
 
-func (c *Client) schedulePath(id string) string { return c.root + "/schedules/" + url.PathEscape(id) }
-
 // PutSchedule stores a schedule, or replaces all settings of the one with this ID, and returns the stored one. The
 // numbers of the occurrences go on, and those under way are left alone. With IfAbsent it only stores a new one.
 func (c *Client) PutSchedule(ctx context.Context, schedule Schedule, opts ...Option) (*Schedule, error) {
@@ -21,17 +19,13 @@ func (c *Client) PutSchedule(ctx context.Context, schedule Schedule, opts ...Opt
 	if err != nil {
 		return nil, fmt.Errorf("schedule %s: %w", schedule.ID, err)
 	}
-	return c.changeSchedule(ctx, http.MethodPut, schedule.ID, "", body, opts)
+	return changeSchedule[Schedule](ctx, c.conn, http.MethodPut, schedule.ID, "", body, opts)
 }
 
 // GetSchedule returns a schedule. It sees every change that was acknowledged before the call.
 func (c *Client) GetSchedule(ctx context.Context, id string) (*Schedule, error) {
-	schedule := new(Schedule)
-	call := call{method: http.MethodGet, path: c.schedulePath(id), about: id}
-	if err := c.do(ctx, call, readJSON(schedule)); err != nil {
-		return nil, err
-	}
-	return schedule, nil
+	call := call{method: http.MethodGet, path: c.conn.path("schedules", id), about: id}
+	return fetch[Schedule](ctx, c.conn, call)
 }
 
 // PatchSchedule changes a part of a schedule's settings and returns the whole schedule.
@@ -40,14 +34,14 @@ func (c *Client) PatchSchedule(ctx context.Context, id string, patch SchedulePat
 	if err != nil {
 		return nil, fmt.Errorf("schedule %s: %w", id, err)
 	}
-	return c.changeSchedule(ctx, http.MethodPatch, id, "", body, opts)
+	return changeSchedule[Schedule](ctx, c.conn, http.MethodPatch, id, "", body, opts)
 }
 
 // DeleteSchedule deletes a schedule. Occurrences under way go on as tasks, and none of those that wait begins.
 func (c *Client) DeleteSchedule(ctx context.Context, id string, opts ...Option) error {
 	o := gather(opts)
-	call := call{method: http.MethodDelete, path: c.schedulePath(id), header: c.header(&o), about: id}
-	err := c.do(ctx, call, func(reply) error { return nil })
+	call := call{method: http.MethodDelete, path: c.conn.path("schedules", id), header: c.conn.header(&o), about: id}
+	err := c.conn.do(ctx, call, func(reply) error { return nil })
 	if errors.Is(err, ErrNotFound) && repeated(err) {
 		return nil // an attempt whose answer was lost has deleted it
 	}
@@ -69,13 +63,13 @@ func (c *Client) ResumeSchedule(ctx context.Context, id, note string, opts ...Op
 // noteSchedule makes a call about a schedule that takes an optional note.
 func (c *Client) noteSchedule(ctx context.Context, id, verb, note string, opts []Option) (*Schedule, error) {
 	if note == "" {
-		return c.changeSchedule(ctx, http.MethodPost, id, verb, nil, opts)
+		return changeSchedule[Schedule](ctx, c.conn, http.MethodPost, id, verb, nil, opts)
 	}
 	body, err := json.Marshal(map[string]string{"note": note})
 	if err != nil {
 		return nil, err
 	}
-	return c.changeSchedule(ctx, http.MethodPost, id, verb, body, opts)
+	return changeSchedule[Schedule](ctx, c.conn, http.MethodPost, id, verb, body, opts)
 }
 
 // FiredOccurrence is an occurrence that FireSchedule made.
@@ -89,16 +83,12 @@ type FiredOccurrence struct {
 // decides: the occurrence may have to wait, and the error is ErrConflict if it would not run. A paused schedule fires
 // too.
 func (c *Client) FireSchedule(ctx context.Context, id string, opts ...Option) (*FiredOccurrence, error) {
-	fired := new(FiredOccurrence)
-	if err := c.scheduleCall(ctx, http.MethodPost, id, "/fire", nil, opts, fired); err != nil {
-		return nil, err
-	}
-	return fired, nil
+	return changeSchedule[FiredOccurrence](ctx, c.conn, http.MethodPost, id, "/fire", nil, opts)
 }
 
 // SkipOccurrence passes over the next occurrence of the rule. It returns ErrConflict if there is none.
 func (c *Client) SkipOccurrence(ctx context.Context, id string, opts ...Option) (*Schedule, error) {
-	return c.changeSchedule(ctx, http.MethodPost, id, "/skip", nil, opts)
+	return changeSchedule[Schedule](ctx, c.conn, http.MethodPost, id, "/skip", nil, opts)
 }
 
 // Backfill makes the occurrences that the rule names from one instant to another, both included, even if they ran
@@ -109,27 +99,16 @@ func (c *Client) Backfill(ctx context.Context, id string, from, to time.Time, op
 	if err != nil {
 		return nil, fmt.Errorf("backfill %s: %w", id, err)
 	}
-	return c.changeSchedule(ctx, http.MethodPost, id, "/backfill", body, opts)
+	return changeSchedule[Schedule](ctx, c.conn, http.MethodPost, id, "/backfill", body, opts)
 }
 
-// changeSchedule makes a changing call about a schedule that answers with the schedule. A nil body sends none.
-func (c *Client) changeSchedule(
-	ctx context.Context, method, id, verb string, body []byte, opts []Option,
-) (*Schedule, error) {
-	schedule := new(Schedule)
-	if err := c.scheduleCall(ctx, method, id, verb, body, opts, schedule); err != nil {
-		return nil, err
-	}
-	return schedule, nil
-}
-
-// scheduleCall makes a changing call about a schedule, and reads its answer into out.
-func (c *Client) scheduleCall(
-	ctx context.Context, method, id, verb string, body []byte, opts []Option, out any,
-) error {
+// changeSchedule makes a changing call about a schedule. A nil body sends none.
+func changeSchedule[T any](
+	ctx context.Context, c *conn, method, id, verb string, body []byte, opts []Option,
+) (*T, error) {
 	o := gather(opts)
-	return c.do(ctx, call{method: method, path: c.schedulePath(id) + verb, body: body, contentType: jsonType,
-		header: c.header(&o), about: id}, readJSON(out))
+	return fetch[T](ctx, c, call{method: method, path: c.path("schedules", id) + verb, body: body, contentType: jsonType,
+		header: c.header(&o), about: id})
 }
 
 // ScheduleFilter selects schedules. Its zero value selects all.
@@ -152,8 +131,8 @@ func (c *Client) Schedules(ctx context.Context, filter ScheduleFilter) iter.Seq2
 		}.query()
 		for {
 			var page schedulePage
-			call := call{method: http.MethodGet, path: c.root + "/schedules?" + query.Encode()}
-			if err := c.do(ctx, call, readJSON(&page)); err != nil {
+			call := call{method: http.MethodGet, path: c.conn.root + "/schedules?" + query.Encode()}
+			if err := c.conn.do(ctx, call, readJSON(&page)); err != nil {
 				yield(nil, err)
 				return
 			}
@@ -184,10 +163,6 @@ func (p *schedulePage) each(yield func(*Schedule, error) bool) bool {
 // Occurrences returns the coming next occurrences of a schedule, and its last ones. Each number is 100 at most.
 func (c *Client) Occurrences(ctx context.Context, id string, next, last int) (*Occurrences, error) {
 	query := url.Values{"next": {strconv.Itoa(next)}, "last": {strconv.Itoa(last)}}
-	found := new(Occurrences)
-	call := call{method: http.MethodGet, path: c.schedulePath(id) + "/occurrences?" + query.Encode(), about: id}
-	if err := c.do(ctx, call, readJSON(found)); err != nil {
-		return nil, err
-	}
-	return found, nil
+	call := call{method: http.MethodGet, path: c.conn.path("schedules", id) + "/occurrences?" + query.Encode(), about: id}
+	return fetch[Occurrences](ctx, c.conn, call)
 }

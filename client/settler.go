@@ -11,7 +11,7 @@ import (
 // for a shard without a leader would hold up the others until their leases end.
 type settler struct {
 	ctx   context.Context
-	c     *Client
+	c     *conn
 	queue string
 	moved func() // called when outcomes were settled
 
@@ -29,7 +29,7 @@ type verdict struct {
 	done func(*line)
 }
 
-func newSettler(ctx context.Context, c *Client, queue string, moved func()) *settler {
+func newSettler(ctx context.Context, c *conn, queue string, moved func()) *settler {
 	s := &settler{ctx: ctx, c: c, queue: queue, moved: moved}
 	s.idle = sync.NewCond(&s.mu)
 	return s

@@ -61,7 +61,7 @@ func (k *consumer) streamFrom(ctx context.Context, base string) error {
 	}()
 	silence := time.AfterFunc(k.c.cfg.AttemptTimeout, func() { cancel(errSilent) })
 	defer silence.Stop()
-	path := base + k.c.queuePath(k.queue) + "/stream?lease=" + k.o.Lease.String()
+	path := base + k.c.path("queues", k.queue) + "/stream?lease=" + k.o.Lease.String()
 	req, err := k.c.newRequest(alive, http.MethodPost, path, body)
 	if err != nil {
 		return err

@@ -72,7 +72,7 @@ func TestKeyOfOneNamespace(t *testing.T) {
 			for i, host := range []string{"a:1", "b:1", "c:1"} {
 				for n := range 20 {
 					id := w.idIn(i+1, n)
-					if _, err := c.Get(t.Context(), id); err != nil || w.asked("GET "+host+c.root+"/tasks/"+id) != 1 {
+					if _, err := c.Get(t.Context(), id); err != nil || w.asked("GET "+host+c.conn.root+"/tasks/"+id) != 1 {
 						t.Errorf("namespace %q: the read of %s did not go to %s: %v", cfg.Namespace, id, host, err)
 					}
 				}

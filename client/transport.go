@@ -15,7 +15,7 @@ import (
 )
 
 // newRequest returns a request with the client's key.
-func (c *Client) newRequest(ctx context.Context, method, url string, body io.Reader) (*http.Request, error) {
+func (c *conn) newRequest(ctx context.Context, method, url string, body io.Reader) (*http.Request, error) {
 	key, err := c.credential.authorization()
 	if err != nil {
 		return nil, &unsendableError{err}

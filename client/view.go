@@ -54,11 +54,7 @@ const (
 
 // Cluster returns a node's view of the cluster.
 func (c *Client) Cluster(ctx context.Context) (*Cluster, error) {
-	cluster := new(Cluster)
-	if err := c.do(ctx, call{method: http.MethodGet, path: "/v1/cluster"}, readJSON(cluster)); err != nil {
-		return nil, err
-	}
-	return cluster, nil
+	return fetch[Cluster](ctx, c.conn, call{method: http.MethodGet, path: "/v1/cluster"})
 }
 
 // NewJoinToken makes a one-time token by which one new node may join the cluster within this time, a minute to thirty
@@ -68,17 +64,13 @@ func (c *Client) NewJoinToken(ctx context.Context, validFor time.Duration) (*New
 	if validFor > 0 {
 		path += "?valid_for=" + url.QueryEscape(validFor.String())
 	}
-	token := new(NewJoinToken)
-	if err := c.do(ctx, call{method: http.MethodPost, path: path}, readJSON(token)); err != nil {
-		return nil, err
-	}
-	return token, nil
+	return fetch[NewJoinToken](ctx, c.conn, call{method: http.MethodPost, path: path})
 }
 
 // JoinTokens returns the one-time tokens of new nodes, by ID, used and expired ones included.
 func (c *Client) JoinTokens(ctx context.Context) ([]JoinToken, error) {
 	var list struct{ Tokens []JoinToken }
-	if err := c.do(ctx, call{method: http.MethodGet, path: "/v1/nodes/tokens"}, readJSON(&list)); err != nil {
+	if err := c.conn.do(ctx, call{method: http.MethodGet, path: "/v1/nodes/tokens"}, readJSON(&list)); err != nil {
 		return nil, err
 	}
 	return list.Tokens, nil
@@ -87,7 +79,7 @@ func (c *Client) JoinTokens(ctx context.Context) ([]JoinToken, error) {
 // RemoveJoinToken removes a one-time token. It returns ErrNotFound if there is none with this ID.
 func (c *Client) RemoveJoinToken(ctx context.Context, id string) error {
 	path := "/v1/nodes/tokens/" + url.PathEscape(id)
-	return c.do(ctx, call{method: http.MethodDelete, path: path}, func(reply) error { return nil })
+	return c.conn.do(ctx, call{method: http.MethodDelete, path: path}, func(reply) error { return nil })
 }
 
 // Doctor returns the troubles of the cluster as one node knows them, the gravest first. A node also answers without a
@@ -96,7 +88,7 @@ func (c *Client) Doctor(ctx context.Context) ([]Finding, error) {
 	var answer struct {
 		Findings []Finding `json:"findings"`
 	}
-	if err := c.do(ctx, call{method: http.MethodGet, path: "/v1/doctor"}, readJSON(&answer)); err != nil {
+	if err := c.conn.do(ctx, call{method: http.MethodGet, path: "/v1/doctor"}, readJSON(&answer)); err != nil {
 		return nil, err
 	}
 	return answer.Findings, nil
@@ -112,11 +104,8 @@ func (c *Client) Advance(ctx context.Context, by time.Duration, opts ...Option) 
 	if err != nil {
 		return nil, err
 	}
-	o, advanced := gather(opts), new(Advanced)
+	o := gather(opts)
 	call := call{method: http.MethodPost, path: "/v1/dev/advance", body: body, contentType: jsonType,
-		header: c.header(&o), wait: advanceWait}
-	if err := c.do(ctx, call, readJSON(advanced)); err != nil {
-		return nil, err
-	}
-	return advanced, nil
+		header: c.conn.header(&o), wait: advanceWait}
+	return fetch[Advanced](ctx, c.conn, call)
 }
