@@ -286,6 +286,29 @@ func (d *documented) call(status int, method, path, body string, header ...strin
 	}
 }
 
+// TestRefusedChangesAreDocumented checks that each call that asks the leader of the control group for a change documents
+// the leader's refusal. The leader refuses changes while a node has an older build, for one.
+func TestRefusedChangesAreDocumented(t *testing.T) {
+	d := newDocumented(t)
+	const key = `{"name":"k","grants":[{"role":"admin","namespace":"*"}]}`
+	made := d.harness.call("POST", "/v1/keys", key).json(t)["id"].(string)
+	d.fake.readErr = &task.ImpossibleError{Reason: "the node n2 has an older build"}
+	for _, call := range []struct{ method, path, body string }{
+		{"PUT", "/v1/calendars/c", `{"closed":["2026-12-24"]}`}, {"DELETE", "/v1/calendars/c", ""},
+		{"PUT", "/v1/queues/q", "{}"}, {"PATCH", "/v1/queues/q", "{}"}, {"DELETE", "/v1/queues/q", ""},
+		{"POST", "/v1/queues/q/pause", ""}, {"POST", "/v1/queues/q/resume", ""},
+		{"POST", "/v1/keys", key}, {"POST", "/v1/keys/" + made + "/rotate", ""}, {"DELETE", "/v1/keys/" + made, ""},
+		{"PUT", "/v1/namespaces/c", "{}"}, {"DELETE", "/v1/namespaces/a", ""},
+		{"PUT", "/v1/cluster", `{"replication":3}`}, {"POST", "/v1/nodes/n1/drain", ""},
+		{"POST", "/v1/nodes/n1/resume", ""}, {"POST", "/v1/nodes/n1/remove", ""}, {"POST", "/v1/nodes/n1/replace", ""},
+		{"POST", "/v1/nodes/tokens", ""}, {"DELETE", "/v1/nodes/tokens/x", ""},
+		{"POST", "/v1/shards/2/split", ""}, {"POST", "/v1/shards/move", `{"slots":"1","to":2}`},
+		{"POST", "/v1/shards/balance", ""}, {"POST", "/v1/operations", `{"op":"cancel","all":true}`},
+	} {
+		d.call(409, call.method, call.path, call.body)
+	}
+}
+
 func TestAnswersAreDocumented(t *testing.T) {
 	d := newDocumented(t)
 	later := "2026-11-21T12:00:00Z"
