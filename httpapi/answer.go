@@ -176,7 +176,7 @@ func writeJSON(w http.ResponseWriter, status int, body []byte) {
 }
 
 // writeTask answers with one task and its ETag.
-func (s *Server) writeTask(w http.ResponseWriter, status int, v taskView) {
+func (s *core) writeTask(w http.ResponseWriter, status int, v taskView) {
 	b := s.buffers.get()
 	defer s.buffers.put(b)
 	*b = append(v.append(*b), '\n')

@@ -27,9 +27,9 @@ type scheduleView struct {
 	missing  bool               // the rule names a calendar that does not exist
 }
 
-// scheduleView returns the view of a schedule at a revision, with its payload.
-func (s *Server) scheduleView(t *fsmpb.Task, revision uint64) scheduleView {
-	by := s.calendarOf(t.Namespace, t.GetSeries().GetRepeat().GetCalendar())
+// view returns the view of a schedule at a revision, with its payload.
+func (s *scheduleService) view(t *fsmpb.Task, revision uint64) scheduleView {
+	by := calendarOf(s.calendars, t.Namespace, t.GetSeries().GetRepeat().GetCalendar())
 	missing := by == nil && t.GetSeries().GetRepeat().GetCalendar() != ""
 	return scheduleView{task: t, revision: revision, payload: true, calendar: by, missing: missing}
 }
@@ -175,8 +175,8 @@ func appendNumbers(b []byte, f contract.Field, list []*fsmpb.Occurrence) []byte 
 	return append(b, ']')
 }
 
-// writeSchedule answers with one schedule and its ETag.
-func (s *Server) writeSchedule(w http.ResponseWriter, status int, v scheduleView) {
+// write answers with one schedule and its ETag.
+func (s *scheduleService) write(w http.ResponseWriter, status int, v scheduleView) {
 	b := s.buffers.get()
 	defer s.buffers.put(b)
 	*b = append(v.append(*b), '\n')
@@ -184,21 +184,21 @@ func (s *Server) writeSchedule(w http.ResponseWriter, status int, v scheduleView
 	writeJSON(w, status, *b)
 }
 
-// answerSchedule answers a call that has changed a schedule.
-func (s *Server) answerSchedule(c *call, _ *fsmpb.Command, result *fsmpb.Result) error {
+// answer answers a call that has changed a schedule.
+func (s *scheduleService) answer(c *call, _ *fsmpb.Command, result *fsmpb.Result) error {
 	if result.Task == nil {
 		return fmt.Errorf("the backend answered %v without the schedule", result.Code)
 	}
-	s.writeSchedule(c.Response(), statusOf(result.Code), s.changedView(result))
+	s.write(c.Response(), statusOf(result.Code), s.changedView(result))
 	return nil
 }
 
-func (s *Server) changedView(result *fsmpb.Result) scheduleView {
-	return s.scheduleView(result.Task, result.Revision)
+func (s *scheduleService) changedView(result *fsmpb.Result) scheduleView {
+	return s.view(result.Task, result.Revision)
 }
 
 // answerFire answers a call that has made an occurrence, which is the schedule's last one.
-func (s *Server) answerFire(c *call, cmd *fsmpb.Command, result *fsmpb.Result) error {
+func (s *scheduleService) answerFire(c *call, cmd *fsmpb.Command, result *fsmpb.Result) error {
 	if result.Task == nil {
 		return fmt.Errorf("the backend answered %v without the schedule", result.Code)
 	}

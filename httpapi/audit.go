@@ -202,7 +202,7 @@ func outcomeOf(p *problem) string {
 
 // noteRefusal records an error that refuses a call because of its caller, and returns the error. caller is nil if no
 // credentials were accepted.
-func (s *Server) noteRefusal(c echo.Context, caller *access.Caller, err error) error {
+func (s *core) noteRefusal(c echo.Context, caller *access.Caller, err error) error {
 	var p *problem
 	if err == nil || !errors.As(err, &p) || !isRefusal(p) {
 		return err
@@ -211,7 +211,7 @@ func (s *Server) noteRefusal(c echo.Context, caller *access.Caller, err error) e
 	if cl, ok := c.(*call); ok && caller != nil {
 		r.Object = cl.object()
 	}
-	s.cfg.Audit.Refuse(r)
+	s.audit.Refuse(r)
 	return err
 }
 
@@ -307,15 +307,18 @@ func queryNames(raw string) []string {
 	return slices.Sorted(maps.Keys(query))
 }
 
-// readAudit answers records of the audit logs of all nodes as lines, and a last line with the cursor.
-func (s *Server) readAudit(c echo.Context) error {
+// auditService answers GET /v1/audit.
+type auditService struct{ *core }
+
+// read answers records of the audit logs of all nodes as lines, and a last line with the cursor.
+func (s *auditService) read(c echo.Context) error {
 	q, err := parseAudit(c.QueryParams(), s.arrived().at)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(callOf(c).life(), s.cfg.RequestTimeout)
+	ctx, cancel := context.WithTimeout(callOf(c).life(), s.bounds.RequestTimeout)
 	defer cancel()
-	page, err := s.cfg.Audit.Read(ctx, q)
+	page, err := s.audit.Read(ctx, q)
 	if refusal := callOf(c).right.Refusal(); refusal != nil {
 		return refusal
 	}

@@ -18,10 +18,16 @@ import (
 	"github.com/belfryhq/belfry/httpapi/internal/turns"
 )
 
+// batchService answers POST /v1/batch.
+type batchService struct {
+	*core
+	crowd *turns.Crowd
+}
+
 // batch is one batch in progress.
 type batch struct {
 	*stream.Conn
-	s      *Server
+	s      *batchService
 	call   *call
 	parser parser
 	intake *stream.Intake[line]
@@ -31,12 +37,12 @@ type batch struct {
 	outside int // lines so far that the caller's grants do not reach
 }
 
-func (s *Server) batch(c echo.Context) error {
+func (s *batchService) serve(c echo.Context) error {
 	cl := callOf(c)
 	t := &batch{
 		s: s, call: cl, parser: *s.parser(cl), turn: s.work.Turn(cl.namespace),
-		intake: stream.NewIntake[line](s.cfg.BatchChunkLines, s.cfg.BatchChunkBytes),
-		outbox: stream.NewOutbox(s.cfg.BatchAnswerBytes, 4*s.cfg.BatchChunkBytes, s.memoryOf(c)),
+		intake: stream.NewIntake[line](s.bounds.BatchChunkLines, s.bounds.BatchChunkBytes),
+		outbox: stream.NewOutbox(s.bounds.BatchAnswerBytes, 4*s.bounds.BatchChunkBytes, s.memoryOf(c)),
 	}
 	defer t.outbox.Release()
 	t.Conn = s.openLines(c, stream.Config{
@@ -83,12 +89,12 @@ func (t *batch) work(do func(stream.Step)) {
 // cases the lines so far are answered. The last line of the answer gives the reason for the end.
 func (t *batch) readLines(context.Context) error {
 	defer t.turn.Pause()
-	err := t.Lines(t.s.cfg.BatchIdle, t.parseLine)
+	err := t.Lines(t.s.bounds.BatchIdle, t.parseLine)
 	var refused *problem
 	switch {
 	case errors.Is(err, stream.ErrIdle):
 		refused = &problem{kind: bodyTimeout, detail: "no line came for too long; the batch ends here",
-			limit: t.s.cfg.BatchIdle.String()}
+			limit: t.s.bounds.BatchIdle.String()}
 	case errors.Is(err, stream.ErrLong): // the line is answered
 	case errors.Is(err, stream.ErrParted):
 		return nil // the intake has its last line
@@ -155,31 +161,31 @@ const mapHeader = "Belfry-Map"
 
 // openLines opens the connection of a call whose lines go both ways, and prepares the header of its answer. cfg has the
 // functions that are the call's own.
-func (s *Server) openLines(c echo.Context, cfg stream.Config) *stream.Conn {
-	cfg.LineBytes, cfg.Stall, cfg.Grace = s.cfg.BodyBytes, s.cfg.BatchStall, 2*lastWords
+func (s *core) openLines(c echo.Context, cfg stream.Config) *stream.Conn {
+	cfg.LineBytes, cfg.Stall, cfg.Grace = s.bounds.BodyBytes, s.bounds.BatchStall, 2*lastWords
 	cfg.Lost = callOf(c).right.Lost()
 	cfg.Recycle, cfg.Control = s.buffers.put, s.ignoreUnsupported
 	conn := stream.New(c, cfg)
 	h := c.Response().Header()
 	h.Set("Content-Type", ndjsonType)
 	h.Set("Cache-Control", "no-store")
-	h.Set(mapHeader, s.cfg.Backend.MapVersion())
+	h.Set(mapHeader, s.tasks.MapVersion())
 	return conn
 }
 
-func (s *Server) lineTooLong() *problem {
+func (s *core) lineTooLong() *problem {
 	return &problem{kind: tooLarge, detail: "the line is too long",
-		limit: fmt.Sprintf("%d bytes", s.cfg.BodyBytes)}
+		limit: fmt.Sprintf("%d bytes", s.bounds.BodyBytes)}
 }
 
 // logCut logs a stream that did not end well. A client's leaving is ordinary; other errors are logged as errors.
-func (s *Server) logCut(err error) {
+func (s *core) logCut(err error) {
 	level := slog.LevelDebug
 	var broken *stream.PanicError
 	if errors.As(err, &broken) || problemOf(err).kind == internalError && !errors.Is(err, stream.ErrClient) {
 		level = slog.LevelError
 	}
-	s.cfg.Logger.Log(context.Background(), level, "stream cut", "err", err)
+	s.logger.Log(context.Background(), level, "stream cut", "err", err)
 }
 
 // commit commits parsed lines, one commit at a time.
@@ -290,7 +296,7 @@ func (t *batch) note(err error) {
 	p := problemOf(err)
 	t.s.metrics.refused(p)
 	if p.kind == internalError {
-		t.s.cfg.Logger.Error("batch line failed", "err", err)
+		t.s.logger.Error("batch line failed", "err", err)
 	}
 	_ = t.s.noteRefusal(t.call, t.call.caller, err) // returns err
 }

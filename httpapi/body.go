@@ -106,7 +106,7 @@ func (s *Server) readBody(c echo.Context, b *body) error {
 }
 
 // memoryOf returns the part of the memory that the namespace of a call may take.
-func (s *Server) memoryOf(c echo.Context) shares.Part {
+func (s *core) memoryOf(c echo.Context) shares.Part {
 	return shares.Part{Pool: s.memory, Namespace: callOf(c).sharer()}
 }
 
@@ -189,10 +189,6 @@ const (
 	lingerTime  = 2 * time.Second
 	lingerQuiet = 100 * time.Millisecond
 )
-
-// ignoreUnsupported drops the error of a writer without a connection, as in tests. It logs any other error for
-// debugging.
-func (s *Server) ignoreUnsupported(err error) { ignoreUnsupported(s.cfg.Logger, err) }
 
 func ignoreUnsupported(log *slog.Logger, err error) {
 	if err != nil && !errors.Is(err, http.ErrNotSupported) {

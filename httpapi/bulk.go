@@ -43,17 +43,17 @@ type BulkRequest struct {
 const bulkKind = "bulk"
 
 // beginBulk begins a bulk operation, or counts the tasks that it would match.
-func (s *Server) beginBulk(c echo.Context) error {
+func (s *operationService) beginBulk(c echo.Context) error {
 	cl := callOf(c)
 	if err := cl.checkWhole(); err != nil {
 		return err
 	}
-	body, err := bind(c, s.cfg.BodyBytes, jsonType)
+	body, err := bind(c, s.bounds.BodyBytes, jsonType)
 	defer body.release()
 	if err != nil {
 		return err
 	}
-	r, err := (&parser{now: s.arrived(), checkURL: s.cfg.CheckURL}).bulk(body.data)
+	r, err := s.parser(cl).bulk(body.data)
 	if err != nil {
 		return err
 	}
@@ -64,9 +64,9 @@ func (s *Server) beginBulk(c echo.Context) error {
 	if key := c.Request().Header.Get(keyHeader); key != "" {
 		r.ID = operationID("bulk\x00" + cl.namespace + "\x00" + key)
 	}
-	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.bounds.RequestTimeout)
 	defer cancel()
-	op, same, err := s.cfg.Backend.BeginBulk(ctx, *r)
+	op, same, err := s.backend.BeginBulk(ctx, *r)
 	switch {
 	case err != nil:
 		return err
@@ -77,7 +77,7 @@ func (s *Server) beginBulk(c echo.Context) error {
 }
 
 // answerBulk answers with a bulk operation that is under way.
-func (s *Server) answerBulk(c echo.Context, op *view.Operation) error {
+func (s *operationService) answerBulk(c echo.Context, op *view.Operation) error {
 	op.Waits = orEmpty(op.Waits)
 	callOf(c).names("operation", op.ID)
 	c.Response().Header().Set("Location", "/v1/operations/"+op.ID)
@@ -85,10 +85,10 @@ func (s *Server) answerBulk(c echo.Context, op *view.Operation) error {
 }
 
 // countBulk answers with the number of tasks that a bulk operation would match now.
-func (s *Server) countBulk(c echo.Context, r BulkRequest) error {
-	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+func (s *operationService) countBulk(c echo.Context, r BulkRequest) error {
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.bounds.RequestTimeout)
 	defer cancel()
-	matched, all, err := s.cfg.Backend.CountBulk(ctx, r)
+	matched, all, err := s.backend.CountBulk(ctx, r)
 	if err != nil {
 		return s.readFailed(err)
 	}
@@ -99,16 +99,16 @@ func (s *Server) countBulk(c echo.Context, r BulkRequest) error {
 }
 
 // stopBulk stops a bulk operation. Its caller may operate the whole namespace.
-func (s *Server) stopBulk(c echo.Context, op *view.Operation) error {
+func (s *operationService) stopBulk(c echo.Context, op *view.Operation) error {
 	if !callOf(c).caller.Allows(access.Need{Role: access.Operate, Namespace: op.Namespace}) {
 		return callOf(c).roleMissing("in the namespace " + op.Namespace)
 	}
 	if op.State != isRunning {
 		return &problem{kind: impossible, detail: fmt.Sprintf("the operation is %s", op.State)}
 	}
-	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.bounds.RequestTimeout)
 	defer cancel()
-	stopped, err := s.cfg.Backend.StopBulk(ctx, op.ID)
+	stopped, err := s.backend.StopBulk(ctx, op.ID)
 	if err != nil {
 		return err
 	}

@@ -18,13 +18,20 @@ import (
 
 // Calendars gives access to the calendars of namespaces.
 type Calendars interface {
+	knownCalendars
+
 	// PutCalendar makes or replaces a calendar. It returns once every reachable leader goes by it, or after a second.
 	PutCalendar(ctx context.Context, c *fsmpb.Calendar) (created bool, err error)
 	DeleteCalendar(ctx context.Context, namespace, name string) (existed bool, err error)
 	// Calendars returns the calendars of a namespace that this node knows, by name. The caller must not change them.
 	Calendars(namespace string) []*fsmpb.Calendar
-	// Calendar returns a calendar that this node knows, and a nil one with the version 0 if there is none.
-	Calendar(namespace, name string) (*calendar.Calendar, uint64)
+}
+
+// calendarService answers the calls about calendars.
+type calendarService struct {
+	*core
+	backend Calendars
+	queues  Queues
 }
 
 // calendarType is the media type of iCalendar files.
@@ -40,25 +47,25 @@ func viewOfCalendar(c *fsmpb.Calendar) view.Calendar {
 	return v
 }
 
-// putCalendar makes or replaces a calendar, given as JSON or as an iCalendar file.
-func (s *Server) putCalendar(c echo.Context) error {
+// put makes or replaces a calendar, given as JSON or as an iCalendar file.
+func (s *calendarService) put(c echo.Context) error {
 	cl := callOf(c)
 	if err := cl.checkWhole(); err != nil {
 		return err
 	}
-	body, err := bind(c, s.cfg.BodyBytes, jsonType, calendarType)
+	body, err := bind(c, s.bounds.BodyBytes, jsonType, calendarType)
 	defer body.release()
 	if err != nil {
 		return err
 	}
-	read, imported, err := s.readCalendar(cl, body.data)
+	read, imported, err := s.read(cl, body.data)
 	if err != nil {
 		return err
 	}
 	read.Namespace, read.Name = cl.namespace, c.Param("calendar")
-	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.bounds.RequestTimeout)
 	defer cancel()
-	created, err := s.cfg.Backend.PutCalendar(ctx, read)
+	created, err := s.backend.PutCalendar(ctx, read)
 	if err != nil {
 		return err
 	}
@@ -66,7 +73,7 @@ func (s *Server) putCalendar(c echo.Context) error {
 	if created {
 		status = http.StatusCreated
 	}
-	if known := s.findCalendar(cl.namespace, read.Name); known != nil {
+	if known := s.find(cl.namespace, read.Name); known != nil {
 		read = known // with its revision
 	}
 	v := viewOfCalendar(read)
@@ -74,21 +81,21 @@ func (s *Server) putCalendar(c echo.Context) error {
 	return writeValue(c, status, v)
 }
 
-// readCalendar reads a calendar in JSON, or in an iCalendar file, of which it also returns the report.
-func (s *Server) readCalendar(c *call, data []byte) (read *fsmpb.Calendar, imported calendar.Imported, err error) {
+// read reads a calendar in JSON, or in an iCalendar file, of which it also returns the report.
+func (s *calendarService) read(c *call, data []byte) (read *fsmpb.Calendar, imported calendar.Imported, err error) {
 	s.work.Enter(c.namespace, len(data))
 	defer s.work.Leave()
 	if media, _, err := mime.ParseMediaType(c.Request().Header.Get("Content-Type")); err == nil && media == calendarType {
-		now, _ := s.cfg.Now()
+		now, _ := s.now()
 		return repeating.ImportCalendar(data, now)
 	}
 	read, err = repeating.ReadCalendar(data)
 	return read, imported, err
 }
 
-// findCalendar returns a calendar that this node knows, or nil.
-func (s *Server) findCalendar(namespace, name string) *fsmpb.Calendar {
-	for _, c := range s.cfg.Backend.Calendars(namespace) {
+// find returns a calendar that this node knows, or nil.
+func (s *calendarService) find(namespace, name string) *fsmpb.Calendar {
+	for _, c := range s.backend.Calendars(namespace) {
 		if c.Name == name {
 			return c
 		}
@@ -96,8 +103,8 @@ func (s *Server) findCalendar(namespace, name string) *fsmpb.Calendar {
 	return nil
 }
 
-func (s *Server) getCalendar(c echo.Context) error {
-	known := s.findCalendar(callOf(c).namespace, c.Param("calendar"))
+func (s *calendarService) get(c echo.Context) error {
+	known := s.find(callOf(c).namespace, c.Param("calendar"))
 	if known == nil {
 		return noSuchCalendar()
 	}
@@ -106,18 +113,18 @@ func (s *Server) getCalendar(c echo.Context) error {
 
 func noSuchCalendar() error { return &problem{kind: calendarNotFound} }
 
-// listCalendars answers with the calendars of a namespace. There are at most some hundreds.
-func (s *Server) listCalendars(c echo.Context) error {
+// list answers with the calendars of a namespace. There are at most some hundreds.
+func (s *calendarService) list(c echo.Context) error {
 	views := []view.Calendar{}
-	for _, known := range s.cfg.Backend.Calendars(callOf(c).namespace) {
+	for _, known := range s.backend.Calendars(callOf(c).namespace) {
 		views = append(views, viewOfCalendar(known))
 	}
 	return writeValue(c, http.StatusOK, map[string]any{"calendars": views})
 }
 
-// deleteCalendar removes a calendar that neither a schedule nor the window of a queue uses. A schedule that names the
+// remove removes a calendar that neither a schedule nor the window of a queue uses. A schedule that names the
 // calendar meanwhile has no occurrences until there is one again, and says so. A window that names it is closed.
-func (s *Server) deleteCalendar(c echo.Context) error {
+func (s *calendarService) remove(c echo.Context) error {
 	cl, name := callOf(c), c.Param("calendar")
 	if err := cl.checkWhole(); err != nil {
 		return err
@@ -125,13 +132,13 @@ func (s *Server) deleteCalendar(c echo.Context) error {
 	if err := s.emptyBody(c); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.bounds.RequestTimeout)
 	defer cancel()
-	known := s.findCalendar(cl.namespace, name)
+	known := s.find(cl.namespace, name)
 	if err := s.checkUnused(ctx, cl.namespace, name); err != nil {
 		return err
 	}
-	existed, err := s.cfg.Backend.DeleteCalendar(ctx, cl.namespace, name)
+	existed, err := s.backend.DeleteCalendar(ctx, cl.namespace, name)
 	switch {
 	case err != nil:
 		return err
@@ -142,7 +149,7 @@ func (s *Server) deleteCalendar(c echo.Context) error {
 }
 
 // checkUnused refuses the deletion of a calendar in use.
-func (s *Server) checkUnused(ctx context.Context, namespace, name string) error {
+func (s *calendarService) checkUnused(ctx context.Context, namespace, name string) error {
 	for _, kind := range []struct {
 		name  string
 		users func(ctx context.Context, namespace, calendar string) ([]string, error)
@@ -165,12 +172,12 @@ const userPage = 500
 const mostUsers = 5
 
 // usersOf returns the ids of some schedules of a namespace whose rules name a calendar.
-func (s *Server) usersOf(ctx context.Context, namespace, name string) (users []string, err error) {
+func (s *calendarService) usersOf(ctx context.Context, namespace, name string) (users []string, err error) {
 	q := &fsmpb.ListQuery{
 		Namespace: namespace, States: []fsmpb.State{fsmpb.State_STATE_REPEATING}, Limit: userPage,
 	}
 	for {
-		page, err := s.cfg.Backend.List(ctx, q)
+		page, err := s.tasks.List(ctx, q)
 		if err != nil {
 			return nil, err
 		}
@@ -190,8 +197,8 @@ func (s *Server) usersOf(ctx context.Context, namespace, name string) (users []s
 }
 
 // queuesWith returns the names of some queues of a namespace whose windows name a calendar.
-func (s *Server) queuesWith(ctx context.Context, namespace, name string) (users []string, err error) {
-	queues, err := s.cfg.Backend.Queues(ctx, namespace)
+func (s *calendarService) queuesWith(ctx context.Context, namespace, name string) (users []string, err error) {
+	queues, err := s.queues.Queues(ctx, namespace)
 	for _, q := range queues {
 		if q.Policy.GetWindow().GetCalendar() == name && len(users) < mostUsers {
 			users = append(users, queueName(q))
@@ -207,13 +214,4 @@ func (c *call) checkWhole() error {
 	}
 	return &problem{kind: forbidden, detail: fmt.Sprintf("the call needs the role %s in the namespace %s, without a "+
 		"limit to some queues or ids", c.need.role, c.namespace)}
-}
-
-// calendarOf returns the calendar that a rule or a window names, or nil if it names none or one that does not exist.
-func (s *Server) calendarOf(namespace, name string) *calendar.Calendar {
-	if name == "" {
-		return nil
-	}
-	c, _ := s.cfg.Backend.Calendar(namespace, name)
-	return c
 }

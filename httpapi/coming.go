@@ -102,7 +102,7 @@ func (c comingOccurrence) append(b []byte) []byte {
 }
 
 // writeOccurrences answers with the coming and the last occurrences of a schedule.
-func (s *Server) writeOccurrences(w http.ResponseWriter, next []comingOccurrence, last []lastOccurrence) {
+func (s *scheduleService) writeOccurrences(w http.ResponseWriter, next []comingOccurrence, last []lastOccurrence) {
 	buffer := s.buffers.get()
 	defer s.buffers.put(buffer)
 	b := append(*buffer, `{"next":[`...)

@@ -15,7 +15,20 @@ import (
 	"github.com/belfryhq/belfry/internal/tracing"
 )
 
-// Config holds the settings of a Server. A zero limit takes the default that is written beside it.
+// Backend carries out calls, wherever in the cluster their tasks live. Its methods may be called concurrently. Errors
+// are package task's, or a context's.
+type Backend interface {
+	Tasks
+	Leases
+	Queues
+	Calendars
+	Keys
+	Namespaces
+	Operations
+	Nodes
+}
+
+// Config holds the settings of a Server.
 type Config struct {
 	Backend Backend
 	// Access finds the callers. Nil: every call is made by a local caller, who may do everything.
@@ -29,8 +42,8 @@ type Config struct {
 	Events Events
 	// Audit records the calls of operators, and the calls that were refused because of their callers. Nil: none are.
 	Audit Audit
-	// CheckURL refuses receivers that deliveries must not reach. Nil: none.
-	CheckURL func(rawURL string) *task.FieldError
+	// Receivers are the receivers that tasks may have. Nil: all.
+	Receivers Receivers
 	// Origins is the policy on the host names and web pages that may call. Nil: localhost, IP literals, and the node's own
 	// pages.
 	Origins *origin.Policy
@@ -53,6 +66,11 @@ type Config struct {
 	// and has no such call.
 	Advance func(ctx context.Context, key string, by time.Duration) (now time.Time, begun uint64, err error)
 
+	Bounds
+}
+
+// Bounds are the times, sizes and numbers that a Server allows. A zero one takes the default that is written beside it.
+type Bounds struct {
 	RequestTimeout time.Duration // 10s: for a call's commit or read
 	BodyTimeout    time.Duration // 10s: for a single call's body to arrive
 	IdleTimeout    time.Duration // 3m: for an idle connection between calls
@@ -77,27 +95,9 @@ type Config struct {
 }
 
 func (c *Config) setDefaults() {
-	setDefault(&c.RequestTimeout, 10*time.Second)
-	setDefault(&c.BodyTimeout, 10*time.Second)
-	setDefault(&c.IdleTimeout, 3*time.Minute)
-	setDefault(&c.BodyBytes, 512<<10)
-	setDefault(&c.MemoryBytes, 256<<20)
-	setDefault(&c.MaxInFlight, 4096)
-	setDefault(&c.MaxBatches, 256)
-	setDefault(&c.SettleBytes, 2<<20)
-	setDefault(&c.MaxPolls, 16384)
-	setDefault(&c.MaxStreams, 1024)
-	setDefault(&c.MaxBackups, 2)
-	setDefault(&c.MaxEvents, 256)
-	setDefault(&c.BatchIdle, time.Minute)
-	setDefault(&c.BatchStall, time.Minute)
-	setDefault(&c.BatchChunkBytes, 256<<10)
-	setDefault(&c.BatchChunkLines, 2048)
-	setDefault(&c.BatchAnswerBytes, 16<<20)
-	setDefault(&c.StreamBeat, 15*time.Second)
-	setDefault(&c.StreamBytes, 256<<10)
-	if c.CheckURL == nil {
-		c.CheckURL = func(string) *task.FieldError { return nil }
+	c.Bounds.setDefaults()
+	if c.Receivers == nil {
+		c.Receivers = allReceivers{}
 	}
 	if c.Audit == nil {
 		c.Audit = noAudit{}
@@ -119,22 +119,53 @@ func (c *Config) setDefaults() {
 	}
 }
 
+func (b *Bounds) setDefaults() {
+	setDefault(&b.RequestTimeout, 10*time.Second)
+	setDefault(&b.BodyTimeout, 10*time.Second)
+	setDefault(&b.IdleTimeout, 3*time.Minute)
+	setDefault(&b.BodyBytes, 512<<10)
+	setDefault(&b.MemoryBytes, 256<<20)
+	setDefault(&b.MaxInFlight, 4096)
+	setDefault(&b.MaxBatches, 256)
+	setDefault(&b.SettleBytes, 2<<20)
+	setDefault(&b.MaxPolls, 16384)
+	setDefault(&b.MaxStreams, 1024)
+	setDefault(&b.MaxBackups, 2)
+	setDefault(&b.MaxEvents, 256)
+	setDefault(&b.BatchIdle, time.Minute)
+	setDefault(&b.BatchStall, time.Minute)
+	setDefault(&b.BatchChunkBytes, 256<<10)
+	setDefault(&b.BatchChunkLines, 2048)
+	setDefault(&b.BatchAnswerBytes, 16<<20)
+	setDefault(&b.StreamBeat, 15*time.Second)
+	setDefault(&b.StreamBytes, 256<<10)
+}
+
 func setDefault[T int | time.Duration](v *T, value T) {
 	if *v == 0 {
 		*v = value
 	}
 }
 
+// allReceivers allows every receiver.
+type allReceivers struct{}
+
+func (allReceivers) CheckURL(string) *task.FieldError { return nil }
+
 func (c *Config) validate() error {
 	if c.Backend == nil {
 		return errors.New("httpapi: no backend")
 	}
+	return c.Bounds.validate()
+}
+
+func (b *Bounds) validate() error {
 	for _, d := range []struct {
 		name  string
 		value time.Duration
 	}{
-		{"RequestTimeout", c.RequestTimeout}, {"BodyTimeout", c.BodyTimeout}, {"IdleTimeout", c.IdleTimeout},
-		{"BatchIdle", c.BatchIdle}, {"BatchStall", c.BatchStall}, {"StreamBeat", c.StreamBeat},
+		{"RequestTimeout", b.RequestTimeout}, {"BodyTimeout", b.BodyTimeout}, {"IdleTimeout", b.IdleTimeout},
+		{"BatchIdle", b.BatchIdle}, {"BatchStall", b.BatchStall}, {"StreamBeat", b.StreamBeat},
 	} {
 		if d.value < 0 {
 			return fmt.Errorf("httpapi: %s is negative: %v", d.name, d.value)
@@ -144,12 +175,12 @@ func (c *Config) validate() error {
 		name  string
 		value int
 	}{
-		{"BodyBytes", c.BodyBytes}, {"MemoryBytes", c.MemoryBytes}, {"MaxInFlight", c.MaxInFlight},
-		{"MaxBatches", c.MaxBatches}, {"SettleBytes", c.SettleBytes}, {"MaxPolls", c.MaxPolls},
-		{"MaxStreams", c.MaxStreams}, {"MaxBackups", c.MaxBackups},
-		{"BatchChunkBytes", c.BatchChunkBytes},
-		{"BatchChunkLines", c.BatchChunkLines}, {"BatchAnswerBytes", c.BatchAnswerBytes},
-		{"StreamBytes", c.StreamBytes},
+		{"BodyBytes", b.BodyBytes}, {"MemoryBytes", b.MemoryBytes}, {"MaxInFlight", b.MaxInFlight},
+		{"MaxBatches", b.MaxBatches}, {"SettleBytes", b.SettleBytes}, {"MaxPolls", b.MaxPolls},
+		{"MaxStreams", b.MaxStreams}, {"MaxBackups", b.MaxBackups},
+		{"BatchChunkBytes", b.BatchChunkBytes},
+		{"BatchChunkLines", b.BatchChunkLines}, {"BatchAnswerBytes", b.BatchAnswerBytes},
+		{"StreamBytes", b.StreamBytes}, {"MaxEvents", b.MaxEvents},
 	} {
 		if n.value < 0 {
 			return fmt.Errorf("httpapi: %s is negative: %d", n.name, n.value)

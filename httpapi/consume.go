@@ -26,7 +26,7 @@ import (
 // them to end ends the outbox.
 type consumer struct {
 	*stream.Conn
-	s         *Server
+	s         *consumerService
 	right     *rights.Right
 	from      lane
 	lease     time.Duration
@@ -42,7 +42,7 @@ type consumer struct {
 
 // stream serves a consumer on one connection: tasks and answers go out while its lines of credit and settlements come
 // in. There is no GET form, since it would lease tasks, and a GET has no effect.
-func (s *Server) stream(c echo.Context) error {
+func (s *consumerService) stream(c echo.Context) error {
 	t, err := s.newConsumer(c)
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func (s *Server) stream(c echo.Context) error {
 	return t.right.Refusal()
 }
 
-func (s *Server) newConsumer(c echo.Context) (*consumer, error) {
+func (s *consumerService) newConsumer(c echo.Context) (*consumer, error) {
 	from, err := s.laneOf(c)
 	if err != nil {
 		return nil, err
@@ -74,8 +74,8 @@ func (s *Server) newConsumer(c echo.Context) (*consumer, error) {
 		return nil, err
 	}
 	t.Conn = s.openLines(c, stream.Config{Part: func() { t.part(callOf(c).ending("stream")) }})
-	t.intake = stream.NewIntake[consumerLine](s.cfg.BatchChunkLines, s.cfg.BatchChunkBytes)
-	t.outbox = stream.NewOutbox(s.cfg.StreamBytes, s.cfg.StreamBytes, s.memoryOf(c))
+	t.intake = stream.NewIntake[consumerLine](s.bounds.BatchChunkLines, s.bounds.BatchChunkBytes)
+	t.outbox = stream.NewOutbox(s.bounds.StreamBytes, s.bounds.StreamBytes, s.memoryOf(c))
 	t.leasing, t.stop = context.WithCancel(context.Background())
 	return t, nil
 }
@@ -157,7 +157,7 @@ func (t *consumer) leaseTasks(context.Context) error {
 
 // leaseSome makes one lease call and delivers its tasks. some is false if there were none.
 func (t *consumer) leaseSome(n int) (some bool, err error) {
-	tasks, err := t.s.cfg.Backend.Lease(t.leasing, task.LeaseRequest{
+	tasks, err := t.s.backend.Lease(t.leasing, task.LeaseRequest{
 		Namespace: t.from.namespace, Queue: t.from.queue, Max: min(n, task.MaxLeaseTasks), Lease: t.lease,
 	})
 	if t.leasing.Err() != nil {
@@ -165,7 +165,7 @@ func (t *consumer) leaseSome(n int) (some bool, err error) {
 		return false, nil
 	}
 	if err != nil {
-		t.s.cfg.Logger.Debug("stream's lease failed", "namespace", t.from.namespace, "queue", t.from.queue, "err", err)
+		t.s.logger.Debug("stream's lease failed", "namespace", t.from.namespace, "queue", t.from.queue, "err", err)
 	}
 	held, ok := t.s.hold(t.memory, tasks)
 	if !ok || len(tasks) == 0 {
@@ -202,7 +202,7 @@ func (t *consumer) deliver(tasks []*fsmpb.Task) bool {
 
 // beat writes a heartbeat now and then while no other line is written, so that both sides notice a dead connection.
 func (t *consumer) beat(context.Context) error {
-	for wait.For(t.leasing, t.s.cfg.StreamBeat) {
+	for wait.For(t.leasing, t.s.bounds.StreamBeat) {
 		buffer := t.s.buffers.get()
 		*buffer = append(contract.AppendInstant(append(*buffer, `{"heartbeat":`...), t.s.arrived().at.UnixMilli()), "}\n"...)
 		if !t.outbox.PutIfEmpty(stream.Piece{Data: buffer}) {

@@ -18,24 +18,24 @@ import (
 
 // replayDead makes a queue's dead letters due again, and dropDead deletes them: all of them, those that filters select,
 // or those named by their ids.
-func (s *Server) replayDead(c echo.Context) error {
+func (s *queueService) replayDead(c echo.Context) error {
 	return s.eachDead(c, func(cmd *fsmpb.Command) { cmd.Op = &fsmpb.Command_Replay{Replay: &fsmpb.Replay{}} })
 }
 
-func (s *Server) dropDead(c echo.Context) error {
+func (s *queueService) dropDead(c echo.Context) error {
 	return s.eachDead(c, func(cmd *fsmpb.Command) { cmd.Op = &fsmpb.Command_Drop{Drop: &fsmpb.Drop{}} })
 }
 
 // deadWalk changes dead letters one page after another.
 type deadWalk struct {
-	s     *Server
+	s     *queueService
 	right *rights.Right
 	set   func(*fsmpb.Command) // the command's op
 	left  uint64               // dead letters that it may still change
 	count uint64               // dead letters that it has changed
 }
 
-func (s *Server) eachDead(c echo.Context, set func(*fsmpb.Command)) error {
+func (s *queueService) eachDead(c echo.Context, set func(*fsmpb.Command)) error {
 	f, err := s.parseDead(c.QueryParams(), callOf(c).namespace, c.Param("queue"))
 	if err != nil {
 		return err
@@ -47,7 +47,7 @@ func (s *Server) eachDead(c echo.Context, set func(*fsmpb.Command)) error {
 	defer cancel()
 	defer context.AfterFunc(s.closing, cancel)()
 	e := &deadWalk{s: s, right: callOf(c).right, set: set, left: f.limit}
-	if err := e.run(ctx, f, func() { s.writeWithin(c, 2*s.cfg.RequestTimeout+writeReserve) }); err != nil {
+	if err := e.run(ctx, f, func() { s.writeWithin(c, 2*s.bounds.RequestTimeout+writeReserve) }); err != nil {
 		return e.broken(err)
 	}
 	writeJSON(c.Response(), http.StatusOK, fmt.Appendf(nil, "{\"count\":%d}\n", e.count))
@@ -65,7 +65,7 @@ type deadFilter struct {
 
 const maxDeadIDs = 100
 
-func (s *Server) parseDead(query url.Values, namespace, queue string) (*deadFilter, error) {
+func (s *queueService) parseDead(query url.Values, namespace, queue string) (*deadFilter, error) {
 	f := &deadFilter{namespace: namespace, queue: queue, ids: query["id"], limit: 1<<64 - 1}
 	if limit := query["limit"]; len(limit) == 1 {
 		n, err := strconv.ParseUint(limit[0], 10, 63)
@@ -135,7 +135,7 @@ func (e *deadWalk) run(ctx context.Context, f *deadFilter, beat func()) error {
 func (e *deadWalk) page(ctx context.Context, q *fsmpb.ListQuery) (*fsmpb.ListPage, error) {
 	ctx, cancel := e.reading(ctx)
 	defer cancel()
-	page, err := e.s.cfg.Backend.List(ctx, q)
+	page, err := e.s.tasks.List(ctx, q)
 	if err != nil {
 		return nil, readProblem(err)
 	}
@@ -144,7 +144,7 @@ func (e *deadWalk) page(ctx context.Context, q *fsmpb.ListQuery) (*fsmpb.ListPag
 
 // reading returns the context of a read, which ends at once when the caller loses its right to the call.
 func (e *deadWalk) reading(ctx context.Context) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithTimeout(ctx, e.s.cfg.RequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, e.s.bounds.RequestTimeout)
 	ctx, stop := e.right.Within(ctx, 0)
 	return ctx, func() { stop(); cancel() }
 }
@@ -155,7 +155,7 @@ func (e *deadWalk) named(ctx context.Context, f *deadFilter) ([]*fsmpb.Task, err
 	defer cancel()
 	var tasks []*fsmpb.Task
 	for _, id := range f.ids {
-		t, err := e.s.cfg.Backend.Get(ctx, f.namespace, id, false)
+		t, err := e.s.tasks.Get(ctx, f.namespace, id, false)
 		if err != nil {
 			return nil, readProblem(err)
 		}

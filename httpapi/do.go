@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/labstack/echo/v4"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/proto"
 
@@ -26,7 +27,7 @@ const (
 // doPatiently carries out commands. It repeats those that were refused for overload, with a growing pause, until none
 // is refused, the client is gone, or its right to the call is lost. Then commands under way have the time lastWords.
 // Backend's rules for such refusals keep the order about one id, and allow a command to be passed twice.
-func (s *Server) doPatiently(ctx context.Context, right *rights.Right, cmds []*fsmpb.Command) ([]task.Reply, error) {
+func (s *core) doPatiently(ctx context.Context, right *rights.Right, cmds []*fsmpb.Command) ([]task.Reply, error) {
 	ctx, cancel := right.Within(ctx, lastWords)
 	defer cancel()
 	replies, err := s.doOnce(ctx, cmds)
@@ -36,7 +37,7 @@ func (s *Server) doPatiently(ctx context.Context, right *rights.Right, cmds []*f
 			return replies, nil
 		}
 		s.metrics.retries.Inc()
-		err = s.pause(ctx, right, pause/2+rand.N(pause))
+		err = s.waitOut(ctx, right, pause/2+rand.N(pause))
 		switch {
 		case right.Refusal() != nil:
 			return replies, nil // some are still refusals
@@ -47,8 +48,8 @@ func (s *Server) doPatiently(ctx context.Context, right *rights.Right, cmds []*f
 	return nil, err
 }
 
-// pause waits until the time is over, the context ends, or the right is lost.
-func (s *Server) pause(ctx context.Context, right *rights.Right, d time.Duration) error {
+// waitOut waits until the time is over, the context ends, or the right is lost.
+func (s *core) waitOut(ctx context.Context, right *rights.Right, d time.Duration) error {
 	ctx, cancel := right.Within(ctx, 0)
 	defer cancel()
 	if !wait.For(ctx, d) {
@@ -58,13 +59,13 @@ func (s *Server) pause(ctx context.Context, right *rights.Right, d time.Duration
 }
 
 // doOnce carries out commands within the time for a call. It does not call the backend for an empty list.
-func (s *Server) doOnce(ctx context.Context, cmds []*fsmpb.Command) ([]task.Reply, error) {
+func (s *core) doOnce(ctx context.Context, cmds []*fsmpb.Command) ([]task.Reply, error) {
 	if len(cmds) == 0 {
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.RequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.bounds.RequestTimeout)
 	defer cancel()
-	replies := s.cfg.Backend.Do(ctx, cmds)
+	replies := s.tasks.Do(ctx, cmds)
 	if len(replies) != len(cmds) {
 		return nil, fmt.Errorf("the backend gave %d replies to %d commands", len(replies), len(cmds))
 	}
@@ -82,7 +83,7 @@ func overloadedAmong(replies []task.Reply) []int {
 }
 
 // again carries out the refused commands and replaces their replies.
-func (s *Server) again(ctx context.Context, cmds []*fsmpb.Command, replies []task.Reply, refused []int) error {
+func (s *core) again(ctx context.Context, cmds []*fsmpb.Command, replies []task.Reply, refused []int) error {
 	part := make([]*fsmpb.Command, len(refused))
 	for i, at := range refused {
 		part[i] = cmds[at]
@@ -105,7 +106,7 @@ type doer func(ctx context.Context, cmds []*fsmpb.Command) ([]task.Reply, error)
 // task first, refuses the command if it must, and then makes the revision that it has read a condition of the command.
 // A task that changes between the two is read again.
 type guard struct {
-	s    *Server
+	s    *core
 	call *call
 	do   doer
 }
@@ -116,7 +117,7 @@ const (
 )
 
 // doFor carries out commands of a call, with a guard if one is needed.
-func (s *Server) doFor(ctx context.Context, c *call, cmds []*fsmpb.Command, do doer) ([]task.Reply, error) {
+func (s *core) doFor(ctx context.Context, c *call, cmds []*fsmpb.Command, do doer) ([]task.Reply, error) {
 	if !c.limited && !slices.ContainsFunc(cmds, mayMove) {
 		return do(ctx, cmds)
 	}
@@ -199,7 +200,7 @@ func (g *guard) round(ctx context.Context, now []*attempt, replies []task.Reply)
 }
 
 func (g *guard) readAll(ctx context.Context, now []*attempt) {
-	ctx, cancel := context.WithTimeout(ctx, g.s.cfg.RequestTimeout)
+	ctx, cancel := context.WithTimeout(ctx, g.s.bounds.RequestTimeout)
 	defer cancel()
 	var reads errgroup.Group
 	reads.SetLimit(guardReads)
@@ -220,7 +221,7 @@ func (g *guard) read(ctx context.Context, a *attempt) {
 		a.own = false
 		return
 	}
-	present, err := g.s.cfg.Backend.Get(ctx, g.call.namespace, a.cmd.Id, false)
+	present, err := g.s.tasks.Get(ctx, g.call.namespace, a.cmd.Id, false)
 	switch {
 	case err != nil:
 		a.refused = readProblem(err)
@@ -337,4 +338,74 @@ func (g *guard) shown(reply task.Reply) task.Reply {
 		return task.Reply{Err: missing(t.Id)}
 	}
 	return reply
+}
+
+// builder makes an order of a body.
+type builder func(*parser, []byte) (*order, error)
+
+// changeRecord is change for the record with an id, of a task or a schedule. write answers.
+func (s *core) changeRecord(c echo.Context, id string, answer fsmpb.Answer, types []string, build builder,
+	write func(*call, *fsmpb.Command, *fsmpb.Result) error) error {
+	cl, r := callOf(c), c.Request()
+	body, err := bind(c, s.bounds.BodyBytes, types...)
+	defer body.release()
+	if err != nil {
+		return err
+	}
+	o, err := s.buildInTurn(cl, build, body.data)
+	if err != nil {
+		return err
+	}
+	if err := o.takeHeaders(r.Header); err != nil {
+		return err
+	}
+	o.cmd.Namespace, o.cmd.Id, o.cmd.Answer = scopeOf(cl.namespace), id, answer
+	if o.schedule.msg.GeneratedId {
+		o.cmd.Id = generatedID(o.cmd.Namespace, o.asked, o.keyed)
+	}
+	if err := cl.checkCommand(&o.cmd); err != nil {
+		return err
+	}
+	if err := s.admitTouch(r.Context(), cl, &o.cmd); err != nil {
+		return err
+	}
+	if err := s.admitCommand(r.Context(), cl, &o.cmd); err != nil {
+		return err
+	}
+	result, err := s.commit(cl, o.finish())
+	if err != nil {
+		return err
+	}
+	return write(cl, &o.cmd, result)
+}
+
+// buildInTurn parses a body as a piece of work of the call's namespace.
+func (s *core) buildInTurn(c *call, build builder, data []byte) (*order, error) {
+	s.work.Enter(c.namespace, len(data))
+	defer s.work.Leave()
+	return build(s.parser(c), data)
+}
+
+// commit carries out one command. problemOf turns its error into a problem.
+func (s *core) commit(c *call, cmd *fsmpb.Command) (*fsmpb.Result, error) {
+	replies, err := s.doFor(c.Request().Context(), c, []*fsmpb.Command{cmd}, s.doOnce)
+	if err != nil {
+		return nil, err
+	}
+	result, err := replies[0].Result, replies[0].Err
+	if err != nil {
+		return nil, err
+	}
+	if p := commandProblem(cmd, result); p != nil {
+		return nil, p
+	}
+	return result, nil
+}
+
+// commandProblem returns the problem for the result of a command, or nil for a success.
+func commandProblem(cmd *fsmpb.Command, result *fsmpb.Result) *problem {
+	if _, ok := task.SplitSeries(cmd.Id); ok {
+		return scheduleProblem(cmd, result)
+	}
+	return resultProblem(result)
 }

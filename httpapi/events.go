@@ -52,6 +52,12 @@ func (noEvents) Present(context.Context, string) (feed.Cursor, error) {
 	return feed.Cursor{}, errNoHistory
 }
 
+// eventService answers the calls about events.
+type eventService struct {
+	*core
+	history Events
+}
+
 const (
 	eventsOfPage   = 256                   // of one shard, read at once
 	eventPause     = 50 * time.Millisecond // between pages without an event for the caller
@@ -123,16 +129,16 @@ type storyView struct {
 	Missing       []string    `json:"missing"`
 }
 
-// taskHistory answers the events of a task.
-func (s *Server) taskHistory(c echo.Context) error {
+// ofTask answers the events of a task.
+func (s *eventService) ofTask(c echo.Context) error {
 	cl, id := callOf(c), c.Param("id")
 	limit, err := storyLimit(c.QueryParams())
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(cl.Request().Context(), s.cfg.RequestTimeout)
+	ctx, cancel := context.WithTimeout(cl.Request().Context(), s.bounds.RequestTimeout)
 	defer cancel()
-	story, err := s.cfg.Events.Task(ctx, cl.namespace, id, limit)
+	story, err := s.history.Task(ctx, cl.namespace, id, limit)
 	if err != nil {
 		return s.historyFailed(err)
 	}
@@ -159,8 +165,8 @@ func (s *Server) taskHistory(c echo.Context) error {
 }
 
 // checkStory refuses the history of a task without events, unless the task exists.
-func (s *Server) checkStory(ctx context.Context, cl *call, id string, story feed.Story) error {
-	switch t, err := s.cfg.Backend.Get(ctx, cl.namespace, id, false); {
+func (s *eventService) checkStory(ctx context.Context, cl *call, id string, story feed.Story) error {
+	switch t, err := s.tasks.Get(ctx, cl.namespace, id, false); {
 	case err != nil:
 		return s.readFailed(err)
 	case t != nil && cl.reaches(t):
@@ -186,7 +192,7 @@ func storyLimit(query url.Values) (int, error) {
 }
 
 // historyFailed words the error of a read of events.
-func (s *Server) historyFailed(err error) error {
+func (s *eventService) historyFailed(err error) error {
 	var gone *feed.GoneError
 	if errors.As(err, &gone) {
 		return goneProblem(gone.Since)
@@ -286,8 +292,8 @@ func wantsLines(r *http.Request) (bool, error) {
 	return false, fieldProblem("accept", "names no type of this call", eventStreamSSE+" or "+ndjsonType)
 }
 
-// events streams what happens to the tasks of a namespace.
-func (s *Server) events(c echo.Context) error {
+// stream streams what happens to the tasks of a namespace.
+func (s *eventService) stream(c echo.Context) error {
 	cl := callOf(c)
 	q, err := parseEvents(cl.Request(), c.QueryParams(), s.arrived().at)
 	if err == nil {
@@ -309,7 +315,7 @@ func (s *Server) events(c echo.Context) error {
 
 // eventStream is one answer of events.
 type eventStream struct {
-	s    *Server
+	s    *eventService
 	c    *call
 	q    eventQuery
 	at   feed.Cursor
@@ -321,13 +327,13 @@ func (t *eventStream) begin(ctx context.Context) (err error) {
 	if t.at, err = feed.Parse(t.q.after); err != nil {
 		return fieldProblem("after", err.Error(), "the id of an event")
 	}
-	first, cancel := context.WithTimeout(ctx, t.s.cfg.RequestTimeout)
+	first, cancel := context.WithTimeout(ctx, t.s.bounds.RequestTimeout)
 	defer cancel()
 	if t.at.IsZero() && t.q.Since.IsZero() {
-		t.at, err = t.s.cfg.Events.Present(first, t.c.namespace)
+		t.at, err = t.s.history.Present(first, t.c.namespace)
 	}
 	if err == nil {
-		t.page, err = t.s.cfg.Events.Read(first, t.c.namespace, t.at, t.q.Filter, eventsOfPage, 0)
+		t.page, err = t.s.history.Read(first, t.c.namespace, t.at, t.q.Filter, eventsOfPage, 0)
 	}
 	if refusal := t.c.right.Refusal(); refusal != nil {
 		return refusal
@@ -370,11 +376,11 @@ func (t *eventStream) run(ctx context.Context) {
 
 // next reads the next page. A page without events after the beat's time is a heartbeat.
 func (t *eventStream) next(ctx context.Context) bool {
-	wait := t.s.cfg.StreamBeat
+	wait := t.s.bounds.StreamBeat
 	if !t.q.follow {
 		wait = 0
 	}
-	page, err := t.s.cfg.Events.Read(ctx, t.c.namespace, t.at, t.q.Filter, eventsOfPage, wait)
+	page, err := t.s.history.Read(ctx, t.c.namespace, t.at, t.q.Filter, eventsOfPage, wait)
 	switch {
 	case ctx.Err() != nil:
 		if refusal := t.c.right.Refusal(); refusal != nil {
@@ -444,7 +450,7 @@ func (t *eventStream) fail(err error) {
 
 // write writes text and sends it at once. A caller that takes no bytes for too long loses the connection.
 func (t *eventStream) write(text string) bool {
-	t.s.writeWithin(t.c, t.s.cfg.BatchStall)
+	t.s.writeWithin(t.c, t.s.bounds.BatchStall)
 	if _, err := t.c.Response().Write([]byte(text)); err != nil {
 		return false
 	}

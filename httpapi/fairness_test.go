@@ -173,7 +173,7 @@ func TestBatchesAreCommittedByPartsInACrowd(t *testing.T) {
 
 // TestPanicsGiveTurnsBack checks that a call that panics while it is parsed takes no turn from later ones.
 func TestPanicsGiveTurnsBack(t *testing.T) {
-	h := newHarness(t, func(c *Config) { c.CheckURL = func(string) *task.FieldError { panic("broken") } })
+	h := newHarness(t, func(c *Config) { c.Receivers = urlCheck(func(string) *task.FieldError { panic("broken") }) })
 	h.server.work = turns.New(1, nil)
 	for range 2 {
 		h.call("PUT", "/v1/tasks/x", `{"delay":"1h","target":{"url":"https://shop.example/"}}`).mustStatus(t, 500)

@@ -11,7 +11,7 @@ func testParser() *parser {
 	if err != nil {
 		panic(err)
 	}
-	return &parser{now: arrival{testNow, true}, checkURL: s.cfg.CheckURL, calendarOf: s.calendarOf}
+	return &parser{now: arrival{testNow, true}, receivers: s.receivers, calendars: s.calendars}
 }
 
 func lineHash(t *testing.T, text string) uint64 {

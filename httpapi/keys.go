@@ -44,7 +44,13 @@ type Keys interface {
 	RemoveKey(ctx context.Context, id string) (existed bool, err error)
 }
 
-func (s *Server) viewOfKey(k access.KeyRecord) view.APIKey {
+// keyService answers the calls about API keys, and about the caller itself.
+type keyService struct {
+	*core
+	backend Keys
+}
+
+func (s *keyService) view(k access.KeyRecord) view.APIKey {
 	at := func(t time.Time) *time.Time {
 		if t.IsZero() {
 			return nil
@@ -56,7 +62,7 @@ func (s *Server) viewOfKey(k access.KeyRecord) view.APIKey {
 		ID: k.ID, Name: k.Name, Grants: viewOfGrants(k.Grants), CreatedAt: k.Created.UTC(), ExpiresAt: at(k.Expires),
 		LastUsedAt: at(k.LastUsed),
 	}
-	if quotas := view.Quotas(s.cfg.Backend.KeyLimits(k.ID)); quotas != (view.Quotas{}) {
+	if quotas := view.Quotas(s.backend.KeyLimits(k.ID)); quotas != (view.Quotas{}) {
 		v.Quotas = &quotas
 	}
 	return v
@@ -71,7 +77,7 @@ func viewOfGrants(grants []access.Grant) []view.Grant {
 }
 
 // whoAmI answers the identity that the node sees behind the call.
-func (s *Server) whoAmI(c echo.Context) error {
+func (s *keyService) whoAmI(c echo.Context) error {
 	caller := callOf(c).caller
 	return writeValue(c, http.StatusOK, view.Caller{
 		Kind: caller.Kind, ID: caller.ID, Name: caller.Name, Grants: viewOfGrants(caller.Grants),
@@ -93,28 +99,28 @@ func (c *call) firstBeyond(grants []access.Grant) int {
 	})
 }
 
-// listKeys answers the keys that the caller manages.
-func (s *Server) listKeys(c echo.Context) error {
+// list answers the keys that the caller manages.
+func (s *keyService) list(c echo.Context) error {
 	list := []view.APIKey{}
-	for _, k := range s.cfg.Backend.Keys() {
+	for _, k := range s.backend.Keys() {
 		if callOf(c).manages(k.Grants) {
-			list = append(list, s.viewOfKey(k))
+			list = append(list, s.view(k))
 		}
 	}
 	return writeValue(c, http.StatusOK, map[string]any{"keys": list})
 }
 
-func (s *Server) getKey(c echo.Context) error {
-	key, err := s.findKey(c)
+func (s *keyService) get(c echo.Context) error {
+	key, err := s.find(c)
 	if err != nil {
 		return err
 	}
-	return writeValue(c, http.StatusOK, s.viewOfKey(key))
+	return writeValue(c, http.StatusOK, s.view(key))
 }
 
-// findKey returns the key in the path. A key that the caller does not manage is refused as one that does not exist.
-func (s *Server) findKey(c echo.Context) (access.KeyRecord, error) {
-	keys := s.cfg.Backend.Keys()
+// find returns the key in the path. A key that the caller does not manage is refused as one that does not exist.
+func (s *keyService) find(c echo.Context) (access.KeyRecord, error) {
+	keys := s.backend.Keys()
 	at := slices.IndexFunc(keys, func(k access.KeyRecord) bool { return k.ID == c.Param("id") })
 	if at < 0 || !callOf(c).manages(keys[at].Grants) {
 		return access.KeyRecord{}, noSuchKey()
@@ -124,9 +130,9 @@ func (s *Server) findKey(c echo.Context) (access.KeyRecord, error) {
 
 func noSuchKey() *problem { return &problem{kind: keyNotFound, detail: "no key has this id"} }
 
-// newKey makes a key. Only this answer has its text.
-func (s *Server) newKey(c echo.Context) error {
-	body, err := bind(c, s.cfg.BodyBytes, jsonType)
+// create makes a key. Only this answer has its text.
+func (s *keyService) create(c echo.Context) error {
+	body, err := bind(c, s.bounds.BodyBytes, jsonType)
 	defer body.release()
 	if err != nil {
 		return err
@@ -143,9 +149,9 @@ func (s *Server) newKey(c echo.Context) error {
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.bounds.RequestTimeout)
 	defer cancel()
-	text, made, err := s.cfg.Backend.NewKey(ctx, key)
+	text, made, err := s.backend.NewKey(ctx, key)
 	if err != nil {
 		return err
 	}
@@ -174,12 +180,12 @@ func checkFirstKey(key KeyRequest) error {
 }
 
 // writeText answers a key with its text.
-func (s *Server) writeText(c echo.Context, key access.KeyRecord, text string) error {
+func (s *keyService) writeText(c echo.Context, key access.KeyRecord, text string) error {
 	return writeValue(c, http.StatusCreated, struct {
 		view.APIKey
 		Key      string `json:"key"`
 		Outlives bool   `json:"outlives_maker,omitempty"` // the key ends later than the caller's own
-	}{s.viewOfKey(key), text, outlives(key.Expires, callOf(c).caller.Expires)})
+	}{s.view(key), text, outlives(key.Expires, callOf(c).caller.Expires)})
 }
 
 // outlives reports whether a key that expires at an instant is valid longer than the key of the caller who gets its
@@ -191,9 +197,9 @@ func outlives(expires, maker time.Time) bool {
 // usualOverlap is how long the earlier text of a rotated key stays valid.
 const usualOverlap = 24 * time.Hour
 
-// rotateKey gives a key another text. Only this answer has it.
-func (s *Server) rotateKey(c echo.Context) error {
-	body, err := bind(c, s.cfg.BodyBytes, jsonType)
+// rotate gives a key another text. Only this answer has it.
+func (s *keyService) rotate(c echo.Context) error {
+	body, err := bind(c, s.bounds.BodyBytes, jsonType)
 	defer body.release()
 	if err != nil {
 		return err
@@ -202,13 +208,13 @@ func (s *Server) rotateKey(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	key, err := s.findKey(c)
+	key, err := s.find(c)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.bounds.RequestTimeout)
 	defer cancel()
-	text, rotated, existed, err := s.cfg.Backend.RotateKey(ctx, key.ID, overlap)
+	text, rotated, existed, err := s.backend.RotateKey(ctx, key.ID, overlap)
 	switch {
 	case err != nil:
 		return err
@@ -218,18 +224,18 @@ func (s *Server) rotateKey(c echo.Context) error {
 	return s.writeText(c, rotated, text)
 }
 
-// removeKey revokes a key.
-func (s *Server) removeKey(c echo.Context) error {
+// remove revokes a key.
+func (s *keyService) remove(c echo.Context) error {
 	if err := s.emptyBody(c); err != nil {
 		return err
 	}
-	key, err := s.findKey(c)
+	key, err := s.find(c)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.bounds.RequestTimeout)
 	defer cancel()
-	existed, err := s.cfg.Backend.RemoveKey(ctx, key.ID)
+	existed, err := s.backend.RemoveKey(ctx, key.ID)
 	switch {
 	case err != nil:
 		return err

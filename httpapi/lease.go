@@ -13,6 +13,25 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
+// Leases hands tasks to consumers.
+type Leases interface {
+	// Lease leases due tasks of a queue's pull lane to a consumer, from all shards: at most the request's Max, within a
+	// bound on their total bytes (a single task always fits). Lease waits for the first task. When the context ends, it
+	// returns the tasks granted so far, or none, without an error. With the request's Look it returns no tasks as soon as
+	// every shard's leader has none. The caller settles or releases each task, or lets its lease end.
+	Lease(ctx context.Context, request task.LeaseRequest) ([]*fsmpb.Task, error)
+
+	// ReceiptKey returns the secret under which all nodes of the cluster sign the receipts of leases. It is empty until
+	// the node knows the cluster's state.
+	ReceiptKey() []byte
+}
+
+// consumerService answers the calls of consumers.
+type consumerService struct {
+	*core
+	backend Leases
+}
+
 const (
 	maxLeaseWait = time.Minute
 	// leaseLook is how long a call with wait 0 waits for the shards, which may have to commit grants. It waits less if
@@ -31,7 +50,7 @@ type demand struct {
 
 // lease answers as soon as there is one task, or when the wait, the connection or the server ends. Waiting consumers
 // are not among the calls that single bounds: they hold almost no memory, and there may be many.
-func (s *Server) lease(c echo.Context) error {
+func (s *consumerService) lease(c echo.Context) error {
 	d, err := s.readDemand(c)
 	if err != nil {
 		return err
@@ -42,7 +61,7 @@ func (s *Server) lease(c echo.Context) error {
 	}
 	defer s.metrics.waiting.Dec()
 	s.metrics.waiting.Inc()
-	s.writeWithin(c, d.wait+s.cfg.RequestTimeout+writeReserve)
+	s.writeWithin(c, d.wait+s.bounds.RequestTimeout+writeReserve)
 	tasks, err := s.demand(callOf(c), d)
 	if err != nil {
 		return err
@@ -64,7 +83,7 @@ func (s *Server) lease(c echo.Context) error {
 
 // hold takes memory for tasks that wait to be written, or gives the tasks back if there is no memory. A few small tasks
 // are not counted.
-func (s *Server) hold(memory shares.Part, tasks []*fsmpb.Task) (held int, ok bool) {
+func (s *consumerService) hold(memory shares.Part, tasks []*fsmpb.Task) (held int, ok bool) {
 	for _, t := range tasks {
 		held += len(t.Spec.GetPayload())
 	}
@@ -78,8 +97,8 @@ func (s *Server) hold(memory shares.Part, tasks []*fsmpb.Task) (held int, ok boo
 	return held, true
 }
 
-func (s *Server) readDemand(c echo.Context) (demand, error) {
-	body, err := bind(c, s.cfg.BodyBytes, jsonType)
+func (s *consumerService) readDemand(c echo.Context) (demand, error) {
+	body, err := bind(c, s.bounds.BodyBytes, jsonType)
 	defer body.release()
 	if err != nil {
 		return demand{}, err
@@ -98,11 +117,11 @@ func parseDemand(data []byte) (demand, error) {
 }
 
 // demand leases tasks until the wait is over, the request ends, or the server closes.
-func (s *Server) demand(c *call, d demand) ([]*fsmpb.Task, error) {
+func (s *consumerService) demand(c *call, d demand) ([]*fsmpb.Task, error) {
 	ctx, cancel := context.WithTimeout(c.life(), max(d.wait, leaseLook))
 	defer cancel()
 	defer context.AfterFunc(s.closing, cancel)()
-	tasks, err := s.cfg.Backend.Lease(ctx, task.LeaseRequest{
+	tasks, err := s.backend.Lease(ctx, task.LeaseRequest{
 		Namespace: c.namespace, Queue: c.Param("queue"), Max: d.max, Lease: d.lease, Look: d.wait == 0,
 	})
 	if err != nil && ctx.Err() != nil {
@@ -113,7 +132,7 @@ func (s *Server) demand(c *call, d demand) ([]*fsmpb.Task, error) {
 
 // writeLeased answers task by task, so that the answer is not in memory twice. Tasks that a broken connection leaves
 // unwritten go back to the queue.
-func (s *Server) writeLeased(w http.ResponseWriter, tasks []*fsmpb.Task, key receiptKey) {
+func (s *consumerService) writeLeased(w http.ResponseWriter, tasks []*fsmpb.Task, key receiptKey) {
 	h := w.Header()
 	h["Content-Type"] = []string{jsonType}
 	h["Cache-Control"] = []string{"no-store"}
@@ -150,7 +169,7 @@ func leasedView(t *fsmpb.Task, key receiptKey) taskView {
 
 // giveBack releases tasks that their consumer never got. A release does not count as an attempt. A task whose release
 // fails returns when its lease ends.
-func (s *Server) giveBack(tasks []*fsmpb.Task) {
+func (s *consumerService) giveBack(tasks []*fsmpb.Task) {
 	if len(tasks) == 0 {
 		return
 	}
@@ -159,21 +178,11 @@ func (s *Server) giveBack(tasks []*fsmpb.Task) {
 	for i, t := range tasks {
 		commands[i] = receiptOf(t).settle(&fsmpb.Settle{Verdict: fsmpb.Verdict_VERDICT_RELEASED})
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), s.cfg.RequestTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), s.bounds.RequestTimeout)
 	defer cancel()
-	for _, reply := range s.cfg.Backend.Do(ctx, commands) {
+	for _, reply := range s.tasks.Do(ctx, commands) {
 		if reply.Err != nil {
-			s.cfg.Logger.Debug("a task stays leased that no consumer took", "err", reply.Err)
+			s.logger.Debug("a task stays leased that no consumer took", "err", reply.Err)
 		}
 	}
-}
-
-// writeWithin bounds the time from now until the call's answer is taken.
-func (s *Server) writeWithin(c echo.Context, d time.Duration) {
-	s.writeUntil(c, time.Now().Add(d)) // the socket's clock, not the injected one
-}
-
-// writeUntil sets the instant until which the call's answer must be taken; zero: no bound.
-func (s *Server) writeUntil(c echo.Context, at time.Time) {
-	s.ignoreUnsupported(http.NewResponseController(c.Response().Writer).SetWriteDeadline(at))
 }

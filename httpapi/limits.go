@@ -76,8 +76,8 @@ func (s *Server) scheduling(next echo.HandlerFunc) echo.HandlerFunc {
 }
 
 // admitCommand refuses a command with a payload over the limit, or in a queue that would be one too many.
-func (s *Server) admitCommand(ctx context.Context, c *call, cmd *fsmpb.Command) error {
-	if s.cfg.Limits == nil {
+func (s *core) admitCommand(ctx context.Context, c *call, cmd *fsmpb.Command) error {
+	if s.limits == nil {
 		return nil
 	}
 	spec := givenSpec(cmd)
@@ -85,26 +85,26 @@ func (s *Server) admitCommand(ctx context.Context, c *call, cmd *fsmpb.Command) 
 	if payload == nil {
 		payload = cmd.GetPatch().GetSet().GetPayload()
 	}
-	if err := s.cfg.Limits.Payload(c.namespace, c.key(), int64(len(payload))); err != nil || spec == nil {
+	if err := s.limits.Payload(c.namespace, c.key(), int64(len(payload))); err != nil || spec == nil {
 		return err
 	}
-	return s.cfg.Limits.Queue(ctx, c.namespace, orElse(spec.Queue, task.DefaultQueue))
+	return s.limits.Queue(ctx, c.namespace, orElse(spec.Queue, task.DefaultQueue))
 }
 
 // admitTouch is scheduling for a touch, which may make a task only if its body says so.
-func (s *Server) admitTouch(ctx context.Context, c *call, cmd *fsmpb.Command) error {
-	if s.cfg.Limits == nil || cmd.GetTouch().GetOrSchedule() == nil {
+func (s *core) admitTouch(ctx context.Context, c *call, cmd *fsmpb.Command) error {
+	if s.limits == nil || cmd.GetTouch().GetOrSchedule() == nil {
 		return nil
 	}
-	return s.cfg.Limits.Schedule(ctx, c.namespace, c.key())
+	return s.limits.Schedule(ctx, c.namespace, c.key())
 }
 
 // admitPolicy refuses a policy of a queue that would be one too many.
-func (s *Server) admitPolicy(ctx context.Context, c *call, queue string) error {
-	if s.cfg.Limits == nil {
+func (s *queueService) admitPolicy(ctx context.Context, c *call, queue string) error {
+	if s.limits == nil {
 		return nil
 	}
-	return s.cfg.Limits.Policy(ctx, c.namespace, queue)
+	return s.limits.Policy(ctx, c.namespace, queue)
 }
 
 // consuming admits a consumer for as long as its call lasts.
@@ -127,8 +127,8 @@ func (s *Server) consuming(next echo.HandlerFunc) echo.HandlerFunc {
 
 // awaitSchedules waits until the lines of a batch that may make tasks are within the rates. The stream slows down,
 // rather than that each line is answered with 429.
-func (s *Server) awaitSchedules(ctx context.Context, c *call, cmds []*fsmpb.Command) error {
-	if s.cfg.Limits == nil {
+func (s *batchService) awaitSchedules(ctx context.Context, c *call, cmds []*fsmpb.Command) error {
+	if s.limits == nil {
 		return nil
 	}
 	n := 0
@@ -140,5 +140,5 @@ func (s *Server) awaitSchedules(ctx context.Context, c *call, cmds []*fsmpb.Comm
 	if n == 0 {
 		return nil
 	}
-	return s.cfg.Limits.ScheduleLines(ctx, c.namespace, c.key(), n)
+	return s.limits.ScheduleLines(ctx, c.namespace, c.key(), n)
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-func (s *Server) list(c echo.Context) error {
+func (s *taskService) list(c echo.Context) error {
 	return s.listRecords(c, listedTasks)
 }
 
@@ -41,7 +41,7 @@ var listedTasks = listed{`{"tasks":[`, listsTasks, func(b []byte, t *fsmpb.Task,
 }}
 
 // listRecords answers a page of tasks or schedules.
-func (s *Server) listRecords(c echo.Context, l listed) error {
+func (s *core) listRecords(c echo.Context, l listed) error {
 	cl := callOf(c)
 	q, err := parseList(l.kind, cl.namespace, c.QueryParams(), s.arrived().at)
 	if err == nil {
@@ -50,9 +50,9 @@ func (s *Server) listRecords(c echo.Context, l listed) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(cl.life(), s.cfg.RequestTimeout)
+	ctx, cancel := context.WithTimeout(cl.life(), s.bounds.RequestTimeout)
 	defer cancel()
-	page, err := s.cfg.Backend.List(ctx, q)
+	page, err := s.tasks.List(ctx, q)
 	if refusal := cl.right.Refusal(); refusal != nil {
 		return refusal
 	}
@@ -64,7 +64,7 @@ func (s *Server) listRecords(c echo.Context, l listed) error {
 }
 
 // writePage answers record by record, so that a page of large payloads is not in memory twice.
-func (s *Server) writePage(
+func (s *core) writePage(
 	w http.ResponseWriter, page *fsmpb.ListPage, q *fsmpb.ListQuery, l listed, turn *turns.Turn,
 ) {
 	defer turn.Pause()

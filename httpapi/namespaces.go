@@ -34,10 +34,16 @@ type Namespaces interface {
 	DeleteNamespace(ctx context.Context, name string) (*view.Operation, error)
 }
 
-// listNamespaces answers the namespaces that the caller's grants reach.
-func (s *Server) listNamespaces(c echo.Context) error {
+// namespaceService answers the calls about namespaces.
+type namespaceService struct {
+	*core
+	backend Namespaces
+}
+
+// list answers the namespaces that the caller's grants reach.
+func (s *namespaceService) list(c echo.Context) error {
 	list := []view.Namespace{}
-	for _, n := range s.cfg.Backend.Namespaces() {
+	for _, n := range s.backend.Namespaces() {
 		if callOf(c).caller.Sees(n.Name) {
 			list = append(list, n)
 		}
@@ -45,20 +51,20 @@ func (s *Server) listNamespaces(c echo.Context) error {
 	return writeValue(c, http.StatusOK, map[string]any{"namespaces": list})
 }
 
-// getNamespace answers one namespace. One that is not there and one that the caller's grants do not reach are refused
+// get answers one namespace. One that is not there and one that the caller's grants do not reach are refused
 // alike.
-func (s *Server) getNamespace(c echo.Context) error {
-	all := s.cfg.Backend.Namespaces()
+func (s *namespaceService) get(c echo.Context) error {
+	all := s.backend.Namespaces()
 	at := slices.IndexFunc(all, func(n view.Namespace) bool { return n.Name == c.Param("ns") })
 	if at < 0 || !callOf(c).caller.Sees(all[at].Name) {
 		return noSuchNamespace()
 	}
-	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.bounds.RequestTimeout)
 	defer cancel()
-	use, err := s.cfg.Backend.NamespaceUse(ctx, all[at].Name)
+	use, err := s.backend.NamespaceUse(ctx, all[at].Name)
 	var used view.Usage
-	if err == nil && s.cfg.Limits != nil {
-		used, err = s.cfg.Limits.Use(ctx, all[at].Name)
+	if err == nil && s.limits != nil {
+		used, err = s.limits.Use(ctx, all[at].Name)
 	}
 	if err != nil {
 		return s.readFailed(err)
@@ -73,13 +79,13 @@ func noSuchNamespace() *problem {
 	return &problem{kind: namespaceNotFound, detail: "no namespace has this name"}
 }
 
-// putNamespace makes a namespace, or replaces all its quotas.
-func (s *Server) putNamespace(c echo.Context) error {
+// put makes a namespace, or replaces all its quotas.
+func (s *namespaceService) put(c echo.Context) error {
 	name := c.Param("ns")
 	if err := access.CheckNamespace("namespace", name); err != nil {
 		return err
 	}
-	body, err := bind(c, s.cfg.BodyBytes, jsonType)
+	body, err := bind(c, s.bounds.BodyBytes, jsonType)
 	defer body.release()
 	if err != nil {
 		return err
@@ -88,9 +94,9 @@ func (s *Server) putNamespace(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.bounds.RequestTimeout)
 	defer cancel()
-	made, created, err := s.cfg.Backend.PutNamespace(ctx, name, quota.Limits(quotas))
+	made, created, err := s.backend.PutNamespace(ctx, name, quota.Limits(quotas))
 	if err != nil {
 		return err
 	}
@@ -101,8 +107,8 @@ func (s *Server) putNamespace(c echo.Context) error {
 	return writeValue(c, status, made)
 }
 
-// deleteNamespace begins the deletion of a namespace with all that is in it. The namespace refuses calls at once.
-func (s *Server) deleteNamespace(c echo.Context) error {
+// remove begins the deletion of a namespace with all that is in it. The namespace refuses calls at once.
+func (s *namespaceService) remove(c echo.Context) error {
 	if err := s.emptyBody(c); err != nil {
 		return err
 	}
@@ -110,9 +116,9 @@ func (s *Server) deleteNamespace(c echo.Context) error {
 	if name == task.DefaultNamespace {
 		return &problem{kind: impossible, detail: "the default namespace always exists"}
 	}
-	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.bounds.RequestTimeout)
 	defer cancel()
-	op, err := s.cfg.Backend.DeleteNamespace(ctx, name)
+	op, err := s.backend.DeleteNamespace(ctx, name)
 	switch {
 	case err != nil:
 		return err

@@ -5,12 +5,14 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/belfryhq/belfry/client/view"
@@ -18,24 +20,56 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
+// Nodes is this node's view of its cluster, and the means of joining and saving the cluster.
+type Nodes interface {
+	Outlooks
+
+	// Backup writes a backup of the cluster to w, at rate bytes a second at most; 0: no limit. An error before the first
+	// byte is package task's.
+	Backup(ctx context.Context, w io.Writer, rate int64) (BackupSummary, error)
+
+	// NewJoinToken makes a one-time token by which one new node may join the cluster within its life.
+	NewJoinToken(ctx context.Context, life time.Duration) (view.NewJoinToken, error)
+
+	// JoinTokens returns the one-time tokens that this node knows, by id.
+	JoinTokens() []view.JoinToken
+
+	// RemoveJoinToken removes a one-time token.
+	RemoveJoinToken(ctx context.Context, id string) (existed bool, err error)
+
+	// Doctor returns the troubles of the cluster, the gravest first. It also works without a quorum.
+	Doctor(ctx context.Context) []view.Finding
+
+	// Self returns the id of this node's cluster, empty if it has none yet, and the node's id.
+	Self() (clusterID, nodeID string)
+
+	// Map returns this node's present view of slots, leaders and addresses, without the Namespace. It asks no other node.
+	Map() view.Map
+
+	// Ready returns nil once this node knows the map and its replicas have caught up once, or else an error that names the
+	// missing part.
+	Ready() error
+}
+
+// nodeService answers the calls about this node and its view of the cluster.
+type nodeService struct {
+	*core
+	backend  Nodes
+	gatherer prometheus.Gatherer
+	// advanceClock is the Advance of Config.
+	advanceClock func(ctx context.Context, key string, by time.Duration) (now time.Time, begun uint64, err error)
+}
+
 //go:embed openapi.yaml
 var openAPIDocument []byte
 
-func (s *Server) openAPI(c echo.Context) error {
+func (s *nodeService) openAPI(c echo.Context) error {
 	return c.Blob(http.StatusOK, "application/yaml", openAPIDocument)
 }
 
-func (s *Server) cluster(c echo.Context) error {
-	v, err := s.clusterView(c)
-	if err != nil {
-		return err
-	}
-	return writeValue(c, http.StatusOK, v)
-}
-
-// routes answers the map, which tells nothing about tasks and namespaces, so that every caller may read it.
-func (s *Server) routes(c echo.Context) error {
-	v := s.cfg.Backend.Map()
+// shardMap answers the map, which tells nothing about tasks and namespaces, so that every caller may read it.
+func (s *nodeService) shardMap(c echo.Context) error {
+	v := s.backend.Map()
 	v.Namespace = callOf(c).caller.Namespace()
 	v.Nodes, v.Shards = orEmpty(v.Nodes), orEmpty(v.Shards)
 	for i := range v.Shards {
@@ -44,8 +78,8 @@ func (s *Server) routes(c echo.Context) error {
 	return writeValue(c, http.StatusOK, v)
 }
 
-// newJoinToken makes a one-time token of a new node.
-func (s *Server) newJoinToken(c echo.Context) error {
+// createToken makes a one-time token of a new node.
+func (s *nodeService) createToken(c echo.Context) error {
 	life, err := tokenLife(c.QueryParam("valid_for"))
 	if err == nil {
 		err = s.emptyBody(c)
@@ -53,9 +87,9 @@ func (s *Server) newJoinToken(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.bounds.RequestTimeout)
 	defer cancel()
-	token, err := s.cfg.Backend.NewJoinToken(ctx, life)
+	token, err := s.backend.NewJoinToken(ctx, life)
 	if err != nil {
 		return err
 	}
@@ -81,17 +115,17 @@ func tokenLife(text string) (time.Duration, error) {
 	return life, nil
 }
 
-func (s *Server) listJoinTokens(c echo.Context) error {
-	return writeValue(c, http.StatusOK, map[string]any{"tokens": orEmpty(s.cfg.Backend.JoinTokens())})
+func (s *nodeService) listTokens(c echo.Context) error {
+	return writeValue(c, http.StatusOK, map[string]any{"tokens": orEmpty(s.backend.JoinTokens())})
 }
 
-func (s *Server) removeJoinToken(c echo.Context) error {
+func (s *nodeService) removeToken(c echo.Context) error {
 	if err := s.emptyBody(c); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.bounds.RequestTimeout)
 	defer cancel()
-	existed, err := s.cfg.Backend.RemoveJoinToken(ctx, c.Param("id"))
+	existed, err := s.backend.RemoveJoinToken(ctx, c.Param("id"))
 	switch {
 	case err != nil:
 		return err
@@ -105,10 +139,10 @@ func (s *Server) removeJoinToken(c echo.Context) error {
 // answer them when it is too busy for other calls.
 const maxDoctors = 16
 
-func (s *Server) doctor(c echo.Context) error {
-	ctx, cancel := context.WithTimeout(callOf(c).life(), s.cfg.RequestTimeout)
+func (s *nodeService) doctor(c echo.Context) error {
+	ctx, cancel := context.WithTimeout(callOf(c).life(), s.bounds.RequestTimeout)
 	defer cancel()
-	findings := s.cfg.Backend.Doctor(ctx)
+	findings := s.backend.Doctor(ctx)
 	if refusal := callOf(c).right.Refusal(); refusal != nil {
 		return refusal
 	}
@@ -130,26 +164,26 @@ func writeFindings(w http.ResponseWriter, findings []view.Finding) error {
 }
 
 // healthz answers that the process runs. It reports nothing about the cluster.
-func (s *Server) healthz(c echo.Context) error {
+func (s *nodeService) healthz(c echo.Context) error {
 	writeJSON(c.Response(), http.StatusOK, []byte("{\"status\":\"ok\"}\n"))
 	return nil
 }
 
 // readyz also answers the cluster's and the node's id, so that a client with an address from /v1/cluster can check that
 // it leads to that node.
-func (s *Server) readyz(c echo.Context) error {
-	if err := s.cfg.Backend.Ready(); err != nil {
+func (s *nodeService) readyz(c echo.Context) error {
+	if err := s.backend.Ready(); err != nil {
 		return &problem{kind: notReady, detail: err.Error(), retryAfter: 1}
 	}
-	cluster, node := s.cfg.Backend.Self()
+	cluster, node := s.backend.Self()
 	b := contract.AppendString([]byte(`{"status":"ready","cluster_id":`), cluster)
 	b = contract.AppendString(append(b, `,"node":`...), node)
 	writeJSON(c.Response(), http.StatusOK, append(b, "}\n"...))
 	return nil
 }
 
-func (s *Server) metricsPage() echo.HandlerFunc {
-	return echo.WrapHandler(promhttp.HandlerFor(s.cfg.Gatherer, promhttp.HandlerOpts{}))
+func (s *nodeService) metricsPage() echo.HandlerFunc {
+	return echo.WrapHandler(promhttp.HandlerFor(s.gatherer, promhttp.HandlerOpts{}))
 }
 
 // Trailers of a backup.
@@ -173,7 +207,7 @@ type BackupShard struct {
 
 // backup streams a backup of the cluster. Errors before the first byte are answered as problems. After that byte an
 // error breaks the connection off, and the trailers and the backup's last piece are missing.
-func (s *Server) backup(c echo.Context) error {
+func (s *nodeService) backup(c echo.Context) error {
 	rate, err := rateOf(c.QueryParam("rate"))
 	if err != nil {
 		return err
@@ -188,7 +222,7 @@ func (s *Server) backup(c echo.Context) error {
 	defer context.AfterFunc(s.closing, cancel)()
 	s.writeUntil(c, time.Time{}) // the shards may take a while to cut, and each write has a limit of its own
 	w := &backupWriter{s: s, c: c, ctx: ctx}
-	summary, err := s.cfg.Backend.Backup(ctx, w, rate)
+	summary, err := s.backend.Backup(ctx, w, rate)
 	switch {
 	case err != nil && !w.began && s.closing.Err() != nil:
 		return stops
@@ -197,7 +231,7 @@ func (s *Server) backup(c echo.Context) error {
 	case err != nil && !w.began:
 		return s.readFailed(err)
 	case err != nil:
-		s.cfg.Logger.Warn("a backup was broken off", "bytes", w.written, "err", err)
+		s.logger.Warn("a backup was broken off", "bytes", w.written, "err", err)
 		panic(http.ErrAbortHandler)
 	}
 	h := c.Response().Header()
@@ -218,7 +252,7 @@ func instantsOf(shards []BackupShard) string {
 
 // backupWriter writes the body of a backup. A client that takes no byte for BatchStall is cut off.
 type backupWriter struct {
-	s       *Server
+	s       *nodeService
 	c       echo.Context
 	ctx     context.Context
 	began   bool // a byte was written
@@ -254,7 +288,7 @@ func (w *backupWriter) piece(b []byte) (int, error) {
 	if w.ctx.Err() != nil {
 		return 0, context.Cause(w.ctx)
 	}
-	w.s.writeWithin(w.c, w.s.cfg.BatchStall)
+	w.s.writeWithin(w.c, w.s.bounds.BatchStall)
 	n, err := w.c.Response().Write(b)
 	w.written += int64(n)
 	if err == nil && len(b) < backupPiece { // it may take a while until more comes
@@ -284,8 +318,8 @@ func rateOf(text string) (int64, error) {
 const advanceTime = 5 * time.Minute
 
 // advance sets the clock of a node in dev mode ahead.
-func (s *Server) advance(c echo.Context) error {
-	body, err := bind(c, s.cfg.BodyBytes, jsonType)
+func (s *nodeService) advance(c echo.Context) error {
+	body, err := bind(c, s.bounds.BodyBytes, jsonType)
 	defer body.release()
 	if err != nil {
 		return err
@@ -303,10 +337,10 @@ func (s *Server) advance(c echo.Context) error {
 	if err := o.takeKey(c.Request().Header); err != nil {
 		return err
 	}
-	s.writeWithin(c, advanceTime+s.cfg.RequestTimeout)
+	s.writeWithin(c, advanceTime+s.bounds.RequestTimeout)
 	ctx, cancel := context.WithTimeout(c.Request().Context(), advanceTime)
 	defer cancel()
-	now, begun, err := s.cfg.Advance(ctx, o.asked, by)
+	now, begun, err := s.advanceClock(ctx, o.asked, by)
 	if err != nil {
 		return err
 	}

@@ -20,6 +20,38 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
+// Operations are the nodes and shards of the cluster, and the operations on them.
+type Operations interface {
+	Bulk
+
+	// Cluster returns this node's view of the cluster's nodes and shards.
+	Cluster(ctx context.Context) (view.Cluster, error)
+
+	// Begin begins an operation and returns it, or returns the plan of a preview. It returns an operation that has the
+	// request's id, or an equal one that is under way, instead.
+	Begin(ctx context.Context, r OperationRequest) (*view.Operation, *view.Plan, error)
+}
+
+// OperationRequest is what an operator asks of the cluster.
+type OperationRequest struct {
+	ID          string // of the operation, if the call has an idempotency key; empty: a new one
+	Kind        string // drain, rest, resume, remove, replace, replication, split, move_slots, balance or keep_slots
+	Node        string // id or name, if Kind is about a node
+	Replication uint32 // replication factor, if Kind is replication
+	Shard       uint32 // shard to split, if Kind is split
+	// To is the shard that gets the slots if Kind is move_slots, and the number of shards if Kind is balance; 0: as many
+	// as there are.
+	To      uint32
+	Slots   view.SlotList // if Kind is move_slots
+	Preview bool          // nothing begins
+}
+
+// operationService answers the calls about the cluster as a whole, its operations and bulk operations.
+type operationService struct {
+	*core
+	backend Operations
+}
+
 // The kinds of operations.
 const (
 	drainNode      = "drain"
@@ -37,7 +69,7 @@ const (
 )
 
 // listNodes answers the nodes with their orders, replicas and disks.
-func (s *Server) listNodes(c echo.Context) error {
+func (s *operationService) listNodes(c echo.Context) error {
 	v, err := s.clusterView(c)
 	if err != nil {
 		return err
@@ -45,25 +77,25 @@ func (s *Server) listNodes(c echo.Context) error {
 	return writeValue(c, http.StatusOK, map[string]any{"nodes": v.Nodes})
 }
 
-func (s *Server) listOperations(c echo.Context) error {
-	operations, err := s.operationsFor(c)
+func (s *operationService) list(c echo.Context) error {
+	operations, err := s.visible(c)
 	if err != nil {
 		return err
 	}
 	return writeValue(c, http.StatusOK, map[string]any{"operations": operations})
 }
 
-func (s *Server) getOperation(c echo.Context) error {
-	op, err := s.findOperation(c)
+func (s *operationService) get(c echo.Context) error {
+	op, err := s.find(c)
 	if err != nil {
 		return err
 	}
 	return writeValue(c, http.StatusOK, op)
 }
 
-// operationsFor returns the operations that the caller may know: those of namespaces that it may read, and the others
+// visible returns the operations that the caller may know: those of namespaces that it may read, and the others
 // if it may read about the whole cluster. A call below a namespace is about the operations on that one.
-func (s *Server) operationsFor(c echo.Context) ([]view.Operation, error) {
+func (s *operationService) visible(c echo.Context) ([]view.Operation, error) {
 	v, err := s.clusterView(c)
 	cl := callOf(c)
 	return slices.DeleteFunc(v.Operations, func(op view.Operation) bool {
@@ -72,8 +104,8 @@ func (s *Server) operationsFor(c echo.Context) ([]view.Operation, error) {
 	}), err
 }
 
-func (s *Server) findOperation(c echo.Context) (*view.Operation, error) {
-	operations, err := s.operationsFor(c)
+func (s *operationService) find(c echo.Context) (*view.Operation, error) {
+	operations, err := s.visible(c)
 	if err != nil {
 		return nil, err
 	}
@@ -85,13 +117,13 @@ func (s *Server) findOperation(c echo.Context) (*view.Operation, error) {
 	return &operations[at], nil
 }
 
-// stopOperation ends an operation that is under way: its node is resumed, or its slots stay where they are. A change of
+// stop ends an operation that is under way: its node is resumed, or its slots stay where they are. A change of
 // the replication factor is taken back by another one.
-func (s *Server) stopOperation(c echo.Context) error {
+func (s *operationService) stop(c echo.Context) error {
 	if err := s.emptyBody(c); err != nil {
 		return err
 	}
-	op, err := s.findOperation(c)
+	op, err := s.find(c)
 	switch {
 	case err != nil:
 		return err
@@ -122,15 +154,15 @@ func stopOf(op *view.Operation) OperationRequest {
 	return OperationRequest{Kind: resumeNode, Node: op.Node}
 }
 
-// operateNode returns the handler that begins a kind of operation on a node.
-func (s *Server) operateNode(kind string) echo.HandlerFunc {
+// onNode returns the handler that begins a kind of operation on a node.
+func (s *operationService) onNode(kind string) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		r, leaders := OperationRequest{Kind: kind, Node: c.Param("id")}, false
 		members := contract.Members{}
 		if kind == drainNode {
 			members["leaders"] = contract.Bool(&leaders)
 		}
-		if err := s.readOperation(c, &r, members); err != nil {
+		if err := s.read(c, &r, members); err != nil {
 			return err
 		}
 		if leaders {
@@ -141,10 +173,10 @@ func (s *Server) operateNode(kind string) echo.HandlerFunc {
 }
 
 // putCluster sets the replication factor.
-func (s *Server) putCluster(c echo.Context) error {
+func (s *operationService) putCluster(c echo.Context) error {
 	r := OperationRequest{Kind: setReplication}
 	members := contract.Members{"replication": contract.Into(&r.Replication, factor)}
-	if err := s.readOperation(c, &r, members); err != nil {
+	if err := s.read(c, &r, members); err != nil {
 		return err
 	}
 	if r.Replication == 0 {
@@ -155,10 +187,10 @@ func (s *Server) putCluster(c echo.Context) error {
 
 const factors = "1, 3 or 5"
 
-// readOperation reads the body of a call that begins an operation. An empty body has no members.
-func (s *Server) readOperation(c echo.Context, into *OperationRequest, members contract.Members) error {
+// read reads the body of a call that begins an operation. An empty body has no members.
+func (s *operationService) read(c echo.Context, into *OperationRequest, members contract.Members) error {
 	members["preview"] = contract.Bool(&into.Preview)
-	body, err := bind(c, s.cfg.BodyBytes, jsonType)
+	body, err := bind(c, s.bounds.BodyBytes, jsonType)
 	defer body.release()
 	if err != nil {
 		return err
@@ -176,11 +208,11 @@ func factor(r *contract.Reader, full string) (uint32, error) {
 }
 
 // begin begins an operation, or answers its plan.
-func (s *Server) begin(c echo.Context, r OperationRequest) error {
+func (s *operationService) begin(c echo.Context, r OperationRequest) error {
 	r.ID = operationID(c.Request().Header.Get(keyHeader))
-	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.bounds.RequestTimeout)
 	defer cancel()
-	op, plan, err := s.cfg.Backend.Begin(ctx, r)
+	op, plan, err := s.backend.Begin(ctx, r)
 	switch {
 	case err != nil && r.Preview:
 		return s.readFailed(err)
@@ -214,10 +246,10 @@ func operationID(key string) string {
 	return "op-" + hex.EncodeToString(sum[:8])
 }
 
-func (s *Server) clusterView(c echo.Context) (view.Cluster, error) {
-	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+func (s *operationService) clusterView(c echo.Context) (view.Cluster, error) {
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.bounds.RequestTimeout)
 	defer cancel()
-	v, err := s.cfg.Backend.Cluster(ctx)
+	v, err := s.backend.Cluster(ctx)
 	if err != nil {
 		return v, s.readFailed(err)
 	}
@@ -289,7 +321,7 @@ func joined(list view.SlotList) (view.SlotList, error) {
 	return joined, nil
 }
 
-func (s *Server) splitShard(c echo.Context) error {
+func (s *operationService) split(c echo.Context) error {
 	n, err := strconv.ParseUint(c.Param("shard"), 10, 32)
 	if err != nil || n < 1 || n > mostShards {
 		return &task.FieldError{
@@ -298,16 +330,16 @@ func (s *Server) splitShard(c echo.Context) error {
 		}
 	}
 	r := OperationRequest{Kind: splitShard, Shard: uint32(n)}
-	if err := s.readOperation(c, &r, contract.Members{}); err != nil {
+	if err := s.read(c, &r, contract.Members{}); err != nil {
 		return err
 	}
 	return s.begin(c, r)
 }
 
-func (s *Server) moveSlots(c echo.Context) error {
+func (s *operationService) move(c echo.Context) error {
 	r := OperationRequest{Kind: moveSlots}
 	members := contract.Members{"slots": contract.Into(&r.Slots, slotList), "to": contract.Whole(&r.To, 1, mostShards)}
-	if err := s.readOperation(c, &r, members); err != nil {
+	if err := s.read(c, &r, members); err != nil {
 		return err
 	}
 	switch {
@@ -319,11 +351,40 @@ func (s *Server) moveSlots(c echo.Context) error {
 	return s.begin(c, r)
 }
 
-func (s *Server) balanceShards(c echo.Context) error {
+func (s *operationService) balance(c echo.Context) error {
 	r := OperationRequest{Kind: balanceShards}
 	members := contract.Members{"to": contract.Whole(&r.To, 1, mostShards)}
-	if err := s.readOperation(c, &r, members); err != nil {
+	if err := s.read(c, &r, members); err != nil {
 		return err
 	}
 	return s.begin(c, r)
+}
+
+// normalise replaces nil lists by empty ones, so that they are [] in JSON and not null.
+func normalise(v *view.Cluster) {
+	v.Control.Voters, v.Nodes, v.Shards = orEmpty(v.Control.Voters), orEmpty(v.Nodes), orEmpty(v.Shards)
+	v.Operations, v.SlotMoves = orEmpty(v.Operations), orEmpty(v.SlotMoves)
+	for i := range v.Operations {
+		v.Operations[i].Waits = orEmpty(v.Operations[i].Waits)
+	}
+	for i := range v.Shards {
+		s := &v.Shards[i]
+		s.Replicas, s.Target, s.Slots = orEmpty(s.Replicas), orEmpty(s.Target), orEmpty(s.Slots)
+	}
+}
+
+// orEmpty returns a list, which is empty instead of nil.
+func orEmpty[T any](l []T) []T {
+	if l == nil {
+		return []T{}
+	}
+	return l
+}
+
+func (s *operationService) cluster(c echo.Context) error {
+	v, err := s.clusterView(c)
+	if err != nil {
+		return err
+	}
+	return writeValue(c, http.StatusOK, v)
 }

@@ -94,12 +94,6 @@ func (a arrival) check() error {
 		"count from now", committed: "no", retryAfter: 1}
 }
 
-// arrived returns the arrival of a call that comes in now.
-func (s *Server) arrived() arrival {
-	now, sure := s.cfg.Now()
-	return arrival{now, sure}
-}
-
 // spread moves the instant later by a part of the jitter that depends on the task's name only. So tasks of one instant
 // are spread over the window, and a repeated call gets the same instant. This happens before the commit, so the log has
 // only the result.

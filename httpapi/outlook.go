@@ -22,12 +22,12 @@ type Outlooks interface {
 	Activity(ctx context.Context, shard uint32, afterMs int64) (sum *fsmpb.Activity, missing []uint32, err error)
 }
 
-func (s *Server) wheel(c echo.Context) error {
+func (s *nodeService) wheel(c echo.Context) error {
 	shard, err := onlyShard(c.QueryParams())
 	if err != nil {
 		return err
 	}
-	o, missing, err := s.cfg.Backend.Outlook(c.Request().Context(), shard)
+	o, missing, err := s.backend.Outlook(c.Request().Context(), shard)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func wheelView(o *fsmpb.Outlook, missing []uint32) *view.Wheel {
 	return v
 }
 
-func (s *Server) activity(c echo.Context) error {
+func (s *nodeService) activity(c echo.Context) error {
 	query := c.QueryParams()
 	shard, err := onlyShard(query)
 	if err != nil {
@@ -67,7 +67,7 @@ func (s *Server) activity(c echo.Context) error {
 		}
 		after = since.UnixMilli() - 1
 	}
-	a, missing, err := s.cfg.Backend.Activity(c.Request().Context(), shard, after)
+	a, missing, err := s.backend.Activity(c.Request().Context(), shard, after)
 	if err != nil {
 		return err
 	}

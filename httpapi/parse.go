@@ -16,13 +16,38 @@ type parser struct {
 	now         arrival
 	namespace   string // of the request
 	traceparent string // of the request; empty: none
-	checkURL    func(rawURL string) *task.FieldError
-	calendarOf  func(namespace, name string) *calendar.Calendar
+	receivers   Receivers
+	calendars   knownCalendars
+}
+
+// Receivers are the receivers that tasks may have.
+type Receivers interface {
+	// CheckURL refuses a receiver that deliveries must not reach.
+	CheckURL(rawURL string) *task.FieldError
+}
+
+// knownCalendars are the calendars that this node knows.
+type knownCalendars interface {
+	// Calendar returns a calendar, and a nil one with the version 0 if there is none.
+	Calendar(namespace, name string) (*calendar.Calendar, uint64)
+}
+
+// calendarOf returns the calendar that a rule or a window names, or nil if it names none or one that does not exist.
+func calendarOf(known knownCalendars, namespace, name string) *calendar.Calendar {
+	if name == "" {
+		return nil
+	}
+	c, _ := known.Calendar(namespace, name)
+	return c
+}
+
+func (p *parser) calendarOf(name string) *calendar.Calendar {
+	return calendarOf(p.calendars, p.namespace, name)
 }
 
 // rule checks a rule as a whole, by the calendar of the request's namespace.
 func (p *parser) rule(r *fsmpb.Repeat) (*repeat.Rule, error) {
-	return repeating.Rule(r, p.calendarOf(p.namespace, r.GetCalendar()), p.now.at)
+	return repeating.Rule(r, p.calendarOf(r.GetCalendar()), p.now.at)
 }
 
 // draft is the part of a body or a line that is read so far. The meaning of its fields is known only at the end.

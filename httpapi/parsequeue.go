@@ -84,7 +84,7 @@ func (p *parser) checkPolicy(policy *fsmpb.QueuePolicy) error {
 		return err
 	}
 	if t := policy.Target; t != nil {
-		return checked(p.checkURL(t.Url))
+		return checked(p.receivers.CheckURL(t.Url))
 	}
 	return nil
 }

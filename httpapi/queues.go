@@ -17,10 +17,37 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// putQueue replaces a queue's policy.
-func (s *Server) putQueue(c echo.Context) error {
+// Queues are the queues of the cluster, with their policies and counts.
+type Queues interface {
+	// PutQueue replaces a queue's policy. It returns once every reachable leader applies the policy, or after a second.
+	PutQueue(ctx context.Context, policy *fsmpb.QueuePolicy) (created bool, err error)
+
+	// UpdateQueue replaces a queue's policy by the result of change, and returns it when PutQueue would return. change
+	// gets the present policy, nil for none, and must not write to it. change may run more than once, so that no
+	// concurrent update is lost. An error of change ends the call.
+	UpdateQueue(ctx context.Context, namespace, queue string,
+		change func(current *fsmpb.QueuePolicy) (*fsmpb.QueuePolicy, error)) (*fsmpb.QueuePolicy, error)
+
+	// DeleteQueue deletes a queue's policy. The queue's tasks stay, under the default policy.
+	DeleteQueue(ctx context.Context, namespace, queue string) (existed bool, err error)
+
+	// Queue returns a queue's policy, nil if it has none, and its counts, summed over the shards.
+	Queue(ctx context.Context, namespace, queue string) (*fsmpb.QueuePolicy, *fsmpb.QueueCounts, error)
+
+	// Queues returns the queues that have a policy or a task, tombstones included, sorted by name.
+	Queues(ctx context.Context, namespace string) ([]task.Queue, error)
+}
+
+// queueService answers the calls about queues and their dead letters.
+type queueService struct {
+	*core
+	backend Queues
+}
+
+// put replaces a queue's policy.
+func (s *queueService) put(c echo.Context) error {
 	queue := c.Param("queue")
-	body, err := bind(c, s.cfg.BodyBytes, jsonType)
+	body, err := bind(c, s.bounds.BodyBytes, jsonType)
 	defer body.release()
 	if err != nil {
 		return err
@@ -29,7 +56,7 @@ func (s *Server) putQueue(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.bounds.RequestTimeout)
 	defer cancel()
 	if err := s.fillKept(ctx, d); err != nil {
 		return err
@@ -37,7 +64,7 @@ func (s *Server) putQueue(c echo.Context) error {
 	if err := s.admitPolicy(ctx, callOf(c), queue); err != nil {
 		return err
 	}
-	created, err := s.cfg.Backend.PutQueue(ctx, d.policy)
+	created, err := s.backend.PutQueue(ctx, d.policy)
 	if err != nil {
 		return err
 	}
@@ -45,17 +72,17 @@ func (s *Server) putQueue(c echo.Context) error {
 	if created {
 		status = http.StatusCreated
 	}
-	s.writeQueue(c, status, queue, d.policy, nil)
+	s.write(c, status, queue, d.policy, nil)
 	return nil
 }
 
 // fillKept completes a policy from the stored one: secrets given by fingerprint and masked credentials get their stored
 // values. It reads the stored policy only if the draft has one of these.
-func (s *Server) fillKept(ctx context.Context, d *policyDraft) error {
+func (s *queueService) fillKept(ctx context.Context, d *policyDraft) error {
 	var current *fsmpb.QueuePolicy
 	if d.named() || task.HasMasked(d.policy.Target) {
 		var err error
-		if current, _, err = s.cfg.Backend.Queue(ctx, d.policy.Namespace, d.policy.Queue); err != nil {
+		if current, _, err = s.backend.Queue(ctx, d.policy.Namespace, d.policy.Queue); err != nil {
 			return s.readFailed(err)
 		}
 	}
@@ -81,11 +108,11 @@ func sealedProblem(p *fsmpb.QueuePolicy) error {
 			"give all of them anew, or call another node"}
 }
 
-func (s *Server) getQueue(c echo.Context) error {
+func (s *queueService) get(c echo.Context) error {
 	queue := c.Param("queue")
-	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.bounds.RequestTimeout)
 	defer cancel()
-	policy, counts, err := s.cfg.Backend.Queue(ctx, callOf(c).namespace, queue)
+	policy, counts, err := s.backend.Queue(ctx, callOf(c).namespace, queue)
 	switch {
 	case err != nil:
 		return s.readFailed(err)
@@ -95,7 +122,7 @@ func (s *Server) getQueue(c echo.Context) error {
 	if counts == nil {
 		counts = new(fsmpb.QueueCounts)
 	}
-	s.writeQueue(c, http.StatusOK, queue, policy, counts)
+	s.write(c, http.StatusOK, queue, policy, counts)
 	return nil
 }
 
@@ -103,43 +130,43 @@ func noSuchQueue() error {
 	return &problem{kind: queueNotFound, detail: "the queue has neither a policy nor a task"}
 }
 
-// deleteQueue deletes the policy of a queue without unfinished tasks. A task that arrives meanwhile does no harm: it
+// remove deletes the policy of a queue without unfinished tasks. A task that arrives meanwhile does no harm: it
 // belongs to a queue without a policy.
-func (s *Server) deleteQueue(c echo.Context) error {
+func (s *queueService) remove(c echo.Context) error {
 	queue := c.Param("queue")
 	if err := s.emptyBody(c); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.bounds.RequestTimeout)
 	defer cancel()
 	namespace := callOf(c).namespace
-	policy, counts, err := s.cfg.Backend.Queue(ctx, namespace, queue)
+	policy, counts, err := s.backend.Queue(ctx, namespace, queue)
 	if err != nil {
 		return s.readFailed(err)
 	}
 	if pending(counts) > 0 {
 		return &problem{kind: queueNotEmpty, detail: fmt.Sprintf("tasks in it: %d", pending(counts)), counts: counts}
 	}
-	existed, err := s.cfg.Backend.DeleteQueue(ctx, namespace, queue)
+	existed, err := s.backend.DeleteQueue(ctx, namespace, queue)
 	switch {
 	case err != nil:
 		return err
 	case !existed:
 		return &problem{kind: queueNotFound, detail: "the queue has no policy"}
 	}
-	s.writeQueue(c, http.StatusOK, queue, policy, nil)
+	s.write(c, http.StatusOK, queue, policy, nil)
 	return nil
 }
 
-func (s *Server) writeQueue(c echo.Context, status int, name string, p *fsmpb.QueuePolicy, counts *fsmpb.QueueCounts) {
+func (s *queueService) write(c echo.Context, status int, name string, p *fsmpb.QueuePolicy, counts *fsmpb.QueueCounts) {
 	b := s.buffers.get()
 	defer s.buffers.put(b)
-	*b = append(s.appendQueue(*b, name, p, counts), '\n')
+	*b = append(s.append(*b, name, p, counts), '\n')
 	writeJSON(c.Response(), status, *b)
 }
 
-// listQueues answers a page of the queues, sorted by name.
-func (s *Server) listQueues(c echo.Context) error {
+// list answers a page of the queues, sorted by name.
+func (s *queueService) list(c echo.Context) error {
 	cl := callOf(c)
 	q, err := parseList(listsQueues, cl.namespace, c.QueryParams(), s.arrived().at)
 	if err == nil {
@@ -148,13 +175,13 @@ func (s *Server) listQueues(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.bounds.RequestTimeout)
 	defer cancel()
-	queues, err := s.cfg.Backend.Queues(ctx, cl.namespace)
+	queues, err := s.backend.Queues(ctx, cl.namespace)
 	if err != nil {
 		return s.readFailed(err)
 	}
-	s.writeQueues(c, queuesOf(queues, q), q)
+	s.writeList(c, queuesOf(queues, q), q)
 	return nil
 }
 
@@ -174,7 +201,7 @@ func queueName(q task.Queue) string {
 	return orElse(name, task.DefaultQueue)
 }
 
-func (s *Server) writeQueues(c echo.Context, queues []task.Queue, q *fsmpb.ListQuery) {
+func (s *queueService) writeList(c echo.Context, queues []task.Queue, q *fsmpb.ListQuery) {
 	next := "null"
 	if limit := int(q.Limit); len(queues) > limit {
 		queues = queues[:limit]
@@ -191,25 +218,15 @@ func (s *Server) writeQueues(c echo.Context, queues []task.Queue, q *fsmpb.ListQ
 		if counts == nil {
 			counts = new(fsmpb.QueueCounts)
 		}
-		b = s.appendQueue(b, queueName(q), q.Policy, counts)
+		b = s.append(b, queueName(q), q.Policy, counts)
 	}
 	b = append(append(append(b, `],"next_cursor":`...), next...), "}\n"...)
 	writeJSON(c.Response(), http.StatusOK, b)
 	*buffer = b
 }
 
-// emptyBody accepts an empty body, or an object without members.
-func (s *Server) emptyBody(c echo.Context) error {
-	body, err := bind(c, s.cfg.BodyBytes, jsonType)
-	defer body.release()
-	if err == nil {
-		_, err = new(parser).parseOptional(body.data, &contract.EmptyObject)
-	}
-	return err
-}
-
-// appendQueue appends a queue as an object: its policy, and unless counts is nil, the state of its window and counts.
-func (s *Server) appendQueue(b []byte, name string, p *fsmpb.QueuePolicy, counts *fsmpb.QueueCounts) []byte {
+// append appends a queue as an object: its policy, and unless counts is nil, the state of its window and counts.
+func (s *queueService) append(b []byte, name string, p *fsmpb.QueuePolicy, counts *fsmpb.QueueCounts) []byte {
 	begin := len(b)
 	b = contract.AppendText(b, contract.Queue, name)
 	b = appendSettings(b, specOfPolicy(p))
@@ -219,7 +236,7 @@ func (s *Server) appendQueue(b []byte, name string, p *fsmpb.QueuePolicy, counts
 	b = appendSpan(b, contract.KeepDead, p.GetKeepDeadMs())
 	b = appendSigning(b, p)
 	if counts != nil {
-		now, _ := s.cfg.Now()
+		now, _ := s.now()
 		b = s.appendOpening(b, p.GetNamespace(), p.GetWindow(), now)
 		b = appendCounts(contract.AppendName(b, contract.Counts), counts)
 		b = appendBroken(b, counts.GetBroken())
@@ -290,43 +307,43 @@ func pending(c *fsmpb.QueueCounts) uint64 {
 	return c.GetScheduled() + c.GetReady() + c.GetFiring() + c.GetLeased() + c.GetRetrying() + c.GetDead()
 }
 
-// patchQueue merges a merge patch (RFC 7396) into a queue's policy.
-func (s *Server) patchQueue(c echo.Context) error {
+// patch merges a merge patch (RFC 7396) into a queue's policy.
+func (s *queueService) patch(c echo.Context) error {
 	queue := c.Param("queue")
-	body, err := bind(c, s.cfg.BodyBytes, jsonType, mergeType)
+	body, err := bind(c, s.bounds.BodyBytes, jsonType, mergeType)
 	defer body.release()
 	if err != nil {
 		return err
 	}
 	p := s.parser(callOf(c))
-	return s.updateQueue(c, queue, func(policy *fsmpb.QueuePolicy) error { return p.patchPolicy(body.data, policy) })
+	return s.update(c, queue, func(policy *fsmpb.QueuePolicy) error { return p.patchPolicy(body.data, policy) })
 }
 
-func (s *Server) pauseQueue(c echo.Context) error { return s.setPaused(c, true) }
+func (s *queueService) pause(c echo.Context) error { return s.setPaused(c, true) }
 
-func (s *Server) resumeQueue(c echo.Context) error { return s.setPaused(c, false) }
+func (s *queueService) resume(c echo.Context) error { return s.setPaused(c, false) }
 
-func (s *Server) setPaused(c echo.Context, paused bool) error {
+func (s *queueService) setPaused(c echo.Context, paused bool) error {
 	queue := c.Param("queue")
 	if err := s.emptyBody(c); err != nil {
 		return err
 	}
-	return s.updateQueue(c, queue, func(policy *fsmpb.QueuePolicy) error {
+	return s.update(c, queue, func(policy *fsmpb.QueuePolicy) error {
 		policy.Paused = paused
 		return nil
 	})
 }
 
-// updateQueue changes a copy of the queue's policy, or of the defaults if there is none, and answers with the stored
+// update changes a copy of the queue's policy, or of the defaults if there is none, and answers with the stored
 // policy.
-func (s *Server) updateQueue(c echo.Context, queue string, change func(*fsmpb.QueuePolicy) error) error {
-	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+func (s *queueService) update(c echo.Context, queue string, change func(*fsmpb.QueuePolicy) error) error {
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.bounds.RequestTimeout)
 	defer cancel()
 	namespace := callOf(c).namespace
 	if err := s.admitPolicy(ctx, callOf(c), queue); err != nil {
 		return err
 	}
-	policy, err := s.cfg.Backend.UpdateQueue(ctx, namespace, queue,
+	policy, err := s.backend.UpdateQueue(ctx, namespace, queue,
 		func(current *fsmpb.QueuePolicy) (*fsmpb.QueuePolicy, error) {
 			next := &fsmpb.QueuePolicy{Namespace: namespace, Queue: queue}
 			if current != nil {
@@ -337,7 +354,7 @@ func (s *Server) updateQueue(c echo.Context, queue string, change func(*fsmpb.Qu
 	if err != nil {
 		return err
 	}
-	s.writeQueue(c, http.StatusOK, queue, policy, nil)
+	s.write(c, http.StatusOK, queue, policy, nil)
 	return nil
 }
 

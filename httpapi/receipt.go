@@ -36,8 +36,8 @@ var errReceipt = errors.New("is not a receipt as a lease gives them")
 type receiptKey []byte
 
 // receiptKey returns the secret of receipts. A node that has just started may not know it yet.
-func (s *Server) receiptKey() (receiptKey, error) {
-	key := s.cfg.Backend.ReceiptKey()
+func (s *consumerService) receiptKey() (receiptKey, error) {
+	key := s.backend.ReceiptKey()
 	if len(key) == 0 {
 		return nil, &problem{
 			kind: notReady, detail: "this node does not know the state of its cluster yet", committed: "no", retryAfter: 1,
@@ -136,7 +136,7 @@ type lane struct {
 	namespace, queue string
 }
 
-func (s *Server) laneOf(c echo.Context) (lane, error) {
+func (s *consumerService) laneOf(c echo.Context) (lane, error) {
 	key, err := s.receiptKey()
 	return lane{key, callOf(c).namespace, c.Param("queue")}, err
 }

@@ -159,7 +159,7 @@ func TestBackupIsRecordedTwice(t *testing.T) {
 
 // A change whose handler panics is recorded, with an unknown outcome.
 func TestPanicIsRecorded(t *testing.T) {
-	h, book := newAudited(t, func(c *Config) { c.CheckURL = func(string) *task.FieldError { panic("a flaw") } })
+	h, book := newAudited(t, func(c *Config) { c.Receivers = urlCheck(func(string) *task.FieldError { panic("a flaw") }) })
 	h.call("PUT", "/v1/queues/q", `{"target":{"url":"https://shop.example"}}`, "Authorization", "operator").
 		mustStatus(t, 500)
 	if changes, _ := book.take(t); strings.Count(changes, `"status":500,"problem":"internal","outcome":"unknown"`) != 1 {

@@ -19,9 +19,9 @@ type revision struct {
 
 // revise runs a call whose command depends on the stored schedule. It reads the schedule, and makes the revision that
 // it has read a condition of the command. A schedule that changes between the two is read again.
-func (s *Server) revise(c echo.Context, types []string, build func(*parser, []byte) (revision, error)) error {
+func (s *scheduleService) revise(c echo.Context, types []string, build func(*parser, []byte) (revision, error)) error {
 	cl := callOf(c)
-	body, err := bind(c, s.cfg.BodyBytes, types...)
+	body, err := bind(c, s.bounds.BodyBytes, types...)
 	defer body.release()
 	if err != nil {
 		return err
@@ -44,7 +44,9 @@ func (s *Server) revise(c echo.Context, types []string, build func(*parser, []by
 	return &problem{kind: overloaded, detail: "the schedule keeps changing", retryAfter: 1}
 }
 
-func (s *Server) revisionInTurn(c *call, build func(*parser, []byte) (revision, error), data []byte) (revision, error) {
+func (s *scheduleService) revisionInTurn(
+	c *call, build func(*parser, []byte) (revision, error), data []byte,
+) (revision, error) {
 	s.work.Enter(c.namespace, len(data))
 	defer s.work.Leave()
 	return build(s.parser(c), data)
@@ -52,8 +54,8 @@ func (s *Server) revisionInTurn(c *call, build func(*parser, []byte) (revision, 
 
 // tryRevision reads the schedule, changes it, and answers. again is true, and there is no answer, if the schedule has
 // changed between the two.
-func (s *Server) tryRevision(c *call, o *order, r revision) (again bool, err error) {
-	stored, err := s.readSchedule(c)
+func (s *scheduleService) tryRevision(c *call, o *order, r revision) (again bool, err error) {
+	stored, err := s.read(c)
 	if err != nil {
 		return false, err
 	}
@@ -76,14 +78,14 @@ func (s *Server) tryRevision(c *call, o *order, r revision) (again bool, err err
 		return false, p
 	}
 	if r.final {
-		s.writeSchedule(c.Response(), statusOf(result.Code), s.scheduleView(stored, stored.Revision))
+		s.write(c.Response(), statusOf(result.Code), s.view(stored, stored.Revision))
 		return false, nil
 	}
-	return false, s.answerSchedule(c, cmd, result)
+	return false, s.answer(c, cmd, result)
 }
 
 // revisionOf returns the command of a revision. own is true if the stored revision is the only condition that can fail.
-func (s *Server) revisionOf(
+func (s *scheduleService) revisionOf(
 	c *call, o *order, r revision, stored *fsmpb.Task,
 ) (cmd *fsmpb.Command, own bool, err error) {
 	o.cmd = fsmpb.Command{

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -96,137 +95,150 @@ func shortRoute(route string) string {
 // endpoints is the table of calls. A call's middleware is listed in the order in which it acts: admission first, then
 // cheap checks. The check of the caller comes before all of it, and the body last, in the handler.
 func (s *Server) endpoints() []endpoint {
-	ofNode := []endpoint{
-		{http.MethodGet, "/healthz", toAll, s.healthz},
-		{http.MethodGet, "/readyz", toAll, s.readyz},
-		{http.MethodGet, "/openapi.yaml", toAll, s.openAPI},
-		{http.MethodGet, "/metrics", inCluster(access.Read), s.metricsPage()},
-	}
 	return slices.Concat(s.taskEndpoints(), s.scheduleEndpoints(), s.calendarEndpoints(), s.queueEndpoints(),
-		s.accessEndpoints(), s.clusterEndpoints(), ofNode)
+		s.accessEndpoints(), s.operationEndpoints(), s.nodeEndpoints())
 }
 
 func (s *Server) taskEndpoints() []endpoint {
+	tasks, events, batches := &taskService{s.core}, &eventService{s.core, s.cfg.Events}, &batchService{s.core, s.crowd}
 	id, read, schedule := namedTask("id"), access.Read, access.Schedule
 	return []endpoint{
-		{"POST", "/v1/tasks", inNamespace(schedule), with(s.post, s.single, s.scheduling, unconditional, params())},
-		{"GET", "/v1/tasks", inNamespace(read), with(s.list, s.single, s.watched, s.hurried,
+		{"POST", "/v1/tasks", inNamespace(schedule), with(tasks.post, s.single, s.scheduling, unconditional, params())},
+		{"GET", "/v1/tasks", inNamespace(read), with(tasks.list, s.single, s.watched, s.hurried,
 			params("state", "queue", "prefix", "label", "due_after", "due_before", "order", "limit", "cursor", "include"))},
-		{"PUT", "/v1/tasks/:id", inNamespace(schedule), with(s.put, s.single, s.scheduling, params(), namedNew("id"))},
-		{"GET", "/v1/tasks/:id", inNamespace(read), with(s.get, s.single, params("consistency"), consistency, id)},
-		{"PATCH", "/v1/tasks/:id", inNamespace(schedule), with(s.patch, s.single, params(), id)},
-		{"DELETE", "/v1/tasks/:id", inNamespace(schedule), with(s.cancel, s.single, params(), id)},
-		{"POST", "/v1/tasks/:id/touch", inNamespace(schedule), with(s.touch, s.single, params(), id)},
-		{"POST", "/v1/tasks/:id/fire", inNamespace(schedule), with(s.fire, s.single, params(), id)},
-		{"GET", "/v1/tasks/:id/history", inNamespace(read), with(s.taskHistory, s.single, params("limit"), id)},
-		{"GET", "/v1/events", inNamespace(read), with(s.events, s.lasting(s.watchers), s.watched,
+		{"PUT", "/v1/tasks/:id", inNamespace(schedule), with(tasks.put, s.single, s.scheduling, params(), namedNew("id"))},
+		{"GET", "/v1/tasks/:id", inNamespace(read), with(tasks.get, s.single, params("consistency"), consistency, id)},
+		{"PATCH", "/v1/tasks/:id", inNamespace(schedule), with(tasks.patch, s.single, params(), id)},
+		{"DELETE", "/v1/tasks/:id", inNamespace(schedule), with(tasks.cancel, s.single, params(), id)},
+		{"POST", "/v1/tasks/:id/touch", inNamespace(schedule), with(tasks.touch, s.single, params(), id)},
+		{"POST", "/v1/tasks/:id/fire", inNamespace(schedule), with(tasks.fire, s.single, params(), id)},
+		{"GET", "/v1/tasks/:id/history", inNamespace(read), with(events.ofTask, s.single, params("limit"), id)},
+		{"GET", "/v1/events", inNamespace(read), with(events.stream, s.lasting(s.watchers), s.watched,
 			params("queue", "type", "label", "prefix", "since", "after", "follow"))},
-		{"POST", "/v1/preview", inNamespace(read), with(s.preview, s.single, params())},
-		{"POST", "/v1/batch", inNamespace(schedule), with(s.batch, params(), lines, s.lasting(s.batches), s.watched)},
+		{"POST", "/v1/preview", inNamespace(read), with(tasks.preview, s.single, params())},
+		{"POST", "/v1/batch", inNamespace(schedule), with(batches.serve, params(), lines, s.lasting(s.batches), s.watched)},
 	}
 }
 
 func (s *Server) scheduleEndpoints() []endpoint {
+	schedules := &scheduleService{s.core}
 	id, read, schedule := namedNew("id"), inNamespace(access.Read), inNamespace(access.Schedule)
 	return []endpoint{
-		{"GET", "/v1/schedules", read, with(s.listSchedules, s.single, s.watched, s.hurried,
+		{"GET", "/v1/schedules", read, with(schedules.list, s.single, s.watched, s.hurried,
 			params("queue", "prefix", "label", "order", "limit", "cursor", "include"))},
-		{"PUT", "/v1/schedules/:id", schedule, with(s.putSchedule, s.single, s.scheduling, params(), id)},
-		{"GET", "/v1/schedules/:id", read, with(s.getSchedule, s.single, params("consistency"), consistency, id)},
-		{"PATCH", "/v1/schedules/:id", schedule, with(s.patchSchedule, s.single, s.scheduling, params(), id)},
-		{"DELETE", "/v1/schedules/:id", schedule, with(s.deleteSchedule, s.single, params(), soundKey, id)},
-		{"POST", "/v1/schedules/:id/pause", schedule, with(s.pauseSchedule, s.single, params(), id)},
-		{"POST", "/v1/schedules/:id/resume", schedule, with(s.resumeSchedule, s.single, params(), id)},
-		{"POST", "/v1/schedules/:id/fire", schedule, with(s.fireSchedule, s.single, s.scheduling, params(), id)},
-		{"POST", "/v1/schedules/:id/skip", schedule, with(s.skipOccurrence, s.single, params(), id)},
-		{"POST", "/v1/schedules/:id/backfill", schedule, with(s.backfill, s.single, s.scheduling, params(), id)},
-		{"GET", "/v1/schedules/:id/occurrences", read, with(s.occurrences, s.single,
+		{"PUT", "/v1/schedules/:id", schedule, with(schedules.put, s.single, s.scheduling, params(), id)},
+		{"GET", "/v1/schedules/:id", read, with(schedules.get, s.single, params("consistency"), consistency, id)},
+		{"PATCH", "/v1/schedules/:id", schedule, with(schedules.patch, s.single, s.scheduling, params(), id)},
+		{"DELETE", "/v1/schedules/:id", schedule, with(schedules.remove, s.single, params(), soundKey, id)},
+		{"POST", "/v1/schedules/:id/pause", schedule, with(schedules.pause, s.single, params(), id)},
+		{"POST", "/v1/schedules/:id/resume", schedule, with(schedules.resume, s.single, params(), id)},
+		{"POST", "/v1/schedules/:id/fire", schedule, with(schedules.fire, s.single, s.scheduling, params(), id)},
+		{"POST", "/v1/schedules/:id/skip", schedule, with(schedules.skip, s.single, params(), id)},
+		{"POST", "/v1/schedules/:id/backfill", schedule, with(schedules.backfill, s.single, s.scheduling, params(), id)},
+		{"GET", "/v1/schedules/:id/occurrences", read, with(schedules.occurrences, s.single,
 			params("next", "last", "consistency"), consistency, id)},
 	}
 }
 
 func (s *Server) calendarEndpoints() []endpoint {
+	calendars := &calendarService{s.core, s.cfg.Backend, s.cfg.Backend}
 	name, read, operate := named("calendar"), inNamespace(access.Read), inNamespace(access.Operate)
 	return []endpoint{
-		{"GET", "/v1/calendars", read, with(s.listCalendars, s.single, params())},
-		{"PUT", "/v1/calendars/:calendar", operate, with(s.putCalendar, s.single, params(), soundKey, name)},
-		{"GET", "/v1/calendars/:calendar", read, with(s.getCalendar, s.single, params(), name)},
-		{"DELETE", "/v1/calendars/:calendar", operate, with(s.deleteCalendar, s.single, params(), soundKey, name)},
+		{"GET", "/v1/calendars", read, with(calendars.list, s.single, params())},
+		{"PUT", "/v1/calendars/:calendar", operate, with(calendars.put, s.single, params(), soundKey, name)},
+		{"GET", "/v1/calendars/:calendar", read, with(calendars.get, s.single, params(), name)},
+		{"DELETE", "/v1/calendars/:calendar", operate, with(calendars.remove, s.single, params(), soundKey, name)},
 	}
 }
 
 func (s *Server) queueEndpoints() []endpoint {
+	queues, consumers := &queueService{s.core, s.cfg.Backend}, &consumerService{s.core, s.cfg.Backend}
 	queue, dead := named("queue"), params("prefix", "label", "due_after", "due_before", "limit", "id")
 	read, consume, operate := inNamespace(access.Read), inNamespace(access.Consume), inNamespace(access.Operate)
 	return []endpoint{
-		{"GET", "/v1/queues", read, with(s.listQueues, s.single, params("prefix", "limit", "cursor"))},
-		{"PUT", "/v1/queues/:queue", operate, with(s.putQueue, s.single, params(), soundKey, queue)},
-		{"GET", "/v1/queues/:queue", read, with(s.getQueue, s.single, params(), queue)},
-		{"PATCH", "/v1/queues/:queue", operate, with(s.patchQueue, s.single, params(), soundKey, queue)},
-		{"DELETE", "/v1/queues/:queue", operate, with(s.deleteQueue, s.single, params(), soundKey, queue)},
-		{"POST", "/v1/queues/:queue/pause", operate, with(s.pauseQueue, s.single, params(), soundKey, queue)},
-		{"POST", "/v1/queues/:queue/resume", operate, with(s.resumeQueue, s.single, params(), soundKey, queue)},
+		{"GET", "/v1/queues", read, with(queues.list, s.single, params("prefix", "limit", "cursor"))},
+		{"PUT", "/v1/queues/:queue", operate, with(queues.put, s.single, params(), soundKey, queue)},
+		{"GET", "/v1/queues/:queue", read, with(queues.get, s.single, params(), queue)},
+		{"PATCH", "/v1/queues/:queue", operate, with(queues.patch, s.single, params(), soundKey, queue)},
+		{"DELETE", "/v1/queues/:queue", operate, with(queues.remove, s.single, params(), soundKey, queue)},
+		{"POST", "/v1/queues/:queue/pause", operate, with(queues.pause, s.single, params(), soundKey, queue)},
+		{"POST", "/v1/queues/:queue/resume", operate, with(queues.resume, s.single, params(), soundKey, queue)},
 		{"POST", "/v1/queues/:queue/dead/replay", operate,
-			with(s.replayDead, s.single, s.watched, s.hurried, dead, soundKey, queue)},
+			with(queues.replayDead, s.single, s.watched, s.hurried, dead, soundKey, queue)},
 		{"DELETE", "/v1/queues/:queue/dead", operate,
-			with(s.dropDead, s.single, s.watched, s.hurried, dead, soundKey, queue)},
-		{"POST", "/v1/queues/:queue/settle", consume, with(s.settle, s.single, params(), soundKey, queue)},
+			with(queues.dropDead, s.single, s.watched, s.hurried, dead, soundKey, queue)},
+		{"POST", "/v1/queues/:queue/settle", consume, with(consumers.settle, s.single, params(), soundKey, queue)},
 		{"POST", "/v1/queues/:queue/lease", consume,
-			with(s.lease, s.lasting(s.polls), s.watched, s.hurried, params(), soundKey, queue, s.consuming)},
+			with(consumers.lease, s.lasting(s.polls), s.watched, s.hurried, params(), soundKey, queue, s.consuming)},
 		{"POST", "/v1/queues/:queue/stream", consume,
-			with(s.stream, s.lasting(s.streams), s.watched, params("credit", "lease"), soundKey, queue, s.consuming)},
+			with(consumers.stream, s.lasting(s.streams), s.watched, params("credit", "lease"), soundKey, queue, s.consuming)},
 	}
 }
 
 // accessEndpoints are the calls about keys and namespaces. Callers see those that their grants reach.
 func (s *Server) accessEndpoints() []endpoint {
-	read, keys, namespaces := somewhere(access.Read), somewhere(access.Admin), inCluster(access.Admin)
+	keys, namespaces := &keyService{s.core, s.cfg.Backend}, &namespaceService{s.core, s.cfg.Backend}
+	read, admin, adminAll := somewhere(access.Read), somewhere(access.Admin), inCluster(access.Admin)
 	return []endpoint{
-		{"GET", "/v1/whoami", toCaller, with(s.whoAmI, s.single, params())},
-		{"POST", "/v1/keys", keys, with(s.newKey, s.single, params(), soundKey)},
-		{"GET", "/v1/keys", keys, with(s.listKeys, s.single, params())},
-		{"GET", "/v1/keys/:id", keys, with(s.getKey, s.single, params())},
-		{"DELETE", "/v1/keys/:id", keys, with(s.removeKey, s.single, params(), soundKey)},
-		{"POST", "/v1/keys/:id/rotate", keys, with(s.rotateKey, s.single, params(), soundKey)},
-		{"GET", "/v1/namespaces", read, with(s.listNamespaces, s.single, params())},
-		{"GET", namespacePath, read, with(s.getNamespace, s.single, params())},
-		{"PUT", namespacePath, namespaces, with(s.putNamespace, s.single, params(), soundKey)},
-		{"DELETE", namespacePath, namespaces, with(s.deleteNamespace, s.single, params(), soundKey)},
+		{"GET", "/v1/whoami", toCaller, with(keys.whoAmI, s.single, params())},
+		{"POST", "/v1/keys", admin, with(keys.create, s.single, params(), soundKey)},
+		{"GET", "/v1/keys", admin, with(keys.list, s.single, params())},
+		{"GET", "/v1/keys/:id", admin, with(keys.get, s.single, params())},
+		{"DELETE", "/v1/keys/:id", admin, with(keys.remove, s.single, params(), soundKey)},
+		{"POST", "/v1/keys/:id/rotate", admin, with(keys.rotate, s.single, params(), soundKey)},
+		{"GET", "/v1/namespaces", read, with(namespaces.list, s.single, params())},
+		{"GET", namespacePath, read, with(namespaces.get, s.single, params())},
+		{"PUT", namespacePath, adminAll, with(namespaces.put, s.single, params(), soundKey)},
+		{"DELETE", namespacePath, adminAll, with(namespaces.remove, s.single, params(), soundKey)},
 	}
 }
 
-// clusterEndpoints are the calls about the whole cluster.
-func (s *Server) clusterEndpoints() []endpoint {
+// operationEndpoints are the calls about the cluster as a whole and the operations on it.
+func (s *Server) operationEndpoints() []endpoint {
+	operations := &operationService{s.core, s.cfg.Backend}
 	id, read, operate := named("id"), inCluster(access.Read), inCluster(access.Operate)
 	table := []endpoint{
-		{"GET", backupPath, operate, with(s.backup, s.lasting(s.backups), s.watched, s.hurried, params("rate"))},
-		{"GET", "/v1/audit", inCluster(access.Admin),
-			with(s.readAudit, s.single, s.watched, s.hurried, params("after", "since", "limit"))},
-		{"GET", "/v1/cluster", read, with(s.cluster, s.single, params())},
-		{"PUT", "/v1/cluster", operate, with(s.putCluster, s.single, params(), soundKey)},
-		{"GET", "/v1/wheel", read, with(s.wheel, s.single, s.watched, s.hurried, params("shard"))},
-		{"GET", "/v1/activity", read, with(s.activity, s.single, s.watched, s.hurried, params("shard", "since"))},
-		{"GET", "/v1/map", somewhere(access.Read), with(s.routes, s.single, params())},
-		{"GET", doctorPath, read, with(s.doctor, s.lasting(s.doctors), s.watched, s.hurried, params())},
-		{"POST", "/v1/nodes/tokens", operate, with(s.newJoinToken, s.single, params("valid_for"))},
-		{"GET", "/v1/nodes/tokens", operate, with(s.listJoinTokens, s.single, params())},
-		{"DELETE", "/v1/nodes/tokens/:id", operate, with(s.removeJoinToken, s.single, params())},
-		{"GET", "/v1/nodes", read, with(s.listNodes, s.single, params())},
-		{"POST", "/v1/shards/:shard/split", operate, with(s.splitShard, s.single, params(), soundKey)},
-		{"POST", "/v1/shards/move", operate, with(s.moveSlots, s.single, params(), soundKey)},
-		{"POST", "/v1/shards/balance", operate, with(s.balanceShards, s.single, params(), soundKey)},
-		{"GET", "/v1/operations", somewhere(access.Read), with(s.listOperations, s.single, params())},
-		{"GET", "/v1/operations/:id", somewhere(access.Read), with(s.getOperation, s.single, params(), id)},
-		{"POST", "/v1/operations", inNamespace(access.Operate), with(s.beginBulk, s.single, params(), soundKey)},
+		{"GET", "/v1/cluster", read, with(operations.cluster, s.single, params())},
+		{"PUT", "/v1/cluster", operate, with(operations.putCluster, s.single, params(), soundKey)},
+		{"GET", "/v1/nodes", read, with(operations.listNodes, s.single, params())},
+		{"POST", "/v1/shards/:shard/split", operate, with(operations.split, s.single, params(), soundKey)},
+		{"POST", "/v1/shards/move", operate, with(operations.move, s.single, params(), soundKey)},
+		{"POST", "/v1/shards/balance", operate, with(operations.balance, s.single, params(), soundKey)},
+		{"GET", "/v1/operations", somewhere(access.Read), with(operations.list, s.single, params())},
+		{"GET", "/v1/operations/:id", somewhere(access.Read), with(operations.get, s.single, params(), id)},
+		{"POST", "/v1/operations", inNamespace(access.Operate), with(operations.beginBulk, s.single, params(), soundKey)},
 		{"DELETE", "/v1/operations/:id", somewhere(access.Operate),
-			with(s.stopOperation, s.single, params(), soundKey, id)},
-	}
-	if s.cfg.Advance != nil {
-		table = append(table, endpoint{"POST", "/v1/dev/advance", operate, with(s.advance, s.single, params())})
+			with(operations.stop, s.single, params(), soundKey, id)},
 	}
 	for _, kind := range []string{drainNode, resumeNode, "remove", "replace"} {
 		table = append(table, endpoint{"POST", "/v1/nodes/:id/" + kind, operate,
-			with(s.operateNode(kind), s.single, params(), soundKey, id)})
+			with(operations.onNode(kind), s.single, params(), soundKey, id)})
+	}
+	return table
+}
+
+// nodeEndpoints are the calls about this node and its view of the cluster.
+func (s *Server) nodeEndpoints() []endpoint {
+	nodes, audits := &nodeService{s.core, s.cfg.Backend, s.cfg.Gatherer, s.cfg.Advance}, &auditService{s.core}
+	read, operate := inCluster(access.Read), inCluster(access.Operate)
+	table := []endpoint{
+		{"GET", "/healthz", toAll, nodes.healthz},
+		{"GET", "/readyz", toAll, nodes.readyz},
+		{"GET", "/openapi.yaml", toAll, nodes.openAPI},
+		{"GET", "/metrics", read, nodes.metricsPage()},
+		{"GET", "/v1/map", somewhere(access.Read), with(nodes.shardMap, s.single, params())},
+		{"GET", doctorPath, read, with(nodes.doctor, s.lasting(s.doctors), s.watched, s.hurried, params())},
+		{"GET", "/v1/wheel", read, with(nodes.wheel, s.single, s.watched, s.hurried, params("shard"))},
+		{"GET", "/v1/activity", read, with(nodes.activity, s.single, s.watched, s.hurried, params("shard", "since"))},
+		{"POST", "/v1/nodes/tokens", operate, with(nodes.createToken, s.single, params("valid_for"))},
+		{"GET", "/v1/nodes/tokens", operate, with(nodes.listTokens, s.single, params())},
+		{"DELETE", "/v1/nodes/tokens/:id", operate, with(nodes.removeToken, s.single, params())},
+		{"GET", backupPath, operate, with(nodes.backup, s.lasting(s.backups), s.watched, s.hurried, params("rate"))},
+		{"GET", "/v1/audit", inCluster(access.Admin),
+			with(audits.read, s.single, s.watched, s.hurried, params("after", "since", "limit"))},
+	}
+	if s.cfg.Advance != nil {
+		table = append(table, endpoint{"POST", "/v1/dev/advance", operate, with(nodes.advance, s.single, params())})
 	}
 	return table
 }

@@ -13,52 +13,55 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-func (s *Server) putSchedule(c echo.Context) error {
+// scheduleService answers the calls about schedules.
+type scheduleService struct{ *core }
+
+func (s *scheduleService) put(c echo.Context) error {
 	id := c.Param("id")
-	return s.changeSchedule(c, s.answerSchedule, func(p *parser, data []byte) (*order, error) {
+	return s.change(c, s.answer, func(p *parser, data []byte) (*order, error) {
 		set, err := p.newSeries(data, id)
 		return &order{cmd: fsmpb.Command{Op: &fsmpb.Command_SetSeries{SetSeries: set}}}, err
 	})
 }
 
-func (s *Server) pauseSchedule(c echo.Context) error { return s.holdSchedule(c, true) }
+func (s *scheduleService) pause(c echo.Context) error { return s.hold(c, true) }
 
-func (s *Server) resumeSchedule(c echo.Context) error { return s.holdSchedule(c, false) }
+func (s *scheduleService) resume(c echo.Context) error { return s.hold(c, false) }
 
-// holdSchedule pauses or resumes a schedule. The body may give a note.
-func (s *Server) holdSchedule(c echo.Context, paused bool) error {
-	return s.changeSchedule(c, s.answerSchedule, func(_ *parser, data []byte) (*order, error) {
+// hold pauses or resumes a schedule. The body may give a note.
+func (s *scheduleService) hold(c echo.Context, paused bool) error {
+	return s.change(c, s.answer, func(_ *parser, data []byte) (*order, error) {
 		text, err := pauseNote(data)
 		op := &fsmpb.PauseSeries{Paused: paused, Note: text}
 		return &order{cmd: fsmpb.Command{Op: &fsmpb.Command_PauseSeries{PauseSeries: op}}}, err
 	})
 }
 
-func (s *Server) fireSchedule(c echo.Context) error {
-	return s.changeSchedule(c, s.answerFire, func(p *parser, data []byte) (*order, error) {
+func (s *scheduleService) fire(c echo.Context) error {
+	return s.change(c, s.answerFire, func(p *parser, data []byte) (*order, error) {
 		_, err := p.parseOptional(data, &contract.EmptyObject)
 		op := new(fsmpb.StartOccurrence)
 		return &order{cmd: fsmpb.Command{Op: &fsmpb.Command_StartOccurrence{StartOccurrence: op}}}, err
 	})
 }
 
-func (s *Server) skipOccurrence(c echo.Context) error {
-	return s.changeSchedule(c, s.answerSchedule, func(p *parser, data []byte) (*order, error) {
+func (s *scheduleService) skip(c echo.Context) error {
+	return s.change(c, s.answer, func(p *parser, data []byte) (*order, error) {
 		_, err := p.parseOptional(data, &contract.EmptyObject)
 		op := new(fsmpb.SkipOccurrence)
 		return &order{cmd: fsmpb.Command{Op: &fsmpb.Command_SkipOccurrence{SkipOccurrence: op}}}, err
 	})
 }
 
-// changeSchedule runs a call whose command does not depend on the stored schedule.
-func (s *Server) changeSchedule(c echo.Context, write func(*call, *fsmpb.Command, *fsmpb.Result) error,
+// change runs a call whose command does not depend on the stored schedule.
+func (s *scheduleService) change(c echo.Context, write func(*call, *fsmpb.Command, *fsmpb.Result) error,
 	build builder) error {
 	id := task.SeriesID(c.Param("id"))
 	return s.changeRecord(c, id, fsmpb.Answer_ANSWER_FULL, []string{jsonType}, build, write)
 }
 
-// patchSchedule merges a merge patch (RFC 7396) into the stored schedule.
-func (s *Server) patchSchedule(c echo.Context) error {
+// patch merges a merge patch (RFC 7396) into the stored schedule.
+func (s *scheduleService) patch(c echo.Context) error {
 	return s.revise(c, []string{jsonType, mergeType}, func(p *parser, data []byte) (revision, error) {
 		text, err := canonical(data)
 		var payload []byte // byte for byte
@@ -74,7 +77,7 @@ func (s *Server) patchSchedule(c echo.Context) error {
 }
 
 // backfill begins the occurrences of the stored rule in a range of the past.
-func (s *Server) backfill(c echo.Context) error {
+func (s *scheduleService) backfill(c echo.Context) error {
 	return s.revise(c, []string{jsonType}, func(p *parser, data []byte) (revision, error) {
 		b, err := p.backfill(data)
 		return revision{
@@ -92,9 +95,9 @@ func (s *Server) backfill(c echo.Context) error {
 	})
 }
 
-// deleteSchedule ends a schedule, and answers with the schedule as it was. Its occurrences stay. The call keeps no
+// remove ends a schedule, and answers with the schedule as it was. Its occurrences stay. The call keeps no
 // idempotency key, since nothing of the schedule remains that could remember it.
-func (s *Server) deleteSchedule(c echo.Context) error {
+func (s *scheduleService) remove(c echo.Context) error {
 	return s.revise(c, []string{jsonType}, func(p *parser, data []byte) (revision, error) {
 		_, err := p.parseOptional(data, &contract.EmptyObject)
 		return revision{
@@ -107,22 +110,22 @@ func (s *Server) deleteSchedule(c echo.Context) error {
 	})
 }
 
-func (s *Server) getSchedule(c echo.Context) error {
-	t, err := s.readSchedule(c)
+func (s *scheduleService) get(c echo.Context) error {
+	t, err := s.read(c)
 	if err != nil {
 		return err
 	}
-	s.writeSchedule(c.Response(), http.StatusOK, s.scheduleView(t, t.Revision))
+	s.write(c.Response(), http.StatusOK, s.view(t, t.Revision))
 	return nil
 }
 
-// readSchedule reads the schedule in the path, if the caller's grants reach it.
-func (s *Server) readSchedule(c echo.Context) (*fsmpb.Task, error) {
+// read reads the schedule in the path, if the caller's grants reach it.
+func (s *scheduleService) read(c echo.Context) (*fsmpb.Task, error) {
 	stale, _ := isStale(c)
-	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.bounds.RequestTimeout)
 	defer cancel()
 	cl, id := callOf(c), task.SeriesID(c.Param("id"))
-	t, err := s.cfg.Backend.Get(ctx, cl.namespace, id, stale)
+	t, err := s.tasks.Get(ctx, cl.namespace, id, stale)
 	switch {
 	case err != nil:
 		return nil, s.readFailed(err)
@@ -132,16 +135,16 @@ func (s *Server) readSchedule(c echo.Context) (*fsmpb.Task, error) {
 	return t, nil
 }
 
-func (s *Server) listSchedules(c echo.Context) error {
+func (s *scheduleService) list(c echo.Context) error {
 	return s.listRecords(c, listed{`{"schedules":[`, listsSchedules, func(b []byte, t *fsmpb.Task, payload bool) []byte {
-		v := s.scheduleView(t, t.Revision)
+		v := s.view(t, t.Revision)
 		v.payload = payload
 		return v.append(b)
 	}})
 }
 
 // occurrences answers the coming occurrences of a schedule, and its last ones.
-func (s *Server) occurrences(c echo.Context) error {
+func (s *scheduleService) occurrences(c echo.Context) error {
 	next, err := occurrenceCount(c, "next")
 	if err != nil {
 		return err
@@ -150,14 +153,14 @@ func (s *Server) occurrences(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	t, err := s.readSchedule(c)
+	t, err := s.read(c)
 	if err != nil {
 		return err
 	}
 	cl := callOf(c)
 	s.work.Enter(cl.namespace, viewBytes*(next+last))
 	defer s.work.Leave()
-	coming, err := comingOf(t.Series, s.calendarOf(cl.namespace, t.Series.Repeat.GetCalendar()), next)
+	coming, err := comingOf(t.Series, calendarOf(s.calendars, cl.namespace, t.Series.Repeat.GetCalendar()), next)
 	if err != nil {
 		return err
 	}

@@ -1,11 +1,8 @@
 package httpapi
 
 import (
-	"context"
-	"fmt"
 	"log/slog"
 	"net/http"
-	"runtime"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -17,14 +14,11 @@ import (
 
 // Server answers the HTTP API of one node. It is an http.Handler; HTTPServer wraps it with timeouts.
 type Server struct {
+	*core
 	cfg      Config
 	echo     *echo.Echo
-	metrics  *metrics
 	log      *accessLog // nil: none
-	buffers  buffers
-	work     *turns.Gate
 	crowd    *turns.Crowd
-	memory   *shares.Pool
 	inFlight *shares.Pool
 	batches  *places.Places
 	polls    *places.Places
@@ -33,9 +27,6 @@ type Server struct {
 	doctors  *places.Places
 	watchers *places.Places // of events
 	unknown  *places.Places // answers over HTTP/2 to callers without credentials, and problems
-
-	closing context.Context // ends when the HTTP server begins to shut down
-	close   context.CancelFunc
 }
 
 // New makes a server. It returns an error for an invalid Config, or if the metrics are already registered.
@@ -44,21 +35,18 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	cfg.setDefaults()
+	core, err := newCore(&cfg)
+	if err != nil {
+		return nil, err
+	}
 	s := &Server{
-		cfg: cfg, work: turns.New(runtime.GOMAXPROCS(0), cfg.Weight), crowd: turns.NewCrowd(cfg.Weight),
-		memory: shares.New(cfg.MemoryBytes), inFlight: shares.New(cfg.MaxInFlight),
+		core: core, cfg: cfg, crowd: turns.NewCrowd(cfg.Weight), inFlight: shares.New(cfg.MaxInFlight),
 		batches: places.New("batches", cfg.MaxBatches), polls: places.New("consumers", cfg.MaxPolls),
 		streams: places.New("streams", cfg.MaxStreams), backups: places.New("backups", cfg.MaxBackups),
 		watchers: places.New("streams of events", cfg.MaxEvents),
 		doctors:  places.New("calls of /v1/doctor", maxDoctors),
 		unknown:  places.New("answers to callers without credentials", maxUnknown),
 	}
-	s.closing, s.close = context.WithCancel(context.Background())
-	m, err := newMetrics(cfg.Registerer)
-	if err != nil {
-		return nil, fmt.Errorf("httpapi: metrics: %w", err)
-	}
-	s.metrics = m
 	s.echo = echo.New()
 	s.echo.Binder = binder{s}
 	s.echo.HTTPErrorHandler = s.fail

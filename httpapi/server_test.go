@@ -48,6 +48,11 @@ func newHarness(t testing.TB, change ...func(*Config)) *harness {
 	return h
 }
 
+// urlCheck is a function as the Receivers of a server.
+type urlCheck func(rawURL string) *task.FieldError
+
+func (f urlCheck) CheckURL(rawURL string) *task.FieldError { return f(rawURL) }
+
 // testOrigins returns a policy with the host names of the tests' requests: httptest's and x.
 func testOrigins(t testing.TB) *origin.Policy {
 	t.Helper()
@@ -131,8 +136,8 @@ func (a answer) mustStatus(t testing.TB, status int) map[string]any {
 func TestConfig(t *testing.T) {
 	for name, cfg := range map[string]Config{
 		"no backend":       {},
-		"negative time":    {Backend: newFake(), BodyTimeout: -1},
-		"negative numbers": {Backend: newFake(), BodyBytes: -1},
+		"negative time":    {Backend: newFake(), Bounds: Bounds{BodyTimeout: -1}},
+		"negative numbers": {Backend: newFake(), Bounds: Bounds{BodyBytes: -1}},
 	} {
 		if _, err := New(cfg); err == nil {
 			t.Errorf("%s: no error", name)

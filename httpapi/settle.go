@@ -19,8 +19,8 @@ type settlement struct {
 }
 
 // settle ends or extends leases, and answers each receipt.
-func (s *Server) settle(c echo.Context) error {
-	body, err := bind(c, s.cfg.SettleBytes, jsonType)
+func (s *consumerService) settle(c echo.Context) error {
+	body, err := bind(c, s.bounds.SettleBytes, jsonType)
 	defer body.release()
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func settleCommands(asked []settlement) []*fsmpb.Command {
 }
 
 // appendResults appends an array with a result for each receipt.
-func (s *Server) appendResults(b []byte, asked []settlement, replies []task.Reply) []byte {
+func (s *consumerService) appendResults(b []byte, asked []settlement, replies []task.Reply) []byte {
 	b = append(b, '[')
 	for i, a := range asked {
 		if i > 0 {
@@ -77,7 +77,7 @@ func (s *Server) appendResults(b []byte, asked []settlement, replies []task.Repl
 
 // settleProblem returns the reason why a lease was not settled. It returns nil if the lease was settled, or if the task
 // was scheduled anew, since no lease is left to settle then.
-func (s *Server) settleProblem(reply task.Reply) (_ *problem, replaced bool) {
+func (s *consumerService) settleProblem(reply task.Reply) (_ *problem, replaced bool) {
 	if reply.Err == nil && reply.Result.Code == fsmpb.Code_CODE_REPLACED {
 		return nil, true
 	}
@@ -86,7 +86,7 @@ func (s *Server) settleProblem(reply task.Reply) (_ *problem, replaced bool) {
 	}
 	p := problemOf(reply.Err)
 	if p.kind == internalError {
-		s.cfg.Logger.Error("settle failed", "err", reply.Err)
+		s.logger.Error("settle failed", "err", reply.Err)
 	}
 	return p, false
 }

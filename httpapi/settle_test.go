@@ -296,7 +296,7 @@ func FuzzQueueBody(f *testing.F) {
 		if err := task.CheckQueue(d.policy); err != nil || !json.Valid(body) {
 			t.Fatal(err)
 		}
-		shown := new(Server).appendQueue(nil, "q", d.policy, nil)
+		shown := new(queueService).append(nil, "q", d.policy, nil)
 		again, err := testParser().queuePolicy(shown, "q")
 		if err == nil {
 			again.policy.Secrets, err = keepSecrets(again.secrets, d.policy.Secrets)

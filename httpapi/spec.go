@@ -90,7 +90,7 @@ func (p *parser) checkSpec(spec *fsmpb.Spec) error {
 		return err
 	}
 	if spec.Target != nil {
-		if err := p.checkURL(spec.Target.Url); err != nil {
+		if err := p.receivers.CheckURL(spec.Target.Url); err != nil {
 			return err
 		}
 	}
@@ -126,7 +126,7 @@ func (p *parser) checkPatch(patch *fsmpb.Patch, seen contract.Set) error {
 	if given == "" {
 		return nil
 	}
-	return checked(p.checkURL(given))
+	return checked(p.receivers.CheckURL(given))
 }
 
 // queue reads a queue's name. The default queue's name is "".

@@ -14,7 +14,10 @@ import (
 	"github.com/belfryhq/belfry/repeat/calendar"
 )
 
-func (s *Server) put(c echo.Context) error {
+// taskService answers the calls about single tasks, and about lists of them.
+type taskService struct{ *core }
+
+func (s *taskService) put(c echo.Context) error {
 	return s.change(c, fsmpb.Answer_ANSWER_TASK, []string{jsonType}, func(p *parser, data []byte) (*order, error) {
 		d, err := p.parse(data, &contract.PutObject)
 		if err != nil {
@@ -27,7 +30,7 @@ func (s *Server) put(c echo.Context) error {
 	})
 }
 
-func (s *Server) post(c echo.Context) error {
+func (s *taskService) post(c echo.Context) error {
 	return s.change(c, fsmpb.Answer_ANSWER_TASK, []string{jsonType}, func(p *parser, data []byte) (*order, error) {
 		d, err := p.parse(data, &contract.PostObject)
 		if err != nil {
@@ -37,7 +40,7 @@ func (s *Server) post(c echo.Context) error {
 	})
 }
 
-func (s *Server) patch(c echo.Context) error {
+func (s *taskService) patch(c echo.Context) error {
 	types := []string{jsonType, mergeType}
 	return s.change(c, fsmpb.Answer_ANSWER_FULL, types, func(p *parser, data []byte) (*order, error) {
 		d, err := p.patch(data, &contract.PatchObject)
@@ -45,7 +48,7 @@ func (s *Server) patch(c echo.Context) error {
 	})
 }
 
-func (s *Server) touch(c echo.Context) error {
+func (s *taskService) touch(c echo.Context) error {
 	return s.change(c, fsmpb.Answer_ANSWER_FULL, []string{jsonType}, func(p *parser, data []byte) (*order, error) {
 		d, err := p.parseOptional(data, &contract.TouchObject)
 		if err != nil {
@@ -60,7 +63,7 @@ func (s *Server) touch(c echo.Context) error {
 	})
 }
 
-func (s *Server) fire(c echo.Context) error {
+func (s *taskService) fire(c echo.Context) error {
 	return s.change(c, fsmpb.Answer_ANSWER_FULL, []string{jsonType}, func(p *parser, data []byte) (*order, error) {
 		d, err := p.parseOptional(data, &contract.EmptyObject)
 		if err != nil {
@@ -71,7 +74,7 @@ func (s *Server) fire(c echo.Context) error {
 	})
 }
 
-func (s *Server) cancel(c echo.Context) error {
+func (s *taskService) cancel(c echo.Context) error {
 	return s.change(c, fsmpb.Answer_ANSWER_BRIEF, []string{jsonType}, func(p *parser, data []byte) (*order, error) {
 		d, err := p.parseOptional(data, &contract.EmptyObject)
 		if err != nil {
@@ -91,88 +94,11 @@ func (p *parser) parseOptional(data []byte, o *contract.Object) (*draft, error) 
 }
 
 // change runs every single call that changes a task: it checks, reads, parses, commits and answers.
-func (s *Server) change(c echo.Context, answer fsmpb.Answer, types []string, build builder) error {
+func (s *taskService) change(c echo.Context, answer fsmpb.Answer, types []string, build builder) error {
 	return s.changeRecord(c, c.Param("id"), answer, types, build, s.answer)
 }
 
-// builder makes an order of a body.
-type builder func(*parser, []byte) (*order, error)
-
-// changeRecord is change for the record with an id, of a task or a schedule. write answers.
-func (s *Server) changeRecord(c echo.Context, id string, answer fsmpb.Answer, types []string, build builder,
-	write func(*call, *fsmpb.Command, *fsmpb.Result) error) error {
-	cl, r := callOf(c), c.Request()
-	body, err := bind(c, s.cfg.BodyBytes, types...)
-	defer body.release()
-	if err != nil {
-		return err
-	}
-	o, err := s.buildInTurn(cl, build, body.data)
-	if err != nil {
-		return err
-	}
-	if err := o.takeHeaders(r.Header); err != nil {
-		return err
-	}
-	o.cmd.Namespace, o.cmd.Id, o.cmd.Answer = scopeOf(cl.namespace), id, answer
-	if o.schedule.msg.GeneratedId {
-		o.cmd.Id = generatedID(o.cmd.Namespace, o.asked, o.keyed)
-	}
-	if err := cl.checkCommand(&o.cmd); err != nil {
-		return err
-	}
-	if err := s.admitTouch(r.Context(), cl, &o.cmd); err != nil {
-		return err
-	}
-	if err := s.admitCommand(r.Context(), cl, &o.cmd); err != nil {
-		return err
-	}
-	result, err := s.commit(cl, o.finish())
-	if err != nil {
-		return err
-	}
-	return write(cl, &o.cmd, result)
-}
-
-// buildInTurn parses a body as a piece of work of the call's namespace.
-func (s *Server) buildInTurn(c *call, build builder, data []byte) (*order, error) {
-	s.work.Enter(c.namespace, len(data))
-	defer s.work.Leave()
-	return build(s.parser(c), data)
-}
-
-func (s *Server) parser(c *call) *parser {
-	return &parser{
-		now: s.arrived(), namespace: c.namespace, traceparent: traceOf(c.Request()), checkURL: s.cfg.CheckURL,
-		calendarOf: s.calendarOf,
-	}
-}
-
-// commit carries out one command. problemOf turns its error into a problem.
-func (s *Server) commit(c *call, cmd *fsmpb.Command) (*fsmpb.Result, error) {
-	replies, err := s.doFor(c.Request().Context(), c, []*fsmpb.Command{cmd}, s.doOnce)
-	if err != nil {
-		return nil, err
-	}
-	result, err := replies[0].Result, replies[0].Err
-	if err != nil {
-		return nil, err
-	}
-	if p := commandProblem(cmd, result); p != nil {
-		return nil, p
-	}
-	return result, nil
-}
-
-// commandProblem returns the problem for the result of a command, or nil for a success.
-func commandProblem(cmd *fsmpb.Command, result *fsmpb.Result) *problem {
-	if _, ok := task.SplitSeries(cmd.Id); ok {
-		return scheduleProblem(cmd, result)
-	}
-	return resultProblem(result)
-}
-
-func (s *Server) answer(c *call, cmd *fsmpb.Command, result *fsmpb.Result) error {
+func (s *taskService) answer(c *call, cmd *fsmpb.Command, result *fsmpb.Result) error {
 	w := c.Response()
 	if cmd.GetCancel() != nil {
 		w.Header()["Etag"] = []string{string(appendETag(nil, result.Revision))}
@@ -201,12 +127,12 @@ func statusOf(code fsmpb.Code) int {
 	return http.StatusOK
 }
 
-func (s *Server) get(c echo.Context) error {
+func (s *taskService) get(c echo.Context) error {
 	stale, _ := isStale(c)
-	ctx, cancel := context.WithTimeout(c.Request().Context(), s.cfg.RequestTimeout)
+	ctx, cancel := context.WithTimeout(c.Request().Context(), s.bounds.RequestTimeout)
 	defer cancel()
 	cl := callOf(c)
-	task, err := s.cfg.Backend.Get(ctx, cl.namespace, c.Param("id"), stale)
+	task, err := s.tasks.Get(ctx, cl.namespace, c.Param("id"), stale)
 	switch {
 	case err != nil:
 		return s.readFailed(err)
@@ -215,14 +141,6 @@ func (s *Server) get(c echo.Context) error {
 	}
 	s.writeTask(c.Response(), http.StatusOK, viewOf(task))
 	return nil
-}
-
-func (s *Server) readFailed(err error) error {
-	p := readProblem(err)
-	if p.kind == internalError {
-		s.cfg.Logger.Error("read failed", "err", err)
-	}
-	return p
 }
 
 // traceparent returns the request's trace context if it is well-formed (W3C Trace Context, version 00), or else "". The
@@ -248,7 +166,7 @@ const maxPreviewBytes = 64 << 10
 
 // preview answers with the next occurrences of a rule, and keeps nothing. A node that is unsure of the time answers
 // too, since the first occurrence shows the node's time.
-func (s *Server) preview(c echo.Context) error {
+func (s *taskService) preview(c echo.Context) error {
 	body, err := bind(c, maxPreviewBytes, jsonType)
 	defer body.release()
 	if err != nil {
@@ -257,9 +175,9 @@ func (s *Server) preview(c echo.Context) error {
 	cl := callOf(c)
 	s.work.Enter(cl.namespace, len(body.data))
 	defer s.work.Leave()
-	now, _ := s.cfg.Now()
+	now, _ := s.now()
 	answer, err := preview.Of(body.data, now, func(r *fsmpb.Repeat) *calendar.Calendar {
-		return s.calendarOf(cl.namespace, r.GetCalendar())
+		return calendarOf(s.calendars, cl.namespace, r.GetCalendar())
 	})
 	if err != nil {
 		return err

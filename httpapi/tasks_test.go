@@ -329,12 +329,12 @@ func TestTraceparent(t *testing.T) {
 
 func TestAddressGuard(t *testing.T) {
 	h := newHarness(t, func(c *Config) {
-		c.CheckURL = func(url string) *task.FieldError {
+		c.Receivers = urlCheck(func(url string) *task.FieldError {
 			if strings.Contains(url, "127.0.0.1") {
 				return &task.FieldError{Field: "target.url", Detail: "is a loopback address: see --allow-webhook-cidr"}
 			}
 			return nil
-		}
+		})
 	})
 	const target = `"target":{"url":"http://127.0.0.1/x"}`
 	h.call("PUT", "/v1/tasks/a", `{"delay":"1h",`+target+`}`).mustProblem(t, 400, "target.url")

@@ -24,7 +24,7 @@ func (s *specReader) window() (err error) {
 	if s.spec.Window, err = repeating.ReadWindow(s.r, contract.Window.String()); err != nil {
 		return err
 	}
-	calendar := s.calendarOf(s.namespace, s.spec.Window.Calendar)
+	calendar := s.calendarOf(s.spec.Window.Calendar)
 	return repeating.CheckWindow(s.spec.Window, calendar, s.now.at)
 }
 
@@ -41,12 +41,12 @@ func appendWindow(b []byte, spec *fsmpb.Spec) []byte {
 }
 
 // appendOpening appends whether a queue's window is open at now, and when a closed one opens.
-func (s *Server) appendOpening(b []byte, namespace string, w *fsmpb.Window, now time.Time) []byte {
+func (s *queueService) appendOpening(b []byte, namespace string, w *fsmpb.Window, now time.Time) []byte {
 	if w == nil {
 		return b
 	}
 	var opens time.Time
-	read, err := series.WindowOf(w, s.calendarOf(namespace, w.Calendar))
+	read, err := series.WindowOf(w, calendarOf(s.calendars, namespace, w.Calendar))
 	if err == nil {
 		opens, _ = read.Opens(now)
 	}

@@ -156,7 +156,7 @@ func (n *Node) startHTTP(context.Context) error {
 	cfg := httpapi.Config{
 		Backend: newBackend(n.cluster), Access: n.callers, Limits: n.cluster.Quotas(), Weight: n.cluster.Tenants().Weight,
 		Audit: auditor{n.audit.Load(), n.cluster}, Events: n.cluster.Events(),
-		CheckURL: n.receivers.CheckURL, Origins: n.origins, Now: n.cluster.Now,
+		Receivers: n.receivers, Origins: n.origins, Now: n.cluster.Now,
 		Gatherer: prometheus.Gatherers{n.registry, n.clusterRegistry}, Registerer: n.registry, Logger: logs.Limited(n.log),
 		Tracer: n.tracer,
 		UI:     web.Handler(),

@@ -239,7 +239,7 @@ func serveAs(b *testing.B, n *Node, source access.Source, secured *tls.Config) (
 	}
 	api, err := httpapi.New(httpapi.Config{
 		Backend: newBackend(n.cluster), Access: callers, Limits: n.cluster.Quotas(), Audit: auditor{n.audit.Load(), n.cluster},
-		CheckURL: n.receivers.CheckURL, Origins: n.origins, Now: n.cluster.Now, Logger: slog.New(slog.DiscardHandler),
+		Receivers: n.receivers, Origins: n.origins, Now: n.cluster.Now, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		b.Fatal(err)
