@@ -5,7 +5,7 @@
 //	httpapi/internal/places                           bounds of calls that last
 //	httpapi/internal/shares                           parts of namespaces in memory and in single calls
 //	httpapi/internal/turns                            turns of namespaces at the processors
-//	httpapi/internal/repeating                        the rules of previews and schedules
+//	httpapi/internal/repeating                        the rules of previews and schedules, windows, calendars
 //	httpapi/origin                                    the web pages and hosts that may call
 //
 //	server.go, routes.go                              the HTTP server, and the table of calls

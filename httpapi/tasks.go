@@ -9,7 +9,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
-	"github.com/belfryhq/belfry/httpapi/internal/preview"
+	"github.com/belfryhq/belfry/httpapi/internal/repeating"
 	"github.com/belfryhq/belfry/internal/contract"
 	"github.com/belfryhq/belfry/repeat/calendar"
 )
@@ -176,7 +176,7 @@ func (s *taskService) preview(c echo.Context) error {
 	s.work.Enter(cl.namespace, len(body.data))
 	defer s.work.Leave()
 	now, _ := s.now()
-	answer, err := preview.Of(body.data, now, func(r *fsmpb.Repeat) *calendar.Calendar {
+	answer, err := repeating.NextOf(body.data, now, func(r *fsmpb.Repeat) *calendar.Calendar {
 		return calendarOf(s.calendars, cl.namespace, r.GetCalendar())
 	})
 	if err != nil {

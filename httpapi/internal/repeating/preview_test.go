@@ -1,10 +1,9 @@
-package preview
+package repeating
 
 import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/repeat/calendar"
@@ -13,9 +12,7 @@ import (
 
 func noCalendar(*fsmpb.Repeat) *calendar.Calendar { return nil }
 
-var now = time.Date(2026, 11, 20, 10, 0, 0, 250_000, time.UTC)
-
-func TestAnswers(t *testing.T) {
+func TestPreviews(t *testing.T) {
 	for body, want := range map[string]string{
 		`{"cron": ["30 2 * * *"], "time_zone": "Europe/Berlin", "start": "2027-03-27T12:00:00Z"}, "next": 2`: `
 			2027-03-28T01:00:00.000Z 2027-03-28T03:00:00.000+02:00 gap 2027-03-28T02:30:00
@@ -38,7 +35,7 @@ func TestAnswers(t *testing.T) {
 			2026-12-01T00:00:00.000Z 2026-12-01T00:00:00.000+00:00
 			UTC, ended`,
 	} {
-		a, err := Of([]byte(`{"repeat": `+body+"}"), now, noCalendar)
+		a, err := NextOf([]byte(`{"repeat": `+body+"}"), now, noCalendar)
 		if err != nil {
 			t.Errorf("%s: %v", body, err)
 			continue
@@ -57,7 +54,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestPreviewRefusals(t *testing.T) {
 	for _, row := range [][2]string{
 		{``, "the body is empty"},
 		{`[]`, "must be a JSON object"},
@@ -89,7 +86,7 @@ func TestRefusals(t *testing.T) {
 		{`{"repeat": {"cron": ["@daily"]}} {}`, "something follows"},
 	} {
 		body, want := row[0], row[1]
-		_, err := Of([]byte(body), now, noCalendar)
+		_, err := NextOf([]byte(body), now, noCalendar)
 		if err == nil || !strings.Contains(strings.Replace(err.Error(), ": ", " ", 1), want) {
 			t.Errorf("%s: %v, want %s", body, err, want)
 		}

@@ -1,6 +1,4 @@
-// Package preview answers POST /v1/preview: it reads a rule as JSON and lists its next occurrences. It keeps nothing.
-// The instants are those that the rule names: its jitter does not move them.
-package preview
+package repeating
 
 import (
 	"fmt"
@@ -8,14 +6,13 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
-	"github.com/belfryhq/belfry/httpapi/internal/repeating"
 	"github.com/belfryhq/belfry/internal/contract"
 	"github.com/belfryhq/belfry/repeat"
 	"github.com/belfryhq/belfry/repeat/calendar"
 	"github.com/belfryhq/belfry/repeat/zone"
 )
 
-// The limits of a call.
+// The limits of a preview.
 const (
 	usualNext = 20
 	mostNext  = 1000
@@ -23,8 +20,8 @@ const (
 	mostExcluded = 1000
 )
 
-// Answer lists the next occurrences of a rule.
-type Answer struct {
+// Preview lists the next occurrences of a rule.
+type Preview struct {
 	Occurrences []Occurrence `json:"occurrences"`
 	Excluded    []Exclusion  `json:"excluded"`
 	Ended       bool         `json:"ended"` // the rule has no further occurrence
@@ -47,14 +44,15 @@ type Exclusion struct {
 	Except string `json:"except"`
 }
 
-// Of reads the body of a call that arrived at now, and answers it. calendarOf returns the calendar of a rule, nil for
-// none. The error is a *task.FieldError or one of package contract.
-func Of(body []byte, now time.Time, calendarOf func(*fsmpb.Repeat) *calendar.Calendar) (*Answer, error) {
+// NextOf reads the body of a preview that arrived at now, and returns the answer. The instants are those that the rule
+// names: its jitter does not move them. calendarOf returns the calendar of a rule, nil for none. The error is a
+// *task.FieldError or one of package contract.
+func NextOf(body []byte, now time.Time, calendarOf func(*fsmpb.Repeat) *calendar.Calendar) (*Preview, error) {
 	given, next, hasRule := new(fsmpb.Repeat), int64(usualNext), false
 	err := contract.Members{
 		"repeat": func(r *contract.Reader, full string, merged bool) error {
 			hasRule = true
-			return repeating.Member(given, now)(r, full, merged)
+			return Member(given, now)(r, full, merged)
 		},
 		"next": contract.Whole(&next, 1, mostNext),
 	}.Root(body, false)
@@ -64,7 +62,7 @@ func Of(body []byte, now time.Time, calendarOf func(*fsmpb.Repeat) *calendar.Cal
 	case !hasRule:
 		return nil, &task.FieldError{Field: "repeat", Detail: "is absent"}
 	}
-	rule, err := repeating.Rule(given, calendarOf(given), now)
+	rule, err := Rule(given, calendarOf(given), now)
 	if err != nil {
 		return nil, err
 	}
@@ -72,8 +70,8 @@ func Of(body []byte, now time.Time, calendarOf func(*fsmpb.Repeat) *calendar.Cal
 }
 
 // list returns the first n occurrences after now, or fewer if the rule has fewer.
-func list(rule *repeat.Rule, now time.Time, n int) (*Answer, error) {
-	a := &Answer{
+func list(rule *repeat.Rule, now time.Time, n int) (*Preview, error) {
+	a := &Preview{
 		Occurrences: []Occurrence{}, Excluded: []Exclusion{}, TimeZone: rule.Zone().String(), TZData: zone.Version,
 	}
 	if count := rule.Count(); count > 0 && count <= int64(n) {
