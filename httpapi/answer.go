@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"fmt"
 	"net/http"
 	"strconv"
 	"sync"
@@ -182,4 +183,48 @@ func (s *core) writeTask(w http.ResponseWriter, status int, v taskView) {
 	*b = append(v.append(*b), '\n')
 	w.Header()["Etag"] = []string{string(appendETag(nil, v.revision))}
 	writeJSON(w, status, *b)
+}
+
+// resultProblem returns the problem for a result, or nil for a success.
+func resultProblem(r *fsmpb.Result) *problem {
+	switch r.Code {
+	case fsmpb.Code_CODE_OK, fsmpb.Code_CODE_CREATED:
+		return nil
+	case fsmpb.Code_CODE_NOT_FOUND:
+		return notFound()
+	case fsmpb.Code_CODE_PRECONDITION_FAILED:
+		return conditionProblem(r)
+	case fsmpb.Code_CODE_CONFLICT:
+		return stateProblem(r.Task)
+	case fsmpb.Code_CODE_KEY_REUSED:
+		return &problem{kind: keyReused, field: keyHeader, detail: "was used before with another call or body"}
+	case fsmpb.Code_CODE_KEY_FORGOTTEN:
+		return &problem{kind: keyForgotten, field: keyHeader, detail: "made a task that has been changed since"}
+	case fsmpb.Code_CODE_NO_DELAY:
+		return &problem{kind: noDelay, field: "delay", detail: "is absent, and the task was not given one before"}
+	case fsmpb.Code_CODE_STALE:
+		return &problem{kind: leaseEnded, detail: "the task was settled, released, leased again or scheduled anew since"}
+	case fsmpb.Code_CODE_INVALID:
+		return fieldProblem(r.Field, r.Detail, r.Limit)
+	}
+	detail := "unexpected result " + r.Code.String()
+	return &problem{kind: internalError, detail: detail, committed: "unknown", retryAfter: 1}
+}
+
+// conditionProblem describes the present task of a failed condition; revision 0 means that there is none.
+func conditionProblem(r *fsmpb.Result) *problem {
+	detail := noSuchTask
+	if r.Revision != 0 {
+		detail = fmt.Sprintf("the task exists, at revision %d", r.Revision)
+	}
+	p := &problem{kind: conditionFailed, detail: detail}
+	if r.Task != nil {
+		p.member, p.present = contract.Task, viewOf(r.Task)
+	}
+	return p
+}
+
+func stateProblem(t *fsmpb.Task) *problem {
+	state := stateName(t.GetState())
+	return &problem{kind: wrongState, state: state, attempts: t.GetAttempts(), detail: "the task is " + state}
 }

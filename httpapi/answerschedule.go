@@ -222,7 +222,11 @@ func scheduleProblem(cmd *fsmpb.Command, r *fsmpb.Result) *problem {
 		if r.Revision != 0 {
 			detail = fmt.Sprintf("the schedule exists, at revision %d", r.Revision)
 		}
-		return &problem{kind: conditionFailed, detail: detail, task: r.Task}
+		p := &problem{kind: conditionFailed, detail: detail}
+		if r.Task.GetSeries() != nil {
+			p.member, p.present = contract.Schedule, scheduleView{task: r.Task, revision: r.Task.Revision, payload: true}
+		}
+		return p
 	case fsmpb.Code_CODE_CONFLICT:
 		return occurrenceProblem(cmd, r)
 	case fsmpb.Code_CODE_INVALID:

@@ -9,10 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/labstack/echo/v4"
-
 	"github.com/belfryhq/belfry/access"
-	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/internal/contract"
 	"github.com/belfryhq/belfry/quota"
@@ -84,10 +81,12 @@ type problem struct {
 	state    string
 	attempts uint32
 
-	task *fsmpb.Task // on conditionFailed: the task or schedule that should be absent; nil: none, or not requested
+	done *uint64 // changes that a broken-off call on many tasks certainly made
 
-	counts *fsmpb.QueueCounts // on queueNotEmpty
-	done   *uint64            // changes that a broken-off call on many tasks certainly made
+	// present is what stands in the way, under the name of a member: on conditionFailed the task or schedule that should
+	// be absent, on queueNotEmpty the counts of the queue. Nil: nothing, or it was not requested.
+	present interface{ append(b []byte) []byte }
+	member  contract.Field
 
 	hides bool // the problem hides from the caller whether something exists
 
@@ -204,46 +203,6 @@ const (
 	noSuchSchedule = "no schedule has this id"
 )
 
-// resultProblem returns the problem for a result, or nil for a success.
-func resultProblem(r *fsmpb.Result) *problem {
-	switch r.Code {
-	case fsmpb.Code_CODE_OK, fsmpb.Code_CODE_CREATED:
-		return nil
-	case fsmpb.Code_CODE_NOT_FOUND:
-		return notFound()
-	case fsmpb.Code_CODE_PRECONDITION_FAILED:
-		return conditionProblem(r)
-	case fsmpb.Code_CODE_CONFLICT:
-		return stateProblem(r.Task)
-	case fsmpb.Code_CODE_KEY_REUSED:
-		return &problem{kind: keyReused, field: keyHeader, detail: "was used before with another call or body"}
-	case fsmpb.Code_CODE_KEY_FORGOTTEN:
-		return &problem{kind: keyForgotten, field: keyHeader, detail: "made a task that has been changed since"}
-	case fsmpb.Code_CODE_NO_DELAY:
-		return &problem{kind: noDelay, field: "delay", detail: "is absent, and the task was not given one before"}
-	case fsmpb.Code_CODE_STALE:
-		return &problem{kind: leaseEnded, detail: "the task was settled, released, leased again or scheduled anew since"}
-	case fsmpb.Code_CODE_INVALID:
-		return fieldProblem(r.Field, r.Detail, r.Limit)
-	}
-	detail := "unexpected result " + r.Code.String()
-	return &problem{kind: internalError, detail: detail, committed: "unknown", retryAfter: 1}
-}
-
-// conditionProblem describes the present task of a failed condition; revision 0 means that there is none.
-func conditionProblem(r *fsmpb.Result) *problem {
-	detail := noSuchTask
-	if r.Revision != 0 {
-		detail = fmt.Sprintf("the task exists, at revision %d", r.Revision)
-	}
-	return &problem{kind: conditionFailed, detail: detail, task: r.Task}
-}
-
-func stateProblem(t *fsmpb.Task) *problem {
-	state := stateName(t.GetState())
-	return &problem{kind: wrongState, state: state, attempts: t.GetAttempts(), detail: "the task is " + state}
-}
-
 // appendProblem appends the problem as a JSON object.
 func appendProblem(b []byte, p *problem) []byte {
 	begin := len(b)
@@ -263,18 +222,11 @@ func appendProblem(b []byte, p *problem) []byte {
 	if p.retryAfter > 0 { // as in the header, which a batch line lacks
 		b = contract.AppendUint(b, contract.RetryAfter, uint64(p.retryAfter))
 	}
-	if p.counts != nil {
-		b = appendCounts(contract.AppendName(b, contract.Counts), p.counts)
-	}
 	if p.done != nil {
 		b = contract.AppendUint(b, contract.Count, *p.done)
 	}
-	switch {
-	case p.task.GetSeries() != nil:
-		v := scheduleView{task: p.task, revision: p.task.Revision, payload: true}
-		b = v.append(contract.AppendName(b, contract.Schedule))
-	case p.task != nil:
-		b = viewOf(p.task).append(contract.AppendName(b, contract.Task))
+	if p.present != nil {
+		b = p.present.append(contract.AppendName(b, p.member))
 	}
 	return contract.Close(b, begin)
 }
@@ -297,49 +249,6 @@ func (p *problem) write(w http.ResponseWriter) {
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(p.status)
 	_, _ = w.Write(body)
-}
-
-// fail answers a call that ended in an error.
-func (s *Server) fail(err error, c echo.Context) {
-	if c.Response().Committed {
-		return // answered, or cut
-	}
-	leave := s.brief(c)
-	defer leave()
-	var routing *echo.HTTPError
-	if errors.As(err, &routing) {
-		s.refuse(c, routeProblem(c, routing))
-		return
-	}
-	p := problemOf(err)
-	s.metrics.refused(p)
-	if p.kind == internalError {
-		s.cfg.Logger.Error("call failed", "method", c.Request().Method, "path", c.Path(),
-			"id", requestID(c.Request()), "err", err)
-	}
-	s.refuse(c, p)
-}
-
-// routeProblem returns the problem for an error of the router.
-func routeProblem(c echo.Context, err *echo.HTTPError) *problem {
-	path := c.Request().URL.Path
-	switch err.Code {
-	case http.StatusMethodNotAllowed:
-		allow := c.Response().Header().Get("Allow")
-		if strings.Contains(allow, "GET") {
-			allow += ", HEAD"
-		}
-		return &problem{kind: methodNotAllowed, detail: "it takes " + allow, allow: allow}
-	case http.StatusNotFound:
-		for prefix, field := range map[string]string{"/v1/tasks/": "id", "/v1/schedules/": "id", "/v1/queues/": "queue"} {
-			if strings.HasPrefix(path, prefix) {
-				const detail = "nothing is at %q; there is no slash in the name of a task, a schedule or a queue"
-				return &problem{kind: unknownRoute, field: field, limit: nameRule, detail: fmt.Sprintf(detail, contract.Clip(path))}
-			}
-		}
-		return &problem{kind: unknownRoute, detail: fmt.Sprintf("nothing is at %q", contract.Clip(path))}
-	}
-	return &problem{kind: internalError, detail: "the node's log says more", committed: "unknown"}
 }
 
 const nameRule = "[A-Za-z0-9][A-Za-z0-9._:~-]{0,199}"

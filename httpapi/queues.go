@@ -145,7 +145,8 @@ func (s *queueService) remove(c echo.Context) error {
 		return s.readFailed(err)
 	}
 	if pending(counts) > 0 {
-		return &problem{kind: queueNotEmpty, detail: fmt.Sprintf("tasks in it: %d", pending(counts)), counts: counts}
+		return &problem{kind: queueNotEmpty, detail: fmt.Sprintf("tasks in it: %d", pending(counts)),
+			member: contract.Counts, present: queueCounts{counts}}
 	}
 	existed, err := s.backend.DeleteQueue(ctx, namespace, queue)
 	switch {
@@ -238,7 +239,7 @@ func (s *queueService) append(b []byte, name string, p *fsmpb.QueuePolicy, count
 	if counts != nil {
 		now, _ := s.now()
 		b = s.appendOpening(b, p.GetNamespace(), p.GetWindow(), now)
-		b = appendCounts(contract.AppendName(b, contract.Counts), counts)
+		b = queueCounts{counts}.append(contract.AppendName(b, contract.Counts))
 		b = appendBroken(b, counts.GetBroken())
 	}
 	return contract.Close(b, begin)
@@ -286,8 +287,11 @@ func appendBroken(b []byte, broken []*fsmpb.Broken) []byte {
 	return append(b, ']')
 }
 
-func appendCounts(b []byte, c *fsmpb.QueueCounts) []byte {
-	begin := len(b)
+// queueCounts are the counts of a queue as an answer shows them.
+type queueCounts struct{ counts *fsmpb.QueueCounts }
+
+func (q queueCounts) append(b []byte) []byte {
+	c, begin := q.counts, len(b)
 	for _, n := range [...]struct {
 		field contract.Field
 		value uint64

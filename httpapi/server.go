@@ -1,8 +1,11 @@
 package httpapi
 
 import (
+	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -10,6 +13,7 @@ import (
 	"github.com/belfryhq/belfry/httpapi/internal/places"
 	"github.com/belfryhq/belfry/httpapi/internal/shares"
 	"github.com/belfryhq/belfry/httpapi/internal/turns"
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // Server answers the HTTP API of one node. It is an http.Handler; HTTPServer wraps it with timeouts.
@@ -100,4 +104,47 @@ func (s *Server) HTTPServer() *http.Server {
 	}
 	server.RegisterOnShutdown(s.close)
 	return server
+}
+
+// fail answers a call that ended in an error.
+func (s *Server) fail(err error, c echo.Context) {
+	if c.Response().Committed {
+		return // answered, or cut
+	}
+	leave := s.brief(c)
+	defer leave()
+	var routing *echo.HTTPError
+	if errors.As(err, &routing) {
+		s.refuse(c, routeProblem(c, routing))
+		return
+	}
+	p := problemOf(err)
+	s.metrics.refused(p)
+	if p.kind == internalError {
+		s.cfg.Logger.Error("call failed", "method", c.Request().Method, "path", c.Path(),
+			"id", requestID(c.Request()), "err", err)
+	}
+	s.refuse(c, p)
+}
+
+// routeProblem returns the problem for an error of the router.
+func routeProblem(c echo.Context, err *echo.HTTPError) *problem {
+	path := c.Request().URL.Path
+	switch err.Code {
+	case http.StatusMethodNotAllowed:
+		allow := c.Response().Header().Get("Allow")
+		if strings.Contains(allow, "GET") {
+			allow += ", HEAD"
+		}
+		return &problem{kind: methodNotAllowed, detail: "it takes " + allow, allow: allow}
+	case http.StatusNotFound:
+		for prefix, field := range map[string]string{"/v1/tasks/": "id", "/v1/schedules/": "id", "/v1/queues/": "queue"} {
+			if strings.HasPrefix(path, prefix) {
+				const detail = "nothing is at %q; there is no slash in the name of a task, a schedule or a queue"
+				return &problem{kind: unknownRoute, field: field, limit: nameRule, detail: fmt.Sprintf(detail, contract.Clip(path))}
+			}
+		}
+		return &problem{kind: unknownRoute, detail: fmt.Sprintf("nothing is at %q", contract.Clip(path))}
+	}
+	return &problem{kind: internalError, detail: "the node's log says more", committed: "unknown"}
 }
