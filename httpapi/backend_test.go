@@ -18,6 +18,8 @@ import (
 	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/repeat/calendar"
+	"github.com/belfryhq/belfry/repeat/series"
 )
 
 // fakeBackend is a cluster made of one map. It carries out as much of each command as answers show.
@@ -428,4 +430,135 @@ func (f *fakeBackend) set(id string, state fsmpb.State, attempts uint32) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.tasks[id].State, f.tasks[id].Attempts = state, attempts
+}
+
+// BeginBulk begins a bulk operation, whose namespace may not be full.
+func (f *fakeBackend) BeginBulk(_ context.Context, r BulkRequest) (*view.Operation, bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.readErr != nil:
+		return nil, false, f.readErr
+	case r.Filter.Queue == "full":
+		return nil, false, &task.ImpossibleError{Reason: "too many bulk operations are under way"}
+	}
+	for i := range f.operations {
+		if f.operations[i].ID == r.ID {
+			same := func(b BulkRequest) bool { return b.ID == r.ID && b.Call == r.Call }
+			return &f.operations[i], slices.ContainsFunc(f.bulks, same), nil
+		}
+	}
+	f.bulks = append(f.bulks, r)
+	filter, matched := &view.Filter{Queue: r.Filter.Queue, Prefix: r.Filter.Prefix}, 7
+	for _, l := range r.Filter.Labels {
+		filter.Labels = append(filter.Labels, l.Name+":"+l.Value)
+	}
+	for _, s := range r.Filter.States {
+		filter.States = append(filter.States, view.TaskState(stateName(s)))
+	}
+	op := view.Operation{
+		ID: orElse(r.ID, fmt.Sprintf("op-%d", len(f.operations))), Kind: bulkKind, State: isRunning, Namespace: r.Namespace,
+		BeganAt: view.InstantOf(testNow.UnixMilli()), Total: 7, Done: 5, Percent: 12.5, Op: view.BulkOp(r.Op), Filter: filter,
+		All: r.All, By: view.Span(r.ByMs), FireAt: view.OptionalInstant(r.ToMs), Patched: task.Patched(r.Patch),
+		PerSecond: int(r.PerSecond), Matched: &matched, Outcomes: map[string]int{"cancelled": 4, "gone": 1},
+	}
+	f.operations = append(f.operations, op)
+	return &f.operations[len(f.operations)-1], true, nil
+}
+
+// CountBulk counts three tasks.
+func (f *fakeBackend) CountBulk(_ context.Context, r BulkRequest) (matched uint64, all bool, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.counted = append(f.counted, r)
+	return 3, r.Filter.Queue != "large", f.readErr
+}
+
+// StopBulk stops a bulk operation.
+func (f *fakeBackend) StopBulk(_ context.Context, id string) (*view.Operation, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.readErr != nil {
+		return nil, f.readErr
+	}
+	for i := range f.operations {
+		if f.operations[i].ID == id {
+			f.operations[i].State, f.operations[i].EndedAt = "stopped", view.OptionalInstant(testNow.UnixMilli())
+			return &f.operations[i], nil
+		}
+	}
+	return nil, &task.ImpossibleError{Reason: "there is none"}
+}
+
+func (f *fakeBackend) PutCalendar(_ context.Context, c *fsmpb.Calendar) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	place := placeOf(c.Namespace, c.Name)
+	old, existed := f.calendars[place]
+	if f.calendars == nil {
+		f.calendars = map[string]*fsmpb.Calendar{}
+	}
+	f.calendars[place] = proto.CloneOf(c)
+	f.calendars[place].Version = old.GetVersion() + 1
+	return !existed, f.readErr
+}
+
+func (f *fakeBackend) DeleteCalendar(_ context.Context, namespace, name string) (bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	_, existed := f.calendars[placeOf(namespace, name)]
+	delete(f.calendars, placeOf(namespace, name))
+	return existed, f.readErr
+}
+
+func (f *fakeBackend) Calendars(namespace string) []*fsmpb.Calendar {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	all := slices.Collect(maps.Values(f.calendars))
+	all = slices.DeleteFunc(all, func(c *fsmpb.Calendar) bool {
+		return task.CanonicalNamespace(c.Namespace) != task.CanonicalNamespace(namespace)
+	})
+	slices.SortFunc(all, func(a, b *fsmpb.Calendar) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+func (f *fakeBackend) Calendar(namespace, name string) (*calendar.Calendar, uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	stored := f.calendars[placeOf(namespace, name)]
+	if stored == nil {
+		return nil, 0
+	}
+	c, err := calendar.New(series.CalendarOf(stored))
+	if err != nil {
+		panic(err) // the server has checked it
+	}
+	return c, stored.Version
+}
+
+// Outlook returns one row of the wheel, whose counts name the shard. Shard 9 does not answer.
+func (f *fakeBackend) Outlook(_ context.Context, shard uint32) (*fsmpb.Outlook, []uint32, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if shard == 9 || f.readErr != nil {
+		return &fsmpb.Outlook{}, []uint32{9}, f.readErr
+	}
+	now := testNow.UnixMilli()
+	return &fsmpb.Outlook{
+		NowMs: now, Waiting: 70, Beside: 6, Within: []uint64{1, 2, 3, 4, 5}, FirstMs: now / 4000 * 4000, Steps: []uint64{7, 8},
+		Rows: []*fsmpb.WheelRow{
+			{Level: 1, FirstMs: now / 4096 * 4096, SlotMs: 64, Tasks: slices.Repeat([]uint64{uint64(shard) + 1}, 64)},
+		},
+	}, nil, nil
+}
+
+// Activity returns a step at the instant after afterMs.
+func (f *fakeBackend) Activity(_ context.Context, shard uint32, afterMs int64) (*fsmpb.Activity, []uint32, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	step := &fsmpb.ActivityStep{
+		AtMs: afterMs + 1, Scheduled: uint64(shard), Fired: 2, Delivered: 3, Failed: 4, Dead: 5, Cancelled: 6, Skipped: 7,
+		Late: slices.Repeat([]uint64{8}, len(task.LatenessBounds)+1), Held: []uint64{9},
+	}
+	return &fsmpb.Activity{SinceMs: 1000, Steps: []*fsmpb.ActivityStep{step}}, []uint32{2}, f.readErr
 }

@@ -1,15 +1,22 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
+	"time"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/labstack/echo/v4"
 
 	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // Bulk carries out bulk operations: one call on every task of a namespace that passes a filter.
@@ -113,4 +120,194 @@ func (s *operationService) stopBulk(c echo.Context, op *view.Operation) error {
 		return err
 	}
 	return s.answerBulk(c, stopped)
+}
+
+// The calls of bulk operations.
+const (
+	bulkMove  = "move"
+	bulkPatch = "patch"
+)
+
+var bulkOps = []string{"cancel", bulkMove, bulkPatch, "fire", "replay", "purge"}
+
+// mostBulkRate is the highest rate of a bulk operation. It is that of all of them together.
+const mostBulkRate = 5000
+
+// bulkDraft is a bulk operation as its request gives it.
+type bulkDraft struct {
+	p    *parser
+	made *BulkRequest
+	seen map[string]bool // the members by, to and patch that the request has
+}
+
+// bulk reads a bulk operation. The result outlives the body.
+func (p *parser) bulk(body []byte) (*BulkRequest, error) {
+	data, made := bytes.Clone(body), &BulkRequest{Filter: &fsmpb.ListQuery{}}
+	made.Call = xxhash.Sum64(data)
+	d := &bulkDraft{p: p, made: made, seen: map[string]bool{}}
+	err := contract.Members{
+		"op": contract.Into(&made.Op, func(r *contract.Reader, full string) (string, error) {
+			return oneOf(r, full, bulkOps)
+		}),
+		"filter":     d.filter,
+		"all":        contract.Bool(&made.All),
+		"by":         d.noted(contract.Into(&made.ByMs, readShift)),
+		"to":         d.noted(contract.Into(&made.ToMs, d.instant)),
+		"patch":      d.noted(d.patch),
+		"per_second": contract.Whole(&made.PerSecond, 1, mostBulkRate),
+		"dry_run":    contract.Bool(&made.DryRun),
+	}.Root(data, false)
+	if err != nil {
+		return nil, err
+	}
+	return made, d.check()
+}
+
+// noted returns a member that is also noted as seen.
+func (d *bulkDraft) noted(read contract.Member) contract.Member {
+	return func(r *contract.Reader, full string, merged bool) error {
+		d.seen[full] = true
+		return read(r, full, merged)
+	}
+}
+
+// readShift reads a duration that may be negative, in milliseconds.
+func readShift(r *contract.Reader, full string) (int64, error) {
+	text, err := r.Text(full)
+	if err != nil {
+		return 0, err
+	}
+	span, err := contract.ParseDuration(text)
+	switch {
+	case err != nil:
+		return 0, &task.FieldError{Field: full, Detail: err.Error()}
+	case span < -task.MaxDelay || span > task.MaxDelay:
+		return 0, &task.FieldError{Field: full, Detail: "is too long", Limit: "100 years (36500d) in both directions"}
+	case span/time.Millisecond == 0:
+		return 0, &task.FieldError{Field: full, Detail: "is less than a millisecond"}
+	}
+	return int64(span / time.Millisecond), nil
+}
+
+func (d *bulkDraft) instant(r *contract.Reader, full string) (int64, error) {
+	text, err := r.Text(full)
+	if err != nil {
+		return 0, err
+	}
+	ms, err := instantField(full, text, d.p.now.at)
+	return max(ms, 1), err // 0 stands for no instant
+}
+
+// filter reads the conditions on tasks. The names and rules are those of a list.
+func (d *bulkDraft) filter(r *contract.Reader, full string, _ bool) error {
+	q := d.made.Filter
+	return contract.Members{
+		"queue":      contract.Into(&q.Queue, readTaskName),
+		"prefix":     contract.Into(&q.Prefix, readTaskName),
+		"label":      eachText(func(text string) error { return listLabels(q, []string{text}) }),
+		"state":      eachText(func(text string) error { return listStates(q, []string{text}) }),
+		"due_after":  contract.Into(&q.DueAfterMs, d.instant),
+		"due_before": contract.Into(&q.DueBeforeMs, d.instant),
+	}.Object(r, full, false)
+}
+
+func readTaskName(r *contract.Reader, full string) (string, error) {
+	name, err := r.Text(full)
+	if err == nil {
+		err = checked(task.CheckName(full, name))
+	}
+	return name, err
+}
+
+// eachText returns the member of a filter whose value is a string, or an array of strings.
+func eachText(add func(text string) error) contract.Member {
+	one := func(r *contract.Reader, full string) (string, error) {
+		text, err := r.Text(full)
+		if err == nil {
+			err = within("filter.", add(text))
+		}
+		return text, err
+	}
+	return func(r *contract.Reader, full string, _ bool) (err error) {
+		if r.Peek() != '[' {
+			_, err = one(r, full)
+			return err
+		}
+		tooMany := &task.FieldError{Field: full, Detail: "has too many elements", Limit: fmt.Sprint(task.MaxLabels)}
+		_, err = contract.List(r, full, task.MaxLabels, tooMany, func(r *contract.Reader, _ string) (string, error) {
+			return one(r, full)
+		})
+		return err
+	}
+}
+
+// patch reads a merge patch of the parts of a task that have no credentials: the record of the operation is kept in the
+// clear.
+func (d *bulkDraft) patch(r *contract.Reader, full string, _ bool) error {
+	s, seen := specReader{parser: d.p, r: r, spec: new(fsmpb.Spec)}, contract.Set(0)
+	s.patch = &fsmpb.Patch{Set: s.spec}
+	d.made.Patch = s.patch
+	err := r.Object(full, &bulkPatchObject, &seen, s.member)
+	if err == nil {
+		err = d.p.checkPatch(s.patch, 0)
+	}
+	hasCredentials := func(path string) bool { return path == "target" || strings.HasPrefix(path, "target.headers") }
+	switch {
+	case err != nil:
+		return within("patch.", err)
+	case len(s.spec.Target.GetHeaders()) > 0 || slices.ContainsFunc(s.patch.Clear, hasCredentials):
+		return &task.FieldError{
+			Field: "patch.target.headers", Detail: "cannot be changed by a bulk operation, which keeps no credentials",
+		}
+	}
+	return nil
+}
+
+var bulkPatchObject = contract.Object{Takes: 1<<contract.Target | 1<<contract.Retry | 1<<contract.Labels}
+
+// check refuses a request that is wrong as a whole.
+func (d *bulkDraft) check() error {
+	r := d.made
+	conditions := d.conditions()
+	switch {
+	case r.Op == "":
+		return &task.FieldError{Field: "op", Detail: "is absent", Limit: strings.Join(bulkOps, ", ")}
+	case conditions == 0 && !r.All:
+		return &task.FieldError{Field: "filter", Detail: `has no condition; "all": true selects every task of the namespace`}
+	case conditions > 0 && r.All:
+		return &task.FieldError{Field: "all", Detail: "is true beside a filter with a condition"}
+	}
+	for _, m := range []struct {
+		name, op string
+	}{{"by", bulkMove}, {"to", bulkMove}, {"patch", bulkPatch}} {
+		if d.seen[m.name] && r.Op != m.op {
+			return &task.FieldError{Field: m.name, Detail: "is not a field of the operation " + r.Op}
+		}
+	}
+	return d.checkChange()
+}
+
+// checkChange refuses a move without one destination, and a patch without a change.
+func (d *bulkDraft) checkChange() error {
+	r := d.made
+	switch {
+	case r.Op == bulkMove && d.seen["by"] == d.seen["to"]:
+		return &task.FieldError{Field: "by", Detail: "and to: a move has exactly one of them"}
+	case r.Op == bulkPatch && len(task.Patched(r.Patch)) == 0:
+		return &task.FieldError{Field: "patch", Detail: "changes nothing", Limit: "target, retry, labels"}
+	}
+	return nil
+}
+
+// conditions returns the number of conditions of the filter.
+func (d *bulkDraft) conditions() (n int) {
+	q := d.made.Filter
+	for _, given := range []bool{
+		q.Queue != "", q.Prefix != "", len(q.Labels) > 0, len(q.States) > 0, q.DueAfterMs != 0, q.DueBeforeMs != 0,
+	} {
+		if given {
+			n++
+		}
+	}
+	return n
 }

@@ -8,21 +8,29 @@
 //	httpapi/internal/repeating                        the rules of previews and schedules, windows, calendars
 //	httpapi/origin                                    the web pages and hosts that may call
 //
-//	server.go, routes.go                              the HTTP server, and the table of calls
-//	call, do                                          who may make a call; commands, guarded for limited callers
-//	middleware.go, body.go                            the shared part of calls
-//	tasks, queues, list, dead, lease, settle, node    handlers of single calls
-//	schedules, reviseschedule, coming                 handlers of calls about schedules
-//	operations, keys, namespaces                      handlers of operators' calls
-//	batch, consume                                    handlers of lines
-//	spec                                              the members of a task, with how each is read and written
-//	parse*, order, key                                requests → commands
-//	answer*, problem                                  results → answers
-//	audit                                             records of changes and refusals, and their reading
+//	server, config, routes                            the HTTP server, and the table of calls with their needs
+//	call, limits, middleware, body, audit             the door: who may make a call, and with how much
+//	core, do                                          the part that all services share; commands, guarded if need be
+//	tasks, batch, events, schedules, calendars,       services: the handlers of the calls about one resource, and the
+//	queues, dead, consume, settle, keys, namespaces,  part of the Backend that they need
+//	operations, bulk, node
+//	spec, policy, parse, parseschedule, order, list   requests → commands and queries
+//	answer, answerschedule, receipt, problem          results → answers
 //
 // The package owns the public contract: routes, JSON in and out, limits, problem+json, conditions and idempotency keys,
 // the batch stream, and openapi.yaml, which a test compares with the routes. The implementation of Backend finds a
 // task's shard and its leader, and commits commands. Every answer about tasks comes from Backend.
+//
+// # Services
+//
+//   - Each resource has a service: a type with the handlers of its calls, and with the part of the Backend for them. All
+//     services share one core, which knows only the tasks and calendars of the Backend.
+//   - The door is the Server's own: a service sees only calls that were let in.
+//
+// Why not:
+//
+//   - A package for each resource: a schedule is listed as tasks are, and a policy is read with the members of a task.
+//     The packages would export most of what they have to each other.
 //
 // # echo
 //

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/labstack/echo/v4"
 	"google.golang.org/protobuf/proto"
@@ -15,6 +16,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/internal/contract"
+	"github.com/belfryhq/belfry/repeat/series"
 )
 
 // Queues are the queues of the cluster, with their policies and counts.
@@ -396,4 +398,26 @@ func (p *parser) patchPolicy(data []byte, policy *fsmpb.QueuePolicy) error {
 // specOfPolicy returns the settings that a queue's policy gives its tasks.
 func specOfPolicy(p *fsmpb.QueuePolicy) *fsmpb.Spec {
 	return &fsmpb.Spec{Target: p.GetTarget(), Retry: p.GetRetry(), Window: p.GetWindow()}
+}
+
+// appendOpening appends whether a queue's window is open at now, and when a closed one opens.
+func (s *queueService) appendOpening(b []byte, namespace string, w *fsmpb.Window, now time.Time) []byte {
+	if w == nil {
+		return b
+	}
+	var opens time.Time
+	read, err := series.WindowOf(w, calendarOf(s.calendars, namespace, w.Calendar))
+	if err == nil {
+		opens, _ = read.Opens(now)
+	}
+	open := opens.Equal(now)
+	b = contract.AppendBool(b, contract.WindowOpen, open)
+	if open {
+		return b
+	}
+	ms := int64(0)
+	if !opens.IsZero() {
+		ms = contract.CeilUnixMs(opens)
+	}
+	return contract.AppendTimeOrNull(b, contract.WindowOpensAt, ms)
 }

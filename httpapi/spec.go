@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"mime"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/fsm/task/targeturl"
+	"github.com/belfryhq/belfry/httpapi/internal/repeating"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
@@ -435,4 +437,33 @@ func appendPriority(b []byte, spec *fsmpb.Spec) []byte {
 		return b
 	}
 	return appendCount(b, contract.Priority, spec.GetPriority())
+}
+
+// windowView is a window as answers show it.
+type windowView struct {
+	TimeZone string   `json:"time_zone,omitempty"`
+	Daily    []string `json:"daily"`
+	Days     string   `json:"days,omitempty"`
+	Calendar string   `json:"calendar,omitempty"`
+}
+
+// window reads and checks the window of a task or a queue.
+func (s *specReader) window() (err error) {
+	if s.spec.Window, err = repeating.ReadWindow(s.r, contract.Window.String()); err != nil {
+		return err
+	}
+	calendar := s.calendarOf(s.spec.Window.Calendar)
+	return repeating.CheckWindow(s.spec.Window, calendar, s.now.at)
+}
+
+func appendWindow(b []byte, spec *fsmpb.Spec) []byte {
+	w := spec.GetWindow()
+	if w == nil {
+		return b
+	}
+	text, err := json.Marshal(windowView{w.TimeZone, w.Daily, w.Days, w.Calendar})
+	if err != nil {
+		panic(fmt.Sprintf("httpapi: a window cannot be written: %v", err))
+	}
+	return append(contract.AppendName(b, contract.Window), text...)
 }
