@@ -97,18 +97,25 @@ func appendHistory(b []byte, history []*fsmpb.Past) []byte {
 	if len(history) == 0 {
 		return b
 	}
-	b = append(contract.AppendName(b, contract.History), '[')
-	for i, p := range history {
-		if i > 0 {
-			b = append(b, ',')
-		}
+	return appendList(contract.AppendName(b, contract.History), history, func(b []byte, p *fsmpb.Past) []byte {
 		begin := len(b)
 		b = contract.AppendUint(b, contract.Attempt, uint64(p.Attempt))
 		b = contract.AppendUint(b, contract.Fence, p.Fence)
 		b = contract.AppendTimeOrNull(b, contract.StartedAt, p.StartedAtMs)
 		b = contract.AppendTimeOrNull(b, contract.EndedAt, p.EndedAtMs)
 		b = contract.AppendText(b, contract.Node, p.Node)
-		b = contract.Close(contract.AppendText(b, contract.Error, p.Error), begin)
+		return contract.Close(contract.AppendText(b, contract.Error, p.Error), begin)
+	})
+}
+
+// appendList appends an array, each element by write.
+func appendList[T any](b []byte, list []T, write func(b []byte, one T) []byte) []byte {
+	b = append(b, '[')
+	for i, one := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = write(b, one)
 	}
 	return append(b, ']')
 }

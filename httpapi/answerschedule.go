@@ -88,14 +88,7 @@ func appendTexts(b []byte, f contract.Field, list []string) []byte {
 	if len(list) == 0 {
 		return b
 	}
-	b = append(contract.AppendName(b, f), '[')
-	for i, text := range list {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = contract.AppendString(b, text)
-	}
-	return append(b, ']')
+	return appendList(contract.AppendName(b, f), list, contract.AppendString)
 }
 
 // appendInstant appends an instant that may be any, also the first of 1970, if it is there.
@@ -167,14 +160,9 @@ func nextOf(s *fsmpb.Series, by *calendar.Calendar) (next *int64, ended bool) {
 }
 
 func appendNumbers(b []byte, f contract.Field, list []*fsmpb.Occurrence) []byte {
-	b = append(contract.AppendName(b, f), '[')
-	for i, o := range list {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = strconv.AppendUint(b, o.Number, 10)
-	}
-	return append(b, ']')
+	return appendList(contract.AppendName(b, f), list, func(b []byte, o *fsmpb.Occurrence) []byte {
+		return strconv.AppendUint(b, o.Number, 10)
+	})
 }
 
 // write answers with one schedule and its ETag.
@@ -415,21 +403,9 @@ func (c comingOccurrence) append(b []byte) []byte {
 func (s *scheduleService) writeOccurrences(w http.ResponseWriter, next []comingOccurrence, last []lastOccurrence) {
 	buffer := s.buffers.get()
 	defer s.buffers.put(buffer)
-	b := append(*buffer, `{"next":[`...)
-	for i, o := range next {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = o.append(b)
-	}
-	b = append(b, `],"last":[`...)
-	for i, o := range last {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = o.append(b)
-	}
-	b = append(b, "]}\n"...)
+	b := appendList(append(*buffer, `{"next":`...), next, func(b []byte, o comingOccurrence) []byte { return o.append(b) })
+	b = appendList(append(b, `,"last":`...), last, func(b []byte, o lastOccurrence) []byte { return o.append(b) })
+	b = append(b, "}\n"...)
 	writeJSON(w, http.StatusOK, b)
 	*buffer = b
 }

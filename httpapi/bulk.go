@@ -80,15 +80,7 @@ func (s *operationService) beginBulk(c echo.Context) error {
 	case !same:
 		return &problem{kind: keyReused, field: keyHeader, detail: "was used before with another operation"}
 	}
-	return s.answerBulk(c, op)
-}
-
-// answerBulk answers with a bulk operation that is under way.
-func (s *operationService) answerBulk(c echo.Context, op *view.Operation) error {
-	op.Waits = orEmpty(op.Waits)
-	callOf(c).names("operation", op.ID)
-	c.Response().Header().Set("Location", "/v1/operations/"+op.ID)
-	return writeValue(c, http.StatusAccepted, op)
+	return writeBegun(c, op)
 }
 
 // countBulk answers with the number of tasks that a bulk operation would match now.
@@ -119,7 +111,7 @@ func (s *operationService) stopBulk(c echo.Context, op *view.Operation) error {
 	if err != nil {
 		return err
 	}
-	return s.answerBulk(c, stopped)
+	return writeBegun(c, stopped)
 }
 
 // The calls of bulk operations.

@@ -125,10 +125,7 @@ func (s *namespaceService) remove(c echo.Context) error {
 	case op == nil:
 		return noSuchNamespace()
 	}
-	callOf(c).names("operation", op.ID)
-	op.Waits = orEmpty(op.Waits)
-	c.Response().Header().Set("Location", "/v1/operations/"+op.ID)
-	return writeValue(c, http.StatusAccepted, op)
+	return writeBegun(c, op)
 }
 
 // Bounds of quotas, so that they are exact in JSON. Backend has narrower ones.

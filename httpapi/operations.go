@@ -224,6 +224,11 @@ func (s *operationService) begin(c echo.Context, r OperationRequest) error {
 	case !answers(op, r):
 		return &problem{kind: keyReused, field: keyHeader, detail: "was used before with another operation"}
 	}
+	return writeBegun(c, op)
+}
+
+// writeBegun answers with an operation that is under way.
+func writeBegun(c echo.Context, op *view.Operation) error {
 	op.Waits = orEmpty(op.Waits)
 	callOf(c).names("operation", op.ID)
 	c.Response().Header().Set("Location", "/v1/operations/"+op.ID)

@@ -121,10 +121,7 @@ func (s *queueService) get(c echo.Context) error {
 	case policy == nil && queue != task.DefaultQueue && pending(counts)+counts.GetDelivered()+counts.GetCancelled() == 0:
 		return noSuchQueue()
 	}
-	if counts == nil {
-		counts = new(fsmpb.QueueCounts)
-	}
-	s.write(c, http.StatusOK, queue, policy, counts)
+	s.write(c, http.StatusOK, queue, policy, cmp.Or(counts, new(fsmpb.QueueCounts)))
 	return nil
 }
 
@@ -212,18 +209,10 @@ func (s *queueService) writeList(c echo.Context, queues []task.Queue, q *fsmpb.L
 	}
 	buffer := s.buffers.get()
 	defer s.buffers.put(buffer)
-	b := append(*buffer, `{"queues":[`...)
-	for i, q := range queues {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		counts := q.Counts
-		if counts == nil {
-			counts = new(fsmpb.QueueCounts)
-		}
-		b = s.append(b, queueName(q), q.Policy, counts)
-	}
-	b = append(append(append(b, `],"next_cursor":`...), next...), "}\n"...)
+	b := appendList(append(*buffer, `{"queues":`...), queues, func(b []byte, q task.Queue) []byte {
+		return s.append(b, queueName(q), q.Policy, cmp.Or(q.Counts, new(fsmpb.QueueCounts)))
+	})
+	b = append(append(append(b, `,"next_cursor":`...), next...), "}\n"...)
 	writeJSON(c.Response(), http.StatusOK, b)
 	*buffer = b
 }
@@ -274,19 +263,14 @@ func appendBroken(b []byte, broken []*fsmpb.Broken) []byte {
 	if len(broken) == 0 {
 		return b
 	}
-	b = append(contract.AppendName(b, contract.Broken), '[')
-	for i, r := range broken {
-		if i > 0 {
-			b = append(b, ',')
-		}
+	return appendList(contract.AppendName(b, contract.Broken), broken, func(b []byte, r *fsmpb.Broken) []byte {
 		begin := len(b)
 		b = contract.AppendText(b, contract.Receiver, r.Receiver)
 		b = contract.AppendText(b, contract.Path, r.Path)
 		b = contract.AppendTime(b, contract.Since, r.SinceMs)
 		b = contract.AppendText(b, contract.LastError, r.LastError)
-		b = contract.Close(contract.AppendUint(b, contract.Waiting, r.Waiting), begin)
-	}
-	return append(b, ']')
+		return contract.Close(contract.AppendUint(b, contract.Waiting, r.Waiting), begin)
+	})
 }
 
 // queueCounts are the counts of a queue as an answer shows them.

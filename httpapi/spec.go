@@ -372,14 +372,9 @@ func appendRetry(b []byte, spec *fsmpb.Spec) []byte {
 	b = appendSpan(b, contract.MinBackoff, r.MinBackoffMs)
 	b = appendSpan(b, contract.MaxBackoff, r.MaxBackoffMs)
 	if len(r.DelaysMs) > 0 {
-		b = append(contract.AppendName(b, contract.Delays), '[')
-		for i, ms := range r.DelaysMs {
-			if i > 0 {
-				b = append(b, ',')
-			}
-			b = contract.AppendDuration(b, milliseconds(ms))
-		}
-		b = append(b, ']')
+		b = appendList(contract.AppendName(b, contract.Delays), r.DelaysMs, func(b []byte, ms int64) []byte {
+			return contract.AppendDuration(b, milliseconds(ms))
+		})
 	}
 	return contract.Close(b, begin)
 }
