@@ -59,7 +59,7 @@ type demand struct {
 // lease answers as soon as there is one task, or when the wait, the connection or the server ends. Waiting consumers
 // are not among the calls that single bounds: they hold almost no memory, and there may be many.
 func (s *consumerService) lease(c echo.Context) error {
-	d, err := s.readDemand(c)
+	d, err := bodyOf(s.core, c, parseDemand)
 	if err != nil {
 		return err
 	}
@@ -103,15 +103,6 @@ func (s *consumerService) hold(memory shares.Part, tasks []*fsmpb.Task) (held in
 		return 0, false
 	}
 	return held, true
-}
-
-func (s *consumerService) readDemand(c echo.Context) (demand, error) {
-	body, err := bind(c, s.bounds.BodyBytes, jsonType)
-	defer body.release()
-	if err != nil {
-		return demand{}, err
-	}
-	return parseDemand(body.data)
 }
 
 func parseDemand(data []byte) (demand, error) {

@@ -94,13 +94,21 @@ func (s *core) readFailed(err error) error {
 	return p
 }
 
-// emptyBody accepts an empty body, or an object without members.
-func (s *core) emptyBody(c echo.Context) error {
+// bodyOf reads the body of a call by parse, which must not keep the data.
+func bodyOf[T any](s *core, c echo.Context, parse func(data []byte) (T, error)) (T, error) {
 	body, err := bind(c, s.bounds.BodyBytes, jsonType)
 	defer body.release()
-	if err == nil {
-		_, err = new(parser).parseOptional(body.data, &contract.EmptyObject)
+	if err != nil {
+		return *new(T), err
 	}
+	return parse(body.data)
+}
+
+// emptyBody accepts an empty body, or an object without members.
+func (s *core) emptyBody(c echo.Context) error {
+	_, err := bodyOf(s, c, func(data []byte) (*draft, error) {
+		return new(parser).parseOptional(data, &contract.EmptyObject)
+	})
 	return err
 }
 

@@ -132,12 +132,7 @@ func noSuchKey() *problem { return &problem{kind: keyNotFound, detail: "no key h
 
 // create makes a key. Only this answer has its text.
 func (s *keyService) create(c echo.Context) error {
-	body, err := bind(c, s.bounds.BodyBytes, jsonType)
-	defer body.release()
-	if err != nil {
-		return err
-	}
-	key, err := parseKey(body.data, s.arrived().at)
+	key, err := bodyOf(s.core, c, func(data []byte) (KeyRequest, error) { return parseKey(data, s.arrived().at) })
 	if err != nil {
 		return err
 	}
@@ -199,12 +194,7 @@ const usualOverlap = 24 * time.Hour
 
 // rotate gives a key another text. Only this answer has it.
 func (s *keyService) rotate(c echo.Context) error {
-	body, err := bind(c, s.bounds.BodyBytes, jsonType)
-	defer body.release()
-	if err != nil {
-		return err
-	}
-	overlap, err := parseOverlap(body.data)
+	overlap, err := bodyOf(s.core, c, parseOverlap)
 	if err != nil {
 		return err
 	}

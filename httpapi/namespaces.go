@@ -85,12 +85,7 @@ func (s *namespaceService) put(c echo.Context) error {
 	if err := access.CheckNamespace("namespace", name); err != nil {
 		return err
 	}
-	body, err := bind(c, s.bounds.BodyBytes, jsonType)
-	defer body.release()
-	if err != nil {
-		return err
-	}
-	quotas, err := parseQuotas(body.data)
+	quotas, err := bodyOf(s.core, c, parseQuotas)
 	if err != nil {
 		return err
 	}

@@ -321,19 +321,9 @@ const advanceTime = 5 * time.Minute
 
 // advance sets the clock of a node in dev mode ahead.
 func (s *nodeService) advance(c echo.Context) error {
-	body, err := bind(c, s.bounds.BodyBytes, jsonType)
-	defer body.release()
+	by, err := bodyOf(s.core, c, parseAdvance)
 	if err != nil {
 		return err
-	}
-	var by time.Duration
-	const limit = "above 0, and 100 years at most"
-	err = contract.Members{"by": span(&by, time.Nanosecond, task.MaxDelay, limit)}.Root(body.data, false)
-	switch {
-	case err != nil:
-		return err
-	case by == 0:
-		return fieldProblem("by", "is absent", limit)
 	}
 	o := new(order)
 	if err := o.takeKey(c.Request().Header); err != nil {
@@ -347,6 +337,16 @@ func (s *nodeService) advance(c echo.Context) error {
 		return err
 	}
 	return writeValue(c, http.StatusOK, view.Advanced{Now: view.InstantOf(now.UnixMilli()), Begun: int(begun)})
+}
+
+// parseAdvance reads the time by which a clock is set ahead.
+func parseAdvance(data []byte) (by time.Duration, err error) {
+	const limit = "above 0, and 100 years at most"
+	err = contract.Members{"by": span(&by, time.Nanosecond, task.MaxDelay, limit)}.Root(data, false)
+	if err == nil && by == 0 {
+		err = fieldProblem("by", "is absent", limit)
+	}
+	return by, err
 }
 
 // Outlooks counts the tasks that wait in the cluster, and the events of the last quarter of an hour. Shard 0 stands for
