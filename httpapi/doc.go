@@ -23,8 +23,8 @@
 //
 // # Services
 //
-//   - Each resource has a service: a type with the handlers of its calls, and with the part of the Backend for them. All
-//     services share one core, which knows only the tasks and calendars of the Backend.
+//   - Each resource has a service: a type with the handlers of its calls, and with the part of the Backend for them.
+//     All services share one core, which knows only the tasks and calendars of the Backend.
 //   - The door is the Server's own: a service sees only calls that were let in.
 //
 // Why not:
