@@ -15,14 +15,14 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/httpapi/internal/stream"
-	"github.com/belfryhq/belfry/httpapi/internal/turns"
+	"github.com/belfryhq/belfry/internal/admission"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // batchService answers POST /v1/batch.
 type batchService struct {
 	*core
-	crowd *turns.Crowd
+	commits *commits
 }
 
 // batch is one batch in progress.
@@ -33,7 +33,7 @@ type batch struct {
 	parser parser
 	intake *stream.Intake[line]
 	outbox *stream.Outbox
-	turn   *turns.Turn // of the parsing
+	turn   *admission.Turn // of the parsing
 
 	outside int // lines so far that the caller's grants do not reach
 }
@@ -238,7 +238,7 @@ func (t *batch) commitAll(ctx context.Context, cmds []*fsmpb.Command) (replies [
 
 // commitPart commits as many of the commands as the node has room for.
 func (t *batch) commitPart(ctx, waiting context.Context, cmds []*fsmpb.Command) ([]task.Reply, error) {
-	n, done, err := t.s.crowd.Commit(waiting, t.call.namespace, len(cmds))
+	n, done, err := t.s.commits.begin(waiting, t.call.namespace, len(cmds))
 	if err != nil {
 		return nil, stream.ErrCut
 	}
@@ -269,7 +269,7 @@ const answerBytes = 50
 // answersTo returns a line of the answer for each line, in order.
 func (t *batch) answersTo(lines []line, replies []task.Reply) *[]byte {
 	t.s.work.Enter(t.call.namespace, len(lines)*answerBytes)
-	defer t.s.work.Leave()
+	defer t.s.work.Leave(t.call.namespace)
 	buffer := t.s.buffers.get()
 	b, tally := *buffer, statusTally{}
 	for _, l := range lines {

@@ -21,7 +21,6 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
-	"github.com/belfryhq/belfry/httpapi/internal/places"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
@@ -384,7 +383,7 @@ func TestBatchPanicCutsTheConnection(t *testing.T) {
 		if what := recover(); what != http.ErrAbortHandler {
 			t.Errorf("panic %v", what)
 		}
-		if n := h.server.batches.Taken(); n != 0 {
+		if n := h.server.batches.callers.Taken(); n != 0 {
 			t.Errorf("%d batches are under way", n)
 		}
 	}()
@@ -393,8 +392,8 @@ func TestBatchPanicCutsTheConnection(t *testing.T) {
 
 func TestTooManyBatches(t *testing.T) {
 	h := newHarness(t, func(c *Config) { c.MaxBatches = 1 })
-	if _, err := h.server.batches.Take(places.Caller{Addr: "192.0.2.1:1"}); err != nil {
-		t.Fatal(err)
+	if _, refusal := h.server.batches.take(holder{group: "192.0.2.1/32"}); refusal != nil {
+		t.Fatal(refusal)
 	}
 	h.call("POST", "/v1/batch", "", "Content-Type", ndjsonType).mustProblem(t, 429, "")
 }

@@ -14,7 +14,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/belfryhq/belfry/httpapi/internal/shares"
+	"github.com/belfryhq/belfry/internal/admission"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
@@ -62,7 +62,7 @@ func (b binder) Bind(i any, c echo.Context) error {
 // bind reads the body of a single call. The caller must release the body, even after an error.
 func bind(c echo.Context, limit int, types ...string) (*body, error) {
 	b, cl := &body{limit: limit, types: types}, callOf(c)
-	b.memory.Namespace = cl.sharer() // echo's Bind passes on its own context, without the caller
+	b.memory.Name = cl.sharer() // echo's Bind passes on its own context, without the caller
 	err := c.Bind(b)
 	if cl.audited != nil {
 		cl.audited.noteFields(b.data)
@@ -75,7 +75,7 @@ type body struct {
 	data   []byte
 	limit  int
 	types  []string // accepted
-	memory shares.Part
+	memory admission.Part
 	held   int
 }
 
@@ -106,8 +106,8 @@ func (s *Server) readBody(c echo.Context, b *body) error {
 }
 
 // memoryOf returns the part of the memory that the namespace of a call may take.
-func (s *core) memoryOf(c echo.Context) shares.Part {
-	return shares.Part{Pool: s.memory, Namespace: callOf(c).sharer()}
+func (s *core) memoryOf(c echo.Context) admission.Part {
+	return admission.Part{Pool: s.memory, Name: callOf(c).sharer()}
 }
 
 // unlessEmpty accepts a chunked body of the wrong type if it turns out to be empty.

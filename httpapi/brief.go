@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
-
-	"github.com/belfryhq/belfry/httpapi/internal/places"
 )
 
 // The bounds of answers that need no credentials. A caller who does not read them would hold their memory for the time
@@ -33,8 +31,8 @@ func (s *Server) brief(c echo.Context) (leave func()) {
 	if r.ProtoMajor < 2 {
 		return func() {}
 	}
-	left, err := s.unknown.Take(places.Caller{Addr: r.RemoteAddr})
-	if err != nil {
+	left, refusal := s.unknown.take(holder{group: networkOf(r.RemoteAddr)})
+	if refusal != nil {
 		panic(http.ErrAbortHandler)
 	}
 	return func() {

@@ -53,7 +53,7 @@ func TestUnreadAnswersAreCutOff(t *testing.T) {
 			t.Errorf("%d streams refused and %d cut off after %v", soon, late, time.Since(began))
 		}
 		synctest.Wait()
-		if n := h.server.unknown.Taken(); n != 0 {
+		if n := h.server.unknown.callers.Taken(); n != 0 {
 			t.Errorf("%d places are taken", n)
 		}
 	})

@@ -84,7 +84,7 @@ func (s *calendarService) put(c echo.Context) error {
 // read reads a calendar in JSON, or in an iCalendar file, of which it also returns the report.
 func (s *calendarService) read(c *call, data []byte) (read *fsmpb.Calendar, imported calendar.Imported, err error) {
 	s.work.Enter(c.namespace, len(data))
-	defer s.work.Leave()
+	defer s.work.Leave(c.namespace)
 	if media, _, err := mime.ParseMediaType(c.Request().Header.Get("Content-Type")); err == nil && media == calendarType {
 		now, _ := s.now()
 		return repeating.ImportCalendar(data, now)

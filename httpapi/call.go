@@ -66,9 +66,7 @@ func (s *Server) authorize(n need, isAudited bool, next echo.HandlerFunc) echo.H
 		if err := s.admitCall(cl); err != nil {
 			return err
 		}
-		if cl.namespace != "" {
-			s.crowd.Seen(cl.namespace)
-		}
+		s.commits.note(cl.namespace)
 		return s.handle(cl, next)
 	}
 }

@@ -75,14 +75,14 @@ type Bounds struct {
 	BodyTimeout    time.Duration // 10s: for a single call's body to arrive
 	IdleTimeout    time.Duration // 3m: for an idle connection between calls
 	BodyBytes      int           // 512 KiB: the body of a single call, or a batch line
-	MemoryBytes    int           // 256 MiB: bodies, leased payloads and batch answers of all calls; see package shares
-	MaxInFlight    int           // 4096: single calls in progress; see package shares
-	MaxBatches     int           // 256: open batch streams; see package places
+	MemoryBytes    int           // 256 MiB: bodies, leased payloads and batch answers of all calls
+	MaxInFlight    int           // 4096: single calls in progress
+	MaxBatches     int           // 256: open batch streams
 	SettleBytes    int           // 2 MiB: the body of a settle
-	MaxPolls       int           // 16384: consumers waiting for a lease; see package places
-	MaxStreams     int           // 1024: open consumers' streams; see package places
+	MaxPolls       int           // 16384: consumers waiting for a lease
+	MaxStreams     int           // 1024: open consumers' streams
 	MaxBackups     int           // 2: backups under way
-	MaxEvents      int           // 256: open streams of events; see package places
+	MaxEvents      int           // 256: open streams of events
 
 	BatchIdle        time.Duration // 1m: for a batch without a line from its client
 	BatchStall       time.Duration // 1m: for a batch or a backup whose client takes no bytes

@@ -15,8 +15,8 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/httpapi/internal/rights"
-	"github.com/belfryhq/belfry/httpapi/internal/shares"
 	"github.com/belfryhq/belfry/httpapi/internal/stream"
+	"github.com/belfryhq/belfry/internal/admission"
 	"github.com/belfryhq/belfry/internal/contract"
 	"github.com/belfryhq/belfry/internal/wait"
 )
@@ -91,7 +91,7 @@ func (s *consumerService) lease(c echo.Context) error {
 
 // hold takes memory for tasks that wait to be written, or gives the tasks back if there is no memory. A few small tasks
 // are not counted.
-func (s *consumerService) hold(memory shares.Part, tasks []*fsmpb.Task) (held int, ok bool) {
+func (s *consumerService) hold(memory admission.Part, tasks []*fsmpb.Task) (held int, ok bool) {
 	for _, t := range tasks {
 		held += len(t.Spec.GetPayload())
 	}
@@ -195,7 +195,7 @@ type consumer struct {
 	right     *rights.Right
 	from      lane
 	lease     time.Duration
-	memory    shares.Part
+	memory    admission.Part
 	credit    *credit
 	intake    *stream.Intake[consumerLine]
 	outbox    *stream.Outbox

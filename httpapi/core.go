@@ -12,8 +12,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
-	"github.com/belfryhq/belfry/httpapi/internal/shares"
-	"github.com/belfryhq/belfry/httpapi/internal/turns"
+	"github.com/belfryhq/belfry/internal/admission"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
@@ -30,8 +29,8 @@ type core struct {
 	receivers Receivers
 	metrics   *metrics
 	buffers   buffers
-	work      *turns.Gate
-	memory    *shares.Pool
+	work      *admission.Gate
+	memory    *admission.Pool
 
 	closing context.Context // ends when the HTTP server begins to shut down
 	close   context.CancelFunc
@@ -45,7 +44,7 @@ func newCore(cfg *Config) (*core, error) {
 	s := &core{
 		bounds: cfg.Bounds, logger: cfg.Logger, now: cfg.Now, tasks: cfg.Backend, calendars: cfg.Backend,
 		limits: cfg.Limits, audit: cfg.Audit, receivers: cfg.Receivers, metrics: m,
-		work: turns.New(runtime.GOMAXPROCS(0), cfg.Weight), memory: shares.New(cfg.MemoryBytes),
+		work: admission.NewGate(runtime.GOMAXPROCS(0), 0, cfg.Weight), memory: admission.NewPool(cfg.MemoryBytes),
 	}
 	s.closing, s.close = context.WithCancel(context.Background())
 	return s, nil

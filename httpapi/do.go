@@ -382,7 +382,7 @@ func (s *core) changeRecord(c echo.Context, id string, answer fsmpb.Answer, type
 // buildInTurn parses a body as a piece of work of the call's namespace.
 func (s *core) buildInTurn(c *call, build builder, data []byte) (*order, error) {
 	s.work.Enter(c.namespace, len(data))
-	defer s.work.Leave()
+	defer s.work.Leave(c.namespace)
 	return build(s.parser(c), data)
 }
 

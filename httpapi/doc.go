@@ -2,14 +2,12 @@
 //
 //	internal/contract                                 the JSON of requests and answers
 //	httpapi/internal/stream                           lines both ways on one connection
-//	httpapi/internal/places                           bounds of calls that last
-//	httpapi/internal/shares                           parts of namespaces in memory and in single calls
-//	httpapi/internal/turns                            turns of namespaces at the processors
+//	internal/admission                                turns and parts of namespaces and callers
 //	httpapi/internal/repeating                        the rules of previews and schedules, windows, calendars
 //	httpapi/origin                                    the web pages and hosts that may call
 //
 //	server, config, routes                            the HTTP server, and the table of calls with their needs
-//	call, limits, middleware, body, audit             the door: who may make a call, and with how much
+//	call, limits, middleware, door, body, audit       the door: who may make a call, and with how much
 //	core, do                                          the part that all services share; commands, guarded if need be
 //	tasks, batch, events, schedules, calendars,       services: the handlers of the calls about one resource, and the
 //	queues, dead, consume, settle, keys, namespaces,  part of the Backend that they need
@@ -112,8 +110,8 @@
 //   - Answers show the credentials of targets masked (shownValue). A mask that the client sends back keeps the stored
 //     value.
 //   - Parsing, listing and the answers to a batch are pieces of work for which namespaces take turns: see package
-//     turns. A body is read, and a commit awaited, outside of a piece.
-//   - Long calls hold places; see package places. Their callers are checked again every half second (watch), so that a
+//     admission. A body is read, and a commit awaited, outside of a piece.
+//   - Long calls hold places (door.go). Their callers are checked again every half second (watch), so that a
 //     revoked key ends them.
 //
 // # Consumers

@@ -13,7 +13,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
-	"github.com/belfryhq/belfry/httpapi/internal/turns"
+	"github.com/belfryhq/belfry/internal/admission"
 )
 
 // callOfNamespace makes a call with a key that may schedule in one namespace.
@@ -102,7 +102,7 @@ func TestBodiesOfANamespaceLeaveRoom(t *testing.T) {
 func TestBatchesThatWaitTakeNoTurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHarness(t, withAccess, func(c *Config) { c.BatchChunkLines = 1 })
-		h.server.work = turns.New(1, nil)
+		h.server.work = admission.NewGate(1, 0, nil)
 		leave := make(chan struct{})
 		h.fake.do = func(_ context.Context, cmds []*fsmpb.Command) []task.Reply {
 			if cmds[0].Namespace == "a" {
@@ -174,7 +174,7 @@ func TestBatchesAreCommittedByPartsInACrowd(t *testing.T) {
 // TestPanicsGiveTurnsBack checks that a call that panics while it is parsed takes no turn from later ones.
 func TestPanicsGiveTurnsBack(t *testing.T) {
 	h := newHarness(t, func(c *Config) { c.Receivers = urlCheck(func(string) *task.FieldError { panic("broken") }) })
-	h.server.work = turns.New(1, nil)
+	h.server.work = admission.NewGate(1, 0, nil)
 	for range 2 {
 		h.call("PUT", "/v1/tasks/x", `{"delay":"1h","target":{"url":"https://shop.example/"}}`).mustStatus(t, 500)
 	}

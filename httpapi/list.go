@@ -18,7 +18,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
-	"github.com/belfryhq/belfry/httpapi/internal/turns"
+	"github.com/belfryhq/belfry/internal/admission"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
@@ -65,7 +65,7 @@ func (s *core) listRecords(c echo.Context, l listed) error {
 
 // writePage answers record by record, so that a page of large payloads is not in memory twice.
 func (s *core) writePage(
-	w http.ResponseWriter, page *fsmpb.ListPage, q *fsmpb.ListQuery, l listed, turn *turns.Turn,
+	w http.ResponseWriter, page *fsmpb.ListPage, q *fsmpb.ListQuery, l listed, turn *admission.Turn,
 ) {
 	defer turn.Pause()
 	h := w.Header()

@@ -13,7 +13,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
-	"github.com/belfryhq/belfry/httpapi/internal/turns"
+	"github.com/belfryhq/belfry/internal/admission"
 )
 
 func TestListPagesShowEveryTaskOnce(t *testing.T) {
@@ -90,7 +90,7 @@ func TestListInDueOrder(t *testing.T) {
 
 func TestNoCursorBehindTheLastSlot(t *testing.T) {
 	w := httptest.NewRecorder()
-	newHarness(t).server.writePage(w, &fsmpb.ListPage{More: true, Slot: task.Slots}, new(fsmpb.ListQuery), listedTasks, turns.New(1, nil).Turn(""))
+	newHarness(t).server.writePage(w, &fsmpb.ListPage{More: true, Slot: task.Slots}, new(fsmpb.ListQuery), listedTasks, admission.NewGate(1, 0, nil).Turn(""))
 	if w.Body.String() != `{"tasks":[],"next_cursor":null}`+"\n" {
 		t.Errorf("%s", w.Body)
 	}

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -12,9 +11,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/fsm/task"
-	"github.com/belfryhq/belfry/httpapi/internal/places"
 	"github.com/belfryhq/belfry/httpapi/internal/rights"
 	"github.com/belfryhq/belfry/internal/contract"
 )
@@ -192,27 +189,6 @@ func checkLines(r *http.Request) error {
 	return checkType(r.Header, ndjsonType)
 }
 
-// single admits a short call. It bounds the number of such calls in progress, and the part of each namespace.
-func (s *Server) single(next echo.HandlerFunc) echo.HandlerFunc {
-	return func(c echo.Context) error {
-		namespace := callOf(c).sharer()
-		if most, ok := s.inFlight.Take(namespace, 1); !ok {
-			return &problem{kind: overloaded, detail: "too many calls are under way on this node", limit: fmt.Sprint(most),
-				retryAfter: 1}
-		}
-		defer s.inFlight.Give(namespace, 1)
-		return next(c)
-	}
-}
-
-// sharer returns the namespace for which a call takes parts of the node's memory and calls. See package shares.
-func (c *call) sharer() string {
-	if c.caller.Kind == access.KindLocal {
-		return ""
-	}
-	return c.namespace
-}
-
 // watched gives a call its right. The handler ends the call when the right is lost.
 func (s *Server) watched(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
@@ -242,35 +218,4 @@ func atLoss(right *rights.Right, bound func()) (stop func()) {
 			<-bounded
 		}
 	}
-}
-
-// lasting admits calls to places, for as long as they last.
-func (s *Server) lasting(p *places.Places) echo.MiddlewareFunc {
-	return func(next echo.HandlerFunc) echo.HandlerFunc {
-		return func(c echo.Context) error {
-			leave, err := p.Take(callOf(c).holder())
-			if err != nil {
-				return fullProblem(err)
-			}
-			defer leave()
-			return next(c)
-		}
-	}
-}
-
-// holder returns the caller as the holder of a place. Local callers have only an address.
-func (c *call) holder() places.Caller {
-	h := places.Caller{Addr: c.Request().RemoteAddr}
-	if c.caller.Kind != access.KindLocal {
-		h.Kind, h.ID, h.Namespace = c.caller.Kind, c.caller.ID, c.namespace
-	}
-	return h
-}
-
-func fullProblem(err error) error {
-	var full *places.FullError
-	if !errors.As(err, &full) {
-		return err
-	}
-	return &problem{kind: overloaded, detail: full.Detail, limit: fmt.Sprint(full.Limit), retryAfter: 1}
 }

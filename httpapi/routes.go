@@ -100,7 +100,7 @@ func (s *Server) endpoints() []endpoint {
 }
 
 func (s *Server) taskEndpoints() []endpoint {
-	tasks, events, batches := &taskService{s.core}, &eventService{s.core, s.cfg.Events}, &batchService{s.core, s.crowd}
+	tasks, events, batches := &taskService{s.core}, &eventService{s.core, s.cfg.Events}, &batchService{s.core, s.commits}
 	id, read, schedule := namedTask("id"), access.Read, access.Schedule
 	return []endpoint{
 		{"POST", "/v1/tasks", inNamespace(schedule), with(tasks.post, s.single, s.scheduling, unconditional, params())},

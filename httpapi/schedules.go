@@ -160,7 +160,7 @@ func (s *scheduleService) occurrences(c echo.Context) error {
 	}
 	cl := callOf(c)
 	s.work.Enter(cl.namespace, viewBytes*(next+last))
-	defer s.work.Leave()
+	defer s.work.Leave(cl.namespace)
 	coming, err := comingOf(t.Series, calendarOf(s.calendars, cl.namespace, t.Series.Repeat.GetCalendar()), next)
 	if err != nil {
 		return err
@@ -209,7 +209,7 @@ func (s *scheduleService) revisionInTurn(
 	c *call, build func(*parser, []byte) (revision, error), data []byte,
 ) (revision, error) {
 	s.work.Enter(c.namespace, len(data))
-	defer s.work.Leave()
+	defer s.work.Leave(c.namespace)
 	return build(s.parser(c), data)
 }
 
@@ -254,7 +254,7 @@ func (s *scheduleService) revisionOf(
 	}
 	s.work.Enter(c.namespace, proto.Size(stored))
 	err = r.command(stored, &o.cmd)
-	s.work.Leave()
+	s.work.Leave(c.namespace)
 	if err == nil {
 		err = c.checkCommand(&o.cmd)
 	}

@@ -10,9 +10,7 @@ import (
 
 	"github.com/labstack/echo/v4"
 
-	"github.com/belfryhq/belfry/httpapi/internal/places"
-	"github.com/belfryhq/belfry/httpapi/internal/shares"
-	"github.com/belfryhq/belfry/httpapi/internal/turns"
+	"github.com/belfryhq/belfry/internal/admission"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
@@ -22,15 +20,15 @@ type Server struct {
 	cfg      Config
 	echo     *echo.Echo
 	log      *accessLog // nil: none
-	crowd    *turns.Crowd
-	inFlight *shares.Pool
-	batches  *places.Places
-	polls    *places.Places
-	streams  *places.Places
-	backups  *places.Places
-	doctors  *places.Places
-	watchers *places.Places // of events
-	unknown  *places.Places // answers over HTTP/2 to callers without credentials, and problems
+	commits  *commits
+	inFlight *admission.Pool
+	batches  *places
+	polls    *places
+	streams  *places
+	backups  *places
+	doctors  *places
+	watchers *places // of events
+	unknown  *places // answers over HTTP/2 to callers without credentials, and problems
 }
 
 // New makes a server. It returns an error for an invalid Config, or if the metrics are already registered.
@@ -44,12 +42,12 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		core: core, cfg: cfg, crowd: turns.NewCrowd(cfg.Weight), inFlight: shares.New(cfg.MaxInFlight),
-		batches: places.New("batches", cfg.MaxBatches), polls: places.New("consumers", cfg.MaxPolls),
-		streams: places.New("streams", cfg.MaxStreams), backups: places.New("backups", cfg.MaxBackups),
-		watchers: places.New("streams of events", cfg.MaxEvents),
-		doctors:  places.New("calls of /v1/doctor", maxDoctors),
-		unknown:  places.New("answers to callers without credentials", maxUnknown),
+		core: core, cfg: cfg, commits: newCommits(cfg.Weight), inFlight: admission.NewPool(cfg.MaxInFlight),
+		batches: newPlaces("batches", cfg.MaxBatches), polls: newPlaces("consumers", cfg.MaxPolls),
+		streams: newPlaces("streams", cfg.MaxStreams), backups: newPlaces("backups", cfg.MaxBackups),
+		watchers: newPlaces("streams of events", cfg.MaxEvents),
+		doctors:  newPlaces("calls of /v1/doctor", maxDoctors),
+		unknown:  newPlaces("answers to callers without credentials", maxUnknown),
 	}
 	s.echo = echo.New()
 	s.echo.Binder = binder{s}

@@ -174,7 +174,7 @@ func (s *taskService) preview(c echo.Context) error {
 	}
 	cl := callOf(c)
 	s.work.Enter(cl.namespace, len(body.data))
-	defer s.work.Leave()
+	defer s.work.Leave(cl.namespace)
 	now, _ := s.now()
 	answer, err := repeating.NextOf(body.data, now, func(r *fsmpb.Repeat) *calendar.Calendar {
 		return calendarOf(s.calendars, cl.namespace, r.GetCalendar())
