@@ -3,7 +3,6 @@ package calls
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/admission"
 	"github.com/belfryhq/belfry/internal/tracing"
 )
 
@@ -27,7 +27,7 @@ type ClientConfig struct {
 	Open func(ctx context.Context) (Stream, error)
 	// Refused reports whether a stream's error means that the other node has read nothing of it.
 	Refused func(error) bool
-	// MaxOutstanding bounds the bytes of calls without an answer; 0: 64 MiB. A namespace leaves as much free as it holds.
+	// MaxOutstanding bounds the bytes of calls without an answer; 0: 64 MiB. The namespaces share them.
 	MaxOutstanding int
 	Metrics        *Metrics // nil: no metrics
 }
@@ -44,13 +44,13 @@ type Client struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	mu          sync.Mutex
-	closed      bool
-	number      uint64
-	outstanding int                 // bytes of every call in waiting and sent
-	held        map[string]int      // outstanding, by namespace; without zeros
-	waiting     lines               // calls that are in no message yet
-	sent        map[uint64]*pending // on the current stream
+	outstanding *admission.Pool // bytes of every call in waiting and sent, by namespace
+
+	mu      sync.Mutex
+	closed  bool
+	number  uint64
+	waiting admission.Queue[*pending] // calls that are in no message yet, by namespace
+	sent    map[uint64]*pending       // on the current stream
 }
 
 // pending is one call in progress. It belongs to the Client until done is closed.
@@ -78,7 +78,7 @@ func NewClient(cfg ClientConfig) *Client {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &Client{cfg: cfg, wake: make(chan struct{}, 1), cancel: cancel, sent: make(map[uint64]*pending)}
-	c.held, c.waiting = map[string]int{}, newLines()
+	c.outstanding = admission.NewPool(cfg.MaxOutstanding)
 	c.Node = Remote{Node: cfg.Node, Ask: c.ask}
 	c.wg.Go(func() { c.run(ctx) })
 	return c
@@ -118,29 +118,17 @@ func (c *Client) enqueue(k *pending) error {
 	switch {
 	case c.closed:
 		return notSent(c.cfg.Node, context.Canceled)
-	case c.outstanding > 0 && !c.fits(k):
-		return fmt.Errorf("%w for node %s: %d bytes", task.ErrOverloaded, c.cfg.Node, c.outstanding)
+	case !c.outstanding.TakeFirst(k.namespace, k.size):
+		return fmt.Errorf("%w for node %s: %d bytes", task.ErrOverloaded, c.cfg.Node, c.outstanding.Taken())
 	}
 	c.number++
 	k.msg.Number = c.number
-	c.outstanding += k.size
-	c.held[k.namespace] += k.size
-	c.waiting.add(k)
+	c.waiting.Add(k.namespace, k)
 	select {
 	case c.wake <- struct{}{}:
 	default:
 	}
 	return nil
-}
-
-// fits reports whether a call may be outstanding beside the others. A namespace leaves at least as much free as it
-// holds, so that the calls of one lock no other out. The caller holds the lock.
-func (c *Client) fits(k *pending) bool {
-	free := c.cfg.MaxOutstanding - c.outstanding - k.size
-	if k.namespace == "" {
-		return free >= 0
-	}
-	return c.held[k.namespace]+k.size <= free
 }
 
 // abandon ends a call whose caller no longer waits. A later answer is dropped.
@@ -152,7 +140,7 @@ func (c *Client) abandon(k *pending, cause error) {
 		c.finish(k, nil, unanswered(c.cfg.Node, k.repeatable, cause))
 		return
 	}
-	if c.waiting.remove(k) {
+	if c.waiting.Remove(k.namespace, func(other *pending) bool { return other == k }) {
 		c.finish(k, nil, notSent(c.cfg.Node, cause))
 	}
 }
@@ -160,63 +148,23 @@ func (c *Client) abandon(k *pending, cause error) {
 // finish completes a call that is in neither waiting nor sent any more. It is called once for each call. The caller
 // holds the lock.
 func (c *Client) finish(k *pending, reply *clusterpb.CallReply, err error) {
-	c.outstanding -= k.size
-	if c.held[k.namespace] -= k.size; c.held[k.namespace] == 0 {
-		delete(c.held, k.namespace)
-	}
+	c.outstanding.Give(k.namespace, k.size)
 	k.reply, k.err = reply, err
 	close(k.done)
 }
 
-// lines holds the waiting calls: a line for each namespace, in the order of arrival. The lines take turns, one call at
-// a time, so that a call waits for one call of each other namespace, and not for all that came before it.
-type lines struct {
-	turns  []string // namespaces with a call; the one whose turn it is comes first
-	byName map[string][]*pending
-}
+// leastBytes is the price of the smallest call in a message: each costs some microseconds beside its bytes.
+const leastBytes = 256
 
-func newLines() lines { return lines{byName: map[string][]*pending{}} }
-
-func (l *lines) empty() bool { return len(l.turns) == 0 }
-
-func (l *lines) add(k *pending) {
-	line := l.byName[k.namespace]
-	if len(line) == 0 {
-		l.turns = append(l.turns, k.namespace)
+// next removes and returns the call whose turn it is, or nil if none waits. The caller holds the lock.
+func (c *Client) next() *pending {
+	l := c.waiting.Next()
+	if l == nil {
+		return nil
 	}
-	l.byName[k.namespace] = append(line, k)
-}
-
-// take removes the call whose turn it is, and returns it. There must be one.
-func (l *lines) take() *pending {
-	namespace := l.turns[0]
-	line := l.byName[namespace]
-	k := line[0]
-	line[0] = nil
-	l.turns = slices.Delete(l.turns, 0, 1)
-	if line = line[1:]; len(line) > 0 {
-		l.byName[namespace] = line
-		l.turns = append(l.turns, namespace)
-	} else {
-		delete(l.byName, namespace)
-	}
+	k := c.waiting.Take(l)
+	c.waiting.Charge(l, float64(max(k.size, leastBytes)))
 	return k
-}
-
-// remove removes a call, and reports whether it was there.
-func (l *lines) remove(k *pending) bool {
-	line := l.byName[k.namespace]
-	at := slices.Index(line, k)
-	if at < 0 {
-		return false
-	}
-	if line = slices.Delete(line, at, at+1); len(line) > 0 {
-		l.byName[k.namespace] = line
-		return true
-	}
-	delete(l.byName, k.namespace)
-	l.turns = slices.DeleteFunc(l.turns, func(namespace string) bool { return namespace == k.namespace })
-	return true
 }
 
 // namespaceOf returns the namespace that a call counts for: that of its first command. It is empty for the cluster's

@@ -10,6 +10,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/admission"
 )
 
 func ofNamespace(namespace, id string, payload int) []*fsmpb.Command {
@@ -21,40 +22,38 @@ func commandsOf(cmds []*fsmpb.Command) *clusterpb.Call {
 	return &clusterpb.Call{Op: &clusterpb.Call_Commands{Commands: &clusterpb.Commands{Commands: cmds}}}
 }
 
-// TestNamespacesTakeTurns checks that a call waits for one call of another namespace, and that the calls of each one
-// keep their order.
+// TestNamespacesTakeTurns checks that a call waits for at most one call of another namespace, however large those are,
+// and that the calls of each namespace keep their order.
 func TestNamespacesTakeTurns(t *testing.T) {
-	l := newLines()
-	for i := range 100 {
-		l.add(&pending{namespace: "storm", size: i})
-	}
-	var gone *pending
-	for i := range 4 {
-		k := &pending{namespace: "neighbour", size: i}
-		l.add(k)
-		if i == 1 {
-			gone = k
+	c := &Client{outstanding: admission.NewPool(1 << 40), wake: make(chan struct{}, 1)}
+	add := func(namespace string, size int) *pending {
+		k := &pending{namespace: namespace, size: size, msg: &clusterpb.Call{}, done: make(chan struct{})}
+		if err := c.enqueue(k); err != nil {
+			t.Fatal(err)
 		}
+		return k
 	}
-	lonely := &pending{namespace: "lonely"}
-	l.add(lonely)
-	if !l.remove(gone) || l.remove(gone) || !l.remove(lonely) {
-		t.Error("calls are not removed once")
+	for range 100 {
+		add("storm", 10_000)
+	}
+	add("neighbour", 0)
+	gone := add("neighbour", 0)
+	for range 2 {
+		add("neighbour", 5000)
+	}
+	lonely := add("lonely", 1)
+	for _, k := range []*pending{gone, lonely} {
+		c.abandon(k, context.Canceled)
+		<-k.done
 	}
 	var order []string
 	for range 7 {
-		k := l.take()
-		order = append(order, fmt.Sprint(k.namespace, k.size))
+		k := c.next()
+		order = append(order, fmt.Sprint(k.namespace, k.msg.Number))
 	}
-	want := []string{"storm0", "neighbour0", "storm1", "neighbour2", "storm2", "neighbour3", "storm3"}
+	want := []string{"storm1", "neighbour101", "neighbour103", "neighbour104", "storm2", "storm3", "storm4"}
 	if !slices.Equal(order, want) {
 		t.Errorf("%v", order)
-	}
-	for !l.empty() {
-		l.take()
-	}
-	if len(l.byName) != 0 {
-		t.Errorf("%d lines are left", len(l.byName))
 	}
 }
 

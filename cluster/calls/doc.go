@@ -40,8 +40,8 @@
 // no delay, and a busy one sends few messages. Each call has a number, which its answer carries. Answers come in any
 // order.
 //
-// The bytes outstanding towards one node are bounded, so a node that hangs costs its callers no more than that. Each
-// namespace leaves as much of the bound free as it holds, and the namespaces with waiting calls take turns (lines).
+// The bytes outstanding towards one node are bounded, so a node that hangs costs its callers no more than that. The
+// namespaces share the bound, and those with waiting calls take turns by bytes (package admission).
 //
 // Why not one unary call for each forwarded call? It costs several times as much at high rates, and the batches that
 // form here suit the proposer.

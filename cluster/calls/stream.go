@@ -67,12 +67,12 @@ func (c *Client) stream(ctx context.Context) error {
 func (c *Client) take() *clusterpb.ForwardRequest {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.waiting.empty() {
+	if c.waiting.Len() == 0 {
 		return nil
 	}
 	msg := &clusterpb.ForwardRequest{}
-	for bytes := 0; !c.waiting.empty() && bytes < messageBytes; {
-		k := c.waiting.take()
+	for bytes := 0; c.waiting.Len() > 0 && bytes < messageBytes; {
+		k := c.next()
 		if !k.until.IsZero() {
 			k.msg.TimeoutMs = max(time.Until(k.until).Milliseconds(), 1)
 		}
@@ -118,8 +118,8 @@ func (c *Client) failAll(cause error) {
 			c.finish(k, nil, unanswered(c.cfg.Node, k.repeatable, cause))
 		}
 	}
-	for !c.waiting.empty() {
-		c.finish(c.waiting.take(), nil, notSent(c.cfg.Node, cause))
+	for k := c.next(); k != nil; k = c.next() {
+		c.finish(k, nil, notSent(c.cfg.Node, cause))
 	}
 }
 

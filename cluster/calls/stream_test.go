@@ -248,8 +248,8 @@ func TestAnswersFindTheirCalls(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if s.opened != 1 || s.outstanding != 0 {
-		t.Errorf("%d streams, %d bytes outstanding", s.opened, s.outstanding)
+	if s.opened != 1 || s.outstanding.Taken() != 0 {
+		t.Errorf("%d streams, %d bytes outstanding", s.opened, s.outstanding.Taken())
 	}
 }
 
@@ -318,8 +318,8 @@ func TestStreamBrokenMidCall(t *testing.T) {
 			if err := <-errs; !errors.Is(err, c.command) {
 				t.Errorf("change of a queue: %v", err)
 			}
-			if s.outstanding != 0 {
-				t.Errorf("%d bytes outstanding", s.outstanding)
+			if s.outstanding.Taken() != 0 {
+				t.Errorf("%d bytes outstanding", s.outstanding.Taken())
 			}
 		})
 	}
@@ -357,8 +357,8 @@ func TestCallerGivesUp(t *testing.T) {
 	if err := never.Do(ctx, 1, command("x"))[0].Err; !errors.Is(err, task.ErrNotProposed) {
 		t.Errorf("not sent: %v", err)
 	}
-	if never.outstanding != 0 || !never.waiting.empty() {
-		t.Errorf("%d bytes outstanding", never.outstanding)
+	if never.outstanding.Taken() != 0 || never.waiting.Len() != 0 {
+		t.Errorf("%d bytes outstanding", never.outstanding.Taken())
 	}
 }
 

@@ -16,6 +16,8 @@
 //	httpapi           memory of bodies and answers                 namespace  Pool
 //	httpapi           single calls under way                       namespace  Pool
 //	httpapi           batches, streams, waiting leases             caller     Pool, with a fixed part for each namespace
+//	cluster/calls     bytes of calls towards another node          namespace  Pool
+//	cluster/calls     the next message                             namespace  Queue, by bytes
 //
 // # The queue
 //
