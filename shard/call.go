@@ -14,7 +14,6 @@ import (
 // proposer takes the commands in order, perhaps into several entries. The intake's mutex guards the call.
 type call struct {
 	namespace string
-	line      *callLine // of the namespace, once the call is enqueued
 
 	data    []byte // the commands, framed
 	ends    []int  // the end of each command in data
@@ -56,6 +55,14 @@ func newCall(cmds []*fsmpb.Command) (*call, error) {
 	return c, nil
 }
 
+// namespaceOf returns the namespace that a call counts for: that of its first command.
+func namespaceOf(cmds []*fsmpb.Command) string {
+	if len(cmds) == 0 {
+		return task.DefaultNamespace
+	}
+	return task.CanonicalNamespace(cmds[0].Namespace)
+}
+
 // isOfLease reports whether a command settles or extends a consumer's lease, and so belongs to an attempt.
 func isOfLease(cmd *fsmpb.Command) bool {
 	switch cmd.Op.(type) {
@@ -75,11 +82,11 @@ func (c *call) bytes(from, to int) []byte {
 }
 
 // waiting returns the size in bytes of the commands that the proposer has not yet taken.
-func (c *call) waiting() int64 {
+func (c *call) waiting() int {
 	if c.taken == len(c.ends) {
 		return 0
 	}
-	return int64(len(c.bytes(c.taken, len(c.ends))))
+	return len(c.bytes(c.taken, len(c.ends)))
 }
 
 // fit returns the number of untaken commands, in order, that fit into the given numbers of commands and bytes.

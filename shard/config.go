@@ -84,7 +84,7 @@ type Config struct {
 
 	Timing       Timing
 	Policy       Policy
-	MaxPending   int64   // limit on the bytes of users' waiting commands; default 16 MiB
+	MaxPending   int64   // bytes of one namespace's waiting commands; all have twice as many. Default 16 MiB
 	SnapshotLog  int64   // bytes of log that make a snapshot due,
 	SnapshotPart float64 // and the same per byte of the state; the larger counts. Default 32 MiB and 1
 	SnapshotTail uint64  // entries kept after a snapshot for followers that fell behind briefly; default 512

@@ -39,9 +39,9 @@
 //
 // Namespaces with calls or due tasks share the shard by weight, so that a storm of one costs its neighbours little:
 //
-//	calls wait in the intake     each namespace has a line; the line that has been served the least is next
-//	settles wait there, too      each namespace with settles has a part of the entry, and calls have a quarter of it
-//	the intake is full           a namespace with less than an eighth of it may still add calls, up to twice the limit
+//	calls wait in the intake     the namespace that has been served the least is next: see package admission
+//	settles wait there, too      likewise, and calls have a quarter of the entry
+//	the intake fills             a namespace may hold as much as it leaves free
 //	several have work            for a second, entries take little longer than a small one takes on these disks (pace.go)
 //	due tasks wait for grants    the planner's lanes take turns by namespace: see package dispatch
 //

@@ -8,6 +8,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/admission"
 	"github.com/belfryhq/belfry/shard/dispatch"
 )
 
@@ -21,9 +22,9 @@ const (
 )
 
 // intake holds the work for the next entries: the leader's own commands, which are never refused, and users' calls,
-// which are limited in bytes.
+// which are limited in bytes. The namespaces share the entries by weight, and the calls of one namespace take turns
+// among themselves. So a storm of one namespace does not delay the calls of the others.
 type intake struct {
-	limit   int64
 	changed chan struct{} // capacity 1: look again
 
 	mu       sync.Mutex
@@ -36,9 +37,11 @@ type intake struct {
 	rules    *ruleChange
 	series   *seriesChange
 	advance  *advance
-	calls    callQueue // and the settles
+	calls    admission.Queue[*call]  // by namespace
+	settles  admission.Queue[settle] // by namespace
+	mix      admission.Mix           // of the namespaces of calls and settles
+	room     *admission.Pool         // by namespace; holds waiting() of the calls, and the reservations
 	pace     pace
-	pending  int64 // sum of waiting() over calls, plus the reservations; also the sum of pending over the lines
 	flushed  chan struct{}
 	busy     bool // an entry is being committed
 }
@@ -73,8 +76,13 @@ func (w *work) isUsers() bool {
 		len(w.news)+len(w.settles) == 0
 }
 
-func newIntake(limit int64) *intake {
-	return &intake{limit: limit, changed: make(chan struct{}, 1), pace: newPace()}
+// newIntake returns an intake that holds up to limit bytes of calls of one namespace, and twice as many of several.
+func newIntake(limit int64, weights admission.Weights) *intake {
+	return &intake{
+		changed: make(chan struct{}, 1), pace: newPace(), room: admission.NewPool(2 * int(limit)),
+		calls: admission.Queue[*call]{Weights: weights}, settles: admission.Queue[settle]{Weights: weights},
+		mix: admission.Mix{Now: time.Now},
+	}
 }
 
 // enqueue adds a call, in its reserved room if it has a reservation. A call that exceeds the limit by itself is
@@ -82,33 +90,35 @@ func newIntake(limit int64) *intake {
 func (q *intake) enqueue(c *call, reserved *reservation) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	c.line = q.calls.lineOf(c.namespace)
-	if reserved != nil && q.closed == nil {
-		q.count(c.line, c.waiting()-reserved.bytes)
+	if reserved == nil || q.closed != nil {
+		if err := q.grow(c.namespace, c.waiting()); err != nil {
+			return err
+		}
+	} else {
+		q.room.Resize(c.namespace, c.waiting())
+		q.room.Give(reserved.namespace, reserved.bytes)
 		reserved.bytes = 0
-	} else if err := q.grow(c.line, c.waiting()); err != nil {
-		return err
 	}
-	q.calls.add(c)
+	q.mix.Note(c.namespace)
+	q.calls.Add(c.namespace, c)
 	wake(q.changed)
 	return nil
 }
 
 // reservation is the room of a call that is not yet in the intake.
 type reservation struct {
-	line  *callLine
-	bytes int64
+	namespace string
+	bytes     int
 }
 
 // reserve counts the bytes of a namespace's call that waits elsewhere until it is enqueued or released.
-func (q *intake) reserve(namespace string, bytes int64) (*reservation, error) {
+func (q *intake) reserve(namespace string, bytes int) (*reservation, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	line := q.calls.lineOf(namespace)
-	if err := q.grow(line, bytes); err != nil {
+	if err := q.grow(namespace, bytes); err != nil {
 		return nil, err
 	}
-	return &reservation{line, bytes}, nil
+	return &reservation{namespace, bytes}, nil
 }
 
 // release frees the rest of a reservation; r may be nil.
@@ -119,29 +129,20 @@ func (q *intake) release(r *reservation) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed == nil {
-		q.count(r.line, -r.bytes)
+		q.room.Give(r.namespace, r.bytes)
 	}
 	r.bytes = 0
 }
 
-// grow counts more bytes. Over the limit, namespaces with less than an eighth of it may still grow, until twice the
-// limit is pending: a storm of one namespace does not shut out the others.
-func (q *intake) grow(line *callLine, bytes int64) error {
+// grow counts more bytes.
+func (q *intake) grow(namespace string, bytes int) error {
 	switch {
 	case q.closed != nil:
 		return q.closed
-	case q.pending == 0 || q.pending+bytes <= q.limit:
-	case line.pending+bytes > q.limit/8 || q.pending+bytes > 2*q.limit:
-		return fmt.Errorf("%w: %d bytes", task.ErrOverloaded, q.pending)
+	case !q.room.TakeFirst(namespace, bytes):
+		return fmt.Errorf("%w: %d bytes", task.ErrOverloaded, q.room.Taken())
 	}
-	q.count(line, bytes)
 	return nil
-}
-
-// count adds to the pending bytes of a namespace.
-func (q *intake) count(line *callLine, bytes int64) {
-	q.pending += bytes
-	line.pending += bytes
 }
 
 // leave answers the call of a caller whose context has ended.
@@ -152,7 +153,7 @@ func (q *intake) leave(ctx context.Context, c *call) {
 		return
 	}
 	if q.closed == nil {
-		q.count(c.line, -c.waiting())
+		q.room.Give(c.namespace, c.waiting())
 	}
 	cause := context.Cause(ctx)
 	c.leave(fmt.Errorf("%w: %w", task.ErrUnknown, cause), fmt.Errorf("%w: %w", task.ErrNotProposed, cause))
@@ -166,7 +167,9 @@ func (q *intake) settle(s settle) (queued bool) {
 	if q.closed != nil {
 		return false
 	}
-	q.calls.addSettle(s)
+	namespace := task.CanonicalNamespace(s.lane.Namespace)
+	q.mix.Note(namespace)
+	q.settles.Add(namespace, s)
 	wake(q.changed)
 	return true
 }
@@ -251,10 +254,10 @@ func (q *intake) tryTake() *work {
 	defer q.mu.Unlock()
 	q.busy = false
 	w := &work{within: full}
-	if q.calls.areMixed() {
+	if q.mix.IsMixed() {
 		w.within = q.pace.next()
 	}
-	if q.mode != holding && len(q.calls.settling) > 0 {
+	if q.mode != holding && q.settles.Len() > 0 {
 		q.takeSettles(w)
 	}
 	if q.mode == taking {
@@ -287,29 +290,46 @@ func (q *intake) timed(w *work, took time.Duration) {
 
 // takeSettles takes settles for the next entry. It leaves a quarter of the commands to users.
 func (q *intake) takeSettles(w *work) {
-	w.settles = q.calls.takeSettles(w.within.commands * 3 / 4)
-	for _, s := range w.settles {
-		w.bytes += len(s.framed)
+	n := min(w.within.commands*3/4, q.settles.Len())
+	w.settles = make([]settle, n)
+	for i := range w.settles {
+		l := q.settles.Next()
+		w.settles[i] = q.settles.Take(l)
+		q.settles.Charge(l, 1)
+		w.bytes += len(w.settles[i].framed)
 	}
 }
 
+// commandBytes is the lowest price of a command. A larger command costs its bytes. So maxEntryCommands commands cost at
+// least maxEntryBytes.
+const commandBytes = maxEntryBytes / maxEntryCommands
+
 func (q *intake) takeCalls(w *work) {
 	room := w.within.commands - len(w.settles)
-	for q.calls.calls > 0 && room > 0 {
-		c, n, before := q.calls.lines[0].calls[0], 0, w.bytes
-		if !c.gone {
+	for q.calls.Len() > 0 && room > 0 {
+		l, n, before := q.calls.Next(), 0, w.bytes
+		if c := l.First(); !c.gone {
 			if n = q.shareOf(c, room, w); n == 0 {
 				return
 			}
-			size := len(c.bytes(c.taken, c.taken+n))
-			w.segments = append(w.segments, segment{call: c, from: c.taken, n: n})
-			w.bytes += size
-			q.count(c.line, -int64(size))
-			c.taken += n
+			q.takeCommands(c, n, w)
 			room -= n
 		}
-		q.calls.took(c, n, w.bytes-before)
+		c := q.calls.Take(l)
+		if !c.gone && c.taken < len(c.ends) {
+			q.calls.Add(c.namespace, c) // the rest waits for the next turn of its namespace
+		}
+		q.calls.Charge(l, float64(max(w.bytes-before, n*commandBytes)))
 	}
+}
+
+// takeCommands takes the next n commands of a call.
+func (q *intake) takeCommands(c *call, n int, w *work) {
+	size := len(c.bytes(c.taken, c.taken+n))
+	w.segments = append(w.segments, segment{call: c, from: c.taken, n: n})
+	w.bytes += size
+	q.room.Give(c.namespace, size)
+	c.taken += n
 }
 
 // shares is the number of parts of an entry. A call has one of them in its turn while other calls wait: a call of many
@@ -320,7 +340,7 @@ const shares = 8
 // next entry.
 func (q *intake) shareOf(c *call, room int, w *work) int {
 	most, left := w.within, w.within.bytes-w.bytes
-	if q.calls.calls == 1 {
+	if q.calls.Len() == 1 {
 		if n := c.fit(room, left); n > 0 {
 			return n
 		}
@@ -356,15 +376,16 @@ func (q *intake) close(reason error) {
 		return
 	}
 	q.closed = reason
-	for _, c := range q.calls.all() {
+	for c := range q.calls.All() {
 		c.refusal = reason
 		c.refuseRest()
 	}
 	if q.advance != nil {
 		q.advance.answer(advanced{ended: true})
 	}
-	q.calls.clear()
-	q.news, q.advance, q.pending = nil, nil, 0
+	q.calls.Clear()
+	q.settles.Clear()
+	q.news, q.advance, q.room = nil, nil, admission.NewPool(0)
 	q.reportFlushed()
 }
 
@@ -373,7 +394,7 @@ func (q *intake) flush(ctx context.Context) error {
 	flushed := make(chan struct{})
 	q.mu.Lock()
 	q.before, q.mode, q.flushed = q.mode, flushing, flushed
-	if q.closed != nil || !q.busy && len(q.calls.settling) == 0 {
+	if q.closed != nil || !q.busy && q.settles.Len() == 0 {
 		q.reportFlushed()
 	}
 	q.mu.Unlock()

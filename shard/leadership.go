@@ -143,9 +143,9 @@ func (l *leadership) admit(ctx context.Context, cmds []*fsmpb.Command) (*reserva
 		return nil, nil
 	default:
 	}
-	var bytes int64
+	bytes := 0
 	for _, cmd := range cmds {
-		bytes += int64(cmd.SizeVT())
+		bytes += cmd.SizeVT()
 	}
 	reserved, err := l.proposer.intake.reserve(namespaceOf(cmds), bytes)
 	if err != nil {

@@ -33,10 +33,9 @@ type proposer struct {
 
 func newProposer(l *leadership) *proposer {
 	p := &proposer{
-		lead: l, shard: l.shard, intake: newIntake(l.shard.cfg.MaxPending), done: make(chan struct{}),
+		lead: l, shard: l.shard, intake: newIntake(l.shard.cfg.MaxPending, l.shard.cfg.Weight), done: make(chan struct{}),
 		borrowers: map[dispatch.QueueName]*lend.Borrower{},
 	}
-	p.intake.calls.weight = l.shard.cfg.Weight
 	p.broken.Store(&brokenReceivers{})
 	p.nextPlan.Store(never)
 	p.planner = newPlanner(p)

@@ -18,6 +18,8 @@
 //	httpapi           batches, streams, waiting leases             caller     Pool, with a fixed part for each namespace
 //	cluster/calls     bytes of calls towards another node          namespace  Pool
 //	cluster/calls     the next message                             namespace  Queue, by bytes
+//	shard             bytes of calls that wait for an entry        namespace  Pool
+//	shard             calls and settles of the next entry          namespace  Queue, by bytes and by number; Mix
 //
 // # The queue
 //
