@@ -20,6 +20,7 @@
 //	cluster/calls     the next message                             namespace  Queue, by bytes
 //	shard             bytes of calls that wait for an entry        namespace  Pool
 //	shard             calls and settles of the next entry          namespace  Queue, by bytes and by number; Mix
+//	shard/dispatch    grants of due tasks in the next entry        namespace  Queue, by tasks
 //
 // # The queue
 //

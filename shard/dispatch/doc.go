@@ -121,8 +121,8 @@
 //
 // A storm of one namespace leaves the others their part of each plan:
 //
-//   - Namespaces with woken lanes take turns by weight (Config.Weight). A turn is 32 tasks for each unit of weight. A
-//     namespace alone has the whole plan.
+//   - Namespaces with woken lanes take turns by weight (Config.Weight), each of up to 32 tasks for each unit of weight.
+//     The next one is the one with the fewest tasks granted (package admission). A namespace alone has the whole plan.
 //   - A rest holds back the namespaces that had a quarter of the burst before it. The others get up to an eighth of a
 //     burst in each entry meanwhile.
 //   - A part of the Crowd is for queues and namespaces with few attempts under way. A place there is free again when

@@ -177,8 +177,9 @@ func (p *Planner) close(l *lane) {
 
 // wake makes the next plan look at a lane, if the lane may have a task to begin.
 func (p *Planner) wake(l *lane) {
-	if l.Ready > 0 || l.isIn(inLine) {
-		p.woken.add(l)
+	if (l.Ready > 0 || l.isIn(inLine)) && !l.isIn(woken) {
+		l.membership |= woken
+		p.woken.Add(l.queue.space.name, l)
 	}
 }
 

@@ -71,23 +71,20 @@ func (p *Planner) grants() []*fsmpb.Grant {
 }
 
 // lookAround looks at the woken lanes, by turns of their namespaces. A look takes a lane off the woken ones or grants a
-// task.
+// task. Its price is the tasks that it grants, and at least one.
 func (p *planning) lookAround() {
 	for looks := 0; looks < maxLooks && !p.isFull(); looks++ {
-		s := p.woken.first(p.rests)
-		if s == nil {
+		lanes := p.nextWoken(p.rests)
+		if lanes == nil {
 			return
 		}
 		p.turn = p.left
-		if p.woken.spaces.len() > 1 {
-			if s.credit <= 0 {
-				s.credit = turn * p.weight(s.name)
-			}
-			p.turn = min(s.credit, p.left)
+		if p.woken.Names() > 1 {
+			p.turn = min(turn*p.woken.Weights.Of(lanes.Name()), p.left)
 		}
 		before := p.left
-		p.look(p.woken.take(s))
-		p.woken.spend(s, max(before-p.left, 1))
+		p.look(p.takeWoken(lanes))
+		p.woken.Charge(lanes, float64(max(before-p.left, 1)))
 	}
 }
 

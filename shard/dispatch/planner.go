@@ -6,6 +6,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/admission"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 	"github.com/belfryhq/belfry/shard/internal/groups"
 	"github.com/belfryhq/belfry/shard/internal/throttle"
@@ -47,14 +48,14 @@ type Planner struct {
 
 	// The sets below. A lane with tasks that is in none of them waits for an event: an attempt's end, a demand, a
 	// policy.
-	woken   turns        // lanes that the next plan looks at, in order
-	asleep  sleepers     // lanes that an instant wakes
-	holding fifo[*queue] // queues with lanes that fewer attempts under way wake
-	asked   ring         // pulled lanes with a demand
-	unusual ring         // pushed lanes that need a credit in an Advance
-	broken  ring         // lanes whose breaker is open
-	idle    *list.List   // lanes without a task, the longest idle first
-	drafted fifo[*lane]  // lanes that the entry being made changes
+	woken   admission.Queue[*lane] // lanes that the next plan looks at, by namespace
+	asleep  sleepers               // lanes that an instant wakes
+	holding fifo[*queue]           // queues with lanes that fewer attempts under way wake
+	asked   ring                   // pulled lanes with a demand
+	unusual ring                   // pushed lanes that need a credit in an Advance
+	broken  ring                   // lanes whose breaker is open
+	idle    *list.List             // lanes without a task, the longest idle first
+	drafted fifo[*lane]            // lanes that the entry being made changes
 
 	beginning fifo[*space] // namespaces whose attempts the entry being made begins
 
@@ -86,7 +87,7 @@ func New(cfg Config) *Planner {
 		cfg: cfg, lanes: map[task.Lane]*lane{}, receivers: map[task.Lane]*receiver{},
 		queues: map[QueueName]*queue{}, idle: list.New(),
 		spaces: map[string]*space{}, beginning: fifo[*space]{set: beginning},
-		woken: turns{spaces: fifo[*space]{set: inTurn}}, holding: fifo[*queue]{set: holding},
+		woken: admission.Queue[*lane]{Weights: cfg.Weight}, holding: fifo[*queue]{set: holding},
 		drafted: fifo[*lane]{set: inDraft},
 		asked:   ring{id: ringAsked}, unusual: ring{id: ringUnusual}, broken: ring{id: ringBroken},
 		serving: fifo[*queue]{set: serving}, reporting: fifo[*queue]{set: reporting},
@@ -260,7 +261,7 @@ func (p *Planner) Next(now time.Time) (at time.Time, ok bool) {
 
 // mayGrant reports whether the next plan may grant a task, apart from rests.
 func (p *Planner) mayGrant() bool {
-	return p.woken.len()+p.serving.len() > 0 || p.mayWake()
+	return p.woken.Len()+p.serving.len() > 0 || p.mayWake()
 }
 
 // Stats holds counts of a planner's contents.
@@ -284,7 +285,7 @@ func (p *Planner) Stats() Stats {
 	}
 	return Stats{
 		Lanes: len(p.lanes), Firing: p.firing, Pushed: p.pushed, Broken: len(p.broken.lanes),
-		Woken: p.woken.len(), Asleep: len(p.asleep), HeldBack: held, Serving: p.serving.len(),
+		Woken: p.woken.Len(), Asleep: len(p.asleep), HeldBack: held, Serving: p.serving.len(),
 		Looks: len(p.looks.lanes),
 	}
 }

@@ -20,7 +20,6 @@ const (
 	inDraft   // lanes that the entry being made changes
 	serving   // limited queues whose lines the next plan serves
 	reporting // limited queues whose owners need a report of the last entry
-	inTurn    // namespaces with a woken lane
 	holding   // queues with held-back lanes
 	beginning // namespaces whose attempts the entry being made begins
 	wanting   // groups that the next ask is for

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/admission"
 )
 
 // space is the planner's record of a namespace with queues.
@@ -11,9 +12,7 @@ type space struct {
 	name   string
 	queues int // records of its queues; the space is forgotten with the last one
 
-	woken  fifo[*lane] // lanes that the next plan looks at, in the order in which they woke
-	credit int         // the rest of its turn
-	begun  int         // pushed attempts that the entry being made begins
+	begun int // pushed attempts that the entry being made begins
 
 	burst   int  // tasks granted since the backlog's start or last rest
 	resting bool // the last burst had at least burst/4 tasks of this namespace, or it is the only one
@@ -21,69 +20,34 @@ type space struct {
 	membership
 }
 
-// turn is a namespace's turn while lanes of others are woken too: the tasks that it may grant, for each unit of its
-// weight. A lane without a task to grant counts as one.
+// turn is the number of tasks that a namespace may grant in one look at a lane while lanes of others are woken too, for
+// each unit of its weight.
 const turn = 32
 
-// turns is the set of woken lanes. The namespaces take turns by weight; the lanes of one namespace leave in the order
-// in which they came.
-type turns struct {
-	spaces fifo[*space] // namespaces with a woken lane
-	lanes  int
-}
-
-func (t *turns) len() int { return t.lanes }
-
-func (t *turns) add(l *lane) {
-	if l.isIn(woken) {
-		return
+// nextWoken returns the woken lanes of the namespace whose turn it is, or nil if no lane is woken. With fresh set, it
+// passes over the resting namespaces.
+func (p *Planner) nextWoken(fresh bool) *admission.Line[*lane] {
+	if !fresh {
+		return p.woken.Next()
 	}
-	s := l.queue.space
-	s.woken.add(l)
-	t.lanes++
-	t.spaces.add(s)
+	return p.woken.NextOf(func(name string) bool {
+		s := p.spaces[name]
+		return s == nil || !s.resting
+	})
 }
 
-// first returns the namespace whose turn it is, or nil if no lane is woken. With fresh set, it passes over the resting
-// namespaces.
-func (t *turns) first(fresh bool) *space {
-	for i, s := range t.spaces.members {
-		if fresh && s.resting {
-			continue
-		}
-		if i > 0 {
-			copy(t.spaces.members[1:i+1], t.spaces.members[:i])
-			t.spaces.members[0] = s
-		}
-		return s
-	}
-	return nil
-}
-
-// take removes and returns the first lane of the namespace whose turn it is.
-func (t *turns) take(s *space) *lane {
-	t.lanes--
-	return s.woken.take()
-}
-
-// spend takes n off the turn of the first namespace. A namespace whose turn is over goes to the end.
-func (t *turns) spend(s *space, n int) {
-	s.credit -= n
-	switch {
-	case s.woken.len() == 0:
-		s.credit = 0
-		t.spaces.take()
-	case s.credit <= 0:
-		t.spaces.take()
-		t.spaces.add(s)
-	}
+// takeWoken removes and returns the first of a namespace's woken lanes.
+func (p *Planner) takeWoken(of *admission.Line[*lane]) *lane {
+	l := p.woken.Take(of)
+	l.membership &^= woken
+	return l
 }
 
 // spaceOf returns the record of a namespace and creates it if there is none.
 func (p *Planner) spaceOf(name string) *space {
 	s, ok := p.spaces[name]
 	if !ok {
-		s = &space{name: name, woken: fifo[*lane]{set: woken}}
+		s = &space{name: name}
 		p.spaces[name] = s
 	}
 	return s
@@ -94,14 +58,6 @@ func (p *Planner) leaveSpace(s *space) {
 	if s.queues--; s.queues == 0 {
 		delete(p.spaces, s.name)
 	}
-}
-
-// weight returns a namespace's weight beside others.
-func (p *Planner) weight(name string) int {
-	if p.cfg.Weight == nil {
-		return 1
-	}
-	return max(p.cfg.Weight(name), 1)
 }
 
 // crowdRoom returns how many more attempts of a lane may begin beside all others of the node.
@@ -158,7 +114,7 @@ func (p *Planner) forgetBegun() {
 
 // isFresh reports whether a plan during a rest may grant a task, of a namespace that does not rest.
 func (p *Planner) isFresh() bool {
-	if p.woken.first(true) != nil {
+	if p.nextWoken(true) != nil {
 		return true
 	}
 	for _, q := range p.serving.members {

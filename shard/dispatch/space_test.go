@@ -62,7 +62,7 @@ func TestNamespacesShareByWeight(t *testing.T) {
 	for name, users := range map[string]bool{"alone": false, "beside users": true} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, 1<<20)
-			w.planner.cfg.Weight = func(namespace string) int { return map[string]int{"a": 1, "b": 3}[namespace] }
+			w.planner.woken.Weights = func(namespace string) int { return map[string]int{"a": 1, "b": 3}[namespace] }
 			w.storm("a", 300, 1000)
 			w.storm("b", 40, 10_000)
 			w.due(laneAt("c", 0), 5)
