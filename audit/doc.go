@@ -54,8 +54,8 @@
 //   - A line that a loss of power has torn is cut off when the log is opened.
 //   - Damaged lines stop no node. A line is damaged if it is no record, or if its id does not fit in with those of its
 //     neighbours. When the log is opened, the ones at the end of the newest file are set aside, in a file of their own.
-//     The others stay, and readers skip them: the node's log names the line, and its record counts as missing. A file that has no
-//     record and does not begin as one may be another program's. Open refuses it.
+//     The others stay, and readers skip them: the node's log names the line, and its record counts as missing. A file
+//     that has no record and does not begin as one may be another program's. Open refuses it.
 //   - Another program may move, remove or empty the newest file. The log notices it within a second and begins a new
 //     file. Read no longer finds the records in a moved file.
 //   - The copy of the lines on standard output has a queue of 1,024 lines and delays no record. Further lines are lost

@@ -210,7 +210,10 @@ func (l *load) batches(ctx context.Context, to local.Node, tasks int) (int, int,
 		return 0, 0, err
 	}
 	batch := func(yield func(client.Task) bool) {
-		for i := 0; i < lines && yield(l.task()); i++ {
+		for range lines {
+			if !yield(l.task()) {
+				return
+			}
 		}
 	}
 	send := func(ctx context.Context, _ struct{}, _ int) error {

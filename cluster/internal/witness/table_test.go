@@ -365,7 +365,10 @@ func TestLostFileIsFatal(t *testing.T) {
 			table.Saw("b", 1, 2, 3, 2)
 			time.Sleep(2 * writeEvery)
 			select {
-			case <-fatal:
+			case err := <-fatal:
+				if err == nil {
+					t.Errorf("%s: the node ends without a reason", name)
+				}
 			default:
 				t.Errorf("%s: the node goes on", name)
 			}
