@@ -16,9 +16,9 @@ type Holder struct {
 // ArbiterConfig connects an Arbiter with the holders of its levels.
 type ArbiterConfig struct {
 	Term    uint64                  // of the ownership; a later owner has a higher one
-	Holders func(LevelKey) []Holder // at present
-	Trim    func(ctx context.Context, holder string, key LevelKey, r Round) (held int64, err error)
-	Raise   func(ctx context.Context, holder string, key LevelKey, r Round, limit, ceiling int64) error
+	Holders func(LimitKey) []Holder // at present
+	Trim    func(ctx context.Context, holder string, key LimitKey, r Round) (held int64, err error)
+	Raise   func(ctx context.Context, holder string, key LimitKey, r Round, limit, ceiling int64) error
 	Trip    time.Duration // longest wait for a holder's answer
 	Now     func() time.Time
 }
@@ -29,7 +29,7 @@ type Arbiter struct {
 
 	mu     sync.Mutex
 	rounds uint64 // of all levels, so that no number comes twice
-	levels map[LevelKey]*division
+	levels map[LimitKey]*division
 }
 
 // division is the owner's record of one level.
@@ -45,7 +45,7 @@ type division struct {
 
 // NewArbiter returns an Arbiter without rounds.
 func NewArbiter(cfg ArbiterConfig) *Arbiter {
-	return &Arbiter{cfg: cfg, levels: map[LevelKey]*division{}}
+	return &Arbiter{cfg: cfg, levels: map[LimitKey]*division{}}
 }
 
 // ErrUnsure means that it is not known whether there is room: holders that do not answer may have used it.

@@ -4,38 +4,21 @@
 //	quota                 counted at                 divided by                       refused by
 //	--------------------  -------------------------  -------------------------------  ------------------------
 //	max_payload           the request itself         no division                      the first node, 403
-//	calls_per_second      the first node             Allocator → Limiter, tokens      the first node, 429
-//	schedules_per_second  the first node             Allocator → Limiter, tokens      the first node, 429
+//	calls_per_second      the first node             package lend: Limiter, tokens    the first node, 429
+//	schedules_per_second  the first node             package lend: Limiter, tokens    the first node, 429
 //	max_consumers         the first node             Arbiter → Level, ceilings        the first node, 429
 //	max_pending           the shard's leader         Arbiter → Level, ceilings        the shard's leader, 429
 //	max_bytes             the shard's leader         Arbiter → Level, ceilings        the shard's leader, 429
 //	max_queues            all shards                 Registrar → Roster, names        the first node, 403
 //
 // Limits holds the quotas of one Subject: a namespace or a key. A call must keep within those of both. Each Subject has
-// one owner in the cluster, the leader of a shard. An Allocator, an Arbiter and a Registrar are the owner's memory of
-// one term; a new owner begins without any.
+// one owner in the cluster, the leader of a shard. A Lender, an Arbiter and a Registrar are the owner's memory of one
+// term; a new owner begins without any.
 //
 // # Rates
 //
-//	Limiter (each node)                        Allocator (the owner)
-//	--------------------------------------     ------------------------------------
-//	Take, Wait: tokens that are here
-//	Draw: wanted, spent without the owner -->  one bucket for the cluster
-//	                                      <--  Tokens, or the time until there are some
-//
-// Rules of the rates:
-//
-//   - The sum over all nodes is exact, because one bucket gives out all tokens. The bucket holds one second's tokens.
-//   - A node draws for the next 20 ms of its own demand. So a load at a single node gets the whole rate, and tokens
-//     that lie at a node without a load are few.
-//   - A call at a node without tokens waits for one draw, a millisecond. Once the owner has said that there are none,
-//     the node refuses without asking until there are some again. A storm of refused calls costs the other nodes
-//     nothing.
-//   - Nodes that all want more than there is get equal parts.
-//   - A node that does not reach the owner goes on at the rate that it had, or at an equal part of the limit if that is
-//     more. The owner charges these tokens later. So a cut-off node costs the others up to its part of the rate, or
-//     exceeds the limit by it, until it is back.
-//   - The bucket of a new owner fills from the beginning of its term on, from a tenth of a second's tokens.
+// A Limiter has a lend.Meter for each rate, which borrows from a lend.Lender at the owner under lend.OfRates. Package
+// lend has the rules.
 //
 // # Levels
 //
@@ -75,13 +58,7 @@
 //
 // # Why not otherwise
 //
-//   - Not equal shares of a rate for all nodes: behind a load balancer that keeps connections, all calls of a caller
-//     come to one node.
-//   - Not shares by the demand of the last moment: a demand that moves to another node finds a share of zero there.
-//   - Not counts that all nodes tell each other: they are always old, and a storm passes any limit meanwhile.
-//   - Not a hop to the owner for each call: it costs a call more than its parsing.
 //   - Not tokens for pending tasks: a task ends without a call, at another node, or by a retention. The count of a
 //     shard is exact, a sum of tokens drifts.
 //   - Not limits in the state machine: a replica knows its own shard only, and a refusal would cost a commit.
-//   - Not golang.org/x/time/rate: a bucket is twenty lines, and its reservations cannot be charged later.
 package quota

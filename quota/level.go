@@ -14,15 +14,9 @@ func (r Round) before(other Round) bool {
 	return r.Term < other.Term || r.Term == other.Term && r.Number < other.Number
 }
 
-// LevelKey names a level: the use of MaxPending, MaxBytes or MaxConsumers by one subject.
-type LevelKey struct {
-	Subject
-	Quota
-}
-
 // Ask is a holder's request for a higher ceiling.
 type Ask struct {
-	Key    LevelKey
+	Key    LimitKey
 	Holder string
 	Limit  int64 // as the holder knows it
 	Want   int64 // above the present use
@@ -30,7 +24,7 @@ type Ask struct {
 
 // LevelConfig connects a Level with its owner.
 type LevelConfig struct {
-	Key    LevelKey
+	Key    LimitKey
 	Holder string
 	Used   func() int64 // present use here, without claims; nil: the claims are all of it
 	// Drops returns the number of times that a part of the use has moved to other holders; nil: none ever moves. The

@@ -13,7 +13,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-var pending = LevelKey{Subject{Namespace: "a"}, MaxPending}
+var errLost = errors.New("no answer")
+
+const trip = 250 * time.Millisecond
+
+// sleep lets time pass in the bubble.
+func sleep(d time.Duration) { <-time.After(d) }
+
+var pending = LimitKey{Subject{Namespace: "a"}, MaxPending}
 
 // levels is a cluster in memory whose shards share one level.
 type levels struct {
@@ -80,7 +87,7 @@ func (c *levels) newOwner() {
 	c.term++
 	c.owner = NewArbiter(ArbiterConfig{
 		Term: c.term, Trip: c.trip, Now: time.Now,
-		Holders: func(LevelKey) (all []Holder) {
+		Holders: func(LimitKey) (all []Holder) {
 			c.mu.Lock()
 			defer c.mu.Unlock()
 			for i, s := range c.stores {
@@ -88,7 +95,7 @@ func (c *levels) newOwner() {
 			}
 			return all
 		},
-		Trim: func(ctx context.Context, holder string, _ LevelKey, r Round) (int64, error) {
+		Trim: func(ctx context.Context, holder string, _ LimitKey, r Round) (int64, error) {
 			l, err := c.reach(ctx, holder)
 			if err != nil {
 				return 0, err
@@ -99,7 +106,7 @@ func (c *levels) newOwner() {
 			}
 			return held, nil
 		},
-		Raise: func(ctx context.Context, holder string, _ LevelKey, r Round, limit, ceiling int64) error {
+		Raise: func(ctx context.Context, holder string, _ LimitKey, r Round, limit, ceiling int64) error {
 			l, err := c.reach(ctx, holder)
 			c.mu.Lock()
 			lost := c.mute

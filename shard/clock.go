@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/lend"
 	"github.com/belfryhq/belfry/shard/dispatch"
-	"github.com/belfryhq/belfry/shard/internal/lend"
 )
 
 // ErrClockApart is the error that Config.ClockAgrees wraps when a majority of the voters is known to keep another time

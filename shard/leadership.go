@@ -10,10 +10,11 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/lend"
 	"github.com/belfryhq/belfry/internal/wait"
+	"github.com/belfryhq/belfry/shard/dispatch"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 	"github.com/belfryhq/belfry/shard/internal/groups"
-	"github.com/belfryhq/belfry/shard/internal/lend"
 	"github.com/belfryhq/belfry/shard/internal/moves"
 )
 
@@ -35,10 +36,10 @@ type leadership struct {
 	began time.Time
 	given []task.LiveLease // live leases at the Takeover, for reclaim; set before ready is closed
 
-	desk     *desk.Desk     // holds the consumers' demands
-	lender   *lend.Lender   // lends permits of the queues that this shard owns
-	keeper   *groups.Keeper // gives permits of the groups of these queues
-	inForce  mark           // version of the policies that the rules follow; 0: none yet
+	desk     *desk.Desk                               // holds the consumers' demands
+	lender   *lend.Lender[dispatch.QueueName, uint32] // lends permits of the queues that this shard owns
+	keeper   *groups.Keeper                           // gives permits of the groups of these queues
+	inForce  mark                                     // version of the policies that the rules follow; 0: none yet
 	proposer *proposer
 	ticker   *ticker
 	extender *extender
@@ -56,7 +57,7 @@ func newLeadership(ctx context.Context, s *Shard) *leadership {
 	ctx, cancel := context.WithCancelCause(ctx)
 	l := &leadership{shard: s, ctx: ctx, cancel: cancel, ready: make(chan struct{}), began: time.Now()}
 	l.desk = newDesk(l)
-	l.lender = lend.NewLender()
+	l.lender = lend.NewLender[dispatch.QueueName, uint32](lend.OfQueues)
 	l.keeper = groups.NewKeeper(ctx, func(ctx context.Context, look groups.Look) ([]groups.Standing, error) {
 		return s.groups().LookGroups(ctx, look)
 	})

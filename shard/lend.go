@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/belfryhq/belfry/internal/lend"
 	"github.com/belfryhq/belfry/shard/dispatch"
-	"github.com/belfryhq/belfry/shard/internal/lend"
 )
 
 // Limits borrows permits to start attempts of limited queues. Shard.Lend is the owner's side.
@@ -15,8 +15,12 @@ type Limits interface {
 	Borrow(ctx context.Context, ask Borrow) (Loan, error)
 }
 
-// Borrow is a borrower's request to the owner of a queue's limits.
-type Borrow = lend.Borrow
+// Borrow is the request of a shard's leader to the owner of a queue's limits.
+type Borrow struct {
+	Namespace, Queue string
+	Shard            uint32 // the borrower
+	lend.Borrow
+}
 
 // Loan is the owner's answer.
 type Loan = lend.Loan
@@ -42,7 +46,9 @@ func (s *Shard) Lend(ctx context.Context, ask Borrow) (Loan, error) {
 		// One of the two nodes does not know the newest policy yet. If it is this node, a loan would have no limit.
 		return Loan{Life: lend.Life, RetryAfter: notLimited}, nil
 	}
-	loan := l.lender.Lend(ctx, ask, limit)
+	ask.Wait = true
+	queue := dispatch.QueueName{Namespace: ask.Namespace, Queue: ask.Queue}
+	loan := l.lender.Lend(ctx, queue, ask.Shard, ask.Borrow, limit)
 	if l.ctx.Err() != nil {
 		return Loan{}, s.notLeader()
 	}
@@ -68,10 +74,11 @@ func (p *proposer) permits(name dispatch.QueueName) dispatch.Permits {
 		return p.shard.permitsOf(borrower)
 	}
 	borrower := lend.NewBorrower(lend.BorrowerConfig{
-		Context: p.lead.ctx, Namespace: name.Namespace, Queue: name.Queue, Shard: p.shard.cfg.ID,
-		Term: p.shard.group.Term(),
-		Call: p.shard.limits().Borrow,
-		Got:  func() { p.intake.tell(func(p *dispatch.Planner, now time.Time) { p.Lent(now, name) }) },
+		Context: p.lead.ctx, Term: p.shard.group.Term(),
+		Call: func(ctx context.Context, ask lend.Borrow) (lend.Loan, error) {
+			return p.shard.limits().Borrow(ctx, Borrow{name.Namespace, name.Queue, p.shard.cfg.ID, ask})
+		},
+		Got: func() { p.intake.tell(func(p *dispatch.Planner, now time.Time) { p.Lent(now, name) }) },
 	})
 	p.borrowers[name] = borrower
 	return p.shard.permitsOf(borrower)

@@ -13,9 +13,9 @@ import (
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/lend"
 	"github.com/belfryhq/belfry/raftgroup"
 	"github.com/belfryhq/belfry/shard/dispatch"
-	"github.com/belfryhq/belfry/shard/internal/lend"
 )
 
 // proposer assembles entries from the waiting work, commits one at a time, and distributes their results.

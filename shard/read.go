@@ -72,7 +72,7 @@ func (s *Shard) QueueCounts(ctx context.Context, namespace string, queues ...str
 		for _, queue := range queues {
 			count := s.machine.QueueCounts(namespace, queue, now.UnixMilli())
 			if l := s.current(); l != nil {
-				count.AtLimit = l.lender.Short(namespace, queue)
+				count.AtLimit = l.lender.Short(dispatch.QueueName{Namespace: namespace, Queue: queue})
 				count.Broken = l.proposer.broken.Load().byQueue[dispatch.QueueName{Namespace: count.Namespace, Queue: count.Queue}]
 			}
 			counts = append(counts, count)

@@ -14,6 +14,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/lend"
 	"github.com/belfryhq/belfry/raftgroup"
 	"github.com/belfryhq/belfry/shard"
 )
@@ -191,7 +192,9 @@ func TestCallsArriveWhole(t *testing.T) {
 	if a, err := r.Activity(ctx, 3, 40); err != nil || a.SinceMs != 43 {
 		t.Errorf("Activity: %v, %v", a, err)
 	}
-	ask := shard.Borrow{Queue: "q", Shard: 1, Term: 10, Round: 100, InFlight: 1000, Unused: 10_000, Want: 5}
+	ask := shard.Borrow{
+		Queue: "q", Shard: 1, Borrow: lend.Borrow{Term: 10, Round: 100, InFlight: 1000, Unused: 10_000, Want: 5},
+	}
 	loan, err := r.Lend(ctx, 100_000, ask)
 	if want := (shard.Loan{Permits: 5, Life: 111_111 * time.Microsecond, RetryAfter: time.Millisecond}); err != nil ||
 		loan != want {
@@ -245,7 +248,7 @@ func each(ctx context.Context, n Node) map[string]error {
 	_, use := n.NamespaceUse(ctx, 3, "n")
 	_, outlook := n.Outlook(ctx, 3)
 	_, activity := n.Activity(ctx, 3, 0)
-	_, lend := n.Lend(ctx, 3, shard.Borrow{})
+	_, loan := n.Lend(ctx, 3, shard.Borrow{})
 	_, ask := n.AskGroups(ctx, 3, shard.GroupsAsk{})
 	_, look := n.LookGroups(ctx, 3, shard.GroupsLook{})
 	_, members := n.Members(ctx, 3, &clusterpb.MembersCall{})
@@ -253,7 +256,7 @@ func each(ctx context.Context, n Node) map[string]error {
 	_, progress := n.PullSlots(ctx, 3, &clusterpb.PullSlotsCall{})
 	_, change := n.Change(ctx, deletion("x"))
 	return map[string]error{
-		"Do": n.Do(ctx, 3, []*fsmpb.Command{{Id: "x"}})[0].Err, "Get": get, "List": list, "Queues": queues, "Lend": lend,
+		"Do": n.Do(ctx, 3, []*fsmpb.Command{{Id: "x"}})[0].Err, "Get": get, "List": list, "Queues": queues, "Lend": loan,
 		"ReadSlots": batch, "PullSlots": progress, "Members": members, "Change": change, "NamespaceUse": use, "Quota": step,
 		"AskGroups": ask, "LookGroups": look, "Outlook": outlook, "Activity": activity,
 	}

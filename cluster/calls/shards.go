@@ -8,6 +8,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/lend"
 	"github.com/belfryhq/belfry/shard"
 )
 
@@ -286,8 +287,10 @@ func answerLend(ctx context.Context, n Node, owner uint32, call *clusterpb.LendC
 		return nil, err
 	}
 	loan, err := n.Lend(ctx, owner, shard.Borrow{
-		Namespace: ask.Namespace, Queue: ask.Queue, Shard: ask.Borrower, Term: ask.Term, Round: ask.Round,
-		InFlight: int(ask.InFlight), Unused: int(ask.Unused), Want: int(ask.Want), Priority: int(ask.Priority),
+		Namespace: ask.Namespace, Queue: ask.Queue, Shard: ask.Borrower, Borrow: lend.Borrow{
+			Term: ask.Term, Round: ask.Round, InFlight: int(ask.InFlight), Unused: int(ask.Unused), Want: int(ask.Want),
+			Priority: int(ask.Priority),
+		},
 	})
 	if err != nil {
 		return nil, err

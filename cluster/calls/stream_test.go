@@ -14,6 +14,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/lend"
 	"github.com/belfryhq/belfry/internal/tracing"
 	"github.com/belfryhq/belfry/shard"
 )
@@ -206,7 +207,9 @@ func (s *served) breakWire(cause error) {
 	s.stream.cancel(cause)
 }
 
-func borrowed(queue string) shard.Borrow { return shard.Borrow{Queue: queue, Want: 5} }
+func borrowed(queue string) shard.Borrow {
+	return shard.Borrow{Queue: queue, Borrow: lend.Borrow{Want: 5}}
+}
 
 func command(id string) []*fsmpb.Command { return []*fsmpb.Command{{Id: id}} }
 

@@ -8,13 +8,14 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/lend"
 	"github.com/belfryhq/belfry/quota"
 )
 
 // owner is the memory of one leadership that owns subjects whose slots came to the shard in one epoch.
 type owner struct {
 	term      uint64
-	allocator *quota.Allocator
+	rates     *lend.Lender[quota.LimitKey, string]
 	arbiter   *quota.Arbiter
 	registrar *quota.Registrar
 }
@@ -25,15 +26,17 @@ type ownerID struct {
 }
 
 // draw asks the owner for tokens.
-func (q *Quotas) draw(ctx context.Context, d quota.Draw) (quota.Tokens, error) {
+func (q *Quotas) draw(
+	ctx context.Context, key quota.LimitKey, ask lend.Borrow, perSecond float64,
+) (lend.Loan, error) {
 	reply, err := q.cfg.Owner(ctx, &clusterpb.QuotaCall{
-		Subject: subjectMessage(d.Subject), Quota: uint32(d.Quota),
+		Subject: subjectMessage(key.Subject), Quota: uint32(key.Quota),
 		Op: &clusterpb.QuotaCall_Draw{Draw: &clusterpb.DrawCall{
-			Node: d.Node, PerSecond: d.PerSecond, Want: uint32(d.Want), Spent: uint32(d.Spent),
+			Node: q.cfg.Self, PerSecond: perSecond, Want: uint32(ask.Want), Spent: uint32(ask.Spent),
 		}},
 	})
-	return quota.Tokens{
-		N: int(reply.GetTokens()), RetryAfter: time.Duration(reply.GetRetryAfterUs()) * time.Microsecond,
+	return lend.Loan{
+		Permits: int(reply.GetTokens()), RetryAfter: time.Duration(reply.GetRetryAfterUs()) * time.Microsecond,
 	}, err
 }
 
@@ -67,7 +70,7 @@ func subjectMessage(s quota.Subject) *clusterpb.QuotaSubject {
 // Answer answers a message as the leader of a shard, or as this node if the shard is 0. The error is a
 // *task.NotLeaderError if this node does not lead, or a *quota.Exceeded for a queue that is refused.
 func (q *Quotas) Answer(ctx context.Context, id uint32, call *clusterpb.QuotaCall) (*clusterpb.QuotaReply, error) {
-	key := quota.LevelKey{
+	key := quota.LimitKey{
 		Subject: quota.Subject{Namespace: call.GetSubject().GetNamespace(), Key: call.GetSubject().GetKey()},
 		Quota:   quota.Quota(call.Quota),
 	}
@@ -98,31 +101,30 @@ func (q *Quotas) Answer(ctx context.Context, id uint32, call *clusterpb.QuotaCal
 
 // answerOwner answers a message for the owner of a subject.
 func answerOwner(
-	ctx context.Context, o *owner, key quota.LevelKey, call *clusterpb.QuotaCall,
+	ctx context.Context, o *owner, key quota.LimitKey, call *clusterpb.QuotaCall,
 ) (*clusterpb.QuotaReply, error) {
 	switch op := call.Op.(type) {
 	case *clusterpb.QuotaCall_Draw:
-		return o.draw(key, op.Draw), nil
+		return o.draw(ctx, key, op.Draw), nil
 	case *clusterpb.QuotaCall_Divide:
 		return o.divide(ctx, key, op.Divide)
 	case *clusterpb.QuotaCall_Admit:
 		return &clusterpb.QuotaReply{}, o.registrar.Admit(ctx, key.Namespace, op.Admit.Queue, op.Admit.Limit)
 	}
 	return &clusterpb.QuotaReply{
-		SchedulesPerSecond: o.allocator.Rate(key.Subject, quota.SchedulesPerSecond),
-		CallsPerSecond:     o.allocator.Rate(key.Subject, quota.CallsPerSecond),
+		SchedulesPerSecond: o.rates.Rate(quota.LimitKey{Subject: key.Subject, Quota: quota.SchedulesPerSecond}),
+		CallsPerSecond:     o.rates.Rate(quota.LimitKey{Subject: key.Subject, Quota: quota.CallsPerSecond}),
 	}, nil
 }
 
-func (o *owner) draw(key quota.LevelKey, d *clusterpb.DrawCall) *clusterpb.QuotaReply {
-	got := o.allocator.Draw(quota.Draw{
-		Subject: key.Subject, Quota: key.Quota, Node: d.Node, PerSecond: d.PerSecond, Want: int(d.Want), Spent: int(d.Spent),
-	})
-	return &clusterpb.QuotaReply{Tokens: uint32(got.N), RetryAfterUs: got.RetryAfter.Microseconds()}
+func (o *owner) draw(ctx context.Context, key quota.LimitKey, d *clusterpb.DrawCall) *clusterpb.QuotaReply {
+	ask := lend.Borrow{Want: int(d.Want), Spent: int(d.Spent)}
+	loan := o.rates.Lend(ctx, key, d.Node, ask, lend.Limit{PerSecond: d.PerSecond})
+	return &clusterpb.QuotaReply{Tokens: uint32(loan.Permits), RetryAfterUs: loan.RetryAfter.Microseconds()}
 }
 
 func (o *owner) divide(
-	ctx context.Context, key quota.LevelKey, d *clusterpb.DivideCall,
+	ctx context.Context, key quota.LimitKey, d *clusterpb.DivideCall,
 ) (*clusterpb.QuotaReply, error) {
 	used, err := o.arbiter.Divide(ctx, quota.Ask{Key: key, Holder: d.Holder, Limit: d.Limit, Want: d.Want})
 	if err == quota.ErrUnsure { //nolint:errorlint // Divide returns it unwrapped
@@ -155,7 +157,8 @@ func (q *Quotas) owner(id uint32, term uint64, s quota.Subject) *owner {
 	o := q.owners[at]
 	if o == nil || o.term < term {
 		o = &owner{
-			term: term, allocator: quota.NewAllocator(q.cfg.Now), arbiter: quota.NewArbiter(q.arbiterConfig(at, term)),
+			term: term, rates: lend.NewLender[quota.LimitKey, string](lend.OfRates),
+			arbiter:   quota.NewArbiter(q.arbiterConfig(at, term)),
 			registrar: quota.NewRegistrar(quota.RegistrarConfig{List: q.names, Now: q.cfg.Now}),
 		}
 		q.owners[at] = o
@@ -173,7 +176,7 @@ func (q *Quotas) arbiterConfig(at ownerID, term uint64) quota.ArbiterConfig {
 
 // holders returns the holders of a level: the nodes of that of consumers, or else the shards. The consumers of a node
 // that does not answer are not counted: they are at other nodes by then, or get no tasks.
-func (q *Quotas) holders(key quota.LevelKey) (all []quota.Holder) {
+func (q *Quotas) holders(key quota.LimitKey) (all []quota.Holder) {
 	if key.Quota == quota.MaxConsumers {
 		for _, id := range q.cfg.Members() {
 			if q.cfg.Alive(id) {
@@ -190,7 +193,7 @@ func (q *Quotas) holders(key quota.LevelKey) (all []quota.Holder) {
 
 func holderOf(shard uint32) string { return strconv.FormatUint(uint64(shard), 10) }
 
-func (q *Quotas) trim(ctx context.Context, holder string, key quota.LevelKey, r quota.Round) (int64, error) {
+func (q *Quotas) trim(ctx context.Context, holder string, key quota.LimitKey, r quota.Round) (int64, error) {
 	reply, err := q.tell(ctx, holder, &clusterpb.QuotaCall{
 		Subject: subjectMessage(key.Subject), Quota: uint32(key.Quota),
 		Op: &clusterpb.QuotaCall_Trim{Trim: &clusterpb.TrimCall{Term: r.Term, Number: r.Number}},
@@ -202,7 +205,7 @@ func (q *Quotas) trim(ctx context.Context, holder string, key quota.LevelKey, r 
 }
 
 func (q *Quotas) raise(
-	ctx context.Context, holder string, key quota.LevelKey, r quota.Round, limit, ceiling int64,
+	ctx context.Context, holder string, key quota.LimitKey, r quota.Round, limit, ceiling int64,
 ) error {
 	_, err := q.tell(ctx, holder, &clusterpb.QuotaCall{
 		Subject: subjectMessage(key.Subject), Quota: uint32(key.Quota),

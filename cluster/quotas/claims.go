@@ -12,7 +12,7 @@ import (
 // levelID names this node's part of a level, as a replica of a shard or as a node: shard 0.
 type levelID struct {
 	shard uint32
-	key   quota.LevelKey
+	key   quota.LimitKey
 }
 
 // holding is a part of a level: a shard's for one leadership, or the node's with term 0.
@@ -22,7 +22,7 @@ type holding struct {
 }
 
 // level returns a shard's part of a level in a leadership, and makes it if there is none.
-func (q *Quotas) level(s Replica, term uint64, key quota.LevelKey) *quota.Level {
+func (q *Quotas) level(s Replica, term uint64, key quota.LimitKey) *quota.Level {
 	return q.hold(levelID{s.ID(), key}, term, quota.LevelConfig{
 		Key: key, Holder: holderOf(s.ID()), Trip: q.cfg.Trip, Now: q.cfg.Now, Ask: q.divide,
 		Used: func() int64 { return used(s, key) }, Drops: s.Drops,
@@ -30,7 +30,7 @@ func (q *Quotas) level(s Replica, term uint64, key quota.LevelKey) *quota.Level 
 }
 
 // consumers returns this node's part of a level of consumers, and makes it if there is none.
-func (q *Quotas) consumers(key quota.LevelKey) *quota.Level {
+func (q *Quotas) consumers(key quota.LimitKey) *quota.Level {
 	return q.hold(levelID{0, key}, 0, quota.LevelConfig{
 		Key: key, Holder: q.cfg.Self, Trip: q.cfg.Trip, Now: q.cfg.Now, Ask: q.divide,
 	})
@@ -62,7 +62,7 @@ func (q *Quotas) forget() {
 	}
 }
 
-func used(s Replica, key quota.LevelKey) int64 {
+func used(s Replica, key quota.LimitKey) int64 {
 	use := s.Use(key.Namespace)
 	if key.Quota == quota.MaxBytes {
 		return int64(use.Bytes)
@@ -197,8 +197,8 @@ func (c *claims) enter() (err error) {
 	}
 	subject := quota.Subject{Namespace: task.CanonicalNamespace(c.of.namespace)}
 	c.of.made = map[string]bool{}
-	c.of.pending = c.level(c.replica, c.term, quota.LevelKey{Subject: subject, Quota: quota.MaxPending})
-	c.of.bytes = c.level(c.replica, c.term, quota.LevelKey{Subject: subject, Quota: quota.MaxBytes})
+	c.of.pending = c.level(c.replica, c.term, quota.LimitKey{Subject: subject, Quota: quota.MaxPending})
+	c.of.bytes = c.level(c.replica, c.term, quota.LimitKey{Subject: subject, Quota: quota.MaxBytes})
 	return nil
 }
 

@@ -7,8 +7,8 @@
 //	Roster                  every node: Queue, Policy
 //	Level of consumers      every node: Consumer
 //	Level of tasks, bytes   the leader of every shard, for one leadership and namespace: Claim
-//	Allocator, Arbiter,     the leader of the shard that owns the subject, for one leadership
-//	Registrar
+//	Lender, of package      the leader of the shard that owns the subject, for one leadership
+//	lend, Arbiter, Registrar
 //
 // Rules:
 //

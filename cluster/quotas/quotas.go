@@ -69,7 +69,7 @@ type Quotas struct {
 func New(cfg Config) *Quotas {
 	q := &Quotas{cfg: cfg, owners: map[ownerID]*owner{}, levels: map[levelID]*holding{}}
 	nodes := func() int { return len(cfg.Members()) }
-	q.limiter = quota.NewLimiter(quota.Config{Node: cfg.Self, Draw: q.draw, Nodes: nodes, Trip: cfg.Trip, Now: cfg.Now})
+	q.limiter = quota.NewLimiter(quota.Config{Draw: q.draw, Nodes: nodes, Trip: cfg.Trip})
 	q.roster = quota.NewRoster(cfg.Now, q.admit)
 	return q
 }
@@ -134,7 +134,7 @@ func (q *Quotas) Policy(ctx context.Context, namespace, queue string) error {
 func (q *Quotas) Consumer(ctx context.Context, namespace, key string) (leave func(), err error) {
 	var held claimed
 	err = q.each(namespace, key, func(s quota.Subject, l quota.Limits) error {
-		level := q.consumers(quota.LevelKey{Subject: s, Quota: quota.MaxConsumers})
+		level := q.consumers(quota.LimitKey{Subject: s, Quota: quota.MaxConsumers})
 		return held.claim(ctx, level, uint64(l.MaxConsumers), 1)
 	})
 	if err != nil {

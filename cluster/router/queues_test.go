@@ -11,6 +11,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/lend"
 	"github.com/belfryhq/belfry/shard"
 )
 
@@ -69,7 +70,7 @@ func TestLoansComeFromTheOwner(t *testing.T) {
 		}
 		w.leader[owner] = "b"
 		for range 3 {
-			loan, err := r.Borrow(t.Context(), shard.Borrow{Queue: "q", Want: 3})
+			loan, err := r.Borrow(t.Context(), shard.Borrow{Queue: "q", Borrow: lend.Borrow{Want: 3}})
 			if err != nil || loan.Permits != 3 {
 				t.Fatalf("%v, %v", loan, err)
 			}

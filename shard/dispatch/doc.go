@@ -132,7 +132,7 @@
 // # Parts of a plan
 //
 //	shard/internal/throttle  how many attempts one receiver may have under way: an adaptive window and a circuit breaker
-//	shard/internal/lend      a queue's limits over all shards: its owner lends permits to the leaders
+//	internal/lend            a queue's limits over all shards: its owner lends permits to the leaders
 //	shard/internal/groups    the limits and the order of its groups
 //	shard/dispatch/desk      the demands of consumers, and the tasks that are leased for them
 //

@@ -7,7 +7,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
-	"github.com/belfryhq/belfry/shard/internal/lend"
+	"github.com/belfryhq/belfry/internal/lend"
 )
 
 // QueueName names a queue.

@@ -22,7 +22,7 @@ type branch struct {
 // run holds an owner and its borrowers.
 type run struct {
 	mu       sync.Mutex
-	owner    *Lender
+	owner    *Lender[string, uint32]
 	limit    Limit
 	down     bool
 	lag      time.Duration // of the owner's answers
@@ -33,7 +33,12 @@ type run struct {
 	calls    int
 }
 
-func (r *run) call(ctx context.Context, ask Borrow) (Loan, error) {
+// callAs returns the call of a borrower.
+func (r *run) callAs(shard uint32) func(context.Context, Borrow) (Loan, error) {
+	return func(ctx context.Context, ask Borrow) (Loan, error) { return r.call(ctx, shard, ask) }
+}
+
+func (r *run) call(ctx context.Context, shard uint32, ask Borrow) (Loan, error) {
 	r.mu.Lock()
 	owner, limit, down, lag := r.owner, r.limit, r.down, r.lag
 	r.calls++
@@ -41,7 +46,7 @@ func (r *run) call(ctx context.Context, ask Borrow) (Loan, error) {
 	if down {
 		return Loan{}, errors.New("no owner")
 	}
-	loan := owner.Lend(ctx, ask, limit)
+	loan := owner.Lend(ctx, "queue", shard, ask, limit)
 	if loan.Permits > 0 && lag > 0 {
 		select {
 		case <-time.After(lag):
@@ -52,12 +57,10 @@ func (r *run) call(ctx context.Context, ask Borrow) (Loan, error) {
 }
 
 func newRun(ctx context.Context, n int, limit Limit, took time.Duration) *run {
-	r := &run{owner: NewLender(), limit: limit, took: took}
+	r := &run{owner: NewLender[string, uint32](OfQueues), limit: limit, took: took}
 	for i := range n {
 		b := &branch{run: r}
-		b.Borrower = NewBorrower(BorrowerConfig{
-			Context: ctx, Queue: "q", Shard: uint32(i), Term: 1, Call: r.call, Got: b.got,
-		})
+		b.Borrower = NewBorrower(BorrowerConfig{Context: ctx, Term: 1, Call: r.callAs(uint32(i)), Got: b.got})
 		b.CountInFlight(limit.InFlight > 0)
 		r.branches = append(r.branches, b)
 	}
@@ -239,7 +242,7 @@ func TestLapse(t *testing.T) {
 	simulate(t, 2, Limit{InFlight: 2}, time.Hour, func(t *testing.T, r *run) {
 		a, b := r.branches[0], r.branches[1]
 		ctx, die := context.WithCancel(t.Context())
-		a.Borrower = NewBorrower(BorrowerConfig{Context: ctx, Queue: "q", Shard: 7, Call: r.call, Got: a.got})
+		a.Borrower = NewBorrower(BorrowerConfig{Context: ctx, Call: r.callAs(7), Got: a.got})
 		a.wants = 2
 		a.Report(time.Now(), 0, 2, 3)
 		sleep(2 * Life)
@@ -270,7 +273,7 @@ func TestNewOwner(t *testing.T) {
 		r.mu.Unlock()
 		sleep(Life / 2)
 		r.mu.Lock()
-		r.owner, r.down = NewLender(), false
+		r.owner, r.down = NewLender[string, uint32](OfQueues), false
 		r.mu.Unlock()
 		sleep(10 * time.Second)
 		if all, _ := r.begun(); all < 8 || r.most != 4 {

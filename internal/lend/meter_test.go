@@ -1,4 +1,4 @@
-package quota
+package lend
 
 import (
 	"context"
@@ -15,13 +15,13 @@ var errLost = errors.New("no answer")
 
 // rates is a cluster in memory whose nodes share one rate. Its times are those of the synctest bubble.
 type rates struct {
-	nodes []*Limiter
+	nodes []*Meter
 	draws int
 
 	mu    sync.Mutex
-	owner *Allocator    // nil: the owner is lost
-	far   time.Duration // added to each round trip
-	cut   string        // the node that does not reach the owner
+	owner *Lender[string, int] // nil: the owner is lost
+	far   time.Duration        // added to each round trip
+	cut   int                  // the node that does not reach the owner; -1: none
 }
 
 const trip = 250 * time.Millisecond
@@ -30,43 +30,48 @@ func newRates(n int) *rates { return newFarRates(n, 0, trip) }
 
 // newFarRates returns nodes with a longer round trip to the owner.
 func newFarRates(n int, far, trip time.Duration) *rates {
-	c := &rates{owner: NewAllocator(time.Now), far: far}
+	c := &rates{owner: newRateOwner(), far: far, cut: -1}
 	for i := range n {
-		c.nodes = append(c.nodes, NewLimiter(Config{
-			Node: fmt.Sprint(i), Draw: c.draw, Nodes: func() int { return n }, Trip: trip, Now: time.Now,
+		c.nodes = append(c.nodes, NewMeter(MeterConfig{
+			Call: func(ctx context.Context, ask Borrow, perSecond float64) (Loan, error) {
+				return c.draw(ctx, i, ask, perSecond)
+			},
+			Borrowers: func() int { return n }, Trip: trip,
 		}))
 	}
 	return c
 }
 
+func newRateOwner() *Lender[string, int] { return NewLender[string, int](OfRates) }
+
+// pass lets time pass in the bubble.
+func pass(d time.Duration) { <-time.After(d) }
+
 // draw takes a millisecond or so. Without an owner it hangs.
-func (c *rates) draw(ctx context.Context, d Draw) (Tokens, error) {
-	sleep(c.far + time.Duration(200+rand.IntN(1500))*time.Microsecond)
+func (c *rates) draw(ctx context.Context, node int, ask Borrow, perSecond float64) (Loan, error) {
+	pass(c.far + time.Duration(200+rand.IntN(1500))*time.Microsecond)
 	if ctx.Err() != nil {
-		return Tokens{}, errLost
+		return Loan{}, errLost
 	}
 	c.mu.Lock()
 	owner := c.owner
-	if d.Node == c.cut {
+	if node == c.cut {
 		owner = nil
 	}
 	c.draws++
 	c.mu.Unlock()
 	if owner == nil {
 		<-ctx.Done()
-		return Tokens{}, errLost
+		return Loan{}, errLost
 	}
-	return owner.Draw(d), nil
+	return owner.Lend(ctx, "rate", node, ask, Limit{PerSecond: perSecond}), nil
 }
 
-func (c *rates) setOwner(a *Allocator) {
+func (c *rates) setOwner(a *Lender[string, int]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.owner = a
 }
-
-// sleep passes time in the bubble.
-func sleep(d time.Duration) { <-time.After(d) }
 
 // load is a stream of calls. demand returns the calls a second at a node, at a time since the beginning.
 type load struct {
@@ -119,23 +124,22 @@ func (c *rates) run(t *testing.T, l load) *tally {
 				}
 				rate := l.demand(i, at)
 				if rate == 0 {
-					sleep(10 * time.Millisecond)
+					pass(10 * time.Millisecond)
 					continue
 				}
-				sleep(time.Duration(rand.ExpFloat64() / rate * float64(time.Second)))
+				pass(time.Duration(rand.ExpFloat64() / rate * float64(time.Second)))
 				calls.Go(func() {
-					err := node.Take(t.Context(), Subject{Namespace: "a"}, SchedulesPerSecond, l.limit(time.Since(count.begin)))
-					var full *Exceeded
-					if err != nil && !errors.As(err, &full) {
+					dry, err := node.Take(t.Context(), l.limit(time.Since(count.begin)))
+					if err != nil {
 						t.Error(err)
 					}
-					count.add(err == nil)
+					count.add(dry == 0)
 				})
 			}
 		})
 	}
 	calls.Wait()
-	sleep(time.Second) // the last draws end
+	pass(time.Second) // the last draws end
 	return count
 }
 
@@ -253,7 +257,7 @@ func TestOwnerLost(t *testing.T) {
 		const lost, limit = 8 * time.Second, 400.0
 		c := newRates(nodes)
 		time.AfterFunc(lost, func() { c.setOwner(nil) })
-		time.AfterFunc(lost+1200*time.Millisecond, func() { c.setOwner(NewAllocator(time.Now)) })
+		time.AfterFunc(lost+1200*time.Millisecond, func() { c.setOwner(newRateOwner()) })
 		got := c.run(t, load{limit: always(limit), length: 22 * time.Second,
 			demand: func(node int, at time.Duration) float64 {
 				rate := 3 * limit * part(node, at)
@@ -276,15 +280,15 @@ func TestCutOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const limit = 400.0
 		c := newRates(3)
-		cut := func(node string) func() {
+		cut := func(node int) func() {
 			return func() {
 				c.mu.Lock()
 				defer c.mu.Unlock()
 				c.cut = node
 			}
 		}
-		time.AfterFunc(5*time.Second, cut("1"))
-		time.AfterFunc(7500*time.Millisecond, cut(""))
+		time.AfterFunc(5*time.Second, cut(1))
+		time.AfterFunc(7500*time.Millisecond, cut(-1))
 		got := c.run(t, load{limit: always(limit), length: 22 * time.Second,
 			demand: func(int, time.Duration) float64 { return limit }})
 		if admitted, _ := got.sum(5*time.Second, 7*time.Second); admitted < 900 {
@@ -301,10 +305,10 @@ func TestBurst(t *testing.T) {
 		const limit = 100.0
 		c := newRates(3)
 		for range 3 {
-			sleep(10 * time.Second)
+			pass(10 * time.Second)
 			admitted := 0
 			for range 5 * int(limit) {
-				if c.nodes[2].Take(t.Context(), Subject{Key: "k"}, CallsPerSecond, limit) == nil {
+				if dry, err := c.nodes[2].Take(t.Context(), limit); dry == 0 && err == nil {
 					admitted++
 				}
 			}
@@ -317,13 +321,13 @@ func TestBurst(t *testing.T) {
 func TestTokensExpire(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newRates(1)
-		m := c.nodes[0].meter(rateKey{Subject{Key: "k"}, CallsPerSecond})
+		m := c.nodes[0]
 		m.drawn = make(chan struct{})
-		m.hear(Draw{}, Tokens{N: 10}, nil)
-		if sleep(valid / 2); !m.spend(time.Now(), 100, 4) {
+		m.hear(Borrow{}, 100, Loan{Permits: 10}, nil)
+		if pass(Life / 2); !m.spend(time.Now(), 100, 4) {
 			t.Error("no token was left")
 		}
-		if sleep(valid); m.spend(time.Now(), 100, 1) {
+		if pass(Life); m.spend(time.Now(), 100, 1) {
 			t.Error("an old token was used")
 		}
 	})
@@ -338,14 +342,14 @@ func TestBatchWaits(t *testing.T) {
 		var batches sync.WaitGroup
 		for _, node := range c.nodes {
 			batches.Go(func() {
-				if err := node.Wait(t.Context(), Subject{Key: "k"}, SchedulesPerSecond, limit, lines); err != nil {
+				if err := node.Wait(t.Context(), limit, lines); err != nil {
 					t.Error(err)
 				}
 			})
 		}
 		batches.Wait()
 		took := time.Since(begin)
-		sleep(time.Second)
+		pass(time.Second)
 		// The first second's tokens may be there at once.
 		within(t, "milliseconds", int(took.Milliseconds()), 1000*(3*lines-0.5*limit)/limit)
 	})

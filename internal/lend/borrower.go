@@ -6,20 +6,19 @@ import (
 	"time"
 )
 
-// BorrowerConfig names the queue and the shard of a Borrower and connects it with the owner.
+// BorrowerConfig connects a Borrower with the owner of its limit.
 type BorrowerConfig struct {
-	Context          context.Context // the leadership's context: its end voids all permits
-	Namespace, Queue string
-	Shard            uint32
-	Term             uint64
-	Call             func(context.Context, Borrow) (Loan, error)
-	Got              func() // called by the Borrower's goroutine when permits have come
+	Context context.Context // the leadership's context: its end voids all permits
+	Term    uint64          // of that leadership
+	Call    func(context.Context, Borrow) (Loan, error)
+	Got     func() // called by the Borrower's goroutine when permits have come
 }
 
 // maxWant limits the permits that one call asks for.
 const maxWant = 4096
 
-// Borrower holds the permits of one queue that a shard's leader has borrowed. Its methods are safe for concurrent use.
+// Borrower is the borrower of a limit for work that waits: it holds the permits of one queue that a shard's leader has
+// borrowed. Its methods are safe for concurrent use.
 // At most one call to the owner is under way.
 type Borrower struct {
 	cfg BorrowerConfig
@@ -176,9 +175,8 @@ func (b *Borrower) say() Borrow {
 	b.renew = now.Add(patience)
 	b.recorded, b.outdated = b.held(), false
 	return Borrow{
-		Namespace: b.cfg.Namespace, Queue: b.cfg.Queue, Shard: b.cfg.Shard, Term: b.cfg.Term, Round: b.round,
-		InFlight: b.inFlight + b.begun, Unused: unused, Want: min(max(b.want-unused, 0), maxWant),
-		Priority: b.priority,
+		Term: b.cfg.Term, Round: b.round, InFlight: b.inFlight + b.begun, Unused: unused,
+		Want: min(max(b.want-unused, 0), maxWant), Priority: b.priority, Wait: true,
 	}
 }
 

@@ -18,12 +18,12 @@ type site struct {
 	until            time.Time // end of its permits' validity
 }
 
-func (s *site) ask(p *pool, now time.Time, want int) {
+func (s *site) ask(p *pool[uint32], now time.Time, want int) {
 	s.hear(now)
 	s.round++
 	s.until = now.Add(Life)
-	s.parked = p.ask(now, Borrow{
-		Shard: s.shard, Term: s.term, Round: s.round, InFlight: s.inFlight, Unused: s.unused, Want: want,
+	s.parked = p.ask(now, s.shard, Borrow{
+		Term: s.term, Round: s.round, InFlight: s.inFlight, Unused: s.unused, Want: want, Wait: true,
 	})
 }
 
@@ -48,7 +48,7 @@ func TestLimitsHold(t *testing.T) {
 			PerSecond: rapid.SampledFrom([]float64{0, 0.5, 10, 1000}).Draw(t, "per second"),
 		}
 		now := begin
-		p := newPool(begin)
+		p := newPool[uint32](begin.Add(-Life), OfQueues)
 		p.setLimit(now, limit)
 		sites := make([]*site, rapid.IntRange(1, 12).Draw(t, "sites"))
 		for i := range sites {
@@ -71,7 +71,7 @@ func TestLimitsHold(t *testing.T) {
 				s.inFlight = max(s.inFlight-1, 0)
 			case 3: // its call ends, perhaps with a lost answer, or its shard has another leader
 				if s.parked != nil {
-					p.takeBack(Borrow{Shard: s.shard, Term: s.term, Round: s.round}, s.parked, 0)
+					p.takeBack(s.shard, Borrow{Term: s.term, Round: s.round}, s.parked, 0)
 					s.parked = nil
 				} else {
 					s.term, s.round, s.unused = s.term+1, 0, 0
@@ -102,7 +102,7 @@ func TestLimitsHold(t *testing.T) {
 // TestInLine checks that permits go to the first to ask, in shares, and that a site that gave up for a moment keeps its
 // place.
 func TestInLine(t *testing.T) {
-	p := newPool(begin)
+	p := newPool[uint32](begin.Add(-Life), OfQueues)
 	p.setLimit(begin, Limit{InFlight: 4})
 	sites := []*site{{shard: 1}, {shard: 2}, {shard: 3}}
 	for _, s := range sites {
@@ -122,7 +122,7 @@ func TestInLine(t *testing.T) {
 	sites[2].ask(p, begin, 0)
 	sites[0].ask(p, begin, 1)
 	sites[1].ask(p, begin, 1)
-	p.takeBack(Borrow{Shard: 1, Round: sites[0].round}, sites[0].parked, 0)
+	p.takeBack(1, Borrow{Round: sites[0].round}, sites[0].parked, 0)
 	sites[0].ask(p, begin, 1) // again, and still the first in line
 	p.serve(begin)
 	expect(3, 1, 0)
@@ -130,10 +130,10 @@ func TestInLine(t *testing.T) {
 
 // TestOldWords checks that an older report that arrives later does not count.
 func TestOldWords(t *testing.T) {
-	p := newPool(begin)
+	p := newPool[uint32](begin.Add(-Life), OfQueues)
 	p.setLimit(begin, Limit{InFlight: 2})
 	said := func(term, round uint64, inFlight int) bool {
-		return p.ask(begin, Borrow{Shard: 1, Term: term, Round: round, InFlight: inFlight}) != nil
+		return p.ask(begin, 1, Borrow{Term: term, Round: round, InFlight: inFlight}) != nil
 	}
 	if !said(3, 7, 2) || said(3, 6, 0) || said(3, 7, 0) || said(2, 9, 0) {
 		t.Error("old words were taken, or new ones not")
@@ -148,14 +148,14 @@ func TestOldWords(t *testing.T) {
 
 // TestTakenBackOnce checks that permits whose call ended before a newer report are not taken off that report.
 func TestTakenBackOnce(t *testing.T) {
-	p := newPool(begin)
+	p := newPool[uint32](begin.Add(-Life), OfQueues)
 	p.setLimit(begin, Limit{InFlight: 3})
-	first := Borrow{Shard: 1, Round: 1, Want: 2}
-	parked := p.ask(begin, first)
+	first := Borrow{Round: 1, Want: 2}
+	parked := p.ask(begin, 1, first)
 	p.serve(begin) // lends two
-	p.ask(begin, Borrow{Shard: 1, Round: 2, Want: 3})
+	p.ask(begin, 1, Borrow{Round: 2, Want: 3})
 	p.serve(begin) // lends three, since the report counts none
-	if p.takeBack(first, parked, 0); p.lent() != 3 {
+	if p.takeBack(1, first, parked, 0); p.lent() != 3 {
 		t.Errorf("%d lent, want 3", p.lent())
 	}
 }
@@ -163,19 +163,16 @@ func TestTakenBackOnce(t *testing.T) {
 // TestForgotten checks that the owner keeps a queue while its bucket fills. Otherwise a forgotten queue would bypass a
 // slow rate.
 func TestForgotten(t *testing.T) {
-	p := newPool(begin)
+	p := newPool[uint32](begin.Add(-Life), OfQueues)
 	p.setLimit(begin, Limit{PerSecond: 1.0 / 60})
 	s := &site{shard: 1}
 	s.ask(p, begin, 1)
 	p.serve(begin)
 	s.hear(begin)
-	p.lapse(begin.Add(Life))
-	p.bucket.fill(begin.Add(Life))
-	if s.unused != 1 || p.isIdle() {
-		t.Errorf("%d lent, idle %v", s.unused, p.isIdle())
+	if later := begin.Add(30 * time.Second); s.unused != 1 || p.isIdle(later) {
+		t.Errorf("%d lent, idle %v", s.unused, p.isIdle(later))
 	}
-	p.bucket.fill(begin.Add(time.Minute))
-	if !p.isIdle() {
+	if !p.isIdle(begin.Add(time.Minute)) {
 		t.Error("it is never forgotten")
 	}
 }
