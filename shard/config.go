@@ -37,11 +37,10 @@ type Config struct {
 	Deliver Deliverer
 	// Crowd bounds the attempts under way on this node, of all its shards; nil: the shard has one of its own.
 	Crowd *dispatch.Crowd
-	// Policies are the policies of the queues; nil: no queue has one. Limits lends the permits of limited queues, and
-	// Groups gives those of their groups; nil: the shard itself owns all queues.
+	// Policies are the policies of the queues; nil: no queue has one. Limits gives the permits of limited queues and of
+	// their groups; nil: the shard itself owns all queues.
 	Policies Policies
 	Limits   Limits
-	Groups   Groups
 
 	// History keeps the events of the entries; nil: nothing does.
 	History History

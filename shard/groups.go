@@ -14,15 +14,6 @@ import (
 	"github.com/belfryhq/belfry/shard/internal/groups"
 )
 
-// Groups reaches the other sides of the limits of groups, wherever their leaders are.
-type Groups interface {
-	// AskGroups asks the shard that owns a queue for permits of its groups. The owner may make the asker wait. An error
-	// gives nothing.
-	AskGroups(ctx context.Context, ask GroupsAsk) (GroupsAnswer, error)
-	// LookGroups asks the leaders of all shards where groups stand. It returns an error if one does not answer.
-	LookGroups(ctx context.Context, look GroupsLook) ([]GroupsStanding, error)
-}
-
 type (
 	// GroupsAsk is a leader's request for permits of groups of one queue.
 	GroupsAsk = groups.Ask
@@ -141,7 +132,7 @@ func (p *proposer) askGroups(ask groups.Ask) (cancel func()) {
 	ask.Shard, ask.Term = p.shard.cfg.ID, p.lead.term.Load()
 	ctx, cancel := context.WithCancel(p.lead.ctx)
 	p.lead.workers.Go(func() {
-		answer, err := p.shard.groups().AskGroups(ctx, ask)
+		answer, err := p.shard.limits().AskGroups(ctx, ask)
 		if err != nil && !errors.Is(err, context.Canceled) {
 			p.shard.cfg.Logger.Debug("no permits of groups", "queue", ask.Queue, "err", err)
 			wait.For(ctx, askPause)
@@ -151,23 +142,4 @@ func (p *proposer) askGroups(ask groups.Ask) (cancel func()) {
 		p.intake.tell(func(p *dispatch.Planner, now time.Time) { p.Answered(now, ask.Number, name, answer, err) })
 	})
 	return cancel
-}
-
-func (s *Shard) groups() Groups {
-	if s.cfg.Groups == nil {
-		return aloneWithGroups{s}
-	}
-	return s.cfg.Groups
-}
-
-// aloneWithGroups is the Groups of a shard that owns all queues itself.
-type aloneWithGroups struct{ shard *Shard }
-
-func (a aloneWithGroups) AskGroups(ctx context.Context, ask GroupsAsk) (GroupsAnswer, error) {
-	return a.shard.AskGroups(ctx, ask)
-}
-
-func (a aloneWithGroups) LookGroups(ctx context.Context, look GroupsLook) ([]GroupsStanding, error) {
-	standing, err := a.shard.LookGroups(ctx, look)
-	return []GroupsStanding{standing}, err
 }

@@ -59,7 +59,7 @@ func newLeadership(ctx context.Context, s *Shard) *leadership {
 	l.desk = newDesk(l)
 	l.lender = lend.NewLender[dispatch.QueueName, uint32](lend.OfQueues)
 	l.keeper = groups.NewKeeper(ctx, func(ctx context.Context, look groups.Look) ([]groups.Standing, error) {
-		return s.groups().LookGroups(ctx, look)
+		return s.limits().LookGroups(ctx, look)
 	})
 	l.proposer = newProposer(l)
 	l.ticker = newTicker(l)

@@ -8,11 +8,16 @@ import (
 	"github.com/belfryhq/belfry/shard/dispatch"
 )
 
-// Limits borrows permits to start attempts of limited queues. Shard.Lend is the owner's side.
+// Limits reaches the other sides of the limits of queues and of their groups, wherever their leaders are.
 type Limits interface {
-	// Borrow asks the shard that owns the queue, wherever that shard's leader is. The owner may make the borrower wait;
-	// Borrow returns within some seconds. An error lends nothing.
+	// Borrow asks the shard that owns a queue for permits to begin attempts: its Lend. The owner may make the borrower
+	// wait; Borrow returns within some seconds. An error lends nothing.
 	Borrow(ctx context.Context, ask Borrow) (Loan, error)
+	// AskGroups asks the shard that owns a queue for permits of its groups. The owner may make the asker wait. An error
+	// gives nothing.
+	AskGroups(ctx context.Context, ask GroupsAsk) (GroupsAnswer, error)
+	// LookGroups asks the leaders of all shards where groups stand. It returns an error if one does not answer.
+	LookGroups(ctx context.Context, look GroupsLook) ([]GroupsStanding, error)
 }
 
 // Borrow is the request of a shard's leader to the owner of a queue's limits.
@@ -59,6 +64,15 @@ func (s *Shard) Lend(ctx context.Context, ask Borrow) (Loan, error) {
 type alone struct{ shard *Shard }
 
 func (a alone) Borrow(ctx context.Context, ask Borrow) (Loan, error) { return a.shard.Lend(ctx, ask) }
+
+func (a alone) AskGroups(ctx context.Context, ask GroupsAsk) (GroupsAnswer, error) {
+	return a.shard.AskGroups(ctx, ask)
+}
+
+func (a alone) LookGroups(ctx context.Context, look GroupsLook) ([]GroupsStanding, error) {
+	standing, err := a.shard.LookGroups(ctx, look)
+	return []GroupsStanding{standing}, err
+}
 
 func (s *Shard) limits() Limits {
 	if s.cfg.Limits == nil {

@@ -14,8 +14,10 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
-// toOwner sends every call to the leader of the shard that owns all queues.
+// toOwner sends the calls for permits of queues to the leader of the shard that owns all queues.
 type toOwner struct {
+	Limits // nil: no queue limits its groups
+
 	mu    sync.Mutex
 	owner *replicas
 }

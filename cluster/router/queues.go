@@ -197,8 +197,8 @@ func addBroken(all, part []*fsmpb.Broken) []*fsmpb.Broken {
 // lendPatience limits one search for the lender and the lender's own waiting. After that the borrower looks again.
 const lendPatience = 2 * time.Second
 
-// Borrow asks the leader of the shard that owns a queue's limits for permits, on whichever node. It makes Router a
-// shard.Limits.
+// Borrow asks the leader of the shard that owns a queue's limits for permits, on whichever node. With AskGroups and
+// LookGroups, it makes Router a shard.Limits.
 func (r *Router) Borrow(ctx context.Context, ask shard.Borrow) (shard.Loan, error) {
 	ctx, cancel := context.WithTimeout(ctx, lendPatience)
 	defer cancel()
@@ -214,8 +214,7 @@ func (r *Router) Borrow(ctx context.Context, ask shard.Borrow) (shard.Loan, erro
 
 var _ shard.Limits = (*Router)(nil)
 
-// AskGroups asks the leader of the shard that owns a queue for permits of its groups. With LookGroups, it makes Router
-// a shard.Groups.
+// AskGroups asks the leader of the shard that owns a queue for permits of its groups.
 func (r *Router) AskGroups(ctx context.Context, ask shard.GroupsAsk) (shard.GroupsAnswer, error) {
 	ctx, cancel := context.WithTimeout(ctx, lendPatience)
 	defer cancel()
@@ -236,8 +235,6 @@ func (r *Router) LookGroups(ctx context.Context, look shard.GroupsLook) ([]shard
 		return s.LookGroups(ctx, id, look)
 	})
 }
-
-var _ shard.Groups = (*Router)(nil)
 
 // ownerSlot spreads the queues over the shards. Task ids have no slash, so no id can be made to share a queue's key.
 func ownerSlot(namespace, queue string) uint32 { return task.Slot(namespace, "queue/"+queue) }
