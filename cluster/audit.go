@@ -23,7 +23,7 @@ func (n *Node) Audit(
 		case !n.health.Alive(node):
 			return nil, errAway
 		}
-		return n.peers.rpc(node).Audit(ctx, request(node))
+		return n.peers.Peer(node).Audit(ctx, request(node))
 	}
 	return askWithin(ctx, auditPatience, n.known(), n.cfg.Logger, ask)
 }
@@ -34,10 +34,10 @@ const auditPatience = 5 * time.Second
 var errAway = errors.New("the node does not answer")
 
 func (n *Node) audit(ctx context.Context, r *clusterpb.AuditRequest) (*clusterpb.AuditReply, error) {
-	if n.cfg.Audit == nil {
+	if n.cfg.API == nil {
 		return nil, status.Error(codes.Unavailable, "the node keeps no audit log")
 	}
-	return n.cfg.Audit(ctx, r)
+	return n.cfg.API.Audit(ctx, r)
 }
 
 // Audit answers another node.

@@ -15,13 +15,6 @@ import (
 // BackupSummary describes a backup that was written whole.
 type BackupSummary = backup.Summary
 
-func (n *Node) newTaker() *backup.Taker {
-	return backup.NewTaker(backup.TakerConfig{
-		Self: n.ID(), State: n.control.State, Local: n.replicas.Find, Remote: n.peers.rpc, Search: n.router.Search,
-		Clock: n.cfg.Clock,
-	})
-}
-
 // Backup writes a backup of the cluster to w, at rate bytes a second at most; see backup.Taker.
 func (n *Node) Backup(ctx context.Context, w io.Writer, rate int64) (BackupSummary, error) {
 	summary, err := n.taker.Backup(ctx, w, rate)
@@ -67,5 +60,5 @@ func (n *Node) SetBackups(ctx context.Context, b *clusterpb.Backups) (changed bo
 
 // Backup sends another node the state of a shard that this node leads.
 func (s service) Backup(req *clusterpb.BackupRequest, stream grpc.ServerStreamingServer[clusterpb.BackupReply]) error {
-	return backup.Serve(stream, s.n.replicas.Find, req.Shard, s.draining)
+	return backup.Serve(stream, s.n.replicas, req.Shard, s.draining)
 }

@@ -11,10 +11,8 @@ import (
 	"github.com/belfryhq/belfry/cluster/control"
 )
 
-// allNodes is the way of this node's replica of the control group to the nodes of the cluster.
+// allNodes connects the parts of this node with the nodes of the cluster.
 type allNodes struct{ n *Node }
-
-var _ control.Nodes = allNodes{}
 
 // Change asks another node for a change of the control group.
 func (a allNodes) Change(
@@ -28,7 +26,7 @@ func (a allNodes) Await(ctx context.Context, node string, versions *clusterpb.Aw
 	if node == a.n.ID() {
 		return a.n.await(ctx, versions)
 	}
-	_, err := a.n.peers.rpc(node).Await(ctx, versions)
+	_, err := a.n.peers.Peer(node).Await(ctx, versions)
 	return err
 }
 

@@ -43,8 +43,6 @@ type Config struct {
 	HTTPS         bool   // callers reach HTTPAddr by HTTPS
 	// Network opens the sockets for other nodes; nil: the system's.
 	Network peer.Network
-	// HTTPKeysEnd returns the end of the certificate that callers see, for Doctor. Nil: they see none of this node.
-	HTTPKeysEnd func() time.Time
 
 	// Join has addresses at which other nodes may be. BootstrapExpect is the number of nodes, this one included, that
 	// form a new cluster: 1, 3 or 5. 0 joins an existing cluster, or means 1 if Join is empty. BootstrapExpect is
@@ -94,17 +92,13 @@ type Config struct {
 	MaxClockOffset time.Duration    // 0: 250 ms
 	GossipMuted    func() bool      // reports whether all gossip is lost, for tests; nil: no gossip is lost
 
-	// MinFreeDisk is the room on the data folder's disk below which the node neither leads nor grows. DiskSpace
-	// returns the free room; nil asks the file system.
+	// MinFreeDisk is the room on the data folder's disk below which the node neither leads nor grows.
 	MinFreeDisk headroom.Reserve
-	DiskSpace   func() (headroom.Space, error)
-
 	// MemoryLimit is the number of bytes that the process may use; 0 means no limit. From three quarters of it on, the
-	// node's shards take no more tasks. Heap and Machine return the use of memory; nil asks the runtime and the
-	// system.
+	// node's shards take no more tasks.
 	MemoryLimit int64
-	Heap        func() headroom.Heap
-	Machine     func() (headroom.Machine, error)
+	// Host has the free room and the use of memory; nil: this process's.
+	Host headroom.Host
 	// MaxAttempts is the number of attempts that this node may have under way: see dispatch.Crowd. 0:
 	// shard.DefaultCrowd.
 	MaxAttempts int
@@ -114,14 +108,7 @@ type Config struct {
 	// History keeps the events of the replicas here; nil: the node keeps none. The caller closes it after the node.
 	History *history.Store
 
-	// AuditFault returns the reason why the audit log of this node is not written, or nil, for the doctor; nil: there is
-	// no log. Audit answers other nodes that read it.
-	AuditFault func() error
-	Audit      func(ctx context.Context, r *clusterpb.AuditRequest) (*clusterpb.AuditReply, error)
-
-	// IssuerFault serves the doctor. It returns the instant at which the keys of the issuer of tokens were read, zero if
-	// they never were, and the reason why they are missing or not fresh, or nil. Nil: the node has no issuer.
-	IssuerFault func() (keysRead time.Time, fault error)
+	API API // nil: callers reach no part of this node
 
 	Build      string                // version of the binary, for people
 	Logger     *slog.Logger          // nil: none
@@ -132,6 +119,19 @@ type Config struct {
 	// Fatal is called when the node cannot go on, because of a failed disk or a command of a newer version. In
 	// production it ends the process. Required.
 	Fatal func(error)
+}
+
+// API is the part of the node that callers reach, for the doctor and for other nodes.
+type API interface {
+	// KeysEnd returns the end of the certificate that callers see. Zero: they see none of this node.
+	KeysEnd() time.Time
+	// IssuerFault returns the instant at which the keys of the issuer of tokens were read, zero if they never were, and
+	// the reason why they are missing or not fresh, or nil. A node without an issuer has no fault.
+	IssuerFault() (keysRead time.Time, fault error)
+	// AuditFault returns the reason why the audit log of this node is not written, or nil.
+	AuditFault() error
+	// Audit returns records of the audit log to a node that reads it.
+	Audit(ctx context.Context, r *clusterpb.AuditRequest) (*clusterpb.AuditReply, error)
 }
 
 // Snapshots are the conditions for a shard's snapshot; zero fields are shard.Config's defaults.
@@ -189,8 +189,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Clock == nil {
 		c.Clock = time.Now
 	}
-	if dir := c.DataDir; c.DiskSpace == nil {
-		c.DiskSpace = func() (headroom.Space, error) { return headroom.SpaceOf(dir) }
+	if c.Host == nil {
+		c.Host = headroom.System{Dir: c.DataDir}
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -38,18 +38,12 @@ func (n *Node) vitals() *clusterpb.Vitals {
 	if err := n.Ready(); err != nil {
 		v.NotReady = err.Error()
 	}
-	if n.cfg.AuditFault != nil {
-		if err := n.cfg.AuditFault(); err != nil {
-			v.AuditFault = err.Error()
-		}
-	}
 	if n.keys != nil {
 		v.KeysEndMs = n.keys.Credentials().Ends().UnixMilli()
 	}
-	if n.cfg.HTTPKeysEnd != nil {
-		v.HttpKeysEndMs = n.cfg.HTTPKeysEnd().UnixMilli()
+	if n.cfg.API != nil {
+		addAPI(v, n.cfg.API)
 	}
-	n.addIssuer(v)
 	for _, id := range n.known() {
 		if id != n.ID() && n.health.Alive(id) {
 			v.Hears = append(v.Hears, id)
@@ -79,12 +73,15 @@ func oneLine(fault string) string {
 	return line
 }
 
-// addIssuer adds the fault of the issuer of tokens, if there is one.
-func (n *Node) addIssuer(v *clusterpb.Vitals) {
-	if n.cfg.IssuerFault == nil {
-		return
+// addAPI adds the faults of the API, and the end of its certificate.
+func addAPI(v *clusterpb.Vitals, api API) {
+	if end := api.KeysEnd(); !end.IsZero() {
+		v.HttpKeysEndMs = end.UnixMilli()
 	}
-	read, fault := n.cfg.IssuerFault()
+	if err := api.AuditFault(); err != nil {
+		v.AuditFault = err.Error()
+	}
+	read, fault := api.IssuerFault()
 	if fault == nil {
 		return
 	}

@@ -37,6 +37,23 @@ func awaitFindings(t *testing.T, c *clustertest.Cluster, nodes []int, want ...do
 	})
 }
 
+// filling is a host whose memory is full on the third node once a channel is closed.
+type filling struct {
+	diskOf
+	full <-chan struct{}
+}
+
+func (f filling) Heap() headroom.Heap {
+	select {
+	case <-f.full:
+		if f.node == 2 {
+			return headroom.Heap{Live: 9 << 37, Cycles: 2}
+		}
+	default:
+	}
+	return headroom.Heap{Cycles: 1}
+}
+
 // Each node finds the troubles of the others: a disk that is nearly full, a memory that is used up, a paused queue with
 // tasks that are due, and a node that runs another build. Then a node and the quorum are lost, and return.
 func TestDoctor(t *testing.T) {
@@ -49,18 +66,8 @@ func TestDoctor(t *testing.T) {
 		}
 		full := make(chan struct{})
 		c := clustertest.New(t, 3, func(i int, cfg *cluster.Config) {
-			cfg.MinFreeDisk, cfg.DiskSpace, cfg.Shards, cfg.Build = reserve, d.of(i), 2, "v1"
-			cfg.MemoryLimit = 1 << 40
-			cfg.Heap = func() headroom.Heap {
-				select {
-				case <-full:
-					if i == 2 {
-						return headroom.Heap{Live: 9 << 37, Cycles: 2}
-					}
-				default:
-				}
-				return headroom.Heap{Cycles: 1}
-			}
+			cfg.MinFreeDisk, cfg.Shards, cfg.Build, cfg.MemoryLimit = reserve, 2, "v1", 1<<40
+			cfg.Host = filling{diskOf{headroom.System{}, d, i}, full}
 			if i == 1 {
 				cfg.Build = "v2"
 			}

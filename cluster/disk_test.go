@@ -30,12 +30,17 @@ func (d *disks) set(i int, free uint64) {
 	d.free[i] = free
 }
 
-func (d *disks) of(i int) func() (headroom.Space, error) {
-	return func() (headroom.Space, error) {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		return headroom.Space{Free: d.free[i], Total: 10000}, nil
-	}
+// diskOf is a host with the disk of one node.
+type diskOf struct {
+	headroom.Host
+	*disks
+	node int
+}
+
+func (d diskOf) Space() (headroom.Space, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return headroom.Space{Free: d.free[d.node], Total: 10000}, nil
 }
 
 // While one of three disks is nearly full, its node leads no shard, and no caller notices. With two full disks no task
@@ -49,7 +54,7 @@ func TestDisksFill(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := clustertest.New(t, 3, func(i int, cfg *cluster.Config) {
-			cfg.MinFreeDisk, cfg.DiskSpace, cfg.Shards = reserve, d.of(i), 3
+			cfg.MinFreeDisk, cfg.Host, cfg.Shards = reserve, diskOf{headroom.System{}, d, i}, 3
 		})
 		home := func() error { return atHome(c.Node(0).View(t.Context())) }
 		c.Until("leaderships are where they belong", home)

@@ -26,13 +26,12 @@ const (
 
 // outgoing adds the ids of the destination, the caller and the cluster to each call.
 type outgoing struct {
-	to, from string
-	cluster  func() string // returns the id of this node's cluster
-	removed  func()        // called when the destination says that this node was removed from the cluster
+	n  *Node // the caller
+	to string
 }
 
 func (o outgoing) label(ctx context.Context) context.Context {
-	return metadata.AppendToOutgoingContext(ctx, toKey, o.to, fromKey, o.from, clusterKey, o.cluster())
+	return metadata.AppendToOutgoingContext(ctx, toKey, o.to, fromKey, o.n.ID(), clusterKey, o.n.ClusterID())
 }
 
 // unary makes a call. Each node asks all others for the time once a second, so a removed node learns of its removal at
@@ -41,8 +40,8 @@ func (o outgoing) unary(ctx context.Context, method string, req, reply any, cc *
 	invoke grpc.UnaryInvoker, opts ...grpc.CallOption) error {
 	var trailer metadata.MD
 	err := invoke(o.label(ctx), method, req, reply, cc, append(opts, grpc.Trailer(&trailer))...)
-	if err != nil && first(trailer, removedKey) == o.from {
-		o.removed()
+	if err != nil && first(trailer, removedKey) == o.n.ID() {
+		o.n.member.Removed() // this node stands aside
 	}
 	return err
 }
@@ -88,7 +87,7 @@ func (i incoming) check(ctx context.Context, method string) error {
 	if method == clusterpb.Peer_Witness_FullMethodName {
 		return nil
 	}
-	if from := first(md, fromKey); i.n.isRemoved(from) {
+	if from := first(md, fromKey); i.n.directory.IsRemoved(from) {
 		if err := grpc.SetTrailer(ctx, metadata.Pairs(removedKey, from)); err != nil {
 			i.n.cfg.Logger.Debug("a removed node is not told so", "node", from, "err", err)
 		}

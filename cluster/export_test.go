@@ -19,15 +19,15 @@ func (n *Node) Split(ctx context.Context, shard, shards uint32) error {
 }
 
 // Faults asks all nodes for faulty replicas, as the leader of the control group does.
-func (n *Node) Faults(ctx context.Context) []control.Fault { return n.moves().Faults(ctx) }
+func (n *Node) Faults(ctx context.Context) []control.Fault { return moves{n}.Faults(ctx) }
 
 // Applied asks a node for the last entry that its replica of a shard has applied, as the leader does.
 func (n *Node) Applied(ctx context.Context, node string, shard uint32) (uint64, error) {
-	return n.moves().Applied(ctx, node, shard, control.Shard(n.State(), shard).GetJoined()[node])
+	return moves{n}.Applied(ctx, node, shard, control.Shard(n.State(), shard).GetJoined()[node])
 }
 
 // Commands asks all nodes for the number of commands that each shard has applied, as the leader does.
-func (n *Node) Commands(ctx context.Context) map[uint32]uint64 { return n.moves().Commands(ctx) }
+func (n *Node) Commands(ctx context.Context) map[uint32]uint64 { return moves{n}.Commands(ctx) }
 
 // State returns the state of the control group.
 func (n *Node) State() *clusterpb.ControlState { return n.control.State() }

@@ -8,48 +8,38 @@ import (
 	"github.com/belfryhq/belfry/cluster/internal/health"
 )
 
-func (n *Node) newHealth() *health.Nodes {
-	return health.New(health.Config{
-		Self: n.ID(),
-		Replicas: func() (all []health.Replica) {
-			for _, s := range n.replicas.All() {
-				all = append(all, s)
-			}
-			return all
-		},
-		Resting: func() bool {
-			return n.control.State().GetOrders()[n.ID()] == clusterpb.NodeOrder_NODE_ORDER_REST
-		},
-		DiskLow: func() bool { return n.disk.Low() }, MemoryFull: func() string { return n.memory.Full() },
-		Ask: func(ctx context.Context, node string, r *clusterpb.CompareRequest) (*clusterpb.CompareReply, error) {
-			return n.peers.rpc(node).Compare(ctx, r)
-		},
-		Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
-	})
+// ownState is the state of this node that its health and its memory depend on.
+type ownState struct{ n *Node }
+
+func (o ownState) Replicas() (all []health.Replica) {
+	for _, s := range o.n.replicas.All() {
+		all = append(all, s)
+	}
+	return all
+}
+
+func (o ownState) DiskLow() bool { return o.n.disk.Low() }
+
+func (o ownState) MemoryFull() string { return o.n.memory.Full() }
+
+func (o ownState) Resting() bool {
+	return o.n.control.State().GetOrders()[o.n.ID()] == clusterpb.NodeOrder_NODE_ORDER_REST
+}
+
+func (a allNodes) Compare(
+	ctx context.Context, node string, r *clusterpb.CompareRequest,
+) (*clusterpb.CompareReply, error) {
+	return a.n.peers.Peer(node).Compare(ctx, r)
 }
 
 func (s service) Compare(_ context.Context, r *clusterpb.CompareRequest) (*clusterpb.CompareReply, error) {
 	return s.n.health.Compare(r), nil
 }
 
-func (n *Node) watchDisk() *headroom.Disk {
-	return headroom.NewDisk(headroom.DiskConfig{
-		Space: n.cfg.DiskSpace, Reserve: n.cfg.MinFreeDisk, Changed: n.health.Judge,
-		Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
-	})
-}
-
-func (n *Node) watchMemory() *headroom.Memory {
-	return headroom.NewMemory(headroom.MemoryConfig{
-		Limit: n.cfg.MemoryLimit, Heap: n.cfg.Heap, Machine: n.cfg.Machine, Tasks: n.tasksInMemory,
-		Changed: n.health.Judge, Logger: n.limited, Registerer: n.cfg.Registerer,
-	})
-}
-
-// tasksInMemory returns the memory that the tasks of all replicas here take.
-func (n *Node) tasksInMemory() headroom.Tasks {
+// Tasks returns the memory that the tasks of all replicas here take.
+func (o ownState) Tasks() headroom.Tasks {
 	var sum headroom.Tasks
-	for _, s := range n.replicas.All() {
+	for _, s := range o.n.replicas.All() {
 		held, free, coming := s.Memory()
 		sum.Held, sum.Free, sum.Coming = sum.Held+held, sum.Free+free, sum.Coming+coming
 	}

@@ -7,27 +7,26 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/chronicle"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // Events returns the reader of the events of the whole cluster.
 func (n *Node) Events() *chronicle.Reader { return n.events }
 
-func (n *Node) newEvents() *chronicle.Reader {
-	return chronicle.NewReader(chronicle.Config{
-		Shards: func() (ids []uint32) {
-			for _, s := range n.control.State().Shards {
-				ids = append(ids, s.Id)
-			}
-			return ids
-		},
-		Nodes: n.replicasOf, ShardOf: n.shardOf, Read: n.readEvents, Task: n.taskEvents,
-	})
+// eventSources are the replicas of the cluster, as the sources of events.
+type eventSources struct{ n *Node }
+
+func (e eventSources) Shards() (ids []uint32) {
+	for _, s := range e.n.control.State().Shards {
+		ids = append(ids, s.Id)
+	}
+	return ids
 }
 
-func (n *Node) shardOf(namespace, id string) uint32 {
+func (e eventSources) ShardOf(namespace, id string) uint32 {
 	slot := task.Slot(namespace, id)
-	for _, s := range n.control.State().Slots {
+	for _, s := range e.n.control.State().Slots {
 		if s.First <= slot && slot < s.End {
 			return s.Shard
 		}
@@ -35,16 +34,12 @@ func (n *Node) shardOf(namespace, id string) uint32 {
 	return 0
 }
 
-// replicasOf returns the nodes that seem up and have a replica of a shard: its leader first, then this node.
-func (n *Node) replicasOf(id uint32) []string {
+// Nodes returns the nodes that seem up and have a replica of a shard: its leader first, then this node.
+func (e eventSources) Nodes(id uint32) []string {
+	n := e.n
 	leader := n.leaders.Leader(id)
-	var nodes []string
-	for _, s := range n.control.State().Shards {
-		if s.Id == id {
-			nodes = slices.Clone(s.Replicas)
-		}
-	}
-	nodes = slices.DeleteFunc(nodes, func(node string) bool { return node != n.ID() && !n.health.Alive(node) })
+	nodes := slices.Clone(control.Shard(n.control.State(), id).GetReplicas())
+	nodes = slices.DeleteFunc(nodes, func(node string) bool { return !n.health.Alive(node) })
 	rank := func(node string) int {
 		switch node {
 		case leader:
@@ -58,21 +53,22 @@ func (n *Node) replicasOf(id uint32) []string {
 	return nodes
 }
 
-func (n *Node) readEvents(
+func (e eventSources) Read(
 	ctx context.Context, node string, r *clusterpb.ReadEventsRequest,
 ) (*clusterpb.ReadEventsReply, error) {
-	if node == n.ID() {
-		return n.chronicle.Read(ctx, r)
+	if node == e.n.ID() {
+		return e.n.chronicle.Read(ctx, r)
 	}
-	return n.peers.rpc(node).ReadEvents(ctx, r)
+	return e.n.peers.Peer(node).ReadEvents(ctx, r)
 }
 
 // storyPatience is the time for nodes to find the events of a task.
 const storyPatience = 5 * time.Second
 
-func (n *Node) taskEvents(ctx context.Context, r *clusterpb.TaskEventsRequest) (
+func (e eventSources) Task(ctx context.Context, r *clusterpb.TaskEventsRequest) (
 	replies map[string]*clusterpb.TaskEventsReply, failed map[string]error,
 ) {
+	n := e.n
 	ask := func(ctx context.Context, node string) (*clusterpb.TaskEventsReply, error) {
 		switch {
 		case node == n.ID():
@@ -80,7 +76,7 @@ func (n *Node) taskEvents(ctx context.Context, r *clusterpb.TaskEventsRequest) (
 		case !n.health.Alive(node):
 			return nil, errAway
 		}
-		return n.peers.rpc(node).TaskEvents(ctx, r)
+		return n.peers.Peer(node).TaskEvents(ctx, r)
 	}
 	return askWithin(ctx, storyPatience, n.known(), n.cfg.Logger, ask)
 }

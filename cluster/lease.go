@@ -40,19 +40,14 @@ func checkLease(req task.LeaseRequest) error {
 	return nil
 }
 
-func (n *Node) newConsumers() *consume.Consumers {
-	return consume.New(consume.Config{
-		Self: n.ID(), State: n.control.State, Leaders: n.leaders, Alive: n.health.Alive, Do: n.router.Do,
-		Local: n.replicas.Lease,
-		Open: func(ctx context.Context, node string) (consume.Stream, error) {
-			return openSoon(ctx, func(ctx context.Context) (consume.Stream, error) { return n.peers.rpc(node).Pull(ctx) })
-		},
-		Arrived: n.askArrived, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
-	})
+func (a allNodes) Pull(ctx context.Context, node string) (consume.Stream, error) {
+	return openSoon(ctx, func(ctx context.Context) (consume.Stream, error) { return a.n.peers.Peer(node).Pull(ctx) })
 }
 
-func (n *Node) askArrived(ctx context.Context, node string, shard uint32, fences []uint64) (desk.Arrivals, error) {
-	reply, err := n.peers.rpc(node).Arrived(ctx, &clusterpb.ArrivedRequest{Shard: shard, Fences: fences})
+func (a allNodes) Arrived(
+	ctx context.Context, node string, shard uint32, fences []uint64,
+) (desk.Arrivals, error) {
+	reply, err := a.n.peers.Peer(node).Arrived(ctx, &clusterpb.ArrivedRequest{Shard: shard, Fences: fences})
 	return desk.Arrivals{Holder: reply.GetHolder(), Fences: reply.GetFences()}, err
 }
 

@@ -16,15 +16,15 @@ import (
 func (n *Node) Map() view.Map { return n.viewer.beliefs() }
 
 func (w *viewer) beliefs() view.Map {
-	state := w.control.State()
-	m, slots, leads := view.Map{ClusterID: w.cluster(), Version: w.mapVersion()}, slotsOf(state), map[string]bool{}
+	state := w.n.control.State()
+	m, slots, leads := view.Map{ClusterID: w.n.ClusterID(), Version: w.mapVersion()}, slotsOf(state), map[string]bool{}
 	for _, s := range state.Shards {
-		leader := w.leaders.Leader(s.Id)
+		leader := w.n.leaders.Leader(s.Id)
 		leads[leader] = true
 		m.Shards = append(m.Shards, view.MapShard{ID: s.Id, Leader: leader, Slots: slots[s.Id]})
 	}
 	for _, node := range state.Nodes {
-		if leads[node.Id] && (node.Id == w.self || w.health.Alive(node.Id)) {
+		if leads[node.Id] && (node.Id == w.n.ID() || w.n.health.Alive(node.Id)) {
 			m.Nodes = append(m.Nodes, view.MapNode{ID: node.Id, URL: control.URL(node)})
 		}
 	}
@@ -53,11 +53,11 @@ type mapped struct {
 func (n *Node) MapVersion() string { return n.viewer.mapVersion() }
 
 func (w *viewer) mapVersion() string {
-	state, news := w.control.State(), w.leaders.News()
+	state, news := w.n.control.State(), w.n.leaders.News()
 	if m := w.mapped.Load(); m != nil && m.state == state && m.news == news {
 		return m.version
 	}
-	m := &mapped{state: state, news: news, version: computeMapVersion(state, w.leaders)}
+	m := &mapped{state: state, news: news, version: computeMapVersion(state, w.n.leaders)}
 	w.mapped.Store(m)
 	return m.version
 }

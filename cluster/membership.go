@@ -40,24 +40,15 @@ func (n *Node) follow(ctx context.Context) {
 // the node takes part, or is in no cluster yet.
 func (n *Node) Barred() string { return n.admission.Barred() }
 
-// removed makes the node stand aside. The log of the control group says that the node was removed, or another node
-// does.
-func (n *Node) removed() { n.member.Removed() }
+// meshed is this node with its part in the mesh.
+type meshed struct{ *Node }
 
-// isRemoved reports whether a node was removed from the cluster. A removed node never becomes a member again, so an old
-// state of the control group is no reason for doubt.
-func (n *Node) isRemoved(id string) bool { return control.IsRemoved(n.control.State(), id) }
-
-func (n *Node) newDirectory() *membership.Directory {
-	return membership.NewDirectory(membership.DirectoryConfig{
-		Identity: n.identity, Control: n.control, Join: n.cfg.Join, OwnAddr: n.PeerAddr, Logger: n.cfg.Logger,
-		Mesh: func() membership.Mesh {
-			if n.gossip == nil {
-				return nil
-			}
-			return n.gossip
-		},
-	})
+// Mesh returns gossip, or nil before it runs.
+func (m meshed) Mesh() membership.Mesh {
+	if m.gossip == nil {
+		return nil
+	}
+	return m.gossip
 }
 
 // entry returns this node's entry in the map of the control group.
@@ -71,7 +62,7 @@ func (n *Node) entry() *clusterpb.Node {
 func (n *Node) newMember() *membership.Member {
 	cfg := membership.Config{
 		Identity: n.identity, Records: n.records, Disks: n.disks, Endpoint: n.endpoint, Gossip: n.gossip,
-		Directory: n.directory, Admission: n.admission, Control: n.control, Peer: n.peers.rpc, Witness: n.peers.witness,
+		Directory: n.directory, Admission: n.admission, Control: n.control, Peers: n.peers,
 		Entry: n.entry(), Hold: n.cfg.HoldVersion, Run: n.runHere, Expect: n.cfg.BootstrapExpect,
 		Pause: min(200*time.Millisecond, n.cfg.Timing.Heartbeat),
 		Group: n.controlConfig(), Logger: n.cfg.Logger, Fatal: n.cfg.Fatal,
@@ -86,7 +77,7 @@ func (n *Node) newMember() *membership.Member {
 func (n *Node) controlConfig() control.Config {
 	return control.Config{
 		Plan:   control.Plan{Shards: n.cfg.Shards, Replication: n.cfg.Replication},
-		Shards: n.moves(), Slots: n.router, Tasks: n.tasks(),
+		Shards: moves{n}, Slots: n.router, Tasks: tasks{n},
 		Limits: reshape.Limits{Calm: n.cfg.Calm, ReplaceAfter: n.cfg.ReplaceAfter}, StepPause: n.cfg.StepPause,
 		AutoSplit: n.cfg.AutoSplit, Secrets: n.cfg.Secrets, Tokens: n.NeedsJoinTokens(), Clock: n.cfg.Clock,
 		Heartbeat: 2 * n.cfg.Timing.Heartbeat, Logger: n.cfg.Logger.With("group", "control"), Fatal: n.cfg.Fatal,

@@ -29,13 +29,22 @@ func (h *heaps) set(i int, live int64) {
 	h.live[i] = live
 }
 
-func (h *heaps) of(i int) func() headroom.Heap {
-	return func() headroom.Heap {
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		h.told++
-		return headroom.Heap{Live: h.live[i], Cycles: h.told}
-	}
+// heapOf is a host with the heap of one node, on a machine that has memory enough.
+type heapOf struct {
+	headroom.Host
+	*heaps
+	node int
+}
+
+func (h heapOf) Heap() headroom.Heap {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.told++
+	return headroom.Heap{Live: h.live[h.node], Cycles: h.told}
+}
+
+func (heapOf) Machine() (headroom.Machine, error) {
+	return headroom.Machine{Total: 1, Available: math.MaxInt64}, nil
 }
 
 // The node with the least memory limits the shards that have a replica on it, whichever node leads them. All calls but
@@ -46,8 +55,8 @@ func TestMemoryFills(t *testing.T) {
 		const limit = 1 << 30
 		h := &heaps{}
 		c := clustertest.New(t, 3, func(i int, cfg *cluster.Config) {
-			cfg.MemoryLimit, cfg.Heap, cfg.Shards = limit, h.of(i), 3
-			cfg.Machine = func() (headroom.Machine, error) { return headroom.Machine{Total: 1, Available: math.MaxInt64}, nil }
+			cfg.MemoryLimit, cfg.Shards = limit, 3
+			cfg.Host = heapOf{headroom.System{Dir: cfg.DataDir}, h, i}
 		})
 		mustDo(t, c.Node(0), schedule("kept", time.Hour), schedule("late", 5*time.Second), schedule("gone", time.Hour))
 

@@ -7,6 +7,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/internal/gossip"
 	"github.com/belfryhq/belfry/cluster/internal/membership"
+	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
@@ -16,6 +17,10 @@ func (n *Node) startGossip() error {
 	if n.keys != nil {
 		keys = n.keys.Gossip()
 	}
+	transport := gossip.Transport(n.endpoint.Gossip())
+	if n.cfg.GossipMuted != nil {
+		transport = gossip.Mutable(transport, n.cfg.GossipMuted)
+	}
 	var err error
 	n.gossip, err = gossip.Start(gossip.Config{
 		Self: &clusterpb.GossipMeta{
@@ -24,18 +29,24 @@ func (n *Node) startGossip() error {
 			BootstrapExpect: uint32(n.cfg.BootstrapExpect),
 			Nonce:           n.runHere.Nonce, TakesPart: n.admission.TakesPart(),
 		},
-		Transport: n.endpoint.Gossip(), Keys: keys, Join: n.directory.JoinAddrs, Member: n.directory.IsKnown,
-		Logger: n.cfg.Logger, Hints: n.leaders.All, OnHint: n.takeHint, Muted: n.cfg.GossipMuted,
+		Transport: transport, Keys: keys, Directory: n.directory, Leaders: hints{n.leaders, n.control},
+		Logger: n.cfg.Logger,
 	})
 	return err
 }
 
-// takeHint accepts gossip's hint about a shard's leader if the hint may be true, and reports whether it was news.
-func (n *Node) takeHint(h *clusterpb.LeaderHint) bool {
-	state := n.control.State()
+// hints are the beliefs about leaders, as gossip exchanges them.
+type hints struct {
+	*leaders.Beliefs
+	control *control.Replica
+}
+
+// Take accepts gossip's hint about a shard's leader if the hint may be true, and reports whether it was news.
+func (l hints) Take(h *clusterpb.LeaderHint) bool {
+	state := l.control.State()
 	possible := h.Shard > 0 && h.Shard <= task.Slots && len(h.Leader) == membership.IDBytes
 	if len(state.Shards) > 0 {
 		possible = slices.Contains(control.Shard(state, h.Shard).GetReplicas(), h.Leader)
 	}
-	return possible && n.leaders.Hint(h.Shard, h.Term, h.Leader)
+	return possible && l.Hint(h.Shard, h.Term, h.Leader)
 }

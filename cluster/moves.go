@@ -3,42 +3,20 @@ package cluster
 import (
 	"context"
 	"fmt"
-	"log/slog"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/headroom"
-	"github.com/belfryhq/belfry/cluster/internal/health"
-	"github.com/belfryhq/belfry/cluster/router"
 )
 
 // moves is the reconciler's way to the replicas of all nodes.
-type moves struct {
-	self    string // node id
-	control *control.Replica
-	router  *router.Router
-	health  *health.Nodes
-	leader  func(shard uint32) string
-	here    reports
-	viewer  *viewer
-	peer    func(node string) clusterpb.PeerClient // asks another node
-	log     *slog.Logger
-}
-
-func (n *Node) moves() moves {
-	return moves{
-		self: n.ID(), control: n.control, router: n.router, health: n.health, leader: n.leaders.Leader,
-		here: n.reports(), viewer: n.viewer, peer: n.peers.rpc, log: n.cfg.Logger,
-	}
-}
-
-var _ control.Shards = moves{}
+type moves struct{ n *Node }
 
 // Members makes a change of a shard's membership at its leader.
 func (m moves) Members(
 	ctx context.Context, shard uint32, ask *clusterpb.MembersCall,
 ) (*clusterpb.Membership, error) {
-	return m.router.Members(ctx, shard, ask)
+	return m.n.router.Members(ctx, shard, ask)
 }
 
 // Applied asks a node for the last entry that its replica of a shard has applied.
@@ -54,18 +32,18 @@ func (m moves) Applied(ctx context.Context, node string, shard uint32, joined ui
 }
 
 // Leader returns the believed leader of a shard, or "" if none.
-func (m moves) Leader(shard uint32) string { return m.leader(shard) }
+func (m moves) Leader(shard uint32) string { return m.n.leaders.Leader(shard) }
 
 // Fit reports whether a node's replica of a shard is fit to lead.
-func (m moves) Fit(shard uint32, node string) bool { return m.health.MayLead(shard, node) }
+func (m moves) Fit(shard uint32, node string) bool { return m.n.health.MayLead(shard, node) }
 
 // Up reports whether a node has answered within the last seconds.
-func (m moves) Up(node string) bool { return m.health.Alive(node) }
+func (m moves) Up(node string) bool { return m.n.health.Alive(node) }
 
 // Faults asks all nodes for replicas that are outvoted or cannot be opened. The mender asks every two seconds, so the
 // nodes' whole status would be too much.
 func (m moves) Faults(ctx context.Context) []control.Fault {
-	replies, _ := askAll(ctx, m.nodes(), m.log, m.askFaults) // a node without an answer is left out
+	replies, _ := askAll(ctx, m.nodes(), m.n.cfg.Logger, m.askFaults) // a node without an answer is left out
 	var faults []control.Fault
 	for node, reply := range replies {
 		for _, f := range reply.Faults {
@@ -77,9 +55,10 @@ func (m moves) Faults(ctx context.Context) []control.Fault {
 
 // Commands asks all nodes for the number of commands that each shard has applied in its life.
 func (m moves) Commands(ctx context.Context) map[uint32]uint64 {
-	replies, _ := askAll(ctx, m.nodes(), m.log, func(ctx context.Context, node string) (*clusterpb.AppliedReply, error) {
+	ask := func(ctx context.Context, node string) (*clusterpb.AppliedReply, error) {
 		return m.askApplied(ctx, node, &clusterpb.AppliedRequest{Shard: allShards})
-	})
+	}
+	replies, _ := askAll(ctx, m.nodes(), m.n.cfg.Logger, ask)
 	most := make(map[uint32]uint64)
 	for _, reply := range replies {
 		for _, r := range reply.Replicas {
@@ -89,29 +68,29 @@ func (m moves) Commands(ctx context.Context) map[uint32]uint64 {
 	return most
 }
 
-func (m moves) nodes() []string { return nodesOf(m.control.State()) }
+func (m moves) nodes() []string { return nodesOf(m.n.control.State()) }
 
 func (m moves) askFaults(ctx context.Context, node string) (*clusterpb.FaultsReply, error) {
-	if node == m.self {
-		return m.here.faults(), nil
+	if node == m.n.ID() {
+		return m.faults(), nil
 	}
-	return m.peer(node).Faults(ctx, &clusterpb.FaultsRequest{})
+	return m.n.peers.Peer(node).Faults(ctx, &clusterpb.FaultsRequest{})
 }
 
 func (m moves) askApplied(
 	ctx context.Context, node string, of *clusterpb.AppliedRequest,
 ) (*clusterpb.AppliedReply, error) {
-	if node == m.self {
-		return m.here.applied(of), nil
+	if node == m.n.ID() {
+		return m.applied(of), nil
 	}
-	return m.peer(node).Applied(ctx, of)
+	return m.n.peers.Peer(node).Applied(ctx, of)
 }
 
 // Census asks all nodes for the sizes of their replicas and for their room. It asks for their whole status, which the
 // splitter may, because it looks seldom and only if shards split by themselves.
 func (m moves) Census(ctx context.Context) control.Census {
 	census := control.Census{Bytes: make(map[uint32]uint64), Room: make(map[string]control.Room)}
-	reports, _ := m.viewer.askAll(ctx, m.nodes())
+	reports, _ := m.n.viewer.askAll(ctx, m.nodes())
 	for node, report := range reports {
 		census.Room[node] = roomOf(report)
 		for _, r := range report.Replicas {
@@ -137,4 +116,48 @@ func roomOf(r *clusterpb.StatusReply) control.Room {
 		room.Disk = v.DiskFree - min(v.GetDiskReserve(), v.DiskFree)
 	}
 	return room
+}
+
+// allShards stands for all shards in the Shard field of an AppliedRequest.
+const allShards = 0
+
+// faults returns the replicas here that are outvoted or cannot be opened.
+func (m moves) faults() *clusterpb.FaultsReply {
+	reply := &clusterpb.FaultsReply{}
+	add := func(shard uint32, reason string) {
+		reply.Faults = append(reply.Faults, &clusterpb.ReplicaFault{Shard: shard, Reason: reason})
+	}
+	for _, s := range m.n.replicas.All() {
+		if m.n.health.Outvoted(s.ID(), m.n.ID()) {
+			add(s.ID(), "its state differs from the others'")
+		}
+	}
+	for shard, reason := range m.n.replicas.Broken() {
+		add(shard, reason)
+	}
+	return reply
+}
+
+// applied returns how far the replica of a shard here is that joined at a revision, or how far all replicas are.
+func (m moves) applied(of *clusterpb.AppliedRequest) *clusterpb.AppliedReply {
+	reply := &clusterpb.AppliedReply{}
+	for _, s := range m.n.replicas.All() {
+		if of.Shard == allShards || of.Shard == s.ID() && m.n.replicas.HasJoined(s.ID(), of.Joined) {
+			at := s.Newest()
+			reply.Replicas = append(reply.Replicas, &clusterpb.ReplicaApplied{
+				Shard: s.ID(), Index: at.Index, Commands: at.Commands,
+			})
+		}
+	}
+	return reply
+}
+
+// Faults answers the leader of the control group.
+func (s service) Faults(context.Context, *clusterpb.FaultsRequest) (*clusterpb.FaultsReply, error) {
+	return moves{s.n}.faults(), nil
+}
+
+// Applied answers the leader of the control group.
+func (s service) Applied(_ context.Context, r *clusterpb.AppliedRequest) (*clusterpb.AppliedReply, error) {
+	return moves{s.n}.applied(r), nil
 }

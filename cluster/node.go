@@ -115,7 +115,9 @@ func (n *Node) open() error {
 		Node: n.ID(), Boot: n.identity.Boot(), Nodes: allNodes{n}, Logger: n.cfg.Logger,
 	})
 	n.admission = membership.NewAdmission(n.ClusterID())
-	n.directory = n.newDirectory()
+	n.directory = membership.NewDirectory(membership.DirectoryConfig{
+		Identity: n.identity, Control: n.control, Join: n.cfg.Join, Node: meshed{n}, Logger: n.cfg.Logger,
+	})
 	if err := n.openKeys(); err != nil {
 		return err
 	}
@@ -123,21 +125,24 @@ func (n *Node) open() error {
 		return err
 	}
 	n.runHere = witness.NewRun(n.identity.Boot(), n.endpoint.Addr())
-	n.peers = newPeers(peersConfig{
-		self: n.ID(), cluster: n.ClusterID, endpoint: n.endpoint, removed: n.removed, registerer: n.cfg.Registerer,
-	})
+	n.peers = newPeers(n)
 	n.openShards()
 	if err := n.startGossip(); err != nil {
 		return err
 	}
 	n.member = n.newMember()
 	n.server = n.serve()
-	n.clocks = n.startClocks()
+	n.clocks = clocks.Start(clocks.Config{
+		Self: n.ID(), Clock: n.cfg.Clock, Directory: n.directory, Peers: allNodes{n}, MaxOffset: n.cfg.MaxClockOffset,
+		Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
+	})
 	n.registerQueues()
 	n.registerShape()
-	for _, run := range []func(context.Context){n.follow, n.directory.SaveBook, n.health.Run, n.disk.Run, n.memory.Run} {
+	for _, run := range []func(context.Context){n.follow, n.directory.SaveBook, n.health.Run} {
 		n.workers.Go(func() { run(n.ctx) })
 	}
+	n.workers.Go(func() { n.disk.Run(n.ctx, n.health.Judge) })
+	n.workers.Go(func() { n.memory.Run(n.ctx, n.health.Judge) })
 	if n.keys != nil {
 		n.workers.Go(func() { n.keys.Run(n.ctx, n.gossip.SetKeys) })
 	}
@@ -191,8 +196,7 @@ func (n *Node) openPort() error {
 	var err error
 	n.endpoint, err = peer.Listen(peer.Config{
 		NodeID: n.ID(), BindAddr: n.cfg.BindAddr, AdvertiseAddr: n.cfg.AdvertiseAddr, Network: n.cfg.Network,
-		Lookup: n.directory.Lookup, Reached: n.directory.Reached, Member: n.directory.IsMember,
-		Removed: n.isRemoved, TakesPart: n.admission.TakesPart, Seen: n.records.Saw,
+		Directory: n.directory, Admission: n.admission, Records: n.records,
 		LeastRate: leastCopyRate(n.cfg.MoveRate), Keys: n.keys, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 	})
 	return err
@@ -200,19 +204,17 @@ func (n *Node) openPort() error {
 
 // openShards makes the parts around the shards. No shard is open yet.
 func (n *Node) openShards() {
-	n.health = n.newHealth()
-	n.tenants = n.newTenants()
+	n.health = health.New(health.Config{
+		Self: n.ID(), Node: ownState{n}, Peers: allNodes{n}, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
+	})
+	n.tenants = tenants.New(tenants.Config{
+		Dir: n.cfg.DataDir, Identity: n.identity, Control: n.control, Tasks: tasks{n}, Logger: n.cfg.Logger,
+	})
 	n.quotas = n.newQuotas()
 	n.copies = n.newCopies()
 	n.crowd = dispatch.NewCrowd(cmp.Or(n.cfg.MaxAttempts, shard.DefaultCrowd))
-	n.lateness = queuemetrics.NewLateness(queuemetrics.LatenessConfig{
-		Bound: n.cfg.QueueMetrics, Policies: func() []*fsmpb.QueuePolicy { return n.control.State().Queues },
-		Exists: func() func(string) bool {
-			state := n.control.State()
-			return func(namespace string) bool { return exists(state, namespace) }
-		},
-	})
-	n.chronicle, n.events = chronicle.NewKeeper(n.cfg.History), n.newEvents()
+	n.lateness = queuemetrics.NewLateness(n.cfg.QueueMetrics, queueSource{n})
+	n.chronicle, n.events = chronicle.NewKeeper(n.cfg.History), chronicle.NewReader(eventSources{n})
 	if err := n.chronicle.DropStrays(n.heldShards()); err != nil {
 		n.cfg.Logger.Warn("events of replicas that moved away are left", "err", err)
 	}
@@ -225,11 +227,21 @@ func (n *Node) openShards() {
 		Remote:  func(id string) calls.Shards { return n.peers.calls(id) },
 		Leaders: n.leaders, Alive: n.health.Alive, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 	})
-	n.consumers = n.newConsumers()
+	n.consumers = consume.New(consume.Config{
+		Self: n.ID(), Control: n.control, Replicas: n.replicas, Nodes: allNodes{n}, Leaders: n.leaders, Router: n.router,
+		Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
+	})
 	n.policies = control.NewPolicies(n.control, n.replicas.All, n.cfg.Secrets, n.cfg.Logger)
-	n.taker = n.newTaker()
-	n.disk, n.memory = n.watchDisk(), n.watchMemory()
-	n.viewer = n.newViewer()
+	n.taker = backup.NewTaker(backup.TakerConfig{
+		Self: n.ID(), Control: n.control, Replicas: n.replicas, Peers: n.peers, Router: n.router, Clock: n.cfg.Clock,
+	})
+	n.disk = headroom.NewDisk(headroom.DiskConfig{
+		Host: n.cfg.Host, Reserve: n.cfg.MinFreeDisk, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
+	})
+	n.memory = headroom.NewMemory(headroom.MemoryConfig{
+		Limit: n.cfg.MemoryLimit, Node: ownState{n}, Host: n.cfg.Host, Logger: n.limited, Registerer: n.cfg.Registerer,
+	})
+	n.viewer = &viewer{n: n}
 }
 
 // ID returns the node's id, which belongs to the data folder and never changes.

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
@@ -17,7 +16,6 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/peer"
 )
 
 const (
@@ -25,18 +23,9 @@ const (
 	openStream      = time.Second
 )
 
-// peersConfig describes this node to its connections.
-type peersConfig struct {
-	self       string        // node id
-	cluster    func() string // returns the id of this node's cluster
-	endpoint   *peer.Endpoint
-	removed    func()                // called when another node says that this one was removed from the cluster
-	registerer prometheus.Registerer // nil: none
-}
-
 // peers holds one gRPC connection and one stream of calls for each node that this node has ever called.
 type peers struct {
-	cfg     peersConfig
+	n       *Node
 	metrics *calls.Metrics
 
 	mu     sync.Mutex
@@ -51,12 +40,12 @@ type remote struct {
 	calls *calls.Client
 }
 
-func newPeers(cfg peersConfig) *peers {
-	return &peers{cfg: cfg, metrics: calls.NewMetrics(cfg.registerer), remote: make(map[string]*remote)}
+func newPeers(n *Node) *peers {
+	return &peers{n: n, metrics: calls.NewMetrics(n.cfg.Registerer), remote: make(map[string]*remote)}
 }
 
-// rpc returns the client of another node.
-func (p *peers) rpc(id string) clusterpb.PeerClient { return p.get(id).rpc }
+// Peer returns the client of another node.
+func (p *peers) Peer(id string) clusterpb.PeerClient { return p.get(id).rpc }
 
 // calls returns the stream of calls to another node.
 func (p *peers) calls(id string) calls.Node { return p.get(id).calls }
@@ -76,17 +65,13 @@ func (p *peers) get(id string) *remote {
 	return r
 }
 
-func (p *peers) outgoing(to string) outgoing {
-	return outgoing{to: to, from: p.cfg.self, cluster: p.cfg.cluster, removed: p.cfg.removed}
-}
-
 // connect prepares a connection that dials, by the node's present address, when it is first needed.
 func (p *peers) connect(id string) *remote {
-	to := p.outgoing(id)
+	to := outgoing{p.n, id}
 	conn, err := grpc.NewClient("passthrough:///"+id,
 		grpc.WithTransportCredentials(insecure.NewCredentials()), // the peer port does TLS by itself
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			return p.cfg.endpoint.DialNode(ctx, id)
+			return p.n.endpoint.DialNode(ctx, id)
 		}),
 		grpc.WithConnectParams(grpc.ConnectParams{
 			Backoff: backoff.Config{
@@ -139,17 +124,17 @@ func openSoon[S any](ctx context.Context, open func(context.Context) (S, error))
 // isRefused reports whether the other node turned a stream away before it read any of the calls: see incoming.
 func isRefused(err error) bool { return status.Code(err) == codes.FailedPrecondition }
 
-// witness asks the process that listens at an address, if the process claims to be this very node.
-func (p *peers) witness(
+// Witness asks the process that listens at an address, if the process claims to be this very node.
+func (p *peers) Witness(
 	ctx context.Context, addr string, req *clusterpb.WitnessRequest,
 ) (_ *clusterpb.WitnessReply, err error) {
 	conn, err := grpc.NewClient("passthrough:///"+addr,
 		grpc.WithTransportCredentials(insecure.NewCredentials()), // the peer port does TLS by itself
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
-			return p.cfg.endpoint.DialAddr(ctx, addr)
+			return p.n.endpoint.DialAddr(ctx, addr)
 		}),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(codec{})),
-		grpc.WithUnaryInterceptor(p.outgoing(p.cfg.self).unary),
+		grpc.WithUnaryInterceptor(outgoing{p.n, p.n.ID()}.unary),
 		grpc.WithDisableServiceConfig(), grpc.WithNoProxy(),
 	)
 	if err != nil {

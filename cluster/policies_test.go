@@ -63,14 +63,28 @@ func everywhere(t *testing.T, c *clustertest.Cluster, nodes int, queue string, w
 	})
 }
 
+// auditOf is the API of a node that has an audit log and no more.
+type auditOf struct {
+	node  int
+	fault error // of the log
+}
+
+func (auditOf) KeysEnd() time.Time              { return time.Time{} }
+func (auditOf) IssuerFault() (time.Time, error) { return time.Time{}, nil }
+func (a auditOf) AuditFault() error             { return a.fault }
+
+func (a auditOf) Audit(_ context.Context, r *clusterpb.AuditRequest) (*clusterpb.AuditReply, error) {
+	return &clusterpb.AuditReply{
+		Next: fmt.Sprint(a.node, " after ", r.After), Lines: [][]byte{[]byte("{}")}, Lost: []uint64{2},
+	}, nil
+}
+
 // TestQueuePolicies changes policies and counts queues through all nodes of a cluster.
 func TestQueuePolicies(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := clustertest.New(t, 3, func(i int, cfg *cluster.Config) {
-			cfg.Audit = func(_ context.Context, r *clusterpb.AuditRequest) (*clusterpb.AuditReply, error) {
-				return &clusterpb.AuditReply{Next: fmt.Sprint(i, " after ", r.After), Lines: [][]byte{[]byte("{}")}, Lost: []uint64{2}}, nil
-			}
+			cfg.API = auditOf{node: i}
 		})
 		testPutQueueWaits(t, c)
 		testAuditOfAllNodes(t, c)

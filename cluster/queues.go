@@ -120,26 +120,26 @@ func (n *Node) registerQueues() {
 	if n.cfg.Registerer == nil {
 		return
 	}
-	n.cfg.Registerer.MustRegister(seal.Collector(n.cfg.Secrets, func() []*fsmpb.QueuePolicy {
-		return n.control.State().Queues
-	}))
-	queues := queuemetrics.New(queuemetrics.Config{
-		Bound:    n.cfg.QueueMetrics,
-		Policies: func() []*fsmpb.QueuePolicy { return n.control.State().Queues },
-		Sizes:    n.queueSizes,
-		Now: func() time.Time {
-			now, _ := n.Now()
-			return now
-		},
-	})
+	n.cfg.Registerer.MustRegister(seal.Collector(n.cfg.Secrets, queueSource{n}.Policies))
+	queues := queuemetrics.New(n.cfg.QueueMetrics, queueSource{n})
 	n.cfg.Registerer.MustRegister(n.lateness, queuemetrics.Bounded(queues, queuemetrics.Patience),
-		queuemetrics.Bounded(queuemetrics.Due(n.dueTasks), queuemetrics.Patience))
+		queuemetrics.Bounded(queuemetrics.Due(queueSource{n}), queuemetrics.Patience))
 }
 
-// dueTasks returns the numbers of tasks in the shards led here that come due within each of the spans of an
-// fsmpb.Outlook.
-func (n *Node) dueTasks() (within []uint64) {
-	for _, s := range n.replicas.All() {
+// queueSource has the queues of the cluster, and the tasks in the shards led here.
+type queueSource struct{ n *Node }
+
+func (q queueSource) Policies() []*fsmpb.QueuePolicy { return q.n.control.State().Queues }
+
+func (q queueSource) Exists(namespace string) bool { return exists(q.n.control.State(), namespace) }
+
+func (q queueSource) Now() time.Time {
+	now, _ := q.n.Now()
+	return now
+}
+
+func (q queueSource) Due() (within []uint64) {
+	for _, s := range q.n.replicas.All() {
 		for i, due := range s.Due() {
 			if i == len(within) {
 				within = append(within, 0)
@@ -150,10 +150,9 @@ func (n *Node) dueTasks() (within []uint64) {
 	return within
 }
 
-// queueSizes yields the size of each queue in each shard led here.
-func (n *Node) queueSizes() iter.Seq[task.QueueSize] {
+func (q queueSource) Sizes() iter.Seq[task.QueueSize] {
 	return func(yield func(task.QueueSize) bool) {
-		for _, s := range n.replicas.All() {
+		for _, s := range q.n.replicas.All() {
 			for size := range s.QueueSizes() {
 				if !yield(size) {
 					return
@@ -181,4 +180,18 @@ func (n *Node) Calendars(namespace string) []*fsmpb.Calendar {
 // Calendar returns a calendar that this node knows, and a nil one with the version 0 if there is none.
 func (n *Node) Calendar(namespace, name string) (*calendar.Calendar, uint64) {
 	return n.policies.Calendar(namespace, name)
+}
+
+// Outlook adds up the tasks that wait in the timing wheels of shards, from all nodes; shard 0 stands for all shards. It
+// leaves out the shards whose leaders do not answer within two seconds, and returns their ids.
+func (n *Node) Outlook(ctx context.Context, shard uint32) (sum *fsmpb.Outlook, missing []uint32, err error) {
+	return n.router.Outlook(ctx, shard)
+}
+
+// Activity adds up the events of shards in the last quarter of an hour, in the steps that begin after an instant in
+// Unix milliseconds; see Outlook.
+func (n *Node) Activity(
+	ctx context.Context, shard uint32, afterMs int64,
+) (sum *fsmpb.Activity, missing []uint32, err error) {
+	return n.router.Activity(ctx, shard, afterMs)
 }

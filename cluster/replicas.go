@@ -54,7 +54,7 @@ func (n *Node) openReplica(
 		ID: id, NodeID: n.ID(), Forward: n.router.Do,
 		Storage: disk, Existing: n.identity.Opened(id), Applied: n.records.Kept(id).Index,
 		Replicas: replicas.Founders(placed), Preferred: placed.Preferred, Transport: transport, Deliver: n.cfg.Deliver,
-		Clock: n.cfg.Clock, ClockAgrees: n.clockAgrees, Arrived: n.consumers.Arrived, MayLead: n.health.MayLead,
+		Clock: n.cfg.Clock, ClockAgrees: n.clocks.Agrees, Arrived: n.consumers.Arrived, MayLead: n.health.MayLead,
 		Policies: n.policies, Limits: n.router, Weight: n.tenants.Weight,
 		Began: n.lateness.Began, Tracer: n.cfg.Tracer,
 		MayWrite: func(version uint32) error { return control.MayWrite(n.control.State(), version) },

@@ -85,7 +85,7 @@ func TestSealedSecrets(t *testing.T) {
 		got := &attempts{got: map[string]task.Attempt{}}
 		c := clustertest.New(t, 1, func(_ int, cfg *cluster.Config) {
 			cfg.Deliver, cfg.Secrets, cfg.Build = got, keys, "v1.0.0"
-			cfg.AuditFault = func() error { return errors.New("no space left on device") }
+			cfg.API = auditOf{fault: errors.New("no space left on device")}
 		})
 		restart := func(with *seal.Keys) {
 			t.Helper()

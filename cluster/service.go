@@ -94,7 +94,7 @@ func (s service) Witness(_ context.Context, req *clusterpb.WitnessRequest) (*clu
 	if err != nil {
 		return nil, err
 	}
-	reply.Removed = s.n.isRemoved(req.Node)
+	reply.Removed = s.n.directory.IsRemoved(req.Node)
 	if g := s.n.control.Group(); g != nil {
 		reply.Standing = g.Standing()
 	}

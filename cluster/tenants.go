@@ -6,9 +6,7 @@ import (
 
 	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/internal/membership"
-	"github.com/belfryhq/belfry/cluster/router"
 	"github.com/belfryhq/belfry/cluster/tenants"
 )
 
@@ -19,11 +17,10 @@ func KeysOnDisk(dir string, log *slog.Logger) access.Source {
 	if err != nil {
 		return nil
 	}
-	cluster := id.ClusterID()
 	if err := id.Close(); err != nil {
 		log.Warn("the lock of the data folder could not be given back", "err", err)
 	}
-	known := tenants.New(tenants.Config{Dir: dir, Cluster: func() string { return cluster }, Logger: log})
+	known := tenants.New(tenants.Config{Dir: dir, Identity: id, Logger: log})
 	if known.KeysVersion() == 0 {
 		return nil
 	}
@@ -33,28 +30,13 @@ func KeysOnDisk(dir string, log *slog.Logger) access.Source {
 // Tenants returns the API keys and the namespaces of the cluster, to read and to change on this node.
 func (n *Node) Tenants() *tenants.Tenants { return n.tenants }
 
-func (n *Node) newTenants() *tenants.Tenants {
-	return tenants.New(tenants.Config{
-		Dir: n.cfg.DataDir, Cluster: n.ClusterID, Control: n.control,
-		Count:  func(ctx context.Context, namespace string) (uint64, error) { return n.tasks().Count(ctx, namespace) },
-		Logger: n.cfg.Logger,
-	})
-}
-
 // tasks gives the leader of the control group access to the tasks of namespaces that are being deleted.
-type tasks struct {
-	*router.Router
-	nodes allNodes
-}
-
-var _ control.Tasks = tasks{}
-
-func (n *Node) tasks() tasks { return tasks{n.router, allNodes{n}} }
+type tasks struct{ *Node }
 
 // Count returns the number of tasks in a namespace, tombstones included. It leaves out queues without a policy beyond
 // the first 4096 of a shard.
 func (t tasks) Count(ctx context.Context, namespace string) (uint64, error) {
-	queues, err := t.Queues(ctx, &clusterpb.QueuesCall{Namespace: namespace, All: true})
+	queues, err := t.router.Queues(ctx, &clusterpb.QueuesCall{Namespace: namespace, All: true})
 	sum := uint64(0)
 	for _, q := range queues {
 		sum += q.Scheduled + q.Ready + q.Firing + q.Leased + q.Retrying + q.Delivered + q.Dead + q.Cancelled
@@ -64,5 +46,5 @@ func (t tasks) Count(ctx context.Context, namespace string) (uint64, error) {
 
 // AwaitAt waits until a node knows a version of the keys and namespaces.
 func (t tasks) AwaitAt(ctx context.Context, node string, version uint64) error {
-	return t.nodes.Await(ctx, node, &clusterpb.AwaitRequest{Access: version})
+	return allNodes{t.Node}.Await(ctx, node, &clusterpb.AwaitRequest{Access: version})
 }

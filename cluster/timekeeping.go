@@ -2,40 +2,20 @@ package cluster
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
-	"github.com/belfryhq/belfry/cluster/clocks"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/shard"
 )
-
-func (n *Node) startClocks() *clocks.Clocks {
-	return clocks.Start(clocks.Config{
-		Self: n.ID(), Clock: n.cfg.Clock, Peers: n.directory.Nodes, Alone: n.directory.IsAlone, Ask: n.askTime,
-		MaxOffset: n.cfg.MaxClockOffset, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
-	})
-}
 
 // Now returns the time by which this node serves callers, and whether the time is reliable; see clocks.Clocks.
 func (n *Node) Now() (_ time.Time, sure bool) { return n.clocks.Now() }
 
-func (n *Node) askTime(ctx context.Context, node string) (received, answered time.Time, err error) {
-	reply, err := n.peers.rpc(node).Ping(ctx, &clusterpb.PingRequest{})
+func (a allNodes) AskTime(ctx context.Context, node string) (received, answered time.Time, err error) {
+	reply, err := a.n.peers.Peer(node).Ping(ctx, &clusterpb.PingRequest{})
 	if err == nil {
-		n.health.Answered(node)
+		a.n.health.Answered(node)
 	}
 	return time.Unix(0, reply.GetReceivedNs()), time.Unix(0, reply.GetSentNs()), err
-}
-
-// clockAgrees compares this node's clock with the voters'.
-func (n *Node) clockAgrees(ctx context.Context, voters []string) error {
-	err := n.clocks.Agrees(ctx, voters)
-	if errors.Is(err, clocks.ErrApart) {
-		return fmt.Errorf("%w: %w", shard.ErrClockApart, err)
-	}
-	return err
 }
 
 // clockLook is the period at which a node checks whether its clock has left the others'.

@@ -12,9 +12,6 @@ import (
 	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
-	"github.com/belfryhq/belfry/cluster/internal/health"
-	"github.com/belfryhq/belfry/cluster/leaders"
-	"github.com/belfryhq/belfry/cluster/replicas"
 )
 
 // View is the cluster as this node sees it.
@@ -30,42 +27,19 @@ const viewPatience = 500 * time.Millisecond
 
 // viewer makes the views of a node.
 type viewer struct {
-	self     string        // node id
-	cluster  func() string // returns the id of the cluster
-	control  *control.Replica
-	replicas *replicas.Set
-	leaders  *leaders.Beliefs
-	health   *health.Nodes
-	vitals   func() *clusterpb.Vitals               // describes this node
-	now      func() (_ time.Time, sure bool)        // returns the time by the clock of the shards
-	offset   func(node string) time.Duration        // returns the lead of a node's clock; 0 if not known
-	peer     func(node string) clusterpb.PeerClient // asks another node
-	log      *slog.Logger
-
+	n      *Node
 	mapped atomic.Pointer[mapped] // nil: not computed yet
-}
-
-func (n *Node) newViewer() *viewer {
-	return &viewer{
-		self: n.ID(), cluster: n.ClusterID, control: n.control, replicas: n.replicas, leaders: n.leaders,
-		health: n.health, peer: n.peers.rpc, log: n.cfg.Logger,
-		vitals: n.vitals, now: n.Now,
-		offset: func(node string) time.Duration {
-			offset, _, _ := n.clocks.Offset(node)
-			return offset
-		},
-	}
 }
 
 // View asks every node about its replicas. A node that does not answer in time is shown without its reports.
 func (n *Node) View(ctx context.Context) View { return n.viewer.view(ctx) }
 
 func (w *viewer) view(ctx context.Context) View {
-	state := w.control.State()
+	state := w.n.control.State()
 	reports, _ := w.askAll(ctx, nodesOf(state))
 	v := View{
 		Cluster: view.Cluster{
-			ID: w.cluster(), CommandVersion: control.InForce(state), Map: w.mapVersion(), Control: viewControl(reports),
+			ID: w.n.ClusterID(), CommandVersion: control.InForce(state), Map: w.mapVersion(), Control: viewControl(reports),
 			Backups: viewBackups(state.GetBackups()),
 		},
 		Records: make(map[uint32]*clusterpb.Shard), statuses: reports,
@@ -80,7 +54,7 @@ func (w *viewer) view(ctx context.Context) View {
 		shard.Target, shard.Waits, shard.Step = s.Target, shape.GetShards()[s.Id], shape.GetSteps()[s.Id]
 		v.Shards = append(v.Shards, shard)
 	}
-	now, _ := w.now()
+	now, _ := w.n.Now()
 	v.fillShape(state, shape, now)
 	return v
 }
@@ -151,7 +125,7 @@ func nodesOf(state *clusterpb.ControlState) (ids []string) {
 
 // askAll returns the reports of the nodes that answered, and the errors of the others, by node id.
 func (w *viewer) askAll(ctx context.Context, nodes []string) (statuses, map[string]error) {
-	return askAll(ctx, nodes, w.log, w.askStatus)
+	return askAll(ctx, nodes, w.n.cfg.Logger, w.askStatus)
 }
 
 // askAll asks nodes side by side, and returns the answers and the errors by node id.
@@ -186,27 +160,27 @@ func askWithin[T any](ctx context.Context, patience time.Duration, nodes []strin
 }
 
 func (w *viewer) askStatus(ctx context.Context, node string) (*clusterpb.StatusReply, error) {
-	if node == w.self {
+	if node == w.n.ID() {
 		return w.status(), nil
 	}
-	return w.peer(node).Status(ctx, &clusterpb.StatusRequest{})
+	return w.n.peers.Peer(node).Status(ctx, &clusterpb.StatusRequest{})
 }
 
 // status returns the state of the replicas here, the control group's first.
 func (w *viewer) status() *clusterpb.StatusReply {
-	reply := &clusterpb.StatusReply{Health: w.health.Report(), Vitals: w.vitals()}
-	if g := w.control.Group(); g != nil {
+	reply := &clusterpb.StatusReply{Health: w.n.health.Report(), Vitals: w.n.vitals()}
+	if g := w.n.control.Group(); g != nil {
 		st := g.Stats()
 		reply.Replicas = append(reply.Replicas, &clusterpb.ReplicaStatus{
 			Leader: st.Leader, Term: st.Term, Applied: st.Taken, State: st.Role, Voters: g.Voters()})
 		reply.Shape = g.Shape()
 	}
-	for _, s := range w.replicas.All() {
+	for _, s := range w.n.replicas.All() {
 		st := s.Status()
 		reply.Replicas = append(reply.Replicas, &clusterpb.ReplicaStatus{
 			Shard: st.ID, Leader: st.Leader, Term: st.Term, Applied: st.Applied, State: st.State,
 			Tasks: uint64(st.Counts.Tasks), Commands: st.Commands, Hash: st.Hash,
-			Diverged: w.health.Diverged(st.ID, w.self), Voters: s.Voters(),
+			Diverged: w.n.health.Diverged(st.ID, w.n.ID()), Voters: s.Voters(),
 			Bytes:         uint64(max(st.Counts.Bytes-st.Counts.Free, 0)),
 			SnapshotBytes: uint64(st.Arriving.Size), ReceivedBytes: uint64(st.Arriving.Received),
 			ReceivedRate: uint64(st.Arriving.Rate),
@@ -216,11 +190,12 @@ func (w *viewer) status() *clusterpb.StatusReply {
 }
 
 func (w *viewer) viewNode(node *clusterpb.Node, report *clusterpb.StatusReply) view.Node {
+	ahead, _, _ := w.n.clocks.Offset(node.Id)
 	v := view.Node{
 		ID: node.Id, Name: node.Name, HTTPAddr: node.HttpAddr, HTTPURL: control.URL(node), PeerAddr: node.PeerAddr,
 		Zone: node.Zone, Weight: int(node.Weight), CommandVersion: node.CommandVersion,
-		Alive:         report != nil || w.health.Alive(node.Id),
-		ClockOffsetMs: float64(w.offset(node.Id).Round(time.Microsecond)) / float64(time.Millisecond),
+		Alive:         report != nil || w.n.health.Alive(node.Id),
+		ClockOffsetMs: float64(ahead.Round(time.Microsecond)) / float64(time.Millisecond),
 	}
 	if report != nil {
 		health, vitals := report.GetHealth(), report.GetVitals()
@@ -240,7 +215,7 @@ func (w *viewer) viewShard(s *clusterpb.Shard, slots view.SlotList, reports stat
 		switch {
 		case reports[node] == nil:
 			v.Replicas = append(v.Replicas, view.Replica{
-				Node: node, State: "unknown", Voter: voters[node], Diverged: w.health.Diverged(s.Id, node)})
+				Node: node, State: "unknown", Voter: voters[node], Diverged: w.n.health.Diverged(s.Id, node)})
 			continue
 		case r == nil:
 			v.Replicas = append(v.Replicas, view.Replica{Node: node, State: "absent"})
@@ -248,7 +223,7 @@ func (w *viewer) viewShard(s *clusterpb.Shard, slots view.SlotList, reports stat
 		}
 		replica := view.Replica{
 			Node: node, State: r.State, Applied: r.Applied, Commands: r.Commands,
-			Diverged: r.Diverged || w.health.Diverged(s.Id, node), Voter: voters[node],
+			Diverged: r.Diverged || w.n.health.Diverged(s.Id, node), Voter: voters[node],
 		}
 		if r.Applied > 0 {
 			replica.Hash = fmt.Sprintf("%016x", r.Hash)

@@ -42,6 +42,14 @@ func (nothing) Restore(snapshot io.ReadCloser) error {
 	return err
 }
 
+// nodesAt is the directory of nodes by their addresses.
+type nodesAt map[string]string
+
+func (n nodesAt) Lookup(id string) []peer.Target { return []peer.Target{{Addr: n[id]}} }
+func (nodesAt) Reached(string, string)           {}
+func (nodesAt) IsMember(string) bool             { return true }
+func (nodesAt) IsRemoved(string) bool            { return false }
+
 func newGatedReplica(t *testing.T) *gatedReplica {
 	t.Helper()
 	stores, err := logstore.Open(logstore.Config{
@@ -60,7 +68,7 @@ func newGatedReplica(t *testing.T) *gatedReplica {
 	listen := func(id string) *peer.Endpoint {
 		e, err := peer.Listen(peer.Config{
 			NodeID: id, BindAddr: "127.0.0.1:0", Network: network,
-			Lookup: func(id string) []peer.Target { return []peer.Target{{Addr: addrs[id]}} },
+			Directory: nodesAt(addrs),
 		})
 		if err != nil {
 			t.Fatal(err)

@@ -100,11 +100,8 @@ func (n *Node) openCallers(context.Context) error {
 		RootKeyFile: n.cfg.Access.RootKeyFile, ClientRoles: n.cfg.TLS.ClientRoles,
 		Issuer: n.cfg.Access.OIDCIssuer, IssuerCA: n.cfg.Access.OIDCCA,
 		Audience: n.cfg.Access.OIDCAudience, TokenRoles: n.cfg.Access.OIDCRoles,
-		Before: cluster.KeysOnDisk(n.cfg.DataDir, n.log),
-		Reload: n.again.Reader(), Logger: n.log, Registerer: n.registry,
-	}
-	if network := n.cfg.Network; network != nil {
-		cfg.Dial = func(ctx context.Context, _, addr string) (net.Conn, error) { return network.Dial(ctx, addr) }
+		Before:  cluster.KeysOnDisk(n.cfg.DataDir, n.log),
+		Network: n.cfg.Network, Reload: n.again.Reader(), Logger: n.log, Registerer: n.registry,
 	}
 	var err error
 	n.callers, err = callers.Open(cfg)

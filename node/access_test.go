@@ -421,7 +421,9 @@ func waitingAnswers(t *testing.T, cfg Config, want int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.space = func() (headroom.Space, error) { return headroom.Space{Free: 49 << 20, Total: 1000 << 20}, nil }
+	var free atomic.Uint64
+	free.Store(49 << 20)
+	n.host = smallDisk{free: &free}
 	ctx, cancel := context.WithCancel(t.Context())
 	started := make(chan error, 1)
 	for _, start := range []func(context.Context) error{n.startMetrics, n.followReload, n.openCallers, n.listen} {

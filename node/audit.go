@@ -85,8 +85,20 @@ func (n *Node) refused(r audit.Record) {
 		"route", audit.Clean(r.Route), "status", r.Status)
 }
 
-func (n *Node) auditFault() error {
-	if log := n.audit.Load(); log != nil {
+// api is the part of the node that callers reach, for the cluster.
+type api struct{ n *Node }
+
+func (a api) KeysEnd() time.Time {
+	if a.n.certificates == nil {
+		return time.Time{}
+	}
+	return a.n.certificates.Ends()
+}
+
+func (a api) IssuerFault() (keysRead time.Time, fault error) { return a.n.callers.IssuerFault() }
+
+func (a api) AuditFault() error {
+	if log := a.n.audit.Load(); log != nil {
 		return log.Failing()
 	}
 	return nil
@@ -94,9 +106,8 @@ func (n *Node) auditFault() error {
 
 var errNoAudit = errors.New("the node opens its audit log")
 
-// auditOfNode returns records of this node.
-func (n *Node) auditOfNode(ctx context.Context, r *clusterpb.AuditRequest) (*clusterpb.AuditReply, error) {
-	log := n.audit.Load()
+func (a api) Audit(ctx context.Context, r *clusterpb.AuditRequest) (*clusterpb.AuditReply, error) {
+	log := a.n.audit.Load()
 	if log == nil {
 		return nil, errNoAudit
 	}

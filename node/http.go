@@ -138,7 +138,7 @@ func (n *Node) atAddress(api http.Handler) http.Handler {
 // newGate returns the gate that delays the start while the disk is full. The gate answers callers meanwhile.
 func (n *Node) newGate() *room.Gate {
 	return room.New(room.Config{
-		Dir: n.cfg.DataDir, Reserve: n.cfg.MinFreeDisk, Space: n.space, Listener: n.listener, Secured: n.securedAPI,
+		Dir: n.cfg.DataDir, Reserve: n.cfg.MinFreeDisk, Host: n.host, Listener: n.listener, Secured: n.securedAPI,
 		Logger: n.log,
 		Handler: func(reason func() string, metrics prometheus.Gatherer) http.Handler {
 			return n.atAddress(httpapi.Waiting(httpapi.WaitingConfig{

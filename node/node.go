@@ -40,10 +40,10 @@ type Node struct {
 	cfg    Config
 	log    *slog.Logger
 	clock  func() time.Time
-	dev    *devclock.Clock                // nil: the node is not in dev mode
-	space  func() (headroom.Space, error) // of the disk of the data folder
-	memory int64                          // bytes that the process may use; 0: no limit
-	budget budget                         // of connections
+	dev    *devclock.Clock // nil: the node is not in dev mode
+	host   headroom.Host
+	memory int64  // bytes that the process may use; 0: no limit
+	budget budget // of connections
 
 	tracer          *tracing.Tracer      // nil: no spans are made
 	registry        *prometheus.Registry // of this process
@@ -101,9 +101,8 @@ func newNode(cfg Config) (*Node, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	space := func() (headroom.Space, error) { return headroom.SpaceOf(cfg.DataDir) }
 	return &Node{
-		cfg: cfg, log: cfg.Logger, clock: clock, space: space, budget: budgetOf(descriptors(), 0),
+		cfg: cfg, log: cfg.Logger, clock: clock, host: headroom.System{Dir: cfg.DataDir}, budget: budgetOf(descriptors(), 0),
 		failed: make(chan error, 2),
 	}, nil
 }
@@ -261,16 +260,11 @@ func (n *Node) clusterConfig() (cluster.Config, error) {
 		return cfg, err
 	}
 	cfg.HTTPAddr, cfg.HTTPS, cfg.Reload = n.place.addr, n.place.https, n.again.Reader()
-	if n.certificates != nil {
-		cfg.HTTPKeysEnd = n.certificates.Ends
-	}
-	cfg.Clock, cfg.DevClock, cfg.DiskSpace, cfg.Deliver = n.clock, n.dev, n.space, n.receivers
+	cfg.Clock, cfg.DevClock, cfg.Host, cfg.Deliver = n.clock, n.dev, n.host, n.receivers
 	shareMemory(&cfg, n.memory)
 	cfg.MaxAttempts = n.budget.attempts
 	cfg.Logger, cfg.Fatal, cfg.Tracer = n.log, n.fatal, n.tracer
-	cfg.Secrets, cfg.Audit, cfg.AuditFault = n.secrets, n.auditOfNode, n.auditFault
-	cfg.IssuerFault = n.callers.IssuerFault
-	cfg.Build = ReadBuild().Version
+	cfg.Secrets, cfg.API, cfg.Build = n.secrets, api{n}, ReadBuild().Version
 	return cfg, nil
 }
 

@@ -191,6 +191,16 @@ func (l *watchedLog) Write(p []byte) (int, error) {
 	return l.lockedBuffer.Write(p)
 }
 
+// smallDisk is this process's host with a disk of 1000 MiB.
+type smallDisk struct {
+	headroom.System
+	free *atomic.Uint64
+}
+
+func (d smallDisk) Space() (headroom.Space, error) {
+	return headroom.Space{Free: d.free.Load(), Total: 1000 << 20}, nil
+}
+
 // A node without room gives the reason at its port, changes no file, and opens its data by itself when there is room.
 func TestNodeWaitsForRoom(t *testing.T) {
 	t.Parallel()
@@ -211,7 +221,7 @@ func TestNodeWaitsForRoom(t *testing.T) {
 		})
 		var free atomic.Uint64
 		free.Store(49 << 20)
-		n.space = func() (headroom.Space, error) { return headroom.Space{Free: free.Load(), Total: 1000 << 20}, nil }
+		n.host = smallDisk{free: &free}
 		for _, start := range []func(context.Context) error{n.startMetrics, n.openCallers, n.startDelivery, n.listen} {
 			if err := start(t.Context()); err != nil {
 				t.Fatal(err)

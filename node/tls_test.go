@@ -256,7 +256,7 @@ func TestWaitForRoomSpeaksTLS(t *testing.T) {
 		}
 		var free atomic.Uint64
 		free.Store(49 << 20)
-		n.space = func() (headroom.Space, error) { return headroom.Space{Free: free.Load(), Total: 1000 << 20}, nil }
+		n.host = smallDisk{free: &free}
 		defer func() {
 			if err := n.Close(); err != nil {
 				t.Error(err)

@@ -70,17 +70,17 @@ func askThere[T any](
 	return a.value, a.err
 }
 
-// askTime asks another node for its clock, which the clock comparison needs. It returns the one reading as both
+// AskTime asks another node for its clock, which the clock comparison needs. It returns the one reading as both
 // received and answered.
-func (p *process) askTime(ctx context.Context, node string) (received, answered time.Time, err error) {
+func (p *process) AskTime(ctx context.Context, node string) (received, answered time.Time, err error) {
 	at, err := askThere(ctx, p, node, func(_ context.Context, h here) (time.Time, error) {
 		return h.p.node.clock.now(), nil
 	})
 	return at, at, err
 }
 
-// askArrived asks another node which leases of a shard, given by their fences, arrived there.
-func (p *process) askArrived(ctx context.Context, node string, shard uint32, fences []uint64) (desk.Arrivals, error) {
+// Arrived asks another node which leases of a shard, given by their fences, arrived there.
+func (p *process) Arrived(ctx context.Context, node string, shard uint32, fences []uint64) (desk.Arrivals, error) {
 	return askThere(ctx, p, node, func(_ context.Context, h here) (desk.Arrivals, error) {
 		return h.p.consumers.ArrivedHere(shard, fences), nil
 	})
@@ -89,8 +89,8 @@ func (p *process) askArrived(ctx context.Context, node string, shard uint32, fen
 // streamPatience is how long a broken stream goes unnoticed.
 const streamPatience = 5 * time.Second
 
-// openPull opens a stream to another node, on which this node sends the demand of its consumers.
-func (p *process) openPull(ctx context.Context, node string) (consume.Stream, error) {
+// Pull opens a stream to another node, on which this node sends the demand of its consumers.
+func (p *process) Pull(ctx context.Context, node string) (consume.Stream, error) {
 	return wire.Dial(ctx, p.host, node, streamPatience,
 		func(at *wire.Host, s *wire.Stream[*clusterpb.PullRequest, *clusterpb.PullReply]) {
 			if other := p.world.processAt(at); other != nil {

@@ -297,7 +297,7 @@ func (r *reign) Applied(ctx context.Context, node string, shard uint32, joined u
 }
 
 // Fit reports whether a process runs on a node.
-func (r *reign) Fit(_ uint32, node string) bool { return r.process.alive(node) }
+func (r *reign) Fit(_ uint32, node string) bool { return r.process.Alive(node) }
 
 // askOther is askThere, except that a process asks itself directly.
 func askOther[T any](

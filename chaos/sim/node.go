@@ -98,15 +98,13 @@ func (n *Node) begin() *process {
 	p.replicas = p.newReplicas()
 	p.router = router.New(router.Config{
 		Self: n.name, State: p.view.now, Local: p.here(),
-		Remote: func(node string) calls.Shards { return p.there(node) }, Leaders: p.leaders, Alive: p.alive,
+		Remote: func(node string) calls.Shards { return p.there(node) }, Leaders: p.leaders, Alive: p.Alive,
 	})
 	p.consumers = consume.New(consume.Config{
-		Self: n.name, State: p.view.now, Leaders: p.leaders, Alive: p.alive,
-		Do: p.router.Do, Local: p.here().Lease, Open: p.openPull, Arrived: p.askArrived,
+		Self: n.name, Control: p, Replicas: p.here(), Nodes: p, Leaders: p.leaders, Router: p.router,
 	})
 	p.clocks = clocks.Start(clocks.Config{
-		Self: n.name, Clock: n.clock.now, Peers: p.peers, Alone: func() bool { return len(w.nodes) == 1 }, Ask: p.askTime,
-		Interval: max(time.Second, w.cfg.pace.heartbeat/2),
+		Self: n.name, Clock: n.clock.now, Directory: p, Peers: p, Interval: max(time.Second, w.cfg.pace.heartbeat/2),
 	})
 	n.process = p
 	return p
@@ -127,7 +125,7 @@ func (p *process) open(_ *clusterpb.ControlState, placed *clusterpb.Shard) (*sha
 		SnapshotLog: w.cfg.SnapshotLog, SnapshotPart: w.cfg.SnapshotPart, SnapshotTail: w.cfg.SnapshotTail,
 	}
 	if w.cfg.Alive {
-		cfg.MayLead = func(_ uint32, node string) bool { return p.alive(node) }
+		cfg.MayLead = func(_ uint32, node string) bool { return p.Alive(node) }
 	}
 	s, err := shard.Open(cfg)
 	if err != nil && p.host.Life().Err() == nil {
@@ -221,7 +219,14 @@ func (p *process) bury(ctx context.Context) {
 	wg.Wait()
 }
 
-func (p *process) peers() []string {
+// State returns the decisions that the process knows.
+func (p *process) State() *clusterpb.ControlState { return p.view.now() }
+
+// IsAlone reports whether the world has no other node.
+func (p *process) IsAlone() bool { return len(p.world.nodes) == 1 }
+
+// Nodes returns the names of all nodes.
+func (p *process) Nodes() []string {
 	var names []string
 	for _, n := range p.world.nodes {
 		names = append(names, n.name)
@@ -229,9 +234,9 @@ func (p *process) peers() []string {
 	return names
 }
 
-// alive reports whether a process runs on a node now, frozen or not. It stands for the hint that gossip gives in
+// Alive reports whether a process runs on a node now, frozen or not. It stands for the hint that gossip gives in
 // production.
-func (p *process) alive(node string) bool {
+func (p *process) Alive(node string) bool {
 	for _, n := range p.world.nodes {
 		if n.name == node {
 			return n.running() != nil
@@ -285,7 +290,7 @@ func (p *process) giveAway(r replica) {
 	ctx, cancel := context.WithTimeout(p.host.Life(), max(5*time.Second, p.world.cfg.pace.heartbeat))
 	defer cancel()
 	for _, to := range control.Shard(p.view.now(), r.id).GetReplicas() {
-		if to != p.node.name && p.alive(to) && r.shard.Transfer(ctx, to) == nil {
+		if to != p.node.name && p.Alive(to) && r.shard.Transfer(ctx, to) == nil {
 			return
 		}
 	}

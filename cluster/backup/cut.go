@@ -11,7 +11,6 @@ import (
 	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/task"
-	"github.com/belfryhq/belfry/shard"
 )
 
 // messageBytes is the length of a piece of state in one message. Pieces of several streams take turns on a connection,
@@ -22,9 +21,9 @@ const messageBytes = 32 << 10
 type state io.ReadCloser
 
 // cutHere cuts a shard that this node leads.
-func cutHere(ctx context.Context, local func(uint32) (*shard.Shard, error), id uint32) (
+func cutHere(ctx context.Context, here Replicas, id uint32) (
 	*clusterpb.BackupShard, state, error) {
-	replica, err := local(id)
+	replica, err := here.Find(id)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -93,8 +92,8 @@ func (r *remoteState) Close() error {
 
 // Serve cuts a shard that this node leads and sends its state, until all is sent, the other node leaves, or draining is
 // closed.
-func Serve(stream grpc.ServerStreamingServer[clusterpb.BackupReply], local func(uint32) (*shard.Shard, error),
-	id uint32, draining <-chan struct{}) error {
+func Serve(stream grpc.ServerStreamingServer[clusterpb.BackupReply], here Replicas, id uint32,
+	draining <-chan struct{}) error {
 	ctx, cancel := context.WithCancelCause(stream.Context())
 	defer cancel(nil)
 	go func() {
@@ -104,7 +103,7 @@ func Serve(stream grpc.ServerStreamingServer[clusterpb.BackupReply], local func(
 		case <-ctx.Done():
 		}
 	}()
-	cut, content, err := cutHere(ctx, local, id)
+	cut, content, err := cutHere(ctx, here, id)
 	if err != nil {
 		return stream.Send(&clusterpb.BackupReply{Error: calls.EncodeError(err)})
 	}

@@ -20,15 +20,32 @@ import (
 
 // TakerConfig holds the neighbours of a Taker.
 type TakerConfig struct {
-	Self  string // node id
-	State func() *clusterpb.ControlState
-	// Local returns the replica of a shard here. The error is a *task.NotLeaderError if there is none.
-	Local func(shard uint32) (*shard.Shard, error)
-	// Remote returns the connection to another node.
-	Remote func(node string) clusterpb.PeerClient
-	// Search begins a search for the leader of a shard.
-	Search func(shard uint32) leaders.Search
-	Clock  func() time.Time
+	Self     string // node id
+	Control  Control
+	Replicas Replicas
+	Peers    Peers
+	Router   Router
+	Clock    func() time.Time
+}
+
+// Control is the control group.
+type Control interface {
+	State() *clusterpb.ControlState
+}
+
+// Replicas returns the replica of a shard here. The error is a *task.NotLeaderError if there is none.
+type Replicas interface {
+	Find(shard uint32) (*shard.Shard, error)
+}
+
+// Peers returns the connection to another node.
+type Peers interface {
+	Peer(node string) clusterpb.PeerClient
+}
+
+// Router begins a search for the leader of a shard.
+type Router interface {
+	Search(shard uint32) leaders.Search
 }
 
 // Taker takes cuts of all shards.
@@ -71,7 +88,7 @@ var errMoved = errors.New("slots moved while the shards were cut: try again when
 func (t *Taker) take(ctx context.Context) (*cutSet, error) {
 	moved := errMoved
 	for range mapTries {
-		before := t.cfg.State()
+		before := t.cfg.Control.State()
 		if len(before.Shards) == 0 {
 			return nil, fmt.Errorf("%w: this node does not know the shards yet", task.ErrNotProposed)
 		}
@@ -79,7 +96,7 @@ func (t *Taker) take(ctx context.Context) (*cutSet, error) {
 		if err != nil {
 			return nil, err
 		}
-		set.state = t.cfg.State()
+		set.state = t.cfg.Control.State()
 		if moved = set.check(before); moved == nil {
 			return set, nil
 		}
@@ -140,7 +157,7 @@ func firstCause(errs []error) error {
 
 // cut cuts one shard, at the node that leads it.
 func (t *Taker) cut(ctx context.Context, id uint32) (*clusterpb.BackupShard, state, error) {
-	search := t.cfg.Search(id)
+	search := t.cfg.Router.Search(id)
 	searched, failed := 0, 0
 	for {
 		cut, content, err := t.cutAt(ctx, search.Next(), id)
@@ -167,9 +184,9 @@ func (t *Taker) cutOn(ctx context.Context, node string, id uint32) (*clusterpb.B
 	case "":
 		return nil, nil, fmt.Errorf("%w: shard %d has no place yet", task.ErrNotProposed, id)
 	case t.cfg.Self:
-		return cutHere(ctx, t.cfg.Local, id)
+		return cutHere(ctx, t.cfg.Replicas, id)
 	}
-	return cutThere(ctx, t.cfg.Remote(node), node, id)
+	return cutThere(ctx, t.cfg.Peers.Peer(node), node, id)
 }
 
 // close ends the reading of all states.

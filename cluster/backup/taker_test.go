@@ -62,21 +62,21 @@ func (w *world) cutAt(_ context.Context, _ string, id uint32) (*clusterpb.Backup
 	return &clusterpb.BackupShard{Shard: id, Lacks: w.lacks[id]}, content{strings.NewReader("state"), w}, nil
 }
 
-func (w *world) taker() *Taker {
-	t := NewTaker(TakerConfig{
-		Self: "a",
-		State: func() *clusterpb.ControlState {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			return w.state
-		},
-		Search: func(shard uint32) leaders.Search {
-			return leaders.NewSearch(leaders.SearchConfig{
-				Shard: shard, Source: leaders.NewBeliefs(), Alive: func(string) bool { return true },
-				Placement: func(id uint32) *clusterpb.Shard { return stateWith(1).Shards[id-1] }, LastPause: 200e6,
-			})
-		},
+func (w *world) State() *clusterpb.ControlState {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.state
+}
+
+func (w *world) Search(shard uint32) leaders.Search {
+	return leaders.NewSearch(leaders.SearchConfig{
+		Shard: shard, Source: leaders.NewBeliefs(), Alive: func(string) bool { return true },
+		Placement: func(id uint32) *clusterpb.Shard { return stateWith(1).Shards[id-1] }, LastPause: 200e6,
 	})
+}
+
+func (w *world) taker() *Taker {
+	t := NewTaker(TakerConfig{Self: "a", Control: w, Router: w})
 	t.cutAt = w.cutAt
 	return t
 }

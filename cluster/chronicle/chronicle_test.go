@@ -24,15 +24,46 @@ type node struct {
 	down bool
 }
 
-// world is two nodes with replicas of two shards, and a reader.
+// pair is two nodes with replicas of two shards.
+type pair map[string]*node
+
+func (pair) Shards() []uint32              { return []uint32{1, 2} }
+func (pair) ShardOf(string, string) uint32 { return 1 }
+func (pair) Nodes(uint32) []string         { return []string{"a", "b"} }
+
+func (p pair) Read(
+	ctx context.Context, name string, r *clusterpb.ReadEventsRequest,
+) (*clusterpb.ReadEventsReply, error) {
+	if p[name].down {
+		return nil, errors.New("down")
+	}
+	return p[name].Read(ctx, r)
+}
+
+func (p pair) Task(ctx context.Context, r *clusterpb.TaskEventsRequest) (
+	replies map[string]*clusterpb.TaskEventsReply, failed map[string]error,
+) {
+	replies, failed = map[string]*clusterpb.TaskEventsReply{}, map[string]error{}
+	for name, n := range p {
+		reply, err := n.Task(ctx, r)
+		if err != nil || n.down {
+			failed[name] = errors.Join(err, errors.New("down"))
+			continue
+		}
+		replies[name] = reply
+	}
+	return replies, failed
+}
+
+// world is a pair of nodes, and a reader.
 type world struct {
 	t     *testing.T
-	nodes map[string]*node
+	nodes pair
 	*Reader
 }
 
 func newWorld(t *testing.T) *world {
-	w := &world{t: t, nodes: map[string]*node{}}
+	w := &world{t: t, nodes: pair{}}
 	for _, name := range []string{"a", "b"} {
 		store, err := history.Open(history.Config{Dir: t.TempDir()})
 		if err != nil {
@@ -48,30 +79,7 @@ func newWorld(t *testing.T) *world {
 			w.shard(name, id)
 		}
 	}
-	w.Reader = NewReader(Config{
-		Shards: func() []uint32 { return []uint32{1, 2} }, Nodes: func(uint32) []string { return []string{"a", "b"} },
-		ShardOf: func(string, string) uint32 { return 1 },
-		Read: func(ctx context.Context, name string, r *clusterpb.ReadEventsRequest) (*clusterpb.ReadEventsReply, error) {
-			if w.nodes[name].down {
-				return nil, errors.New("down")
-			}
-			return w.nodes[name].Read(ctx, r)
-		},
-		Task: func(ctx context.Context, r *clusterpb.TaskEventsRequest) (
-			map[string]*clusterpb.TaskEventsReply, map[string]error,
-		) {
-			replies, failed := map[string]*clusterpb.TaskEventsReply{}, map[string]error{}
-			for name, n := range w.nodes {
-				reply, err := n.Task(ctx, r)
-				if err != nil || n.down {
-					failed[name] = errors.Join(err, errors.New("down"))
-					continue
-				}
-				replies[name] = reply
-			}
-			return replies, failed
-		},
-	})
+	w.Reader = NewReader(w.nodes)
 	return w
 }
 

@@ -15,26 +15,26 @@ import (
 	"github.com/belfryhq/belfry/history/historypb"
 )
 
-// Config connects a Reader with its cluster.
-type Config struct {
+// Cluster is the shards of a cluster, and the nodes with their replicas.
+type Cluster interface {
 	// Shards returns the shards of the cluster.
-	Shards func() []uint32
-	// Nodes returns the nodes with a replica of a shard, the one to ask first in front. ShardOf returns the shard of a
-	// task.
-	Nodes   func(shard uint32) []string
-	ShardOf func(namespace, id string) uint32
+	Shards() []uint32
+	// ShardOf returns the shard of a task.
+	ShardOf(namespace, id string) uint32
+	// Nodes returns the nodes with a replica of a shard, the one to ask first in front.
+	Nodes(shard uint32) []string
 	// Read asks a node for events of its replica.
-	Read func(ctx context.Context, node string, r *clusterpb.ReadEventsRequest) (*clusterpb.ReadEventsReply, error)
+	Read(ctx context.Context, node string, r *clusterpb.ReadEventsRequest) (*clusterpb.ReadEventsReply, error)
 	// Task asks all nodes for the events of a task, and returns the answers and the errors by node.
-	Task func(ctx context.Context, r *clusterpb.TaskEventsRequest) (
-		map[string]*clusterpb.TaskEventsReply, map[string]error)
+	Task(ctx context.Context, r *clusterpb.TaskEventsRequest) (
+		replies map[string]*clusterpb.TaskEventsReply, failed map[string]error)
 }
 
 // Reader reads the events of the whole cluster.
-type Reader struct{ cfg Config }
+type Reader struct{ cluster Cluster }
 
 // NewReader returns a Reader.
-func NewReader(cfg Config) *Reader { return &Reader{cfg} }
+func NewReader(cluster Cluster) *Reader { return &Reader{cluster} }
 
 // readPatience is the time for a node to answer, apart from its waiting.
 const readPatience = 3 * time.Second
@@ -140,7 +140,7 @@ func (r *Reader) each(
 	var mu sync.Mutex
 	var all sync.WaitGroup
 	replies, absent := map[uint32]*clusterpb.ReadEventsReply{}, []uint32(nil)
-	for _, shard := range r.cfg.Shards() {
+	for _, shard := range r.cluster.Shards() {
 		all.Go(func() {
 			reply, err := r.ask(ctx, request(shard))
 			mu.Lock()
@@ -160,10 +160,10 @@ func (r *Reader) each(
 // ask asks the nodes with a replica of a shard, one after the other, until one answers.
 func (r *Reader) ask(ctx context.Context, m *clusterpb.ReadEventsRequest) (*clusterpb.ReadEventsReply, error) {
 	err := errNoNode
-	for _, node := range r.cfg.Nodes(m.GetShard()) {
+	for _, node := range r.cluster.Nodes(m.GetShard()) {
 		once, cancel := context.WithTimeout(ctx, readPatience+time.Duration(m.GetWaitMs())*time.Millisecond)
 		var reply *clusterpb.ReadEventsReply
-		reply, err = r.cfg.Read(once, node, m)
+		reply, err = r.cluster.Read(once, node, m)
 		cancel()
 		if err == nil || ctx.Err() != nil {
 			return reply, err
@@ -177,7 +177,7 @@ func (r *Reader) await(ctx context.Context, namespace string, after feed.Cursor,
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	var all sync.WaitGroup
-	for _, shard := range r.cfg.Shards() {
+	for _, shard := range r.cluster.Shards() {
 		all.Go(func() {
 			m := r.request(shard, namespace, after, f, 1)
 			m.WaitMs = wait.Milliseconds()
@@ -193,7 +193,8 @@ func (r *Reader) await(ctx context.Context, namespace string, after feed.Cursor,
 // Task returns the events of a task, from all nodes. The events are complete as far as they are at one of the nodes
 // with a replica of the task's shard.
 func (r *Reader) Task(ctx context.Context, namespace, id string, limit int) (feed.Story, error) {
-	replies, failed := r.cfg.Task(ctx, &clusterpb.TaskEventsRequest{Namespace: namespace, Task: id, Limit: uint32(limit)})
+	request := &clusterpb.TaskEventsRequest{Namespace: namespace, Task: id, Limit: uint32(limit)}
+	replies, failed := r.cluster.Task(ctx, request)
 	if len(replies) == 0 {
 		for _, node := range slices.Sorted(maps.Keys(failed)) {
 			return feed.Story{}, failed[node]
@@ -206,7 +207,7 @@ func (r *Reader) Task(ctx context.Context, namespace, id string, limit int) (fee
 		story.More = story.More || replies[node].GetMore()
 	}
 	since := int64(math.MaxInt64)
-	for _, node := range r.cfg.Nodes(r.cfg.ShardOf(namespace, id)) {
+	for _, node := range r.cluster.Nodes(r.cluster.ShardOf(namespace, id)) {
 		if reply := replies[node]; reply != nil {
 			story.Gapped = story.Gapped && reply.GetGapped()
 			since = min(since, reply.GetSinceMs())

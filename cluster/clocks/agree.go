@@ -6,23 +6,21 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/belfryhq/belfry/shard"
 )
 
-// The errors of Agrees.
-var (
-	// ErrApart reports that a majority of the voters keep another time than this node. One of them should lead, and
-	// this node should not.
-	ErrApart = errors.New("this node's clock is apart from those of a majority")
-	// ErrUnsure reports that the clocks of too few voters are known, or that the clocks disagree with each other.
-	ErrUnsure = errors.New("no majority is known to keep one time")
-)
+// ErrUnsure is the error of Agrees if the clocks of too few voters are known, or if the clocks disagree with each
+// other.
+var ErrUnsure = errors.New("no majority is known to keep one time")
 
 // pingPatience is how long a voter has to answer. A slower answer would be too imprecise.
 const pingPatience = 200 * time.Millisecond
 
 // Agrees measures the voters' clocks anew. It returns nil as soon as the clocks of a majority are within the bound of
 // this node's, which counts if it is a voter. So a silent voter delays nothing. A voter that does not answer within
-// pingPatience counts with its last known offset, if that is fresh.
+// pingPatience counts with its last known offset, if that is fresh. The error wraps shard.ErrClockApart if a majority
+// of the voters keep another time, and ErrUnsure otherwise.
 func (c *Clocks) Agrees(ctx context.Context, voters []string) error {
 	ctx, cancel := context.WithTimeout(ctx, pingPatience)
 	defer cancel()
@@ -70,7 +68,7 @@ func (c *Clocks) judge(offsets []time.Duration, voters int) error {
 	case c.near(0, offsets) > voters/2:
 		return nil
 	case c.together(offsets, voters):
-		return ErrApart
+		return shard.ErrClockApart
 	}
 	return ErrUnsure
 }

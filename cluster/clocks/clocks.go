@@ -32,18 +32,28 @@ import (
 
 // Config holds the nodes to ask, and the call to them.
 type Config struct {
-	Self  string // node id
-	Clock func() time.Time
-	Peers func() []string // nodes to ask regularly: all of the cluster; Self may be among them
-	// Alone reports whether this node knows that its cluster has no other node. It must not conclude so from silence:
-	// this node may be cut off.
-	Alone func() bool
-	// Ask returns when the other node received the question and when it answered, both by its own clock.
-	Ask        func(ctx context.Context, node string) (received, answered time.Time, err error)
+	Self       string // node id
+	Clock      func() time.Time
+	Directory  Directory
+	Peers      Peers
 	MaxOffset  time.Duration // 0: 250 ms
 	Interval   time.Duration // 0: 1 s
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
+}
+
+// Directory has the nodes of the cluster.
+type Directory interface {
+	// Nodes returns the nodes to ask regularly: all of the cluster. This node may be among them.
+	Nodes() []string
+	// IsAlone reports whether this node knows that its cluster has no other node. It must not conclude so from silence:
+	// this node may be cut off.
+	IsAlone() bool
+}
+
+// Peers returns when another node received the question and when it answered, both by its own clock.
+type Peers interface {
+	AskTime(ctx context.Context, node string) (received, answered time.Time, err error)
 }
 
 // Clocks measures other nodes' clocks, and remembers the results.
@@ -134,7 +144,7 @@ func (c *Clocks) measureAll(ctx context.Context, nodes []string) {
 // measure asks one node. An exchange during which this node's clock was set is no sample.
 func (c *Clocks) measure(ctx context.Context, node string) error {
 	asked := c.own.read()
-	received, answered, err := c.cfg.Ask(ctx, node)
+	received, answered, err := c.cfg.Peers.AskTime(ctx, node)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/belfryhq/belfry/shard"
 )
 
 // The true offset is within the bound, however unequal the two one-way delays are.
@@ -54,22 +56,45 @@ func TestBestSampleUntilContradicted(t *testing.T) {
 	}
 }
 
+// others are the nodes of a cluster that has more than one.
+type others []string
+
+func (o others) Nodes() []string { return o }
+func (others) IsAlone() bool     { return false }
+
+// offset are the offsets of nodes; a node without one does not answer.
+type offset map[string]time.Duration
+
+func (o offset) AskTime(ctx context.Context, node string) (received, answered time.Time, err error) {
+	by, ok := o[node]
+	if !ok {
+		<-ctx.Done()
+		return time.Time{}, time.Time{}, ctx.Err()
+	}
+	time.Sleep(time.Millisecond) // of the bubble's clock
+	at := time.Now().Add(by)
+	time.Sleep(time.Millisecond)
+	return at, at, nil
+}
+
 // clocksOf starts a node among others with the given offsets; a node without an offset does not answer.
 func clocksOf(offsets map[string]time.Duration, peers ...string) *Clocks {
 	return Start(Config{
-		Self: "self", Clock: time.Now, Peers: func() []string { return append(peers, "self") }, Alone: notAlone,
-		Ask: func(ctx context.Context, node string) (time.Time, time.Time, error) {
-			offset, ok := offsets[node]
-			if !ok {
-				<-ctx.Done()
-				return time.Time{}, time.Time{}, ctx.Err()
-			}
-			time.Sleep(time.Millisecond) // of the bubble's clock
-			at := time.Now().Add(offset)
-			time.Sleep(time.Millisecond)
-			return at, at, nil
-		},
+		Self: "self", Clock: time.Now, Directory: others(append(peers, "self")), Peers: offset(offsets),
 	})
+}
+
+// leaving is a directory whose only other node may leave.
+type leaving struct {
+	others
+	gone atomic.Bool
+}
+
+func (l *leaving) Nodes() []string {
+	if l.gone.Load() {
+		return nil
+	}
+	return l.others
 }
 
 func TestAgreement(t *testing.T) {
@@ -82,7 +107,7 @@ func TestAgreement(t *testing.T) {
 		{"all near", map[string]time.Duration{"a": 10 * time.Millisecond, "b": -10 * time.Millisecond}, nil, false},
 		{"one far, one near", map[string]time.Duration{"a": time.Hour, "b": time.Millisecond}, nil, false},
 		{"one silent, one near", map[string]time.Duration{"b": time.Millisecond}, nil, false},
-		{"both far", map[string]time.Duration{"a": time.Hour, "b": time.Hour}, ErrApart, true},
+		{"both far", map[string]time.Duration{"a": time.Hour, "b": time.Hour}, shard.ErrClockApart, true},
 		{"both far, and at odds", map[string]time.Duration{"a": time.Hour, "b": time.Minute}, ErrUnsure, false},
 		{"both silent", nil, ErrUnsure, false},
 		{"one silent, one far", map[string]time.Duration{"b": time.Hour}, ErrUnsure, false},
@@ -117,23 +142,14 @@ func TestAgreement(t *testing.T) {
 
 func TestNodesThatLeftAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var gone atomic.Bool
-		clocks := Start(Config{
-			Self: "self", Clock: time.Now, Alone: notAlone,
-			Peers: func() []string {
-				if gone.Load() {
-					return nil
-				}
-				return []string{"a"}
-			},
-			Ask: func(context.Context, string) (time.Time, time.Time, error) { return time.Now(), time.Now(), nil },
-		})
+		nodes := &leaving{others: others{"a"}}
+		clocks := Start(Config{Self: "self", Clock: time.Now, Directory: nodes, Peers: offset{"a": 0}})
 		defer clocks.Close()
-		synctest.Wait()
+		time.Sleep(10 * time.Millisecond) // of the bubble's clock
 		if _, _, known := clocks.Offset("a"); !known {
 			t.Fatal("a is not known")
 		}
-		gone.Store(true)
+		nodes.gone.Store(true)
 		time.Sleep(2 * time.Second) // of the bubble's clock
 		synctest.Wait()
 		if _, _, known := clocks.Offset("a"); !known {

@@ -75,7 +75,7 @@ func (c *Clocks) askAgain() *correction {
 // set meanwhile.
 func (c *Clocks) round(ctx context.Context) *correction {
 	before := c.own.read()
-	peers := c.cfg.Peers()
+	peers := c.cfg.Directory.Nodes()
 	c.forgetOthers(peers)
 	began := time.Now()
 	c.measureAll(ctx, peers)
@@ -92,7 +92,7 @@ func (c *Clocks) round(ctx context.Context) *correction {
 func (c *Clocks) compare(now reading) (by time.Duration, sure bool) {
 	offsets := c.offsets(now)
 	if len(offsets) == 1 {
-		return 0, c.cfg.Alone()
+		return 0, c.cfg.Directory.IsAlone()
 	}
 	if !c.together(offsets, len(offsets)) {
 		return 0, false

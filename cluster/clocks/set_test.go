@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/belfryhq/belfry/shard"
 )
 
 // room is a set of nodes whose clocks can be set, and which can fall silent.
@@ -44,7 +46,7 @@ func (r *room) clock(node string) time.Time {
 	return time.Now().Add(r.ahead[node])
 }
 
-func (r *room) ask(ctx context.Context, node string) (received, answered time.Time, err error) {
+func (r *room) AskTime(ctx context.Context, node string) (received, answered time.Time, err error) {
 	r.mu.Lock()
 	r.asked++
 	silent, back := r.silent[node], r.back
@@ -65,8 +67,7 @@ func enter(t *testing.T, test func(t *testing.T, r *room, c *Clocks)) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &room{ahead: map[string]time.Duration{}, silent: map[string]bool{}}
 		c := Start(Config{
-			Self: "self", Clock: func() time.Time { return r.clock("self") }, Ask: r.ask,
-			Peers: func() []string { return []string{"self", "a", "b"} }, Alone: notAlone,
+			Self: "self", Clock: func() time.Time { return r.clock("self") }, Peers: r, Directory: others{"self", "a", "b"},
 		})
 		defer c.Close()
 		time.Sleep(time.Second / 2) // of the bubble's clock
@@ -113,7 +114,7 @@ func TestOwnClockIsSet(t *testing.T) {
 			if got, apart := c.Apart(); !apart || (got+by).Abs() > 10*time.Millisecond {
 				t.Errorf("set by %v, it is apart by %v: %v", by, got, apart)
 			}
-			if err := agrees(t, c); !errors.Is(err, ErrApart) {
+			if err := agrees(t, c); !errors.Is(err, shard.ErrClockApart) {
 				t.Errorf("set by %v, it is told %v", by, err)
 			}
 			r.set("self", 0)
@@ -211,7 +212,7 @@ func TestWrongClockIsNoWitness(t *testing.T) {
 			if now, sure := c.Now(); !sure || time.Until(now).Abs() > 10*time.Millisecond {
 				t.Errorf("%v: all are heard, and it is off by %v, sure %v", wrong, time.Until(now), sure)
 			}
-			if err := agrees(t, c); !errors.Is(err, ErrApart) {
+			if err := agrees(t, c); !errors.Is(err, shard.ErrClockApart) {
 				t.Errorf("%v: all are heard, and it is told %v", wrong, err)
 			}
 		})
@@ -264,8 +265,7 @@ func TestNotSureUntilCompared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &room{ahead: map[string]time.Duration{"self": -time.Hour}, silent: map[string]bool{"a": true, "b": true}}
 		c := Start(Config{
-			Self: "self", Clock: func() time.Time { return r.clock("self") }, Ask: r.ask,
-			Peers: func() []string { return []string{"self", "a", "b"} }, Alone: notAlone,
+			Self: "self", Clock: func() time.Time { return r.clock("self") }, Peers: r, Directory: others{"self", "a", "b"},
 		})
 		defer c.Close()
 		for _, speaks := range []string{"", "a"} {
@@ -283,21 +283,31 @@ func TestNotSureUntilCompared(t *testing.T) {
 	})
 }
 
-func notAlone() bool { return false }
+// growing is a directory that hears of other nodes later.
+type growing struct {
+	others
+	mu sync.Mutex
+}
+
+func (g *growing) Nodes() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.others
+}
+
+// few are the nodes of a cluster that may have only one.
+type few struct{ others }
+
+func (f few) IsAlone() bool { return len(f.others) == 1 }
 
 // A node that was cut off since its start hears of no other node. It does not count as alone: it must not trust its
 // clock when that is set meanwhile.
 func TestCutOffIsNotAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &room{ahead: map[string]time.Duration{}, silent: map[string]bool{}}
-		peers := []string{"self"}
+		nodes := &growing{others: others{"self"}}
 		c := Start(Config{
-			Self: "self", Clock: func() time.Time { return r.clock("self") }, Ask: r.ask, Alone: notAlone,
-			Peers: func() []string {
-				r.mu.Lock()
-				defer r.mu.Unlock()
-				return peers
-			},
+			Self: "self", Clock: func() time.Time { return r.clock("self") }, Peers: r, Directory: nodes,
 		})
 		defer c.Close()
 		for _, ahead := range []time.Duration{0, time.Hour} {
@@ -307,9 +317,9 @@ func TestCutOffIsNotAlone(t *testing.T) {
 				t.Errorf("sure of a clock that is %v ahead, having heard of nobody", ahead)
 			}
 		}
-		r.mu.Lock()
-		peers = []string{"self", "a", "b"}
-		r.mu.Unlock()
+		nodes.mu.Lock()
+		nodes.others = others{"self", "a", "b"}
+		nodes.mu.Unlock()
 		time.Sleep(unsureFor)
 		if now, sure := c.Now(); !sure || time.Until(now).Abs() > 10*time.Millisecond {
 			t.Errorf("with two others that agree: off by %v, sure %v", time.Until(now), sure)
@@ -319,17 +329,15 @@ func TestCutOffIsNotAlone(t *testing.T) {
 
 // Two clocks that agree are enough, and so is one clock in a cluster of one.
 func TestSureOfFew(t *testing.T) {
-	for _, others := range [][]string{{"a"}, {"a", "b"}, {}} {
+	for _, present := range []others{{"self", "a"}, {"self", "a", "b"}, {"self"}} {
 		synctest.Test(t, func(t *testing.T) {
 			r := &room{ahead: map[string]time.Duration{"a": 100 * time.Millisecond}, silent: map[string]bool{"b": true}}
 			c := Start(Config{
-				Self: "self", Clock: func() time.Time { return r.clock("self") }, Ask: r.ask,
-				Peers: func() []string { return append([]string{"self"}, others...) },
-				Alone: func() bool { return len(others) == 0 },
+				Self: "self", Clock: func() time.Time { return r.clock("self") }, Peers: r, Directory: few{present},
 			})
 			defer c.Close()
 			if _, sure := c.Now(); !sure {
-				t.Errorf("not sure beside %v", others)
+				t.Errorf("not sure among %v", present)
 			}
 		})
 	}

@@ -74,7 +74,7 @@ const arrivedWithin = 300 * time.Millisecond
 func (p *Consumers) Arrived(ctx context.Context, shard uint32, fences []uint64) []desk.Arrivals {
 	ctx, cancel := context.WithTimeout(ctx, arrivedWithin)
 	defer cancel()
-	nodes := p.cfg.State().Nodes
+	nodes := p.cfg.Control.State().Nodes
 	answers := make([]desk.Arrivals, len(nodes))
 	var asked sync.WaitGroup
 	for i, n := range nodes {
@@ -82,7 +82,7 @@ func (p *Consumers) Arrived(ctx context.Context, shard uint32, fences []uint64) 
 			var err error
 			if n.Id == p.cfg.Self {
 				answers[i] = p.ArrivedHere(shard, fences)
-			} else if answers[i], err = p.cfg.Arrived(ctx, n.Id, shard, fences); err != nil {
+			} else if answers[i], err = p.cfg.Nodes.Arrived(ctx, n.Id, shard, fences); err != nil {
 				p.cfg.Logger.Debug("a node did not say what came to it", "node", n.Id, "shard", shard, "err", err)
 			}
 		})

@@ -111,26 +111,28 @@ func TestArrivalsAreBounded(t *testing.T) {
 	}
 }
 
+// asked are the nodes of a world that a leader asks for arrivals.
+type asked struct{ place }
+
+func (asked) Arrived(ctx context.Context, node string, _ uint32, fences []uint64) (desk.Arrivals, error) {
+	switch node {
+	case "good":
+		return desk.Arrivals{Holder: 2, Fences: fences[:1]}, nil
+	case "slow":
+		<-ctx.Done()
+		return desk.Arrivals{}, context.Cause(ctx)
+	}
+	return desk.Arrivals{}, errors.New("no way to node " + node)
+}
+
 // TestArrivedAsksAllNodes: Arrived leaves out nodes that fail or are slow.
 func TestArrivedAsksAllNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		state := &clusterpb.ControlState{}
+		w := &world{state: &clusterpb.ControlState{}}
 		for _, id := range []string{"self", "good", "down", "slow"} {
-			state.Nodes = append(state.Nodes, &clusterpb.Node{Id: id})
+			w.state.Nodes = append(w.state.Nodes, &clusterpb.Node{Id: id})
 		}
-		p := New(Config{
-			Self: "self", State: func() *clusterpb.ControlState { return state },
-			Arrived: func(ctx context.Context, node string, shard uint32, fences []uint64) (desk.Arrivals, error) {
-				switch node {
-				case "good":
-					return desk.Arrivals{Holder: 2, Fences: fences[:1]}, nil
-				case "slow":
-					<-ctx.Done()
-					return desk.Arrivals{}, context.Cause(ctx)
-				}
-				return desk.Arrivals{}, errors.New("no way to node " + node)
-			},
-		})
+		p := New(Config{Self: "self", Control: w, Nodes: asked{}})
 		defer p.Close()
 		begin := time.Now()
 		got := p.Arrived(t.Context(), 1, []uint64{5, 6})

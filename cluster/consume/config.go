@@ -35,24 +35,42 @@ type Demand interface {
 
 // Config holds the sources of tasks and leaders, and the bounds.
 type Config struct {
-	Self string // node id
-	// State returns the control group's state: the shards to get tasks from, and the nodes that Arrived asks.
-	State func() *clusterpb.ControlState
-	// Local begins a demand at a shard's leader. It fails if that is on another node.
-	Local func(shard uint32, req task.LeaseRequest, c desk.Consumer) (Demand, error)
-	// Open begins a stream to another node, which ends with ctx. It must fail soon if the node cannot be reached.
-	Open func(ctx context.Context, node string) (Stream, error)
-	// Arrived asks another node which leases of a shard reached it; see Consumers.ArrivedHere.
-	Arrived func(ctx context.Context, node string, shard uint32, fences []uint64) (desk.Arrivals, error)
-	Leaders leaders.Source
-	Alive   func(node string) bool // a hint; nil: every node counts as alive
-	// Do carries out commands; this package uses it to release tasks.
-	Do func(ctx context.Context, cmds []*fsmpb.Command) []task.Reply
+	Self     string  // node id
+	Control  Control // has the shards to get tasks from, and the nodes that Arrived asks
+	Replicas Replicas
+	Nodes    Nodes
+	Leaders  leaders.Source
+	Router   Router // releases tasks
 
 	MaxWaiting int           // consumers that may wait at once; 0: 100 000
 	Linger     time.Duration // shortest time for which a task without a consumer is kept; 0: 10 ms
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
+}
+
+// Control is the control group.
+type Control interface {
+	State() *clusterpb.ControlState
+}
+
+// Replicas begins a demand at a shard's leader. It fails if that is on another node.
+type Replicas interface {
+	Lease(shard uint32, req task.LeaseRequest, c desk.Consumer) (Demand, error)
+}
+
+// Nodes are the nodes of the cluster.
+type Nodes interface {
+	// Alive reports whether a node seems alive.
+	Alive(node string) bool
+	// Pull begins a stream to another node, which ends with ctx. It must fail soon if the node cannot be reached.
+	Pull(ctx context.Context, node string) (Stream, error)
+	// Arrived asks another node which leases of a shard reached it; see Consumers.ArrivedHere.
+	Arrived(ctx context.Context, node string, shard uint32, fences []uint64) (desk.Arrivals, error)
+}
+
+// Router carries out commands.
+type Router interface {
+	Do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply
 }
 
 const (
@@ -83,9 +101,6 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Linger == 0 {
 		c.Linger = defaultLinger
-	}
-	if c.Alive == nil {
-		c.Alive = func(string) bool { return true }
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)

@@ -113,7 +113,7 @@ func (p *Consumers) pool(k key) *pool {
 
 // follow starts to follow the leaders of all shards. It returns false while no shard is known.
 func (p *Consumers) follow() bool {
-	shards := p.cfg.State().Shards
+	shards := p.cfg.Control.State().Shards
 	for _, s := range shards {
 		if !p.followed[s.Id] {
 			p.followed[s.Id] = true
@@ -158,7 +158,7 @@ func (p *Consumers) giveBack(tasks []*fsmpb.Task) {
 	p.metrics.released.Add(float64(len(tasks)))
 	ctx, cancel := context.WithTimeout(p.late, releaseWithin)
 	defer cancel()
-	for _, r := range p.cfg.Do(ctx, releases(tasks)) {
+	for _, r := range p.cfg.Router.Do(ctx, releases(tasks)) {
 		if r.Err != nil {
 			p.cfg.Logger.Debug("tasks stay leased that no consumer took", "tasks", len(tasks), "err", r.Err)
 			return

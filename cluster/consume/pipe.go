@@ -18,7 +18,7 @@ type pipe struct {
 // open begins a stream to a node, which may be this one.
 func (p *Consumers) open(ctx context.Context, node string) (Stream, error) {
 	if node != p.cfg.Self {
-		return p.cfg.Open(ctx, node)
+		return p.cfg.Nodes.Pull(ctx, node)
 	}
 	s := &pipe{
 		ctx: ctx, requests: make(chan *clusterpb.PullRequest, 16), replies: make(chan *clusterpb.PullReply, 16),

@@ -83,7 +83,7 @@ func (q *pool) askAll() {
 // dismiss sends away the consumers that only look, once every shard has answered that no task is there.
 func (q *pool) dismiss() {
 	answered := q.look
-	for _, s := range q.consumers.cfg.State().Shards {
+	for _, s := range q.consumers.cfg.Control.State().Shards {
 		supply := q.supplies[s.Id]
 		if supply == nil {
 			return
@@ -280,7 +280,7 @@ func (q *pool) adjust() {
 	if q.need == 0 || q.closed {
 		return
 	}
-	shards := q.consumers.cfg.State().Shards
+	shards := q.consumers.cfg.Control.State().Shards
 	ready, next := make([]int, len(shards)), make([]int64, len(shards))
 	hinted := false
 	for i, s := range shards {

@@ -84,7 +84,7 @@ func (s *session) handle(msg *clusterpb.PullDemand) {
 
 func (s *session) begin(msg *clusterpb.PullDemand) {
 	c := &remoteConsumer{session: s, number: msg.Number}
-	d, err := s.consumers.cfg.Local(msg.Shard, task.LeaseRequest{
+	d, err := s.consumers.cfg.Replicas.Lease(msg.Shard, task.LeaseRequest{
 		Namespace: msg.Namespace, Queue: msg.Queue, Max: int(min(msg.Total, maxNeed)),
 		Lease: time.Duration(msg.LeaseMs) * time.Millisecond, Holder: msg.Holder,
 	}, c)

@@ -90,11 +90,7 @@ func newWorld(t *testing.T, shards int, tune func(*Config)) *world {
 	}
 	for _, node := range nodes {
 		cfg := Config{
-			Self: node, State: func() *clusterpb.ControlState { return w.state }, Leaders: w, Do: w.do,
-			Local: func(s uint32, req task.LeaseRequest, c desk.Consumer) (Demand, error) {
-				return w.local(node, s, req, c)
-			},
-			Open: func(ctx context.Context, to string) (Stream, error) { return w.dial(ctx, node, to) },
+			Self: node, Control: w, Replicas: place{w, node}, Nodes: place{w, node}, Leaders: w, Router: w,
 		}
 		if tune != nil {
 			tune(&cfg)
@@ -180,15 +176,32 @@ func (w *world) lead(id uint32, node string, told bool) {
 	}
 }
 
-func (w *world) local(node string, id uint32, req task.LeaseRequest, c desk.Consumer) (Demand, error) {
+func (w *world) State() *clusterpb.ControlState { return w.state }
+
+// place is the world as one of its nodes sees it.
+type place struct {
+	*world
+	node string
+}
+
+func (place) Alive(string) bool { return true }
+
+func (place) Arrived(context.Context, string, uint32, []uint64) (desk.Arrivals, error) {
+	return desk.Arrivals{}, errors.New("no leader asks")
+}
+
+func (p place) Pull(ctx context.Context, to string) (Stream, error) { return p.dial(ctx, p.node, to) }
+
+func (p place) Lease(id uint32, req task.LeaseRequest, c desk.Consumer) (Demand, error) {
+	w := p.world
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.leader[id] != node {
+	if w.leader[id] != p.node {
 		return nil, &task.NotLeaderError{Shard: id, Leader: w.leader[id]}
 	}
 	d, err := w.shards[id].Lease(req, c)
 	if err == nil {
-		w.open[id] = append(w.open[id], opened{node, d, c})
+		w.open[id] = append(w.open[id], opened{p.node, d, c})
 	}
 	return d, err
 }
@@ -205,7 +218,7 @@ func shardOf(task string) uint32 {
 	return uint32(id)
 }
 
-func (w *world) do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
+func (w *world) Do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
 	time.Sleep(onTheWire)
 	byShard := map[uint32][]int{}
 	for i, c := range cmds {
@@ -231,7 +244,7 @@ func (w *world) do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
 
 func (w *world) must(cmds ...*fsmpb.Command) {
 	w.t.Helper()
-	for i, r := range w.do(context.Background(), cmds) {
+	for i, r := range w.Do(context.Background(), cmds) {
 		if r.Err != nil || r.Result.Code > fsmpb.Code_CODE_CREATED {
 			w.t.Fatalf("%v: %v", cmds[i], r)
 		}

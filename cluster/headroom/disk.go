@@ -17,9 +17,8 @@ const diskEvery = 500 * time.Millisecond
 
 // DiskConfig holds the disk to watch, and the settings.
 type DiskConfig struct {
-	Space      func() (Space, error)
+	Host       Host
 	Reserve    Reserve
-	Changed    func() // called when the disk becomes low, or is so no longer
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer // nil: no metrics
 }
@@ -44,10 +43,9 @@ func NewDisk(cfg DiskConfig) *Disk {
 	return d
 }
 
-// Run looks until the context ends. A look may hang with the disk; then the last known room stands.
-func (d *Disk) Run(ctx context.Context) {
-	watch(ctx, diskEvery, d.look, d.cfg.Changed)
-}
+// Run looks until the context ends. It calls changed when the disk becomes low, or is so no longer. A look may hang
+// with the disk; then the last known room stands.
+func (d *Disk) Run(ctx context.Context, changed func()) { watch(ctx, diskEvery, d.look, changed) }
 
 // Room returns the last known room and the reserve in bytes. The zero Space means that the room is not known.
 func (d *Disk) Room() (space Space, reserve uint64) {
@@ -75,7 +73,7 @@ func (d *Disk) Fits(bytes int64) bool {
 
 // look looks once, and reports whether the disk became low or is so no longer.
 func (d *Disk) look() (changed bool) {
-	space, err := d.cfg.Space() // may hang, so d.mu is not held
+	space, err := d.cfg.Host.Space() // may hang, so d.mu is not held
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if err != nil {
@@ -99,12 +97,6 @@ func (d *Disk) look() (changed bool) {
 		d.cfg.Logger.Info("there is room on the disk again", "free", FormatBytes(space.Free))
 	}
 	return changed
-}
-
-// Space is the room on a file system, in bytes.
-type Space struct {
-	Free  uint64 // for a process without privileges
-	Total uint64
 }
 
 // Reserve is the part of a disk that must stay free. The zero value is the default one.

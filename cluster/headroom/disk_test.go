@@ -57,16 +57,16 @@ func TestReserve(t *testing.T) {
 	}
 }
 
-func TestSpaceOf(t *testing.T) {
+func TestSpace(t *testing.T) {
 	dir := t.TempDir()
-	here, err := SpaceOf(dir)
+	here, err := System{dir}.Space()
 	if errors.Is(err, errors.ErrUnsupported) {
 		t.Skip(err)
 	}
 	if err != nil || here.Total == 0 || here.Free > here.Total {
 		t.Fatalf("%+v, %v", here, err)
 	}
-	later, err := SpaceOf(filepath.Join(dir, "not", "made", "yet"))
+	later, err := System{filepath.Join(dir, "not", "made", "yet")}.Space()
 	if err != nil || later.Total != here.Total {
 		t.Errorf("of a folder that is not there yet: %+v, %v", later, err)
 	}
@@ -74,6 +74,7 @@ func TestSpaceOf(t *testing.T) {
 
 // fakeDisk is a disk whose free room the test sets.
 type fakeDisk struct {
+	Host
 	mu   sync.Mutex
 	free uint64
 	err  error
@@ -85,7 +86,7 @@ func (d *fakeDisk) set(free uint64, err error) {
 	d.free, d.err = free, err
 }
 
-func (d *fakeDisk) space() (Space, error) {
+func (d *fakeDisk) Space() (Space, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return Space{Free: d.free, Total: 1000}, d.err
@@ -106,7 +107,7 @@ func TestDisk(t *testing.T) {
 	var out strings.Builder
 	registry := prometheus.NewRegistry()
 	w := NewDisk(DiskConfig{
-		Space: d.space, Reserve: reserve(t, "100"),
+		Host: d, Reserve: reserve(t, "100"),
 		Logger: slog.New(slog.NewTextHandler(&out, nil)), Registerer: registry,
 	})
 	for i, step := range []struct {
@@ -143,12 +144,8 @@ func TestDiskRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		d, changes := &fakeDisk{free: 500}, make(chan bool, 10)
-		var w *Disk
-		w = NewDisk(DiskConfig{
-			Space: d.space, Reserve: reserve(t, "100"), Changed: func() { changes <- w.Low() },
-			Logger: slog.New(slog.DiscardHandler),
-		})
-		go w.Run(ctx)
+		w := NewDisk(DiskConfig{Host: d, Reserve: reserve(t, "100"), Logger: slog.New(slog.DiscardHandler)})
+		go w.Run(ctx, func() { changes <- w.Low() })
 		for _, free := range []uint64{50, 500} {
 			d.set(free, nil)
 			if low := <-changes; low != (free < 100) {
@@ -166,10 +163,7 @@ func TestDiskRun(t *testing.T) {
 
 // A system that does not report its free room has a disk that is not low.
 func TestUnknownSpace(t *testing.T) {
-	w := NewDisk(DiskConfig{
-		Space:  func() (Space, error) { return Space{}, errors.ErrUnsupported },
-		Logger: slog.New(slog.DiscardHandler),
-	})
+	w := NewDisk(DiskConfig{Host: &fakeDisk{err: errors.ErrUnsupported}, Logger: slog.New(slog.DiscardHandler)})
 	if w.Low() || !w.Fits(1<<40) {
 		t.Error("low")
 	}

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// MachineMemory returns how much memory the machine has, and how much of it is available without swapping.
-func MachineMemory() (Machine, error) { return readMeminfo("/proc/meminfo") }
+// Machine returns how much memory the machine has, and how much of it is available without swapping.
+func (System) Machine() (Machine, error) { return readMeminfo("/proc/meminfo") }
 
 func readMeminfo(path string) (Machine, error) {
 	text, err := os.ReadFile(path)

@@ -20,7 +20,7 @@ func TestReadMeminfo(t *testing.T) {
 			t.Errorf("%q: %+v, %v", text, got, err)
 		}
 	}
-	if m, err := MachineMemory(); err != nil || m.Available <= 0 || m.Available > m.Total {
+	if m, err := (System{}).Machine(); err != nil || m.Available <= 0 || m.Available > m.Total {
 		t.Errorf("of this machine: %+v, %v", m, err)
 	}
 }

@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// MachineMemory returns an error: this system does not report its memory.
-func MachineMemory() (Machine, error) {
+// Machine returns an error: this system does not report its memory.
+func (System) Machine() (Machine, error) {
 	return Machine{}, fmt.Errorf("how much memory is available: %w", errors.ErrUnsupported)
 }

@@ -3,7 +3,6 @@ package headroom
 import (
 	"context"
 	"log/slog"
-	"runtime/metrics"
 	"sync"
 	"time"
 
@@ -32,22 +31,14 @@ type Tasks struct {
 	Coming int64 // further memory that the tasks may need as they come due and are attempted
 }
 
-// Heap describes the heap at the last garbage collection.
-type Heap struct {
-	Live   int64  // bytes in use after the last collection
-	Cycles uint64 // number of collections
-}
-
-// Machine is a machine's memory, in bytes.
-type Machine struct{ Total, Available int64 }
+// Node returns the memory of the tasks of a node.
+type Node interface{ Tasks() Tasks }
 
 // MemoryConfig holds the limit and the sources of the figures.
 type MemoryConfig struct {
-	Limit      int64                   // bytes; 0: none, and the node is never full
-	Tasks      func() Tasks            // of this node
-	Heap       func() Heap             // nil: this process's
-	Machine    func() (Machine, error) // nil: MachineMemory
-	Changed    func()                  // called when the node becomes full, or is so no longer
+	Limit      int64 // bytes; 0: none, and the node is never full
+	Node       Node
+	Host       Host
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer // nil: no metrics
 }
@@ -69,12 +60,6 @@ type Memory struct {
 
 // NewMemory returns a Memory that has looked once; Run continues.
 func NewMemory(cfg MemoryConfig) *Memory {
-	if cfg.Heap == nil {
-		cfg.Heap = heapOfProcess
-	}
-	if cfg.Machine == nil {
-		cfg.Machine = MachineMemory
-	}
 	m := &Memory{cfg: cfg}
 	m.look()
 	if cfg.Registerer != nil {
@@ -83,10 +68,8 @@ func NewMemory(cfg MemoryConfig) *Memory {
 	return m
 }
 
-// Run looks until the context ends.
-func (m *Memory) Run(ctx context.Context) {
-	watch(ctx, memoryEvery, m.look, m.cfg.Changed)
-}
+// Run looks until the context ends. It calls changed when the node becomes full, or is so no longer.
+func (m *Memory) Run(ctx context.Context, changed func()) { watch(ctx, memoryEvery, m.look, changed) }
 
 // Used returns the memory in use at the last look and the limit, in bytes. A limit of 0 means none.
 func (m *Memory) Used() (used, limit int64) {
@@ -104,8 +87,8 @@ func (m *Memory) Full() string {
 
 // look looks once, and reports whether the node became full or is so no longer.
 func (m *Memory) look() (changed bool) {
-	tasks, heap := m.cfg.Tasks(), m.cfg.Heap()
-	machine, err := m.cfg.Machine()
+	tasks, heap := m.cfg.Node.Tasks(), m.cfg.Host.Heap()
+	machine, err := m.cfg.Host.Machine()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if heap.Cycles != m.cycles {
@@ -162,12 +145,6 @@ func (m *Memory) tell(before string) {
 	case before != "" && m.full == "":
 		m.cfg.Logger.Info("there is memory for tasks again", "used", FormatBytes(uint64(max(m.used, 0))))
 	}
-}
-
-func heapOfProcess() Heap {
-	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/gc/cycles/total:gc-cycles"}}
-	metrics.Read(samples)
-	return Heap{Live: int64(samples[0].Value.Uint64()), Cycles: samples[1].Value.Uint64()}
 }
 
 func (m *Memory) collectors() []prometheus.Collector {

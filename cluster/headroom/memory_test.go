@@ -17,18 +17,19 @@ import (
 
 // fake is a node with a limit of 2000 bytes.
 type fake struct {
+	Host
 	tasks   Tasks
 	heap    Heap
 	machine Machine
 	err     error
 }
 
+func (f *fake) Tasks() Tasks              { return f.tasks }
+func (f *fake) Heap() Heap                { return f.heap }
+func (f *fake) Machine() (Machine, error) { return f.machine, f.err }
+
 func (f *fake) watch(out *strings.Builder) *Memory {
-	return NewMemory(MemoryConfig{
-		Limit: 2000, Tasks: func() Tasks { return f.tasks }, Heap: func() Heap { return f.heap },
-		Machine: func() (Machine, error) { return f.machine, f.err },
-		Logger:  slog.New(slog.NewTextHandler(out, nil)),
-	})
+	return NewMemory(MemoryConfig{Limit: 2000, Node: f, Host: f, Logger: slog.New(slog.NewTextHandler(out, nil))})
 }
 
 var roomy = Machine{Total: 1 << 30, Available: 1 << 29}
@@ -88,36 +89,34 @@ func TestMachineIsShort(t *testing.T) {
 }
 
 func TestNoLimit(t *testing.T) {
-	w := NewMemory(MemoryConfig{
-		Tasks:   func() Tasks { return Tasks{Held: 1 << 40} },
-		Machine: func() (Machine, error) { return Machine{Total: 1000}, nil },
-		Logger:  slog.New(slog.DiscardHandler),
-	})
+	f := &fake{tasks: Tasks{Held: 1 << 40}, machine: Machine{Total: 1000}}
+	w := NewMemory(MemoryConfig{Node: f, Host: f, Logger: slog.New(slog.DiscardHandler)})
 	if w.Full() != "" {
 		t.Errorf("full %q", w.Full())
 	}
 }
 
-// Run calls Changed once when the node becomes full, and once when it is so no longer.
+// held is a node whose tasks hold the bytes in the channel.
+type held chan int64
+
+func (h held) Tasks() Tasks {
+	now := <-h
+	h <- now
+	return Tasks{Held: now}
+}
+
+// Run calls changed once when the node becomes full, and once when it is so no longer.
 func TestMemoryRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		held, changes := make(chan int64, 1), make(chan bool, 10)
+		held, changes := make(held, 1), make(chan bool, 10)
 		held <- 0
 		registry := prometheus.NewRegistry()
-		var w *Memory
-		w = NewMemory(MemoryConfig{
-			Limit: 2000, Heap: func() Heap { return Heap{} },
-			Machine: func() (Machine, error) { return roomy, nil },
-			Tasks: func() Tasks {
-				now := <-held
-				held <- now
-				return Tasks{Held: now}
-			},
-			Changed: func() { changes <- w.Full() != "" },
-			Logger:  slog.New(slog.DiscardHandler), Registerer: registry,
+		w := NewMemory(MemoryConfig{
+			Limit: 2000, Node: held, Host: &fake{machine: roomy}, Logger: slog.New(slog.DiscardHandler),
+			Registerer: registry,
 		})
-		go w.Run(ctx)
+		go w.Run(ctx, func() { changes <- w.Full() != "" })
 		for _, now := range []int64{1900, 100} {
 			<-held
 			held <- now
@@ -142,7 +141,7 @@ belfry_memory_held_bytes 100
 }
 
 func TestHeapOfProcess(t *testing.T) {
-	if h := heapOfProcess(); h.Live < 0 || h.Live > 1<<40 {
+	if h := (System{}).Heap(); h.Live < 0 || h.Live > 1<<40 {
 		t.Errorf("%+v", h)
 	}
 }

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SpaceOf returns the room on the file system of a folder, which need not exist yet.
-func SpaceOf(dir string) (Space, error) {
-	dir, err := filepath.Abs(dir)
+// Space returns the room on the file system of the data folder.
+func (s System) Space() (Space, error) {
+	dir, err := filepath.Abs(s.Dir)
 	if err != nil {
 		return Space{}, err
 	}

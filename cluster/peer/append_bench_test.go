@@ -68,8 +68,8 @@ func table(b *testing.B, n int) *witness.Table {
 // pairs opens groups on two nodes; the second node answers.
 func pairs(b *testing.B, groups int, open func(*testing.B, *Endpoint, uint32) raft.Transport) []raft.Transport {
 	book := newBook()
-	one := listen(b, book, 1, func(c *Config) { c.Seen = table(b, 1).Saw })
-	two := listen(b, book, 2, func(c *Config) { c.Seen = table(b, 2).Saw })
+	one := listen(b, book, 1, func(c *Config) { c.Records = table(b, 1) })
+	two := listen(b, book, 2, func(c *Config) { c.Records = table(b, 2) })
 	var from []raft.Transport
 	for number := range uint32(groups) {
 		from = append(from, open(b, one, number))

@@ -78,7 +78,7 @@ func TestEntriesAmongNodesWithKeys(t *testing.T) {
 	a, b := newAuthority(t), newBook()
 	one := listen(t, b, 1, a.keys(t, "n1"))
 	two := listen(t, b, 2, a.keys(t, "n2"), func(c *Config) {
-		c.Member = func(name string) bool { return name == "n1" }
+		c.Directory = only{b, func(name string) bool { return name == "n1" }}
 	})
 	stranger := listen(t, b, 9, a.keys(t, "n9"))
 	b.nodes[nodeID(2)] = Target{Addr: two.Addr(), Name: "n2"}

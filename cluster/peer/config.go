@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/belfryhq/belfry/cluster/logs"
+	"github.com/belfryhq/belfry/cluster/peer/internal/wire"
 	"github.com/belfryhq/belfry/cluster/peerkeys"
 )
 
@@ -29,27 +30,9 @@ type Config struct {
 
 	Network Network // nil: the system's
 
-	// Lookup returns the addresses at which a node may be, best first, or none if no address is known. Every dial calls
-	// it.
-	Lookup func(nodeID string) []Target
-	// Reached receives the id of a node and the address at which a dial found it, also if the dial looked for another
-	// node. It must not block. nil: dials report nothing.
-	Reached func(nodeID, addr string)
-	// Member reports whether a node of the cluster has this name. Only members reach the Raft groups. nil: every name
-	// passes. Connections without keys have no name and are not checked.
-	Member func(name string) bool
-
-	// Removed reports whether a node was removed from the cluster. The node refuses streams of Raft requests from such a
-	// node. nil: no node was removed.
-	Removed func(nodeID string) bool
-
-	// TakesPart reports whether this node takes part in its groups. Until it does, callers use this node's connection
-	// only if no other process proves to be the node. nil: the node takes part.
-	TakesPart func() bool
-	// Seen receives each position of a group that another node is known to hold durably: the node's term, and an entry
-	// of its log in that term by its index and its own term, or zeros if no entry is known. Every answer and every
-	// request calls it, and it must not block. nil: positions are ignored.
-	Seen func(node string, group uint32, term, index, entryTerm uint64)
+	Directory Directory // nil: no other node is known
+	Records   Records   // nil: positions are ignored
+	Admission Admission // nil: this node takes part
 
 	// Keys are this node's certificate and the authorities that it trusts. A new connection uses the present ones. nil:
 	// connections are not encrypted, and the port opens on loopback only.
@@ -65,6 +48,37 @@ type Config struct {
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer // nil: no metrics
 }
+
+// Directory knows the nodes of the cluster.
+type Directory interface {
+	// Lookup returns the addresses at which a node may be, best first, or none if no address is known. Every dial calls
+	// it.
+	Lookup(nodeID string) []Target
+	// Reached receives the id of a node and the address at which a dial found it, also if the dial looked for another
+	// node. It must not block.
+	Reached(nodeID, addr string)
+	// IsMember reports whether a node of the cluster has this name. Only members reach the Raft groups. Connections
+	// without keys have no name and are not checked.
+	IsMember(name string) bool
+	// IsRemoved reports whether a node was removed from the cluster. The node refuses streams of Raft requests from such
+	// a node.
+	IsRemoved(nodeID string) bool
+}
+
+// Records keeps the positions of other nodes.
+type Records = wire.Records
+
+// Admission reports whether this node takes part in its groups. Until it does, callers use this node's connection only
+// if no other process proves to be the node.
+type Admission interface{ TakesPart() bool }
+
+// strangers is the directory of a node that knows no other.
+type strangers struct{}
+
+func (strangers) Lookup(string) []Target { return nil }
+func (strangers) Reached(string, string) {}
+func (strangers) IsMember(string) bool   { return true }
+func (strangers) IsRemoved(string) bool  { return false }
 
 func (c Config) withDefaults() Config {
 	if c.HeaderTimeout == 0 {
@@ -88,21 +102,9 @@ func (c Config) withDefaults() Config {
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
-	if c.TakesPart == nil {
-		c.TakesPart = func() bool { return true }
-	}
 	c.Logger = logs.Limited(c.Logger)
-	if c.Removed == nil {
-		c.Removed = func(string) bool { return false }
-	}
-	if c.Seen == nil {
-		c.Seen = func(string, uint32, uint64, uint64, uint64) {}
-	}
-	if c.Lookup == nil {
-		c.Lookup = func(string) []Target { return nil }
-	}
-	if c.Reached == nil {
-		c.Reached = func(string, string) {}
+	if c.Directory == nil {
+		c.Directory = strangers{}
 	}
 	return c
 }

@@ -31,7 +31,7 @@ type attempt struct {
 // headStart. So a wrong, stale or silent address costs a moment. DialNode connects to a node that does not take part
 // only if no other node with the id does.
 func (e *Endpoint) DialNode(ctx context.Context, nodeID string) (net.Conn, error) {
-	targets := e.cfg.Lookup(nodeID)
+	targets := e.cfg.Directory.Lookup(nodeID)
 	if len(targets) == 0 {
 		return nil, fmt.Errorf("peer: no address is known for node %s", nodeID)
 	}
@@ -42,7 +42,7 @@ func (e *Endpoint) DialNode(ctx context.Context, nodeID string) (net.Conn, error
 		return nil, err
 	}
 	if !won.standsBy {
-		e.cfg.Reached(nodeID, won.target.Addr)
+		e.cfg.Directory.Reached(nodeID, won.target.Addr)
 	}
 	return won.conn, nil
 }
@@ -119,7 +119,7 @@ func (e *Endpoint) try(ctx context.Context, nodeID string, t Target) attempt {
 		return attempt{target: t, conn: conn, standsBy: !present}
 	}
 	if misled := (errMisled{}); errors.As(err, &misled) {
-		e.cfg.Reached(misled.found, t.Addr)
+		e.cfg.Directory.Reached(misled.found, t.Addr)
 	}
 	return attempt{target: t, err: errors.Join(err, conn.Close())}
 }

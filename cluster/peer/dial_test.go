@@ -39,6 +39,11 @@ func (b *book) silentAddr(t *testing.T) string {
 	return l.Addr().String()
 }
 
+// aside is the admission of a node that takes no part.
+type aside struct{}
+
+func (aside) TakesPart() bool { return false }
+
 // closedAddr returns an address that refuses connections.
 func (b *book) closedAddr(t *testing.T) string {
 	t.Helper()
@@ -54,11 +59,12 @@ func (b *book) closedAddr(t *testing.T) string {
 
 // visits records the addresses at which dials found nodes.
 type visits struct {
+	found
 	mu sync.Mutex
 	at map[string]string
 }
 
-func (v *visits) reached(id, addr string) {
+func (v *visits) Reached(id, addr string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.at == nil {
@@ -75,10 +81,10 @@ func TestDialTriesEveryAddress(t *testing.T) {
 		var seen visits
 		silent, closed := b.silentAddr(t), b.closedAddr(t)
 		one := listen(t, b, 1, func(c *Config) {
-			c.Reached = seen.reached
-			c.Lookup = func(string) []Target {
-				return []Target{{Addr: silent}, {Addr: closed}, {Addr: three.Addr()}, {Addr: silent}, {Addr: two.Addr()}}
-			}
+			seen.found = found{b, []Target{
+				{Addr: silent}, {Addr: closed}, {Addr: three.Addr()}, {Addr: silent}, {Addr: two.Addr()},
+			}}
+			c.Directory = &seen
 		})
 		began := time.Now()
 		conn, err := one.DialNode(t.Context(), nodeID(2))
@@ -108,7 +114,7 @@ func TestRaftIsNotHeldUpByASilentAddress(t *testing.T) {
 		two := listen(t, b, 2)
 		silent := b.silentAddr(t)
 		one := listen(t, b, 1, func(c *Config) {
-			c.Lookup = func(string) []Target { return []Target{{Addr: silent}, {Addr: two.Addr()}} }
+			c.Directory = found{b, []Target{{Addr: silent}, {Addr: two.Addr()}}}
 		})
 		from, to := transport(t, one, 7, cluster), transport(t, two, 7, cluster)
 		go answer(to, 2, t.Context().Done())
@@ -129,7 +135,7 @@ func TestDialSaysWhyEachAddressFailed(t *testing.T) {
 		silent := b.silentAddr(t)
 		one := listen(t, b, 1, func(c *Config) {
 			c.DialTimeout = 2 * headStart
-			c.Lookup = func(string) []Target { return []Target{{Addr: three.Addr()}, {Addr: silent}} }
+			c.Directory = found{b, []Target{{Addr: three.Addr()}, {Addr: silent}}}
 		})
 		_, err := one.DialNode(t.Context(), nodeID(2))
 		if err == nil {
@@ -149,7 +155,7 @@ func TestHelloDoesNotReplaceTheCertificate(t *testing.T) {
 	two := listen(t, b, 2, a.keys(t, "n2"))
 	for name, ok := range map[string]bool{"n2": true, "n3": false} {
 		one := listen(t, b, 1, a.keys(t, "n1"), func(c *Config) {
-			c.Lookup = func(string) []Target { return []Target{{Addr: two.Addr(), Name: name}} }
+			c.Directory = found{b, []Target{{Addr: two.Addr(), Name: name}}}
 		})
 		conn, err := one.DialNode(t.Context(), nodeID(2))
 		if (err == nil) != ok {
@@ -166,9 +172,9 @@ func TestHelloDoesNotReplaceTheCertificate(t *testing.T) {
 func TestCopyIsPassedOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubbleBook()
-		var reached []string
-		one := listen(t, b, 1, func(c *Config) { c.Reached = func(_, addr string) { reached = append(reached, addr) } })
-		stands := func(c *Config) { c.TakesPart = func() bool { return false } }
+		seen := visits{found: found{book: b}}
+		one := listen(t, b, 1, func(c *Config) { c.Directory = &seen })
+		stands := func(c *Config) { c.Admission = aside{} }
 		original, duplicate := listen(t, b, 2), listen(t, newBookOn(b.network), 2, stands)
 		for _, targets := range [][]Target{
 			{{Addr: duplicate.Addr()}, {Addr: original.Addr()}}, {{Addr: original.Addr()}, {Addr: duplicate.Addr()}},
@@ -179,17 +185,16 @@ func TestCopyIsPassedOver(t *testing.T) {
 			}
 			won.hangUp()
 		}
-		one.cfg.Lookup = func(string) []Target { return []Target{{Addr: b.closedAddr(t)}, {Addr: duplicate.Addr()}} }
+		seen.found.at = []Target{{Addr: b.closedAddr(t)}, {Addr: duplicate.Addr()}}
 		conn, err := one.DialNode(t.Context(), nodeID(2))
 		if err != nil {
 			t.Fatal(err)
 		}
 		_ = conn.Close() // nothing was sent on it
-		if len(reached) != 0 {
-			t.Errorf("remembered: %v", reached)
+		if len(seen.at) != 0 {
+			t.Errorf("remembered: %v", seen.at)
 		}
-		one.cfg.Lookup = func(string) []Target { return []Target{{Addr: b.silentAddr(t)}, {Addr: duplicate.Addr()}} }
-		won, err := one.race(t.Context(), nodeID(2), one.cfg.Lookup(nodeID(2)))
+		won, err := one.race(t.Context(), nodeID(2), []Target{{Addr: b.silentAddr(t)}, {Addr: duplicate.Addr()}})
 		if err != nil || !won.standsBy {
 			t.Fatalf("beside a silent address: %+v, %v", won, err)
 		}

@@ -51,7 +51,7 @@ func Listen(cfg Config) (*Endpoint, error) {
 	e.gossip = newGossip(e)
 	e.streams = newConnSet(cfg.MaxConns)
 	e.wire = wire.New(wire.Config{
-		Self: cfg.NodeID, FirstByte: wireByte, Dial: e.DialNode, Timeout: cfg.DialTimeout, Seen: cfg.Seen,
+		Self: cfg.NodeID, FirstByte: wireByte, Nodes: e, Timeout: cfg.DialTimeout, Records: cfg.Records,
 		Logger: cfg.Logger, Registerer: cfg.Registerer,
 	})
 	e.wg.Go(e.accept)

@@ -54,7 +54,7 @@ func (e *Endpoint) answerHello(conn net.Conn) (reason string, err error) {
 		return droppedSilent, err
 	}
 	state := byte(standsBy)
-	if e.cfg.TakesPart() {
+	if e.cfg.Admission == nil || e.cfg.Admission.TakesPart() {
 		state = takesPart
 	}
 	if _, err := conn.Write(append([]byte(e.cfg.NodeID), state)); err != nil {

@@ -114,7 +114,7 @@ func (e *Endpoint) checkPair(to, name string) (reason string, err error) {
 	if to != e.cfg.NodeID {
 		return droppedMisled, fmt.Errorf("it is meant for node %q", to)
 	}
-	if name != "" && e.cfg.Member != nil && !e.cfg.Member(name) {
+	if name != "" && !e.cfg.Directory.IsMember(name) {
 		return droppedForeign, fmt.Errorf("node %q is not in the cluster", name)
 	}
 	return "", nil
@@ -147,7 +147,7 @@ func (e *Endpoint) checkStream(h wire.Header, name string) (reason string, err e
 	if reason, err := e.checkPair(h.To, name); err != nil {
 		return reason, err
 	}
-	if e.cfg.Removed(h.From) {
+	if e.cfg.Directory.IsRemoved(h.From) {
 		return droppedForeign, fmt.Errorf("node %s was removed from the cluster", h.From)
 	}
 	for _, g := range e.openGroups() {

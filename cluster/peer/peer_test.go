@@ -28,7 +28,11 @@ type book struct {
 	nodes map[string]Target
 }
 
-func (b *book) lookup(id string) []Target {
+func (*book) IsMember(string) bool  { return true }
+func (*book) IsRemoved(string) bool { return false }
+func (*book) Reached(_, _ string)   {}
+
+func (b *book) Lookup(id string) []Target {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if t, ok := b.nodes[id]; ok {
@@ -43,6 +47,22 @@ func (b *book) set(id, addr string) {
 	b.nodes[id] = Target{Addr: addr}
 }
 
+// found is the directory of a node that finds all others at some addresses.
+type found struct {
+	*book
+	at []Target
+}
+
+func (f found) Lookup(string) []Target { return f.at }
+
+// only is the directory of a node whose cluster has some members.
+type only struct {
+	*book
+	member func(name string) bool
+}
+
+func (o only) IsMember(name string) bool { return o.member(name) }
+
 func nodeID(n int) string { return fmt.Sprintf("node%012d", n) }
 
 const cluster = "cluster123456789"
@@ -50,7 +70,7 @@ const cluster = "cluster123456789"
 // listen opens an endpoint until the end of the test. On the system's network its timeouts only end a test that hangs.
 func listen(t testing.TB, b *book, n int, edit ...func(*Config)) *Endpoint {
 	t.Helper()
-	cfg := Config{NodeID: nodeID(n), BindAddr: "127.0.0.1:0", Lookup: b.lookup, Network: b.network}
+	cfg := Config{NodeID: nodeID(n), BindAddr: "127.0.0.1:0", Directory: b, Network: b.network}
 	if b.network == nil {
 		cfg.HeaderTimeout, cfg.DialTimeout = time.Minute, time.Minute
 	}

@@ -15,7 +15,7 @@ type sightings struct {
 	all map[[3]uint64]string // the node, by term, index and entry term
 }
 
-func (s *sightings) add(node string, group uint32, term, index, entryTerm uint64) {
+func (s *sightings) Saw(node string, group uint32, term, index, entryTerm uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if group == 7 {
@@ -58,8 +58,8 @@ func answerAll(tr *RaftTransport, term uint64, refuse bool, done <-chan struct{}
 func TestPositionsAreSeen(t *testing.T) {
 	b := newBook()
 	here, there := &sightings{all: map[[3]uint64]string{}}, &sightings{all: map[[3]uint64]string{}}
-	one := listen(t, b, 1, func(c *Config) { c.Seen = here.add })
-	two := listen(t, b, 2, func(c *Config) { c.Seen = there.add })
+	one := listen(t, b, 1, func(c *Config) { c.Records = here })
+	two := listen(t, b, 2, func(c *Config) { c.Records = there })
 	from, to := transport(t, one, 7, cluster), transport(t, two, 7, cluster)
 	go answerAll(to, 3, false, t.Context().Done())
 	id, addr := raft.ServerID(nodeID(2)), raft.ServerAddress(nodeID(2))
@@ -108,7 +108,7 @@ func TestPositionsAreSeen(t *testing.T) {
 func TestRefusedPositionsAreNotSeen(t *testing.T) {
 	b := newBook()
 	here := &sightings{all: map[[3]uint64]string{}}
-	one, two := listen(t, b, 1, func(c *Config) { c.Seen = here.add }), listen(t, b, 2)
+	one, two := listen(t, b, 1, func(c *Config) { c.Records = here }), listen(t, b, 2)
 	from, to := transport(t, one, 7, cluster), transport(t, two, 7, cluster)
 	go answerAll(to, 3, true, t.Context().Done())
 	id, addr := raft.ServerID(nodeID(2)), raft.ServerAddress(nodeID(2))

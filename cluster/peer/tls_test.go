@@ -28,7 +28,7 @@ func TestNodesWithKeysSpeak(t *testing.T) {
 	a, b := newAuthority(t), newBook()
 	one := listen(t, b, 1, a.keys(t, "n1"))
 	two := listen(t, b, 2, a.keys(t, "n2", "something.else"), func(c *Config) {
-		c.Member = func(name string) bool { return name == "n1" }
+		c.Directory = only{b, func(name string) bool { return name == "n1" }}
 	})
 	b.nodes[nodeID(2)] = Target{Addr: two.Addr(), Name: "n2"}
 	from, to := transport(t, one, 1, cluster), transport(t, two, 1, cluster)
@@ -54,7 +54,7 @@ func TestNodesWithKeysSpeak(t *testing.T) {
 func TestStrangersAreShutOut(t *testing.T) {
 	a, other, b := newAuthority(t), newAuthority(t), newBook()
 	two := listen(t, b, 2, a.keys(t, "n2"), func(c *Config) {
-		c.Member = func(name string) bool { return name != "n9" }
+		c.Directory = only{b, func(name string) bool { return name != "n9" }}
 	})
 	to := transport(t, two, 1, cluster)
 	go answer(to, 5, t.Context().Done())

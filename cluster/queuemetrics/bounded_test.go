@@ -29,14 +29,14 @@ func dueIs(t *testing.T, c prometheus.Collector, lines string) {
 
 // A node that leads no shard shows that none of its tasks is due, so that a sum over nodes has all series.
 func TestDueTasks(t *testing.T) {
-	dueIs(t, Due(func() []uint64 { return []uint64{1, 20, 300, 4000, 50_000} }), `
+	dueIs(t, Due(&fake{due: func() []uint64 { return []uint64{1, 20, 300, 4000, 50_000} }}), `
 belfry_due_tasks{within="1s"} 1
 belfry_due_tasks{within="10s"} 20
 belfry_due_tasks{within="1m"} 300
 belfry_due_tasks{within="10m"} 4000
 belfry_due_tasks{within="1h"} 50000
 `)
-	dueIs(t, Due(func() []uint64 { return nil }), `
+	dueIs(t, Due(&fake{due: func() []uint64 { return nil }}), `
 belfry_due_tasks{within="1s"} 0
 belfry_due_tasks{within="10s"} 0
 belfry_due_tasks{within="1m"} 0
@@ -63,7 +63,7 @@ belfry_due_tasks{within="10m"} N
 belfry_due_tasks{within="1h"} N
 `, "N", n)
 		}
-		c := Bounded(Due(count), time.Second)
+		c := Bounded(Due(&fake{due: count}), time.Second)
 		took.Store(int64(2500 * time.Millisecond))
 		dueIs(t, c, "") // the first count is under way
 		dueIs(t, c, "")

@@ -42,19 +42,29 @@ const (
 // Other is the queue label of all queues without series of their own. Names of queues begin with a letter or a digit.
 const Other = "_other"
 
-// Config holds the bound and the sources of the counts. All fields are required.
-type Config struct {
-	Bound    int                             // queues with series of their own
-	Policies func() []*fsmpb.QueuePolicy     // sorted by namespace and name
-	Sizes    func() iter.Seq[task.QueueSize] // of the shards led here; may yield a queue once for each shard
-	Now      func() time.Time
+// Source has the queues of the cluster, and the tasks in the shards led here.
+type Source interface {
+	// Policies returns the policies of the queues, sorted by namespace and name.
+	Policies() []*fsmpb.QueuePolicy
+	// Exists reports false for a deleted namespace.
+	Exists(namespace string) bool
+	// Sizes yields the sizes of the queues; it may yield a queue once for each shard.
+	Sizes() iter.Seq[task.QueueSize]
+	// Due returns the numbers of tasks that come due within each of the spans of an fsmpb.Outlook, and fewer numbers if
+	// no shard is led here.
+	Due() []uint64
+	// Now returns the time of the shards.
+	Now() time.Time
 }
 
 // Collector is a prometheus.Collector that counts on each Collect. It is safe for concurrent use.
-type Collector struct{ cfg Config }
+type Collector struct {
+	bound  int // queues with series of their own
+	source Source
+}
 
-// New returns a Collector.
-func New(cfg Config) *Collector { return &Collector{cfg} }
+// New returns a Collector that gives this number of queues series of their own.
+func New(bound int, source Source) *Collector { return &Collector{bound, source} }
 
 // gauge is one metric of each queue.
 type gauge struct {
@@ -101,7 +111,7 @@ func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 
 // Collect counts the tasks and sends the metrics.
 func (c *Collector) Collect(out chan<- prometheus.Metric) {
-	nowMs := c.cfg.Now().UnixMilli()
+	nowMs := c.source.Now().UnixMilli()
 	for _, size := range c.choose() {
 		for _, g := range gauges {
 			labels := append([]string{size.Namespace, size.Queue}, g.labels...)
@@ -115,7 +125,7 @@ type key struct{ namespace, queue string }
 // choose returns the queues with series of their own, and the sum of the others if there are any.
 func (c *Collector) choose() []task.QueueSize {
 	sums := make(map[key]*task.QueueSize)
-	for size := range c.cfg.Sizes() {
+	for size := range c.source.Sizes() {
 		k := key{size.Namespace, size.Queue}
 		if sums[k] == nil {
 			sums[k] = &task.QueueSize{Namespace: size.Namespace, Queue: size.Queue}
@@ -123,8 +133,8 @@ func (c *Collector) choose() []task.QueueSize {
 		sums[k].Add(size)
 	}
 	var shown []task.QueueSize
-	for _, p := range c.cfg.Policies() {
-		if len(shown) == c.cfg.Bound {
+	for _, p := range c.source.Policies() {
+		if len(shown) == c.bound {
 			break
 		}
 		size := task.QueueSize{Namespace: p.Namespace, Queue: p.Queue} // shown even if it is empty
@@ -140,7 +150,7 @@ func (c *Collector) choose() []task.QueueSize {
 		left = append(left, *sum)
 	}
 	slices.SortFunc(left, byLive)
-	own := min(c.cfg.Bound-len(shown), len(left))
+	own := min(c.bound-len(shown), len(left))
 	shown = append(shown, left[:own]...)
 	if own == len(left) {
 		return shown

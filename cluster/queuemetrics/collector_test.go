@@ -14,18 +14,28 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
+// fake is a source at the instant of 100 s.
+type fake struct {
+	policies []string
+	sizes    []task.QueueSize
+	due      func() []uint64
+	gone     string // deleted namespace
+}
+
+func (f *fake) Policies() (all []*fsmpb.QueuePolicy) {
+	for _, name := range f.policies {
+		all = append(all, &fsmpb.QueuePolicy{Namespace: "default", Queue: name})
+	}
+	return all
+}
+
+func (f *fake) Exists(namespace string) bool    { return namespace != f.gone }
+func (f *fake) Sizes() iter.Seq[task.QueueSize] { return slices.Values(f.sizes) }
+func (f *fake) Due() []uint64                   { return f.due() }
+func (f *fake) Now() time.Time                  { return time.UnixMilli(100_000) }
+
 func collector(bound int, policies []string, sizes ...task.QueueSize) *Collector {
-	return New(Config{
-		Bound: bound,
-		Policies: func() (all []*fsmpb.QueuePolicy) {
-			for _, name := range policies {
-				all = append(all, &fsmpb.QueuePolicy{Namespace: "default", Queue: name})
-			}
-			return all
-		},
-		Sizes: func() iter.Seq[task.QueueSize] { return slices.Values(sizes) },
-		Now:   func() time.Time { return time.UnixMilli(100_000) },
-	})
+	return New(bound, &fake{policies: policies, sizes: sizes})
 }
 
 func ready(queue string, n uint64, dueMs int64) task.QueueSize {

@@ -9,18 +9,17 @@ var dueDesc = prometheus.NewDesc("belfry_due_tasks",
 	"Tasks that wait for a time within the span from now, overdue ones included, in the shards led here.",
 	[]string{"within"}, nil)
 
-// Due returns a collector of the tasks that come due soon, in all queues together. The function returns the numbers
-// within each of the spans of an fsmpb.Outlook in the shards led here, and fewer numbers if no shard is led here.
-func Due(within func() []uint64) prometheus.Collector { return due{within} }
+// Due returns a collector of the tasks that come due soon, in all queues together.
+func Due(source Source) prometheus.Collector { return due{source} }
 
-type due struct{ within func() []uint64 }
+type due struct{ source Source }
 
 // Describe sends the description of the metric.
 func (due) Describe(out chan<- *prometheus.Desc) { out <- dueDesc }
 
 // Collect counts the tasks and sends the metric.
 func (d due) Collect(out chan<- prometheus.Metric) {
-	counts := d.within()
+	counts := d.source.Due()
 	for i, span := range spans {
 		var n uint64
 		if i < len(counts) {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/internal/histogram"
 )
 
@@ -25,13 +24,6 @@ const (
 	// maxCandidates bounds the queues without series of their own whose attempts are counted one by one.
 	maxCandidates = 1000
 )
-
-// LatenessConfig holds the bound of a Lateness, and its sources of policies and namespaces. All fields are required.
-type LatenessConfig struct {
-	Bound    int                                // queues with series of their own
-	Policies func() []*fsmpb.QueuePolicy        // sorted by namespace and name
-	Exists   func() func(namespace string) bool // returns a function that reports false for a deleted namespace
-}
 
 // Lateness is the histogram of how late the attempts of each queue begin. It is a prometheus.Collector, safe for
 // concurrent use.
@@ -50,7 +42,8 @@ type LatenessConfig struct {
 // The memory is bounded, however many names of queues there are: maxCandidates of the rest have scores of their own,
 // and half of them at most keep them at a review, so that a queue that becomes busy later finds room.
 type Lateness struct {
-	cfg    LatenessConfig
+	bound  int // queues with series of their own
+	source Source
 	series *prometheus.HistogramVec
 	rest   *candidate // stands for all queues beyond maxCandidates
 
@@ -69,8 +62,8 @@ type candidate struct {
 	attempts atomic.Uint64 // since the last review
 }
 
-// NewLateness returns a Lateness without an attempt.
-func NewLateness(cfg LatenessConfig) *Lateness {
+// NewLateness returns a Lateness without an attempt. It gives this number of queues series of their own.
+func NewLateness(bound int, source Source) *Lateness {
 	series := prometheus.NewHistogramVec(histogram.Both(prometheus.HistogramOpts{
 		Name: "belfry_queue_start_lateness_seconds",
 		Help: "From a task's due time to the start of its attempt on this node, by queue.",
@@ -78,7 +71,7 @@ func NewLateness(cfg LatenessConfig) *Lateness {
 		Buckets: []float64{.005, .01, .02, .05, .1, .25, .5, 1, 1.5, 5, 30, 300, 3600},
 	}), []string{"namespace", "queue"})
 	return &Lateness{
-		cfg: cfg, series: series, rest: &candidate{seconds: series.WithLabelValues("", Other)},
+		bound: bound, source: source, series: series, rest: &candidate{seconds: series.WithLabelValues("", Other)},
 		queues: map[key]*candidate{}, reviewed: time.Now(),
 	}
 }
@@ -103,7 +96,7 @@ func (l *Lateness) meet(k key) *candidate {
 	switch c := l.queues[k]; {
 	case c != nil:
 		return c
-	case l.own < l.cfg.Bound:
+	case l.own < l.bound:
 		return l.give(k, 0)
 	case len(l.queues)-l.own < maxCandidates:
 		return l.deny(k, 0)
@@ -164,11 +157,11 @@ func (l *Lateness) forgetDeleted() {
 func (l *Lateness) deleted() (queues []key) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	exists, known := l.cfg.Exists(), map[string]bool{}
+	known := map[string]bool{}
 	for k := range l.queues {
 		there, ok := known[k.namespace]
 		if !ok {
-			there = exists(k.namespace)
+			there = l.source.Exists(k.namespace)
 			known[k.namespace] = there
 		}
 		if !there {
@@ -180,9 +173,9 @@ func (l *Lateness) deleted() (queues []key) {
 
 // named returns the queues with a policy that have series of their own at all nodes.
 func (l *Lateness) named() map[key]bool {
-	policies := l.cfg.Policies()
+	policies := l.source.Policies()
 	named := make(map[key]bool)
-	for _, p := range policies[:min(len(policies), l.cfg.Bound)] {
+	for _, p := range policies[:min(len(policies), l.bound)] {
 		named[key{p.Namespace, p.Queue}] = true
 	}
 	return named
@@ -224,7 +217,7 @@ func (l *Lateness) review(now time.Time) {
 // exchange gives series to the rivals, in their order: first the free series, then the series of the losers.
 func (l *Lateness) exchange(losers, rivals []*candidate, named map[key]bool) {
 	for _, rival := range rivals {
-		if l.own == l.cfg.Bound {
+		if l.own == l.bound {
 			if len(losers) == 0 || !named[rival.key] && rival.score < scoreLead*losers[0].score+leastLead {
 				return
 			}

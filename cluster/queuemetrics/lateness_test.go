@@ -9,27 +9,17 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	dto "github.com/prometheus/client_model/go"
-
-	"github.com/belfryhq/belfry/fsm/fsmpb"
 )
 
 type latenessWorld struct {
 	*Lateness
-	t        *testing.T
-	policies []string
-	deleted  string // namespace
+	t *testing.T
+	fake
 }
 
 func newLateness(t *testing.T, bound int) *latenessWorld {
 	w := &latenessWorld{t: t}
-	w.Lateness = NewLateness(LatenessConfig{Bound: bound, Policies: func() (all []*fsmpb.QueuePolicy) {
-		for _, name := range w.policies {
-			all = append(all, &fsmpb.QueuePolicy{Namespace: "default", Queue: name})
-		}
-		return all
-	}, Exists: func() func(string) bool {
-		return func(namespace string) bool { return namespace != w.deleted }
-	}})
+	w.Lateness = NewLateness(bound, &w.fake)
 	return w
 }
 
@@ -66,7 +56,7 @@ func TestLatenessOfADeletedNamespace(t *testing.T) {
 	w.Began("shop", "orders", time.Millisecond)
 	w.begin("mails", 2)
 	w.expect("at first", map[string]uint64{"orders": 1, Other: 2})
-	w.deleted = "shop"
+	w.gone = "shop"
 	w.expect("after the deletion", map[string]uint64{Other: 2})
 	w.begin("bills", 3)
 	w.expect("after another queue", map[string]uint64{Other: 2, "bills": 3})
@@ -197,7 +187,7 @@ func TestNamesOfQueuesAreBounded(t *testing.T) {
 }
 
 func BenchmarkLateness(b *testing.B) {
-	l := NewLateness(LatenessConfig{Bound: 10, Policies: func() []*fsmpb.QueuePolicy { return nil }})
+	l := NewLateness(10, &fake{})
 	b.ReportAllocs()
 	for b.Loop() {
 		l.Began("default", "mails", 3*time.Millisecond)

@@ -77,7 +77,7 @@ func New(cfg Config) *Set {
 		cfg: cfg, shards: make(map[uint32]*shard.Shard), joined: make(map[uint32]uint64), failed: make(map[uint32]error),
 	}
 	s.Answers = Answers{
-		Find: s.find, Policies: s.policies, Moves: cfg.Moves, Pace: cfg.Pace, Admit: cfg.Admit,
+		Find: s.Find, Policies: s.policies, Moves: cfg.Moves, Pace: cfg.Pace, Admit: cfg.Admit,
 		Quotas: cfg.Quotas,
 	}
 	return s
@@ -221,8 +221,8 @@ func (s *Set) openFiles(state *clusterpb.ControlState, placed *clusterpb.Shard) 
 	return s.cfg.Open(state, placed)
 }
 
-// find returns a replica, or an error that names the shard's believed leader.
-func (s *Set) find(id uint32) (*shard.Shard, error) {
+// Find returns a replica, or an error that names the shard's believed leader.
+func (s *Set) Find(id uint32) (*shard.Shard, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if found := s.shards[id]; found != nil {

@@ -38,7 +38,7 @@ func (t *Tenants) DeleteNamespace(ctx context.Context, name string) (*clusterpb.
 	total := uint64(0)
 	if _, exists := t.Namespace(name); exists {
 		var err error
-		if total, err = t.cfg.Count(ctx, name); err != nil {
+		if total, err = t.cfg.Tasks.Count(ctx, name); err != nil {
 			t.cfg.Logger.Info("the tasks of a namespace to delete are not counted", "namespace", name, "err", err)
 		}
 	}

@@ -16,12 +16,19 @@ import (
 
 // Config holds this node's data folder and its replica of the control group.
 type Config struct {
-	Dir     string        // data folder
-	Cluster func() string // id of the node's cluster; empty: it is in none yet
-	Control *control.Replica
-	// Count returns the number of tasks in a namespace.
-	Count  func(ctx context.Context, namespace string) (uint64, error)
-	Logger *slog.Logger // nil: none
+	Dir      string // data folder
+	Identity Identity
+	Control  *control.Replica
+	Tasks    Tasks
+	Logger   *slog.Logger // nil: none
+}
+
+// Identity returns the id of the node's cluster, or "" if the node is in none yet.
+type Identity interface{ ClusterID() string }
+
+// Tasks counts the tasks in a namespace.
+type Tasks interface {
+	Count(ctx context.Context, namespace string) (uint64, error)
 }
 
 // Tenants is the keys and namespaces of the cluster. Its methods are safe for concurrent use.
@@ -41,7 +48,7 @@ func New(cfg Config) *Tenants {
 	}
 	t := &Tenants{cfg: cfg, path: filepath.Join(cfg.Dir, fileName), changed: make(chan struct{})}
 	t.roster.Store(newRoster(nil, nil))
-	known, err := read(t.path, cfg.Cluster())
+	known, err := read(t.path, cfg.Identity.ClusterID())
 	switch {
 	case err != nil:
 		cfg.Logger.Warn("the file of known keys cannot be read; calls wait until the node has caught up",
@@ -90,7 +97,7 @@ func (t *Tenants) learn(state *clusterpb.ControlState, behind bool) (failing boo
 	if !news && !behind {
 		return false
 	}
-	err := write(t.path, t.cfg.Cluster(), t.roster.Load().state)
+	err := write(t.path, t.cfg.Identity.ClusterID(), t.roster.Load().state)
 	if err != nil && !behind {
 		t.cfg.Logger.Warn("the file of known keys cannot be written; the node goes on and tries again",
 			"file", t.path, "err", err)

@@ -68,9 +68,15 @@ func start(boot uint64) *control.Replica {
 	return control.NewReplica(control.ReplicaConfig{Node: "a", Boot: boot, Nodes: &ledger{}})
 }
 
+// empty is the id of a cluster without tasks.
+type empty string
+
+func (e empty) ClusterID() string { return string(e) }
+
+func (empty) Count(context.Context, string) (uint64, error) { return 0, nil }
+
 func alone(cfg Config) Config {
-	cfg.Cluster = func() string { return "c" }
-	cfg.Count = func(context.Context, string) (uint64, error) { return 0, nil }
+	cfg.Identity, cfg.Tasks = empty("c"), empty("c")
 	return cfg
 }
 
@@ -126,7 +132,7 @@ func TestRosterIsUnknownUntilTheNodeHasCaughtUp(t *testing.T) {
 			t.Errorf("the next start knows version %d", next.KeysVersion())
 		}
 		elsewhere := alone(Config{Dir: dir, Control: start(boot + 1)})
-		elsewhere.Cluster = func() string { return "d" }
+		elsewhere.Identity = empty("d")
 		if other := New(elsewhere); other.KeysVersion() != 0 {
 			t.Error("a node of another cluster goes by the file")
 		}

@@ -18,7 +18,7 @@ const (
 
 // folder makes the folder for the data of a cluster's nodes, in memory if there is room. It ends with the test.
 func folder(t testing.TB) string {
-	if space, err := headroom.SpaceOf(memory); err != nil || space.Free < room {
+	if space, err := (headroom.System{Dir: memory}).Space(); err != nil || space.Free < room {
 		return t.TempDir()
 	}
 	dir, err := os.MkdirTemp(memory, "belfry-test-")

@@ -58,7 +58,7 @@ func (a admission) NotifyAlive(n *memberlist.Node) error {
 	if err != nil {
 		return err
 	}
-	member, sure := a.g.cfg.Member(meta.Id)
+	member, sure := a.g.cfg.Directory.IsKnown(meta.Id)
 	a.g.mu.Lock()
 	defer a.g.mu.Unlock()
 	return a.g.admit(n.Name, meta, !member, sure)

@@ -33,7 +33,7 @@ func (d delegate) NotifyMsg(msg []byte) { d.g.take(msg, true) }
 func (d delegate) MergeRemoteState(state []byte, _ bool) { d.g.take(state, false) }
 
 func (d delegate) LocalState(bool) []byte {
-	data, err := proto.Marshal(&clusterpb.LeaderHints{ClusterId: d.g.clusterID(), Hints: d.g.cfg.Hints()})
+	data, err := proto.Marshal(&clusterpb.LeaderHints{ClusterId: d.g.clusterID(), Hints: d.g.cfg.Leaders.All()})
 	if err != nil {
 		d.g.cfg.Logger.Error("what this node knows of leaders cannot be told", "err", err)
 		return nil
@@ -52,7 +52,7 @@ func (g *Gossip) take(msg []byte, pass bool) {
 		return
 	}
 	for _, h := range hints.Hints {
-		if g.cfg.OnHint(h) && pass {
+		if g.cfg.Leaders.Take(h) && pass {
 			g.Announce(h)
 		}
 	}

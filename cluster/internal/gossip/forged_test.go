@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,15 +37,18 @@ func (m mesh) inClear(id string, members []string, join ...string) *node {
 	m.t.Helper()
 	return m.startWith(id, 1, clusterID, func(c *Config) {
 		c.Keys = nil
-		c.Member = func(id string) (bool, bool) {
-			for _, m := range members {
-				if m == id {
-					return true, true
-				}
-			}
-			return false, true
-		}
+		c.Directory = registered{seeds(join), members}
 	}, join...)
+}
+
+// registered is the directory of a node that knows all members.
+type registered struct {
+	seeds
+	members []string
+}
+
+func (r registered) IsKnown(id string) (member, sure bool) {
+	return slices.Contains(r.members, id), true
 }
 
 func forged(id string, boot uint64, addr string) *clusterpb.GossipMeta {

@@ -56,8 +56,7 @@ func onWire(t testing.TB, key []byte) (*Gossip, *wire) {
 	w := newWire()
 	g, err := Start(Config{
 		Self: &clusterpb.GossipMeta{Id: "self", Name: "self", PeerAddr: "127.0.0.1:7", Boot: 1}, Transport: w, Keys: keysOf(key),
-		Join: func() []string { return nil }, Hints: func() []*clusterpb.LeaderHint { return nil },
-		OnHint: func(*clusterpb.LeaderHint) bool { return false },
+		Directory: seeds(nil), Leaders: deaf{},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -21,22 +21,31 @@ import (
 // Config holds this node's metadata, and the sources of other nodes and of hints.
 type Config struct {
 	Self      *clusterpb.GossipMeta
-	Transport memberlist.NodeAwareTransport
-	Keys      [][]byte        // of 32 bytes; the first one encrypts, all decrypt. None: packets are not encrypted
-	Join      func() []string // returns addresses to try: configured ones, and those of nodes known before
-	// Member reports whether a node is in this node's cluster, and whether this node can be sure yet. While it cannot,
-	// a few unknown nodes may join the mesh too. nil: this node knows no members. It must not block.
-	Member func(id string) (member, sure bool)
+	Transport Transport
+	Keys      [][]byte // of 32 bytes; the first one encrypts, all decrypt. None: packets are not encrypted
+	Directory Directory
+	Leaders   Leaders
+	Logger    *slog.Logger
+}
 
-	// Hints returns this node's beliefs about leaders. OnHint takes a belief of another node, and reports whether it
-	// was new. Neither may block.
-	Hints  func() []*clusterpb.LeaderHint
-	OnHint func(*clusterpb.LeaderHint) bool
+// Transport carries the packets and streams of the mesh.
+type Transport = memberlist.NodeAwareTransport
 
-	// Muted reports whether the transport loses every message in both directions, for tests; nil: never.
-	Muted func() bool
+// Directory knows the nodes of the cluster. Its methods must not block.
+type Directory interface {
+	// JoinAddrs returns addresses to try: configured ones, and those of nodes known before.
+	JoinAddrs() []string
+	// IsKnown reports whether a node is in this node's cluster, and whether this node can be sure yet. While it cannot, a
+	// few unknown nodes may join the mesh too.
+	IsKnown(id string) (member, sure bool)
+}
 
-	Logger *slog.Logger
+// Leaders are this node's beliefs about leaders. Its methods must not block.
+type Leaders interface {
+	// All returns the beliefs.
+	All() []*clusterpb.LeaderHint
+	// Take takes a belief of another node, and reports whether it was new.
+	Take(hint *clusterpb.LeaderHint) bool
 }
 
 // label keeps this mesh apart from other products' and from later, incompatible builds'.
@@ -74,9 +83,6 @@ func Start(cfg Config) (*Gossip, error) {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	cfg.Logger = logs.Limited(cfg.Logger)
-	if cfg.Member == nil {
-		cfg.Member = func(string) (member, sure bool) { return false, false }
-	}
 	g := &Gossip{
 		cfg:     cfg,
 		self:    proto.CloneOf(cfg.Self),
@@ -112,9 +118,6 @@ func (g *Gossip) memberlistConfig() *memberlist.Config {
 	c := memberlist.DefaultLANConfig()
 	c.Name = nameOf(g.self)
 	transport := g.cfg.Transport
-	if g.cfg.Muted != nil {
-		transport = newMutable(transport, g.cfg.Muted)
-	}
 	if g.keyring == nil {
 		transport = vet(transport)
 	}
@@ -157,7 +160,7 @@ func (g *Gossip) missing() []string {
 	for _, m := range g.Members() {
 		present[m.PeerAddr] = true
 	}
-	addrs := slices.Compact(slices.Sorted(slices.Values(g.cfg.Join())))
+	addrs := slices.Compact(slices.Sorted(slices.Values(g.cfg.Directory.JoinAddrs())))
 	return slices.DeleteFunc(addrs, func(a string) bool { return present[a] })
 }
 
@@ -272,7 +275,7 @@ func (g *Gossip) keepAnnouncing(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		for _, h := range g.cfg.Hints() {
+		for _, h := range g.cfg.Leaders.All() {
 			if h.Leader == g.cfg.Self.Id {
 				g.Announce(h)
 			}

@@ -23,7 +23,7 @@ type table struct {
 
 func newTable() *table { return &table{terms: make(map[uint32]uint64), news: make(chan struct{}, 100)} }
 
-func (t *table) learn(h *clusterpb.LeaderHint) bool {
+func (t *table) Take(h *clusterpb.LeaderHint) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if h.Term <= t.terms[h.Shard] {
@@ -34,7 +34,7 @@ func (t *table) learn(h *clusterpb.LeaderHint) bool {
 	return true
 }
 
-func (t *table) all() []*clusterpb.LeaderHint {
+func (t *table) All() []*clusterpb.LeaderHint {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	var hints []*clusterpb.LeaderHint
@@ -43,6 +43,18 @@ func (t *table) all() []*clusterpb.LeaderHint {
 	}
 	return hints
 }
+
+// deaf takes no hint, and has none.
+type deaf struct{}
+
+func (deaf) All() []*clusterpb.LeaderHint    { return nil }
+func (deaf) Take(*clusterpb.LeaderHint) bool { return false }
+
+// seeds is the directory of a node that knows addresses, and no members.
+type seeds []string
+
+func (s seeds) JoinAddrs() []string              { return s }
+func (seeds) IsKnown(string) (member, sure bool) { return false, false }
 
 type node struct {
 	*Gossip
@@ -81,8 +93,8 @@ func (m mesh) startWith(id string, boot uint64, cluster string, edit func(*Confi
 	n := &node{table: newTable(), addr: e.Addr()}
 	cfg := Config{
 		Self:      &clusterpb.GossipMeta{Id: id, Boot: boot, ClusterId: cluster, PeerAddr: e.Addr(), Name: "n" + id},
-		Transport: e.Gossip(), Keys: [][]byte{make([]byte, 32)}, Join: func() []string { return join },
-		Hints: n.all, OnHint: n.learn,
+		Transport: e.Gossip(), Keys: [][]byte{make([]byte, 32)}, Directory: seeds(join),
+		Leaders: n.table,
 	}
 	edit(&cfg)
 	n.Gossip, err = Start(cfg)
@@ -176,7 +188,7 @@ func TestOtherClustersAreNotSeen(t *testing.T) {
 		b.Announce(&clusterpb.LeaderHint{Shard: 1, Term: 9})
 		a.Announce(&clusterpb.LeaderHint{Shard: 2, Term: 1})
 		<-c.news
-		if got := c.all(); len(got) != 1 || got[0].Shard != 2 {
+		if got := c.All(); len(got) != 1 || got[0].Shard != 2 {
 			t.Fatalf("c believes %v", got)
 		}
 	})
@@ -212,7 +224,7 @@ func TestLeadersAreTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMesh(t)
 		a := m.start("a", 1, clusterID)
-		a.learn(&clusterpb.LeaderHint{Shard: 1, Term: 4})
+		a.Take(&clusterpb.LeaderHint{Shard: 1, Term: 4})
 		b := m.start("b", 1, clusterID, a.addr)
 		<-b.news // with the whole state
 		b.sees(t, "a.1", "b.1")
@@ -221,7 +233,7 @@ func TestLeadersAreTold(t *testing.T) {
 		<-a.news
 		<-a.news
 		if a.terms[2] != 7 {
-			t.Fatalf("a believes %v", a.all())
+			t.Fatalf("a believes %v", a.All())
 		}
 	})
 }

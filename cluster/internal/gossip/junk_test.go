@@ -58,8 +58,7 @@ func sendJunk(t *testing.T, key []byte) {
 	}
 	g, err := Start(Config{
 		Self:      &clusterpb.GossipMeta{Id: "a", Boot: 1, ClusterId: clusterID, PeerAddr: e.Addr(), Name: "a"},
-		Transport: e.Gossip(), Keys: keysOf(key), Join: func() []string { return nil },
-		Hints: func() []*clusterpb.LeaderHint { return nil }, OnHint: func(*clusterpb.LeaderHint) bool { return false },
+		Transport: e.Gossip(), Keys: keysOf(key), Directory: seeds(nil), Leaders: deaf{},
 		Logger: logger,
 	})
 	if err != nil {

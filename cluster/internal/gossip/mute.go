@@ -9,8 +9,7 @@ import (
 	"github.com/hashicorp/memberlist"
 )
 
-// mutable is a transport that loses all messages in both directions while off reports true: packets and streams,
-// outgoing and incoming. It behaves like a network that drops packets: it answers and refuses nothing.
+// mutable loses packets and streams, outgoing and incoming.
 type mutable struct {
 	memberlist.NodeAwareTransport
 	off     func() bool
@@ -22,7 +21,9 @@ type mutable struct {
 	passes sync.WaitGroup
 }
 
-func newMutable(t memberlist.NodeAwareTransport, off func() bool) *mutable {
+// Mutable returns a transport that loses all messages of t in both directions while off reports true, for tests. It
+// behaves like a network that drops packets: it answers and refuses nothing.
+func Mutable(t Transport, off func() bool) Transport {
 	m := &mutable{
 		NodeAwareTransport: t, off: off, packets: make(chan *memberlist.Packet), streams: make(chan net.Conn),
 		ended: make(chan struct{}),

@@ -15,7 +15,7 @@ func TestMuted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var off atomic.Bool
 		w := newWire()
-		m := newMutable(w, off.Load)
+		m := Mutable(w, off.Load)
 		exchange := func() (sent, packet, stream bool) {
 			if _, err := m.WriteToAddress([]byte("x"), memberlist.Address{}); err != nil {
 				t.Error(err)

@@ -64,7 +64,7 @@ func (l *ledger) diverged() bool { return l.outvoted || l.disputed }
 // Compare returns the health of this node, and the reports of the requested replicas that are on it.
 func (n *Nodes) Compare(request *clusterpb.CompareRequest) *clusterpb.CompareReply {
 	reply := &clusterpb.CompareReply{Health: n.Report()}
-	replicas := n.cfg.Replicas()
+	replicas := n.cfg.Node.Replicas()
 	for _, asked := range request.Replicas {
 		at := slices.IndexFunc(replicas, func(r Replica) bool { return r.ID() == asked.Shard })
 		if at >= 0 {
@@ -90,7 +90,7 @@ func (n *Nodes) report(r Replica, from uint64) *clusterpb.ReplicaReport {
 // round asks every node that shares a shard with this node, and judges the replicas.
 func (n *Nodes) round(ctx context.Context) {
 	replicas := make(map[uint32]Replica)
-	for _, r := range n.cfg.Replicas() {
+	for _, r := range n.cfg.Node.Replicas() {
 		replicas[r.ID()] = r
 	}
 	n.follow(replicas)
@@ -99,7 +99,7 @@ func (n *Nodes) round(ctx context.Context) {
 	var asking sync.WaitGroup
 	for node, request := range n.requests(replicas) {
 		asking.Go(func() {
-			reply, err := n.cfg.Ask(ctx, node, request)
+			reply, err := n.cfg.Peers.Compare(ctx, node, request)
 			if err != nil {
 				n.cfg.Logger.Debug("a node does not tell of its replicas", "node", node, "err", err)
 				return

@@ -87,17 +87,30 @@ func (w *trio) start(node string) {
 	w.out[node] = &bytes.Buffer{}
 	w.nodes[node] = New(Config{
 		Self: node, Every: time.Minute,
-		Resting: func() bool { return false }, DiskLow: func() bool { return false }, MemoryFull: func() string { return "" },
-		Replicas: func() []Replica { return []Replica{w.copies[node]} },
-		Ask: func(_ context.Context, to string, r *clusterpb.CompareRequest) (*clusterpb.CompareReply, error) {
-			if w.down[to] {
-				return nil, errors.New("it is down")
-			}
-			return w.nodes[to].Compare(r), nil
-		},
+		Node: one{w, node}, Peers: w,
 		Logger: slog.New(slog.NewTextHandler(w.out[node], nil)), Registerer: prometheus.NewRegistry(),
 	})
 }
+
+func (w *trio) Compare(
+	_ context.Context, to string, r *clusterpb.CompareRequest,
+) (*clusterpb.CompareReply, error) {
+	if w.down[to] {
+		return nil, errors.New("it is down")
+	}
+	return w.nodes[to].Compare(r), nil
+}
+
+// one is a node of three, with room enough.
+type one struct {
+	w    *trio
+	node string
+}
+
+func (o one) Replicas() []Replica { return []Replica{o.w.copies[o.node]} }
+func (one) DiskLow() bool         { return false }
+func (one) MemoryFull() string    { return "" }
+func (one) Resting() bool         { return false }
 
 // rounds runs n rounds on each node that is up, in turn.
 func (w *trio) rounds(n int) {

@@ -33,15 +33,28 @@ type Replica interface {
 
 var _ Replica = (*shard.Shard)(nil)
 
-// Config gives access to the state of this node.
+// Node is the state of this node.
+type Node interface {
+	// Replicas returns the replicas on this node.
+	Replicas() []Replica
+	// DiskLow reports whether this node's disk is nearly full.
+	DiskLow() bool
+	// MemoryFull names the limit that this node's memory has reached; empty: none.
+	MemoryFull() string
+	// Resting reports whether this node shall lead nothing that another node can lead.
+	Resting() bool
+}
+
+// Peers sends a request to another node.
+type Peers interface {
+	Compare(ctx context.Context, node string, request *clusterpb.CompareRequest) (*clusterpb.CompareReply, error)
+}
+
+// Config holds the state of this node, and the way to the others.
 type Config struct {
-	Self       string           // node id
-	Replicas   func() []Replica // on this node
-	DiskLow    func() bool      // reports whether this node's disk is nearly full
-	Resting    func() bool      // reports whether this node shall lead nothing that another node can lead
-	MemoryFull func() string    // names the limit that this node's memory has reached; empty: none
-	// Ask sends a request to another node.
-	Ask        func(ctx context.Context, node string, request *clusterpb.CompareRequest) (*clusterpb.CompareReply, error)
+	Self       string // node id
+	Node       Node
+	Peers      Peers
 	Every      time.Duration // between rounds, and how long another node may take to answer; 0: a second
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer // nil: no metrics
@@ -74,8 +87,8 @@ func New(cfg Config) *Nodes {
 
 // Report returns the health of this node, for the others.
 func (n *Nodes) Report() *clusterpb.NodeHealth {
-	report := &clusterpb.NodeHealth{DiskLow: n.cfg.DiskLow(), MemoryFull: n.cfg.MemoryFull()}
-	for _, r := range n.cfg.Replicas() {
+	report := &clusterpb.NodeHealth{DiskLow: n.cfg.Node.DiskLow(), MemoryFull: n.cfg.Node.MemoryFull()}
+	for _, r := range n.cfg.Node.Replicas() {
 		if !isWilling(r) {
 			report.Unwilling = append(report.Unwilling, r.ID())
 		}
@@ -131,8 +144,8 @@ func (n *Nodes) ClockApart() bool { return n.clockApart.Load() }
 func (n *Nodes) Judge() {
 	n.judging.Lock()
 	defer n.judging.Unlock()
-	aside := n.clockApart.Load() || n.cfg.DiskLow() || n.cfg.Resting()
-	for _, r := range n.cfg.Replicas() {
+	aside := n.clockApart.Load() || n.cfg.Node.DiskLow() || n.cfg.Node.Resting()
+	for _, r := range n.cfg.Node.Replicas() {
 		switch {
 		case n.Outvoted(r.ID(), n.cfg.Self):
 			r.SetStanding(shard.Barred)
@@ -174,7 +187,7 @@ func (n *Nodes) hasRoom(voters []string) bool {
 
 func (n *Nodes) diskLow(node string) bool {
 	if node == n.cfg.Self {
-		return n.cfg.DiskLow()
+		return n.cfg.Node.DiskLow()
 	}
 	return n.heard(node).GetDiskLow()
 }
@@ -184,7 +197,7 @@ func (n *Nodes) diskLow(node string) bool {
 func (n *Nodes) memoryFull(node string) string {
 	switch {
 	case node == n.cfg.Self:
-		return n.cfg.MemoryFull()
+		return n.cfg.Node.MemoryFull()
 	case n.Alive(node):
 		return n.heard(node).GetMemoryFull()
 	}

@@ -42,14 +42,15 @@ type world struct {
 	full    string
 }
 
+func (w *world) Replicas() []Replica { return []Replica{&w.replica} }
+func (w *world) DiskLow() bool       { return w.low }
+func (w *world) MemoryFull() string  { return w.full }
+func (w *world) Resting() bool       { return w.rests }
+
 // newWorld returns node a, to which b and c have answered just now.
 func newWorld() *world {
 	w := &world{}
-	w.Nodes = New(Config{
-		Self: "a", Replicas: func() []Replica { return []Replica{&w.replica} },
-		Resting: func() bool { return w.rests },
-		DiskLow: func() bool { return w.low }, MemoryFull: func() string { return w.full },
-	})
+	w.Nodes = New(Config{Self: "a", Node: w})
 	w.Answered("b")
 	w.Answered("c")
 	return w

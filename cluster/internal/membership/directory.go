@@ -16,10 +16,17 @@ import (
 type DirectoryConfig struct {
 	Identity *Identity // of this node
 	Control  *control.Replica
-	Join     []string      // addresses of --join
-	OwnAddr  func() string // returns the address at which other nodes dial this node
-	Mesh     func() Mesh   // returns gossip, or nil before it runs
+	Join     []string // addresses of --join
+	Node     Node
 	Logger   *slog.Logger
+}
+
+// Node is this node, as far as it runs.
+type Node interface {
+	// PeerAddr returns the address at which other nodes dial this node.
+	PeerAddr() string
+	// Mesh returns gossip, or nil before it runs.
+	Mesh() Mesh
 }
 
 // Mesh is the nodes as gossip shows them. *gossip.Gossip implements it.
@@ -88,11 +95,15 @@ func (d *Directory) IsMember(name string) bool {
 	if len(state.Nodes) == 0 || slices.ContainsFunc(state.Nodes, registered) {
 		return true
 	}
-	return slices.ContainsFunc(d.cfg.Mesh().Members(), func(m *clusterpb.GossipMeta) bool {
+	return slices.ContainsFunc(d.cfg.Node.Mesh().Members(), func(m *clusterpb.GossipMeta) bool {
 		return m.ClusterId == d.cfg.Identity.ClusterID() && strings.EqualFold(m.Name, name) &&
 			isFounding(m.Id, state, d.Founders())
 	})
 }
+
+// IsRemoved reports whether a node was removed from the cluster. A removed node never becomes a member again, so an old
+// state of the control group is no reason for doubt.
+func (d *Directory) IsRemoved(id string) bool { return control.IsRemoved(d.cfg.Control.State(), id) }
 
 // isFounding reports whether a node forms the cluster and is not registered yet.
 func isFounding(id string, state *clusterpb.ControlState, founders []string) bool {
@@ -144,7 +155,7 @@ func (d *Directory) Lookup(id string) []peer.Target {
 	targets := []peer.Target{
 		{Addr: known.Reached, Name: name}, {Addr: registered.GetPeerAddr(), Name: name}, {Addr: known.Registered, Name: name},
 	}
-	if mesh := d.cfg.Mesh(); mesh != nil {
+	if mesh := d.cfg.Node.Mesh(); mesh != nil {
 		for _, m := range mesh.Starts(id) {
 			targets = append(targets, peer.Target{Addr: m.PeerAddr, Name: m.Name})
 		}
@@ -152,7 +163,7 @@ func (d *Directory) Lookup(id string) []peer.Target {
 	for _, addr := range d.unclaimed(id) {
 		targets = append(targets, peer.Target{Addr: addr, Name: name})
 	}
-	return usable(targets, d.cfg.OwnAddr())
+	return usable(targets, d.cfg.Node.PeerAddr())
 }
 
 // usable leaves out empty addresses, this node's own address, and repeated targets.
@@ -191,7 +202,7 @@ func (d *Directory) JoinAddrs() []string {
 			addrs = append(addrs, node.Reached, node.Registered)
 		}
 	}
-	own := d.cfg.OwnAddr()
+	own := d.cfg.Node.PeerAddr()
 	return slices.DeleteFunc(addrs, func(a string) bool { return a == own || a == "" })
 }
 

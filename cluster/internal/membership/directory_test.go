@@ -21,6 +21,12 @@ func (m gossiped) Starts(node string) []*clusterpb.GossipMeta {
 	return m.Members()
 }
 
+// ownNode is a node at own:1.
+type ownNode struct{ gossip Mesh }
+
+func (*ownNode) PeerAddr() string { return "own:1" }
+func (n *ownNode) Mesh() Mesh     { return n.gossip }
+
 // The addresses of a node come from the address book first, then from gossip, and at last from --join. An address of
 // --join where another node answered is left out, and so is this node's own.
 func TestLookupOrder(t *testing.T) {
@@ -34,12 +40,11 @@ func TestLookupOrder(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	var gossip Mesh
+	own := &ownNode{}
 	d := NewDirectory(DirectoryConfig{
 		Identity: id, Control: control.NewReplica(control.ReplicaConfig{Node: id.NodeID(), Boot: id.Boot()}),
 		Logger: slog.New(slog.DiscardHandler),
-		Join:   []string{"own:1", "third:1", "join:1"}, OwnAddr: func() string { return "own:1" },
-		Mesh: func() Mesh { return gossip },
+		Join:   []string{"own:1", "third:1", "join:1"}, Node: own,
 	})
 	d.Reached(third, "third:1")
 	expect := func(want ...string) {
@@ -53,7 +58,7 @@ func TestLookupOrder(t *testing.T) {
 		}
 	}
 	expect("join:1")
-	gossip = gossiped{&clusterpb.GossipMeta{Id: other, PeerAddr: "gossip:1"}}
+	own.gossip = gossiped{&clusterpb.GossipMeta{Id: other, PeerAddr: "gossip:1"}}
 	expect("gossip:1", "join:1")
 	d.Reached(other, "reached:1")
 	expect("reached:1", "gossip:1", "join:1")

@@ -30,15 +30,18 @@ const (
 type formationConfig struct {
 	Record promiseRecord
 	Expect int // nodes to form a cluster with, this one included; 0: join an existing one
-
-	// Members returns the nodes that gossip shows, this one included, and a channel that is closed when they change.
-	Members func() ([]*clusterpb.GossipMeta, <-chan struct{})
-	// Ask asks a node for its promise.
-	Ask func(ctx context.Context, node string, p Promise) (*clusterpb.PromiseReply, error)
-	// Register registers this node with the cluster of another node, and returns the cluster's id.
-	Register func(ctx context.Context, node string) (clusterID string, err error)
-
+	Nodes  otherNodes
 	Logger *slog.Logger
+}
+
+// otherNodes are the nodes with which a cluster may be formed. *Member implements it.
+type otherNodes interface {
+	// watch returns the nodes that gossip shows, this one included, and a channel that is closed when they change.
+	watch() ([]*clusterpb.GossipMeta, <-chan struct{})
+	// askPromise asks a node for its promise.
+	askPromise(ctx context.Context, node string, p Promise) (*clusterpb.PromiseReply, error)
+	// registerThrough registers this node with the cluster of another node, and returns the cluster's id.
+	registerThrough(ctx context.Context, node string) (clusterID string, err error)
 }
 
 // form returns when the node is in a cluster, whose id is then in the record. It returns an error only if ctx ends or
@@ -46,7 +49,7 @@ type formationConfig struct {
 func form(ctx context.Context, cfg formationConfig) error {
 	f := &formation{formationConfig: cfg}
 	for cfg.Record.ClusterID() == "" {
-		members, changed := cfg.Members()
+		members, changed := cfg.Nodes.watch()
 		wait, err := f.step(ctx, members)
 		if err != nil {
 			return err
@@ -168,7 +171,7 @@ func (f *formation) keep(ctx context.Context, p Promise) error {
 func (f *formation) ask(ctx context.Context, node string, p Promise) (*clusterpb.PromiseReply, error) {
 	ctx, cancel := context.WithTimeout(ctx, retry)
 	defer cancel()
-	return f.Ask(ctx, node, p)
+	return f.Nodes.askPromise(ctx, node, p)
 }
 
 // join asks the nodes that are in a cluster, one after the other, to register this one.
@@ -198,7 +201,7 @@ func (f *formation) join(ctx context.Context, members []*clusterpb.GossipMeta) e
 func (f *formation) register(ctx context.Context, node string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*retry)
 	defer cancel()
-	id, err := f.Register(ctx, node)
+	id, err := f.Nodes.registerThrough(ctx, node)
 	if err == nil && id == "" {
 		err = fmt.Errorf("node %s is in no cluster", node)
 	}

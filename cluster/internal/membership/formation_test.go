@@ -95,30 +95,53 @@ var errUnreachable = errors.New("not reached")
 
 func (m *mesh) config(id string) formationConfig {
 	return formationConfig{
-		Record: m.records[id], Expect: m.expect[id], Logger: slog.New(slog.DiscardHandler),
-		Members: func() ([]*clusterpb.GossipMeta, <-chan struct{}) {
-			var members []*clusterpb.GossipMeta
-			for other, r := range m.records {
-				if other == id || m.sees(id, other) {
-					members = append(members, &clusterpb.GossipMeta{
-						Id: other, ClusterId: r.ClusterID(), BootstrapExpect: uint32(m.expect[other])})
-				}
-			}
-			return members, nil
-		},
-		Ask: func(_ context.Context, node string, p Promise) (*clusterpb.PromiseReply, error) {
-			if !m.reaches(id, node) {
-				return nil, errUnreachable
-			}
-			return AnswerPromise(m.records[node], m.expect[node], p)
-		},
-		Register: func(_ context.Context, node string) (string, error) {
-			if !m.reaches(id, node) {
-				return "", errUnreachable
-			}
-			return m.records[node].ClusterID(), nil
-		},
+		Record: m.records[id], Expect: m.expect[id], Nodes: meshNode{m, id}, Logger: slog.New(slog.DiscardHandler),
 	}
+}
+
+// meshNode is the mesh as one of its nodes sees it.
+type meshNode struct {
+	*mesh
+	id string
+}
+
+func (n meshNode) watch() (members []*clusterpb.GossipMeta, _ <-chan struct{}) {
+	for other, r := range n.records {
+		if other == n.id || n.sees(n.id, other) {
+			members = append(members, &clusterpb.GossipMeta{
+				Id: other, ClusterId: r.ClusterID(), BootstrapExpect: uint32(n.expect[other])})
+		}
+	}
+	return members, nil
+}
+
+func (n meshNode) askPromise(_ context.Context, node string, p Promise) (*clusterpb.PromiseReply, error) {
+	if !n.reaches(n.id, node) {
+		return nil, errUnreachable
+	}
+	return AnswerPromise(n.records[node], n.expect[node], p)
+}
+
+func (n meshNode) registerThrough(_ context.Context, node string) (string, error) {
+	if !n.reaches(n.id, node) {
+		return "", errUnreachable
+	}
+	return n.records[node].ClusterID(), nil
+}
+
+// joining is a node that is asked for a promise while it joins another cluster, and that gets no promise itself.
+type joining struct {
+	meshNode
+	cluster string
+	promise Promise // given meanwhile
+}
+
+func (j joining) askPromise(context.Context, string, Promise) (*clusterpb.PromiseReply, error) {
+	return nil, errUnreachable
+}
+
+func (j joining) registerThrough(context.Context, string) (string, error) {
+	return j.cluster, j.records[j.id].Give(j.promise)
 }
 
 // run runs all nodes for a minute of the bubble's clock.
@@ -287,7 +310,7 @@ func TestNeverTwoClustersOfOne(t *testing.T) {
 			if m.records[who].cluster != "" {
 				continue
 			}
-			members, _ := formations[who].Members()
+			members, _ := formations[who].Nodes.watch()
 			if _, err := formations[who].step(context.Background(), members); err != nil {
 				t.Fatal(err)
 			}
@@ -331,12 +354,9 @@ func TestPromiseGivenWhileJoining(t *testing.T) {
 		m.records["z"], m.expect["z"] = &memory{id: "z", cluster: other}, 0
 		promise := Promise{ClusterID: NewID(), Nodes: []string{"a", "b", "c"}}
 		cfg := m.config("a")
-		cfg.Register = func(context.Context, string) (string, error) { return other, m.records["a"].Give(promise) }
+		cfg.Nodes = joining{meshNode{m, "a"}, other, promise}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		cfg.Ask = func(context.Context, string, Promise) (*clusterpb.PromiseReply, error) {
-			return nil, errUnreachable
-		}
 		if err := form(ctx, cfg); !errors.Is(err, context.DeadlineExceeded) || m.records["a"].cluster != "" {
 			t.Errorf("entered %q: %v", m.records["a"].cluster, err)
 		}

@@ -34,9 +34,7 @@ type Config struct {
 	// ids, the position that it had applied, the founders, and the ways to the disk and to other nodes.
 	Group control.Config
 
-	// Peer asks another node. Witness asks the process at an address that claims to be this very node.
-	Peer    func(node string) clusterpb.PeerClient
-	Witness func(ctx context.Context, addr string, req *clusterpb.WitnessRequest) (*clusterpb.WitnessReply, error)
+	Peers Peers
 
 	Entry  *clusterpb.Node // the correct entry of this node in the control group, which is not changed
 	Hold   uint32          // command version that the node does not want to be exceeded; 0: none
@@ -48,6 +46,14 @@ type Config struct {
 
 	Logger *slog.Logger
 	Fatal  func(error)
+}
+
+// Peers connects this node with others.
+type Peers interface {
+	// Peer returns the client of a node.
+	Peer(node string) clusterpb.PeerClient
+	// Witness asks the process at an address that claims to be this very node.
+	Witness(ctx context.Context, addr string, req *clusterpb.WitnessRequest) (*clusterpb.WitnessReply, error)
 }
 
 // Member brings the node into its cluster and keeps its entry there. Its methods are safe for concurrent use.
@@ -122,8 +128,7 @@ func (m *Member) noteRoom(err error) error {
 // enterCluster forms a cluster with others or joins one, and opens the control group.
 func (m *Member) enterCluster(ctx context.Context) error {
 	err := form(ctx, formationConfig{
-		Record: m.cfg.Identity, Expect: m.cfg.Expect, Members: m.cfg.Gossip.Watch, Ask: m.askPromise,
-		Register: m.registerThrough, Logger: m.cfg.Logger,
+		Record: m.cfg.Identity, Expect: m.cfg.Expect, Nodes: m, Logger: m.cfg.Logger,
 	})
 	if err != nil {
 		return err
@@ -138,8 +143,10 @@ func (m *Member) enterCluster(ctx context.Context) error {
 	return nil
 }
 
+func (m *Member) watch() ([]*clusterpb.GossipMeta, <-chan struct{}) { return m.cfg.Gossip.Watch() }
+
 func (m *Member) askPromise(ctx context.Context, node string, p Promise) (*clusterpb.PromiseReply, error) {
-	return m.cfg.Peer(node).Promise(ctx, &clusterpb.PromiseRequest{ClusterId: p.ClusterID, Nodes: p.Nodes})
+	return m.cfg.Peers.Peer(node).Promise(ctx, &clusterpb.PromiseRequest{ClusterId: p.ClusterID, Nodes: p.Nodes})
 }
 
 // openControl opens this node's replica of the control group. The node that proposed a new cluster bootstraps the

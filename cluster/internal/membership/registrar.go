@@ -58,7 +58,7 @@ func (m *Member) registerSelf(ctx context.Context) error {
 		req.Token = token
 	}
 	if leader := m.cfg.Control.Leader(); leader != "" && leader != req.Node.Id {
-		_, err := m.cfg.Peer(leader).Register(ctx, req) // which admits a node that was renamed, too
+		_, err := m.cfg.Peers.Peer(leader).Register(ctx, req) // which admits a node that was renamed, too
 		return err
 	}
 	return m.Register(ctx, req)
@@ -92,7 +92,7 @@ func (m *Member) registerThrough(ctx context.Context, node string) (string, erro
 		m.noteRefusal(err)
 		return "", err
 	}
-	reply, err := m.cfg.Peer(node).Register(ctx, &clusterpb.RegisterRequest{Node: m.entry(), Token: token})
+	reply, err := m.cfg.Peers.Peer(node).Register(ctx, &clusterpb.RegisterRequest{Node: m.entry(), Token: token})
 	m.noteRefusal(err)
 	return reply.GetClusterId(), err
 }

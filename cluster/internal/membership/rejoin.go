@@ -72,9 +72,8 @@ func (m *Member) checkConfig() witness.CheckConfig {
 	self := m.cfg.Identity.NodeID()
 	cfg := witness.CheckConfig{
 		Node: self, Run: m.cfg.Run, Copied: m.cfg.Identity.Copied(), Replicas: make(map[uint32]witness.Replica),
-		Unread: make(map[uint32]bool), Ask: m.askWitness, AskAddr: m.cfg.Witness, Name: m.cfg.Directory.Name,
-		Left: m.cfg.Identity.Left(), Applied: m.cfg.Records.Kept(control.Number).Index, Known: m.known,
-		Logger: m.cfg.Logger,
+		Unread: make(map[uint32]bool), Left: m.cfg.Identity.Left(), Applied: m.cfg.Records.Kept(control.Number).Index,
+		Nodes: witnesses{m.cfg}, Logger: m.cfg.Logger,
 	}
 	if own, known := m.cfg.Directory.book.entry(self); known {
 		cfg.Addrs = []string{own.Registered}
@@ -90,16 +89,21 @@ func (m *Member) checkConfig() witness.CheckConfig {
 	return cfg
 }
 
-// known returns the nodes that may be in the cluster: those that this node remembers, and those in gossip.
-func (m *Member) known() []string {
-	ids := m.cfg.Directory.Nodes()
-	for _, other := range m.cfg.Gossip.Members() {
-		if other.ClusterId == m.cfg.Identity.ClusterID() {
+// witnesses are the nodes that may have seen this one.
+type witnesses struct{ cfg Config }
+
+// Known returns the nodes that may be in the cluster: those that this node remembers, and those in gossip.
+func (w witnesses) Known() []string {
+	ids := w.cfg.Directory.Nodes()
+	for _, other := range w.cfg.Gossip.Members() {
+		if other.ClusterId == w.cfg.Identity.ClusterID() {
 			ids = append(ids, other.Id)
 		}
 	}
 	return ids
 }
+
+func (w witnesses) Name(node string) string { return w.cfg.Directory.Name(node) }
 
 // voters returns the voters of a group. A node whose replica does not know the voters of the control group yet uses the
 // nodes of the promise by which the cluster was formed.
@@ -111,14 +115,20 @@ func (m *Member) voters(group uint32, d *raftdisk.Disk) []string {
 	return voters
 }
 
-func (m *Member) askWitness(
+func (w witnesses) Ask(
 	ctx context.Context, node string, req *clusterpb.WitnessRequest,
 ) (*clusterpb.WitnessReply, error) {
-	reply, err := m.cfg.Peer(node).Witness(ctx, req)
+	reply, err := w.cfg.Peers.Peer(node).Witness(ctx, req)
 	if err == nil && reply.Node != node {
 		err = fmt.Errorf("node %s answers for node %s", reply.Node, node)
 	}
 	return reply, err
+}
+
+func (w witnesses) AskAddr(
+	ctx context.Context, addr string, req *clusterpb.WitnessRequest,
+) (*clusterpb.WitnessReply, error) {
+	return w.cfg.Peers.Witness(ctx, addr, req)
 }
 
 // Announce reports this start of the node to every node of the cluster, which records it, until ctx ends. The caller

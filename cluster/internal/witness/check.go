@@ -32,21 +32,26 @@ type CheckConfig struct {
 	Left     map[uint32]uint64  // groups that have left the folder, with the revision of the last replica here
 	Applied  uint64             // last entry of the control group that was applied here, by the node's own record
 
-	// Known returns further nodes that may be in the cluster by now. They are asked, and not waited for. nil: none.
-	Known func() []string
-
-	// Ask asks a node at any of its known addresses. AskAddr asks the process at an address that claims to be this very
-	// node.
-	Ask     func(ctx context.Context, node string, req *clusterpb.WitnessRequest) (*clusterpb.WitnessReply, error)
-	AskAddr func(ctx context.Context, addr string, req *clusterpb.WitnessRequest) (*clusterpb.WitnessReply, error)
-	Addrs   []string            // addresses where this node was dialled before, as far as it knows
-	Name    func(string) string // returns a node's label; empty: not known
+	Nodes Nodes
+	Addrs []string // addresses where this node was dialled before, as far as it knows
 
 	Logger *slog.Logger
 }
 
+// Nodes are the nodes of the cluster.
+type Nodes interface {
+	// Known returns the nodes that may be in the cluster by now. They are asked, and not waited for.
+	Known() []string
+	// Name returns a node's label; empty: not known.
+	Name(node string) string
+	// Ask asks a node at any of its known addresses.
+	Ask(ctx context.Context, node string, req *clusterpb.WitnessRequest) (*clusterpb.WitnessReply, error)
+	// AskAddr asks the process at an address that claims to be this very node.
+	AskAddr(ctx context.Context, addr string, req *clusterpb.WitnessRequest) (*clusterpb.WitnessReply, error)
+}
+
 func (c CheckConfig) name(node string) string {
-	if label := c.Name(node); label != "" {
+	if label := c.Nodes.Name(node); label != "" {
 		return fmt.Sprintf("%s (%s)", label, node)
 	}
 	return node
@@ -185,7 +190,7 @@ func (c *Check) ask(ctx context.Context, node string, claim bool, longest time.D
 	for again := askAgain; ; again = min(2*again, longest) {
 		reply, err := c.question(ctx, claim, func(ctx context.Context, req *clusterpb.WitnessRequest) (
 			*clusterpb.WitnessReply, error) {
-			return c.cfg.Ask(ctx, node, req)
+			return c.cfg.Nodes.Ask(ctx, node, req)
 		})
 		if err == nil {
 			select {
@@ -231,7 +236,7 @@ func (c *Check) lookForOriginal(ctx context.Context, replies []*clusterpb.Witnes
 func (c *Check) originalAt(ctx context.Context, addr string) *Refusal {
 	reply, err := c.question(ctx, false, func(ctx context.Context, req *clusterpb.WitnessRequest) (
 		*clusterpb.WitnessReply, error) {
-		return c.cfg.AskAddr(ctx, addr, req)
+		return c.cfg.Nodes.AskAddr(ctx, addr, req)
 	})
 	if err != nil || reply.Node != c.cfg.Node || reply.Run.GetNonce() == c.cfg.Run.Nonce {
 		return nil

@@ -148,7 +148,7 @@ func TestModel(t *testing.T) {
 func TestJudge(t *testing.T) {
 	holds := func(index, term uint64) bool { return index <= 10 && term == 2 }
 	own := CheckConfig{
-		Node: "p", Run: Run{Boot: 4, Nonce: 44}, Name: func(string) string { return "" },
+		Node: "p", Run: Run{Boot: 4, Nonce: 44}, Nodes: world{},
 		Replicas: map[uint32]Replica{1: {Term: 3, Last: 10, Holds: holds}},
 		Unread:   map[uint32]bool{9: true},
 	}

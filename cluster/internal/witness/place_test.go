@@ -46,7 +46,7 @@ func TestJudgeOfUnseenReplica(t *testing.T) {
 	table.Saw("b", 3, 5, 10, 5)
 	table.Place(placed(map[string]uint64{"b": 6}))
 	cfg := CheckConfig{
-		Node: "b", Replicas: map[uint32]Replica{3: {Term: 5, Joined: 4}}, Name: func(string) string { return "" },
+		Node: "b", Replicas: map[uint32]Replica{3: {Term: 5, Joined: 4}}, Nodes: world{},
 	}
 	if refusal := judge(cfg, &clusterpb.WitnessReply{Node: "w", Seen: table.Seen("b")}); refusal != nil {
 		t.Error(refusal)
@@ -72,7 +72,7 @@ func TestJudgeOfMovedReplicas(t *testing.T) {
 		"it came after that":      {6, nil, map[uint32]uint64{3: 4}, true},
 		"it never left":           {0, nil, nil, true},
 	} {
-		cfg := CheckConfig{Node: "self", Replicas: c.own, Left: c.left, Name: func(string) string { return "" }}
+		cfg := CheckConfig{Node: "self", Replicas: c.own, Left: c.left, Nodes: world{}}
 		seen := &clusterpb.SeenNode{Positions: []*clusterpb.SeenPosition{{Group: 3, Term: 5, Index: 7, EntryTerm: 5, Joined: c.joined}}}
 		if got := judge(cfg, &clusterpb.WitnessReply{Node: "w", Seen: seen}); (got != nil) != c.refused {
 			t.Errorf("%s: %v", name, got)

@@ -20,9 +20,7 @@ func (c *Check) learn(s *clusterpb.Standing) {
 // other known nodes.
 func (c *Check) nodes() []string {
 	all := append(voters(c.cfg.Node, c.cfg.Replicas), voters(c.cfg.Node, c.required())...)
-	if c.cfg.Known != nil {
-		all = append(all, c.cfg.Known()...)
-	}
+	all = append(all, c.cfg.Nodes.Known()...)
 	all = slices.DeleteFunc(all, func(id string) bool { return id == c.cfg.Node })
 	slices.Sort(all)
 	return slices.Compact(all)

@@ -15,7 +15,11 @@ import (
 // world answers for the nodes of a cluster that is up.
 type world map[string]*clusterpb.WitnessReply
 
-func (w world) ask(_ context.Context, node string, _ *clusterpb.WitnessRequest) (*clusterpb.WitnessReply, error) {
+func (world) Known() []string { return nil }
+
+func (world) Name(string) string { return "" }
+
+func (w world) Ask(_ context.Context, node string, _ *clusterpb.WitnessRequest) (*clusterpb.WitnessReply, error) {
 	if reply := w[node]; reply != nil {
 		reply.Node, reply.Seen = node, &clusterpb.SeenNode{Node: "self"}
 		return reply, nil
@@ -23,16 +27,27 @@ func (w world) ask(_ context.Context, node string, _ *clusterpb.WitnessRequest) 
 	return nil, errors.New("it is gone")
 }
 
+func (w world) AskAddr(context.Context, string, *clusterpb.WitnessRequest) (*clusterpb.WitnessReply, error) {
+	return nil, errors.New("no process is there")
+}
+
+// remembered is a world of which this node remembers some nodes.
+type remembered struct {
+	world
+	known []string
+}
+
+func (r remembered) Known() []string { return r.known }
+
 // absent returns the check of a node whose folder knows the voters a and b. It was away since entry 100.
 func absent(w world, known ...string) *Check {
 	replica := func(joined uint64) Replica {
 		return Replica{Joined: joined, Voters: []string{"a", "b", "self"}, Holds: func(uint64, uint64) bool { return true }}
 	}
 	return NewCheck(CheckConfig{
-		Node: "self", Run: Run{Boot: 2, Nonce: 1}, Applied: 100, Ask: w.ask,
+		Node: "self", Run: Run{Boot: 2, Nonce: 1}, Applied: 100, Nodes: remembered{w, known},
 		Replicas: map[uint32]Replica{0: replica(0), 1: replica(0), 2: replica(3), 3: replica(3)},
-		Known:    func() []string { return known }, Name: func(id string) string { return id },
-		Logger: slog.New(slog.DiscardHandler),
+		Logger:   slog.New(slog.DiscardHandler),
 	})
 }
 

@@ -28,6 +28,11 @@ type Keys interface {
 	Enforce(ctx context.Context) error
 }
 
+// Network connects to an address.
+type Network interface {
+	Dial(ctx context.Context, addr string) (net.Conn, error)
+}
+
 // Config names the node's own credentials. Each of them may be missing.
 type Config struct {
 	RootKeyFile string // file with the root key; empty: none
@@ -37,8 +42,7 @@ type Config struct {
 	Audience    string // of the tokens
 	TokenRoles  string // file with the grants of tokens
 
-	// Dial connects to the issuer. Nil: the system does.
-	Dial func(ctx context.Context, network, addr string) (net.Conn, error)
+	Network Network // connects to the issuer; nil: the system's
 	// Before is the source of the keys until Use. Nil: they are not known.
 	Before access.Source
 
@@ -128,8 +132,10 @@ func (c *Callers) openIssuer() error {
 // file.
 func issuerClient(cfg Config) (*http.Client, error) {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
-	if cfg.Dial != nil {
-		transport.DialContext = cfg.Dial
+	if cfg.Network != nil {
+		transport.DialContext = func(ctx context.Context, _, addr string) (net.Conn, error) {
+			return cfg.Network.Dial(ctx, addr)
+		}
 	}
 	if ca := cfg.IssuerCA; ca != "" {
 		data, err := os.ReadFile(ca)

@@ -32,7 +32,7 @@ const (
 type Config struct {
 	Dir      string           // data folder, for messages
 	Reserve  headroom.Reserve // half of it must be free to start
-	Space    func() (headroom.Space, error)
+	Host     headroom.Host
 	Listener net.Listener // stays open; has SetDeadline, as a TCP listener
 	// Secured returns the listener of the callers' connections, which accepts from the given one. Nil: the given one.
 	Secured func(net.Listener) net.Listener
@@ -53,7 +53,7 @@ func New(cfg Config) *Gate { return &Gate{cfg: cfg} }
 // Await returns when there is room to write the log for a while, or when the context ends. It returns at once if the
 // space on the disk is not known.
 func (g *Gate) Await(ctx context.Context) error {
-	space, err := g.cfg.Space()
+	space, err := g.cfg.Host.Space()
 	if err != nil || g.cfg.Reserve.Starts(space) {
 		return nil
 	}
@@ -74,7 +74,7 @@ func (g *Gate) Open(ctx context.Context, open func() error) error {
 		if err == nil || !headroom.IsDiskFull(err) {
 			return err
 		}
-		space, unknown := g.cfg.Space()
+		space, unknown := g.cfg.Host.Space()
 		if unknown != nil {
 			return err
 		}
@@ -102,7 +102,7 @@ func (g *Gate) wait(ctx context.Context, w *wait) error {
 	if err != nil {
 		return err
 	}
-	w.run(ctx, g.cfg.Space)
+	w.run(ctx, g.cfg.Host)
 	if err := stop(); err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (w *wait) reason() string {
 }
 
 // run returns when there is room, or the context ends.
-func (w *wait) run(ctx context.Context, look func() (headroom.Space, error)) {
+func (w *wait) run(ctx context.Context, host headroom.Host) {
 	ticker := time.NewTicker(lookPeriod)
 	defer ticker.Stop()
 	for {
@@ -139,7 +139,7 @@ func (w *wait) run(ctx context.Context, look func() (headroom.Space, error)) {
 		case <-ctx.Done():
 			return
 		}
-		now, err := look()
+		now, err := host.Space()
 		if err != nil || w.enough(now) {
 			return
 		}
@@ -185,14 +185,13 @@ func (g *Gate) answer(reason func() string) (stop func() error, err error) {
 // watch registers the metrics of the disk. The node's own watch starts once its data is open.
 func (g *Gate) watch(registerer prometheus.Registerer) (stop func()) {
 	watch := headroom.NewDisk(headroom.DiskConfig{
-		Space: g.cfg.Space, Reserve: g.cfg.Reserve, Changed: func() {}, Logger: slog.New(slog.DiscardHandler),
-		Registerer: registerer,
+		Host: g.cfg.Host, Reserve: g.cfg.Reserve, Logger: slog.New(slog.DiscardHandler), Registerer: registerer,
 	})
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		watch.Run(ctx)
+		watch.Run(ctx, func() {})
 	}()
 	return func() {
 		cancel()

@@ -28,6 +28,16 @@ type callers struct {
 	url    string
 }
 
+// disk is a host with a disk of 1000 MiB.
+type disk struct {
+	headroom.Host
+	free *atomic.Uint64
+}
+
+func (d disk) Space() (headroom.Space, error) {
+	return headroom.Space{Free: d.free.Load(), Total: 1000 << 20}, nil
+}
+
 // gateOn returns a gate before a disk of 1000 MiB with the given free space, and its callers. It is to be called in a
 // bubble.
 func gateOn(t *testing.T, free *atomic.Uint64, reserve string) (*Gate, callers) {
@@ -48,7 +58,7 @@ func gateOn(t *testing.T, free *atomic.Uint64, reserve string) (*Gate, callers) 
 	}
 	return New(Config{
 		Dir: "data", Reserve: parsed, Listener: l, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
-		Space: func() (headroom.Space, error) { return headroom.Space{Free: free.Load(), Total: 1000 << 20}, nil },
+		Host: disk{free: free},
 		Handler: func(reason func() string, metrics prometheus.Gatherer) http.Handler {
 			mux := http.NewServeMux()
 			mux.Handle("/metrics", promhttp.HandlerFor(metrics, promhttp.HandlerOpts{}))

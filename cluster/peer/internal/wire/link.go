@@ -114,7 +114,7 @@ func (l *link) lost(cl *client) {
 func (m *Mux) dial(node string, header []byte) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(m.ctx, m.cfg.Timeout)
 	defer cancel()
-	conn, err := m.cfg.Dial(ctx, node)
+	conn, err := m.cfg.Nodes.DialNode(ctx, node)
 	if err != nil {
 		return nil, err
 	}

@@ -139,7 +139,7 @@ func TestVersions(t *testing.T) {
 			t.Fatal(err)
 		}
 		header[1] = version + 7
-		conn, err := w.dial(t.Context(), nodeID(2))
+		conn, err := w.DialNode(t.Context(), nodeID(2))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,12 +20,24 @@ import (
 type Config struct {
 	Self      string // node id
 	FirstByte byte   // written before a stream's header
-	Dial      func(ctx context.Context, node string) (net.Conn, error)
-	Timeout   time.Duration                                                  // limit of one request, and of a dial
-	Seen      func(node string, group uint32, term, index, entryTerm uint64) // see peer.Config
+	Nodes     Nodes
+	Timeout   time.Duration // limit of one request, and of a dial
+	Records   Records       // nil: positions are ignored
 
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer // nil: no metrics
+}
+
+// Nodes dials other nodes.
+type Nodes interface {
+	DialNode(ctx context.Context, node string) (net.Conn, error)
+}
+
+// Records receives each position of a group that another node is known to hold durably: the node's term, and an entry
+// of its log in that term by its index and its own term, or zeros if no entry is known. Every answer and every request
+// calls it, and it must not block.
+type Records interface {
+	Saw(node string, group uint32, term, index, entryTerm uint64)
 }
 
 // Mux holds a node's streams to and from all other nodes.

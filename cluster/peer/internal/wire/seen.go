@@ -9,40 +9,44 @@ func (g *Group) sawAnswer(node string, req *raft.AppendEntriesRequest, resp *raf
 	if resp.Success && resp.Term == req.Term {
 		index, entryTerm = reaches(req)
 	}
-	g.mux.cfg.Seen(node, g.number, resp.Term, index, entryTerm)
+	g.saw(node, resp.Term, index, entryTerm)
 }
 
 // sawRequest reports the position that a leader's request proves. A leader sends entries that are on its own disk, and
 // never shortens its log in a term that it leads.
 func (g *Group) sawRequest(leader string, req *raft.AppendEntriesRequest) {
 	index, entryTerm := reaches(req)
-	g.mux.cfg.Seen(leader, g.number, req.Term, index, entryTerm)
+	g.saw(leader, req.Term, index, entryTerm)
 }
 
 // SawRequest reports the position that a request on a connection of the group's own proves.
 func (g *Group) SawRequest(command any) {
-	seen := g.mux.cfg.Seen
 	switch req := command.(type) {
 	case *raft.InstallSnapshotRequest:
-		seen(string(req.ID), g.number, req.Term, req.LastLogIndex, req.LastLogTerm)
+		g.saw(string(req.ID), req.Term, req.LastLogIndex, req.LastLogTerm)
 	case *raft.RequestVoteRequest: // index 0: a candidate may lose in this term, and its log may then be cut
-		seen(string(req.ID), g.number, req.Term, 0, 0)
+		g.saw(string(req.ID), req.Term, 0, 0)
 	}
 }
 
 // SawAnswer reports the position that an answer on a connection of the group's own proves. It must not be called for a
 // pre-vote, whose term is on no disk.
 func (g *Group) SawAnswer(node string, req, resp any) {
-	seen := g.mux.cfg.Seen
 	switch resp := resp.(type) {
 	case *raft.InstallSnapshotResponse:
 		var index, entryTerm uint64
 		if r := req.(*raft.InstallSnapshotRequest); resp.Success && resp.Term == r.Term {
 			index, entryTerm = r.LastLogIndex, r.LastLogTerm
 		}
-		seen(node, g.number, resp.Term, index, entryTerm)
+		g.saw(node, resp.Term, index, entryTerm)
 	case *raft.RequestVoteResponse:
-		seen(node, g.number, resp.Term, 0, 0)
+		g.saw(node, resp.Term, 0, 0)
+	}
+}
+
+func (g *Group) saw(node string, term, index, entryTerm uint64) {
+	if records := g.mux.cfg.Records; records != nil {
+		records.Saw(node, g.number, term, index, entryTerm)
 	}
 }
 

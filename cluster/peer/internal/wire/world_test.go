@@ -43,7 +43,9 @@ func newWorld(t testing.TB) *world {
 	return &world{t: t, network: memnet.New(), timeout: 10 * time.Second, addrs: make(map[string]string)}
 }
 
-func (w *world) dial(ctx context.Context, id string) (net.Conn, error) {
+func (*world) Saw(string, uint32, uint64, uint64, uint64) {}
+
+func (w *world) DialNode(ctx context.Context, id string) (net.Conn, error) {
 	w.dials.Add(1)
 	w.mu.Lock()
 	addr, ok := w.addrs[id]
@@ -93,8 +95,7 @@ type node struct {
 func (w *world) node(n int) *node {
 	w.t.Helper()
 	m := New(Config{
-		Self: nodeID(n), FirstByte: testByte, Dial: w.dial, Timeout: w.timeout, Logger: slog.New(slog.DiscardHandler),
-		Seen: func(string, uint32, uint64, uint64, uint64) {},
+		Self: nodeID(n), FirstByte: testByte, Nodes: w, Records: w, Timeout: w.timeout, Logger: slog.New(slog.DiscardHandler),
 	})
 	closeListener := w.listen(n, func(conn net.Conn) {
 		var first [1]byte

@@ -12,6 +12,20 @@ import (
 	"github.com/belfryhq/belfry/cluster/headroom"
 )
 
+// holding is a node whose tasks hold so many bytes.
+type holding int64
+
+func (h holding) Tasks() headroom.Tasks { return headroom.Tasks{Held: int64(h)} }
+
+// large is a host with memory enough.
+type large struct{ headroom.Host }
+
+func (large) Heap() headroom.Heap { return headroom.Heap{} }
+
+func (large) Machine() (headroom.Machine, error) {
+	return headroom.Machine{Total: 64 << 30, Available: 64 << 30}, nil
+}
+
 // A plan uses exactly the memory up to which a node with the default limit takes tasks.
 func TestMemoryIsPlannedToWhereANodeIsFull(t *testing.T) {
 	t.Parallel()
@@ -22,11 +36,8 @@ func TestMemoryIsPlannedToWhereANodeIsFull(t *testing.T) {
 	n := p.Need(Memory)
 	full := func(held float64) bool {
 		w := headroom.NewMemory(headroom.MemoryConfig{
-			Limit:   int64(p.Machine.Memory / 4 * 3),
-			Tasks:   func() headroom.Tasks { return headroom.Tasks{Held: int64(held)} },
-			Heap:    func() headroom.Heap { return headroom.Heap{} },
-			Machine: func() (headroom.Machine, error) { return headroom.Machine{Total: 64 << 30, Available: 64 << 30}, nil },
-			Logger:  slog.New(slog.DiscardHandler),
+			Limit: int64(p.Machine.Memory / 4 * 3), Node: holding(held), Host: large{},
+			Logger: slog.New(slog.DiscardHandler),
 		})
 		return w.Full() != ""
 	}
