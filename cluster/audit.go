@@ -5,9 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
+	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 )
 
@@ -17,13 +15,10 @@ func (n *Node) Audit(
 	ctx context.Context, request func(node string) *clusterpb.AuditRequest,
 ) (replies map[string]*clusterpb.AuditReply, failed map[string]error) {
 	ask := func(ctx context.Context, node string) (*clusterpb.AuditReply, error) {
-		switch {
-		case node == n.ID():
-			return n.audit(ctx, request(node))
-		case !n.health.Alive(node):
+		if node != n.ID() && !n.health.Alive(node) {
 			return nil, errAway
 		}
-		return n.peers.Peer(node).Audit(ctx, request(node))
+		return calls.Ask[*clusterpb.AuditReply](ctx, n.at(node), 0, request(node))
 	}
 	return askWithin(ctx, auditPatience, n.known(), n.cfg.Logger, ask)
 }
@@ -35,12 +30,7 @@ var errAway = errors.New("the node does not answer")
 
 func (n *Node) audit(ctx context.Context, r *clusterpb.AuditRequest) (*clusterpb.AuditReply, error) {
 	if n.cfg.API == nil {
-		return nil, status.Error(codes.Unavailable, "the node keeps no audit log")
+		return nil, errors.New("the node keeps no audit log")
 	}
 	return n.cfg.API.Audit(ctx, r)
-}
-
-// Audit answers another node.
-func (s service) Audit(ctx context.Context, r *clusterpb.AuditRequest) (*clusterpb.AuditReply, error) {
-	return s.n.audit(ctx, r)
 }

@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc"
-
 	"github.com/belfryhq/belfry/cluster/backup"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 )
@@ -56,9 +54,4 @@ func (n *Node) SetBackups(ctx context.Context, b *clusterpb.Backups) (changed bo
 	set := &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_SetBackups{SetBackups: &clusterpb.SetBackups{Backups: b}}}
 	reply, err := n.control.Change(ctx, &clusterpb.ControlChange{Entry: set})
 	return err == nil && !reply.Conflict, err
-}
-
-// Backup sends another node the state of a shard that this node leads.
-func (s service) Backup(req *clusterpb.BackupRequest, stream grpc.ServerStreamingServer[clusterpb.BackupReply]) error {
-	return backup.Serve(stream, s.n.replicas, req.Shard, s.draining)
 }

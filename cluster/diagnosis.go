@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/grpc/status"
-
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/doctor"
@@ -214,9 +212,7 @@ func untilEnd(endMs int64) time.Duration {
 }
 
 func (n *Node) describeSilent(d *doctor.Node, failed error) {
-	if isRefused(failed) {
-		d.Refused = status.Convert(failed).Message()
-	}
+	d.Refused = refusalIn(failed)
 	silence, heard := n.health.Silence(d.ID)
 	if !heard {
 		silence = time.Since(n.opened)

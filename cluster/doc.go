@@ -15,7 +15,7 @@
 //	peerkeys    the certificates and gossip keys of this node, read again when their files change
 //	certs       the operator's side of them: an authority, nodes' certificates, rotations
 //	gossip      hints: live nodes, their addresses, the shards' leaders
-//	calls       the calls between nodes: one interface for shards here and elsewhere, and the stream to another node
+//	calls       the calls between nodes, in one envelope: the handlers of this node, and the stream to another one
 //	clocks      the offsets of other nodes' clocks from this one's
 //
 // The place in the cluster:
@@ -28,7 +28,7 @@
 //
 // The shards:
 //
-//	replicas    the replicas placed here: their opening, and their answers to calls
+//	replicas    the replicas placed here: their opening, and their handlers of calls
 //	leaders     this node's beliefs about the leader of each shard
 //	router      id → slot → shard → leader, and repeated tries
 //	consume     due tasks, from all leaders to the consumers that wait here

@@ -76,7 +76,8 @@ func (i incoming) check(ctx context.Context, method string) error {
 	if to := first(md, toKey); to != i.n.ID() {
 		return status.Errorf(codes.FailedPrecondition, "this is node %s, and the call is for node %q", i.n.ID(), to)
 	}
-	if i.n.admission.Refused() && method != clusterpb.Peer_Witness_FullMethodName {
+	from, witness := first(md, fromKey), method == clusterpb.Peer_Witness_FullMethodName
+	if i.n.admission.Refused() && !witness {
 		return status.Error(codes.FailedPrecondition, i.n.Barred())
 	}
 	enters := method == clusterpb.Peer_Promise_FullMethodName || method == clusterpb.Peer_Register_FullMethodName
@@ -84,16 +85,30 @@ func (i incoming) check(ctx context.Context, method string) error {
 		return status.Errorf(codes.FailedPrecondition,
 			"this node is in cluster %q, and the caller in %q", i.n.ClusterID(), id)
 	}
-	if method == clusterpb.Peer_Witness_FullMethodName {
+	if witness {
 		return nil
 	}
-	if from := first(md, fromKey); i.n.directory.IsRemoved(from) {
+	if i.n.directory.IsRemoved(from) {
 		if err := grpc.SetTrailer(ctx, metadata.Pairs(removedKey, from)); err != nil {
 			i.n.cfg.Logger.Debug("a removed node is not told so", "node", from, "err", err)
 		}
-		return status.Error(codes.FailedPrecondition, control.ErrRemoved.Error())
 	}
-	if name := callerName(ctx); name != "" && !enters && !i.n.directory.IsMember(name) {
+	name := callerName(ctx)
+	if enters {
+		name = ""
+	}
+	return i.n.refusal(from, name)
+}
+
+// refusal returns the reason to refuse a caller, which may come about while its stream of calls is open: this node
+// stands aside, or the caller is no member of the cluster any more. The name is empty if it does not matter.
+func (n *Node) refusal(from, name string) error {
+	switch {
+	case n.admission.Refused():
+		return status.Error(codes.FailedPrecondition, n.Barred())
+	case n.directory.IsRemoved(from):
+		return status.Error(codes.FailedPrecondition, control.ErrRemoved.Error())
+	case name != "" && !n.directory.IsMember(name):
 		return status.Errorf(codes.FailedPrecondition, "node %q is not in the cluster", name)
 	}
 	return nil

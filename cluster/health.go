@@ -3,6 +3,7 @@ package cluster
 import (
 	"context"
 
+	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/headroom"
 	"github.com/belfryhq/belfry/cluster/internal/health"
@@ -29,11 +30,11 @@ func (o ownState) Resting() bool {
 func (a allNodes) Compare(
 	ctx context.Context, node string, r *clusterpb.CompareRequest,
 ) (*clusterpb.CompareReply, error) {
-	return a.n.peers.Peer(node).Compare(ctx, r)
+	return calls.Ask[*clusterpb.CompareReply](ctx, a.n.at(node), 0, r)
 }
 
-func (s service) Compare(_ context.Context, r *clusterpb.CompareRequest) (*clusterpb.CompareReply, error) {
-	return s.n.health.Compare(r), nil
+func (n *Node) compare(_ context.Context, r *clusterpb.CompareRequest) (*clusterpb.CompareReply, error) {
+	return n.health.Compare(r), nil
 }
 
 // Tasks returns the memory that the tasks of all replicas here take.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/chronicle"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
@@ -70,25 +71,12 @@ func (e eventSources) Task(ctx context.Context, r *clusterpb.TaskEventsRequest) 
 ) {
 	n := e.n
 	ask := func(ctx context.Context, node string) (*clusterpb.TaskEventsReply, error) {
-		switch {
-		case node == n.ID():
-			return n.chronicle.Task(ctx, r)
-		case !n.health.Alive(node):
+		if node != n.ID() && !n.health.Alive(node) {
 			return nil, errAway
 		}
-		return n.peers.Peer(node).TaskEvents(ctx, r)
+		return calls.Ask[*clusterpb.TaskEventsReply](ctx, n.at(node), 0, r)
 	}
 	return askWithin(ctx, storyPatience, n.known(), n.cfg.Logger, ask)
-}
-
-// ReadEvents answers another node.
-func (s service) ReadEvents(ctx context.Context, r *clusterpb.ReadEventsRequest) (*clusterpb.ReadEventsReply, error) {
-	return s.n.chronicle.Read(ctx, r)
-}
-
-// TaskEvents answers another node.
-func (s service) TaskEvents(ctx context.Context, r *clusterpb.TaskEventsRequest) (*clusterpb.TaskEventsReply, error) {
-	return s.n.chronicle.Task(ctx, r)
 }
 
 // retryErase is the pause after the events of a namespace could not be removed.

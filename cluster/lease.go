@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/consume"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -47,11 +48,12 @@ func (a allNodes) Pull(ctx context.Context, node string) (consume.Stream, error)
 func (a allNodes) Arrived(
 	ctx context.Context, node string, shard uint32, fences []uint64,
 ) (desk.Arrivals, error) {
-	reply, err := a.n.peers.Peer(node).Arrived(ctx, &clusterpb.ArrivedRequest{Shard: shard, Fences: fences})
+	request := &clusterpb.ArrivedRequest{Shard: shard, Fences: fences}
+	reply, err := calls.Ask[*clusterpb.ArrivedReply](ctx, a.n.at(node), 0, request)
 	return desk.Arrivals{Holder: reply.GetHolder(), Fences: reply.GetFences()}, err
 }
 
-func (s service) Arrived(_ context.Context, r *clusterpb.ArrivedRequest) (*clusterpb.ArrivedReply, error) {
-	here := s.n.consumers.ArrivedHere(r.Shard, r.Fences)
+func (n *Node) arrived(_ context.Context, r *clusterpb.ArrivedRequest) (*clusterpb.ArrivedReply, error) {
+	here := n.consumers.ArrivedHere(r.Shard, r.Fences)
 	return &clusterpb.ArrivedReply{Holder: here.Holder, Fences: here.Fences}, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/headroom"
@@ -71,19 +72,13 @@ func (m moves) Commands(ctx context.Context) map[uint32]uint64 {
 func (m moves) nodes() []string { return nodesOf(m.n.control.State()) }
 
 func (m moves) askFaults(ctx context.Context, node string) (*clusterpb.FaultsReply, error) {
-	if node == m.n.ID() {
-		return m.faults(), nil
-	}
-	return m.n.peers.Peer(node).Faults(ctx, &clusterpb.FaultsRequest{})
+	return calls.Ask[*clusterpb.FaultsReply](ctx, m.n.at(node), 0, &clusterpb.FaultsRequest{})
 }
 
 func (m moves) askApplied(
 	ctx context.Context, node string, of *clusterpb.AppliedRequest,
 ) (*clusterpb.AppliedReply, error) {
-	if node == m.n.ID() {
-		return m.applied(of), nil
-	}
-	return m.n.peers.Peer(node).Applied(ctx, of)
+	return calls.Ask[*clusterpb.AppliedReply](ctx, m.n.at(node), 0, of)
 }
 
 // Census asks all nodes for the sizes of their replicas and for their room. It asks for their whole status, which the
@@ -121,8 +116,8 @@ func roomOf(r *clusterpb.StatusReply) control.Room {
 // allShards stands for all shards in the Shard field of an AppliedRequest.
 const allShards = 0
 
-// faults returns the replicas here that are outvoted or cannot be opened.
-func (m moves) faults() *clusterpb.FaultsReply {
+// faults reports the replicas here that are outvoted or cannot be opened.
+func (m moves) faults(context.Context, *clusterpb.FaultsRequest) (*clusterpb.FaultsReply, error) {
 	reply := &clusterpb.FaultsReply{}
 	add := func(shard uint32, reason string) {
 		reply.Faults = append(reply.Faults, &clusterpb.ReplicaFault{Shard: shard, Reason: reason})
@@ -135,11 +130,11 @@ func (m moves) faults() *clusterpb.FaultsReply {
 	for shard, reason := range m.n.replicas.Broken() {
 		add(shard, reason)
 	}
-	return reply
+	return reply, nil
 }
 
-// applied returns how far the replica of a shard here is that joined at a revision, or how far all replicas are.
-func (m moves) applied(of *clusterpb.AppliedRequest) *clusterpb.AppliedReply {
+// applied reports how far the replica of a shard here is that joined at a revision, or how far all replicas are.
+func (m moves) applied(_ context.Context, of *clusterpb.AppliedRequest) (*clusterpb.AppliedReply, error) {
 	reply := &clusterpb.AppliedReply{}
 	for _, s := range m.n.replicas.All() {
 		if of.Shard == allShards || of.Shard == s.ID() && m.n.replicas.HasJoined(s.ID(), of.Joined) {
@@ -149,15 +144,5 @@ func (m moves) applied(of *clusterpb.AppliedRequest) *clusterpb.AppliedReply {
 			})
 		}
 	}
-	return reply
-}
-
-// Faults answers the leader of the control group.
-func (s service) Faults(context.Context, *clusterpb.FaultsRequest) (*clusterpb.FaultsReply, error) {
-	return moves{s.n}.faults(), nil
-}
-
-// Applied answers the leader of the control group.
-func (s service) Applied(_ context.Context, r *clusterpb.AppliedRequest) (*clusterpb.AppliedReply, error) {
-	return moves{s.n}.applied(r), nil
+	return reply, nil
 }

@@ -56,6 +56,7 @@ type Node struct {
 	server    *server
 	gossip    *gossip.Gossip
 	peers     *peers
+	table     *calls.Table
 	clocks    *clocks.Clocks
 	directory *membership.Directory
 
@@ -223,9 +224,8 @@ func (n *Node) openShards() {
 		n.cfg.DevClock.Use(n.replicas.All)
 	}
 	n.router = router.New(router.Config{
-		Self: n.ID(), State: n.control.State, Local: n.replicas,
-		Remote:  func(id string) calls.Shards { return n.peers.calls(id) },
-		Leaders: n.leaders, Alive: n.health.Alive, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
+		Self: n.ID(), State: n.control.State, At: n.at, Leaders: n.leaders, Alive: n.health.Alive,
+		Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 	})
 	n.consumers = consume.New(consume.Config{
 		Self: n.ID(), Control: n.control, Replicas: n.replicas, Nodes: allNodes{n}, Leaders: n.leaders, Router: n.router,
@@ -242,6 +242,15 @@ func (n *Node) openShards() {
 		Limit: n.cfg.MemoryLimit, Node: ownState{n}, Host: n.cfg.Host, Logger: n.limited, Registerer: n.cfg.Registerer,
 	})
 	n.viewer = &viewer{n: n}
+	n.table = calls.NewTable(n.replicas.Do, append(n.replicas.Handlers(), n.handlers()...)...)
+}
+
+// at returns a node to call, which may be this one.
+func (n *Node) at(id string) calls.Node {
+	if id == n.ID() {
+		return n.table
+	}
+	return n.peers.calls(id)
 }
 
 // ID returns the node's id, which belongs to the data folder and never changes.

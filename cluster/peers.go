@@ -82,7 +82,7 @@ func (p *peers) connect(id string) *remote {
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{
 			Time: 10 * time.Second, Timeout: 3 * time.Second, PermitWithoutStream: true,
 		}),
-		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(codec{}),
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(calls.Codec{}),
 			grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes)),
 		grpc.WithUnaryInterceptor(to.unary), grpc.WithStreamInterceptor(to.stream), grpc.WithDisableServiceConfig(),
 		grpc.WithNoProxy(),
@@ -121,8 +121,18 @@ func openSoon[S any](ctx context.Context, open func(context.Context) (S, error))
 	return stream, nil // the stream ends with the context that was given
 }
 
-// isRefused reports whether the other node turned a stream away before it read any of the calls: see incoming.
+// isRefused reports whether the other node refuses this one, or this node's calls as meant for another one: see
+// incoming.
 func isRefused(err error) bool { return status.Code(err) == codes.FailedPrecondition }
+
+// refusalIn returns the reason of another node to refuse this one, or an empty string if err is about something else.
+func refusalIn(err error) string {
+	var refused interface{ GRPCStatus() *status.Status }
+	if !errors.As(err, &refused) || !isRefused(err) {
+		return ""
+	}
+	return refused.GRPCStatus().Message()
+}
 
 // Witness asks the process that listens at an address, if the process claims to be this very node.
 func (p *peers) Witness(
@@ -133,7 +143,7 @@ func (p *peers) Witness(
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 			return p.n.endpoint.DialAddr(ctx, addr)
 		}),
-		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(codec{})),
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(calls.Codec{})),
 		grpc.WithUnaryInterceptor(outgoing{p.n, p.n.ID()}.unary),
 		grpc.WithDisableServiceConfig(), grpc.WithNoProxy(),
 	)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/quotas"
@@ -39,7 +40,7 @@ func (n *Node) newQuotas() *quotas.Quotas {
 			return n.router.AskShard(ctx, shard, call)
 		},
 		Node: func(ctx context.Context, node string, call *clusterpb.QuotaCall) (*clusterpb.QuotaReply, error) {
-			return n.peers.calls(node).Quota(ctx, 0, call)
+			return calls.Ask[*clusterpb.QuotaReply](ctx, n.at(node), 0, call)
 		},
 	})
 }

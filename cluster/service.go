@@ -9,14 +9,16 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/belfryhq/belfry/cluster/backup"
 	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/internal/membership"
 )
 
-// service answers the gRPC calls of other nodes.
+// service answers the gRPC calls of other nodes. Forward carries those that handlers answers.
 type service struct {
 	clusterpb.UnimplementedPeerServer
 	n        *Node
@@ -36,7 +38,7 @@ func (n *Node) serve() *server {
 	s := &server{draining: make(chan struct{})}
 	s.grpc = grpc.NewServer(
 		grpc.ConnectionTimeout(5*time.Second), // for the HTTP/2 handshake: a preface and then silence
-		grpc.MaxConcurrentStreams(1024), grpc.ForceServerCodecV2(codec{}),
+		grpc.MaxConcurrentStreams(1024), grpc.ForceServerCodecV2(calls.Codec{}),
 		grpc.MaxRecvMsgSize(maxMessageBytes), grpc.MaxSendMsgSize(maxMessageBytes),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 3 * time.Second}),
@@ -102,18 +104,25 @@ func (s service) Witness(_ context.Context, req *clusterpb.WitnessRequest) (*clu
 }
 
 func (s service) Forward(stream grpc.BidiStreamingServer[clusterpb.ForwardRequest, clusterpb.ForwardReply]) error {
-	return calls.Serve(stream, answering{s.n.replicas, s.n.control}, s.draining)
+	md, _ := metadata.FromIncomingContext(stream.Context())
+	from, name := first(md, fromKey), callerName(stream.Context())
+	return calls.Serve(stream, s.n.table, func() error { return s.n.refusal(from, name) }, s.draining)
+}
+
+func (s service) ReadEvents(ctx context.Context, r *clusterpb.ReadEventsRequest) (*clusterpb.ReadEventsReply, error) {
+	return s.n.chronicle.Read(ctx, r)
 }
 
 func (s service) Pull(stream grpc.BidiStreamingServer[clusterpb.PullRequest, clusterpb.PullReply]) error {
 	return s.n.consumers.Serve(stream, s.draining)
 }
 
+// Backup sends another node the state of a shard that this node leads.
+func (s service) Backup(req *clusterpb.BackupRequest, stream grpc.ServerStreamingServer[clusterpb.BackupReply]) error {
+	return backup.Serve(stream, s.n.replicas, req.Shard, s.draining)
+}
+
 func (s service) Ping(context.Context, *clusterpb.PingRequest) (*clusterpb.PingReply, error) {
 	received := s.n.cfg.Clock()
 	return &clusterpb.PingReply{ReceivedNs: received.UnixNano(), SentNs: s.n.cfg.Clock().UnixNano()}, nil
-}
-
-func (s service) Status(context.Context, *clusterpb.StatusRequest) (*clusterpb.StatusReply, error) {
-	return s.n.viewer.status(), nil
 }

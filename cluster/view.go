@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/client/view"
+	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 )
@@ -160,14 +161,11 @@ func askWithin[T any](ctx context.Context, patience time.Duration, nodes []strin
 }
 
 func (w *viewer) askStatus(ctx context.Context, node string) (*clusterpb.StatusReply, error) {
-	if node == w.n.ID() {
-		return w.status(), nil
-	}
-	return w.n.peers.Peer(node).Status(ctx, &clusterpb.StatusRequest{})
+	return calls.Ask[*clusterpb.StatusReply](ctx, w.n.at(node), 0, &clusterpb.StatusRequest{})
 }
 
-// status returns the state of the replicas here, the control group's first.
-func (w *viewer) status() *clusterpb.StatusReply {
+// status reports the state of the replicas here, the control group's first.
+func (w *viewer) status(context.Context, *clusterpb.StatusRequest) (*clusterpb.StatusReply, error) {
 	reply := &clusterpb.StatusReply{Health: w.n.health.Report(), Vitals: w.n.vitals()}
 	if g := w.n.control.Group(); g != nil {
 		st := g.Stats()
@@ -186,7 +184,7 @@ func (w *viewer) status() *clusterpb.StatusReply {
 			ReceivedRate: uint64(st.Arriving.Rate),
 		})
 	}
-	return reply
+	return reply, nil
 }
 
 func (w *viewer) viewNode(node *clusterpb.Node, report *clusterpb.StatusReply) view.Node {

@@ -12,42 +12,29 @@ import (
 	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/consume"
-	"github.com/belfryhq/belfry/cluster/replicas"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
-// here answers calls with the replicas of one process.
-type here struct {
-	replicas.Answers
-	p *process
-}
-
-var _ calls.Node = here{}
-
-func (p *process) here() here { return here{p.replicas.Answers, p} }
-
-// Change returns task.ErrNotProposed: the control group is not simulated.
-func (here) Change(context.Context, *clusterpb.ControlChange) (*clusterpb.ControlChanged, error) {
-	return nil, task.ErrNotProposed
-}
-
-// there returns the remote side of another node. Its calls go over the simulated network.
-func (p *process) there(node string) calls.Remote {
-	ask := func(ctx context.Context, call *clusterpb.Call, _ bool) (*clusterpb.CallReply, error) {
-		sent := proto.CloneOf(call) // the other side writes into commands
-		return askThere(ctx, p, node, func(ctx context.Context, h here) (*clusterpb.CallReply, error) {
-			return calls.Answer(ctx, h, sent), nil
+// at returns a node to call, which may be this one. Calls to another node go over the simulated network. No node has a
+// handler for the control group, which is not simulated.
+func (p *process) at(node string) calls.Node {
+	if node == p.node.name {
+		return p.table
+	}
+	send := func(ctx context.Context, call *clusterpb.Call, _ string) (*clusterpb.CallReply, error) {
+		return askThere(ctx, p, node, func(ctx context.Context, other *process) (*clusterpb.CallReply, error) {
+			return other.table.Answer(ctx, call), nil
 		})
 	}
-	return calls.Remote{Node: node, Ask: ask}
+	return calls.Remote{Node: node, Send: send}
 }
 
 // askThere runs a function on another node and returns its result. An error wraps task.ErrNotProposed if the call was
 // not sent, and task.ErrUnknown if the other node may have carried it out.
 func askThere[T any](
-	ctx context.Context, p *process, node string, ask func(context.Context, here) (T, error),
+	ctx context.Context, p *process, node string, ask func(context.Context, *process) (T, error),
 ) (T, error) {
 	type answer struct {
 		value T
@@ -58,7 +45,7 @@ func askThere[T any](
 		if other == nil {
 			return answer{err: task.ErrNotProposed}
 		}
-		value, err := ask(ctx, other.here())
+		value, err := ask(ctx, other)
 		return answer{value, err}
 	})
 	switch {
@@ -73,16 +60,16 @@ func askThere[T any](
 // AskTime asks another node for its clock, which the clock comparison needs. It returns the one reading as both
 // received and answered.
 func (p *process) AskTime(ctx context.Context, node string) (received, answered time.Time, err error) {
-	at, err := askThere(ctx, p, node, func(_ context.Context, h here) (time.Time, error) {
-		return h.p.node.clock.now(), nil
+	at, err := askThere(ctx, p, node, func(_ context.Context, other *process) (time.Time, error) {
+		return other.node.clock.now(), nil
 	})
 	return at, at, err
 }
 
 // Arrived asks another node which leases of a shard, given by their fences, arrived there.
 func (p *process) Arrived(ctx context.Context, node string, shard uint32, fences []uint64) (desk.Arrivals, error) {
-	return askThere(ctx, p, node, func(_ context.Context, h here) (desk.Arrivals, error) {
-		return h.p.consumers.ArrivedHere(shard, fences), nil
+	return askThere(ctx, p, node, func(_ context.Context, other *process) (desk.Arrivals, error) {
+		return other.consumers.ArrivedHere(shard, fences), nil
 	})
 }
 

@@ -242,7 +242,11 @@ func (l *driver) get(ctx context.Context, n *Node, what history.Call) (history.O
 // getStale reads a task from a node's own replica.
 func (l *driver) getStale(ctx context.Context, n *Node, what history.Call) (history.Outcome, history.Answer) {
 	return l.read(ctx, n, what, func(ctx context.Context, p *process) (*fsmpb.Task, error) {
-		return p.here().Get(ctx, l.world.shardOf(what.ID), "", what.ID, true)
+		s, err := p.replicas.Find(l.world.shardOf(what.ID))
+		if err != nil {
+			return nil, err
+		}
+		return s.Get(ctx, "", what.ID, true)
 	})
 }
 

@@ -204,7 +204,7 @@ func (r *reign) Propose(ctx context.Context, entry *clusterpb.ControlEntry) erro
 	if !p.host.Gate() {
 		return task.ErrNotProposed
 	}
-	_, err := askOther(ctx, p, r.other(), func(context.Context, here) (struct{}, error) {
+	_, err := askOther(ctx, p, r.other(), func(context.Context, *process) (struct{}, error) {
 		return struct{}{}, r.decide(entry)
 	})
 	return err
@@ -284,12 +284,12 @@ func (r *reign) repeat(after time.Duration, shard uint32, ask *clusterpb.Members
 
 // Applied asks a node for the last entry that its replica of a shard has applied.
 func (r *reign) Applied(ctx context.Context, node string, shard uint32, joined uint64) (uint64, error) {
-	return askOther(ctx, r.process, node, func(_ context.Context, h here) (uint64, error) {
-		s, err := h.Find(shard)
+	return askOther(ctx, r.process, node, func(_ context.Context, other *process) (uint64, error) {
+		s, err := other.replicas.Find(shard)
 		switch {
 		case err != nil:
 			return 0, err
-		case !h.p.replicas.HasJoined(shard, joined):
+		case !other.replicas.HasJoined(shard, joined):
 			return 0, &task.NotLeaderError{Shard: shard}
 		}
 		return s.Status().Applied, nil
@@ -301,10 +301,10 @@ func (r *reign) Fit(_ uint32, node string) bool { return r.process.Alive(node) }
 
 // askOther is askThere, except that a process asks itself directly.
 func askOther[T any](
-	ctx context.Context, p *process, node string, ask func(context.Context, here) (T, error),
+	ctx context.Context, p *process, node string, ask func(context.Context, *process) (T, error),
 ) (T, error) {
 	if node == p.node.name {
-		return ask(ctx, p.here())
+		return ask(ctx, p)
 	}
 	return askThere(ctx, p, node, ask)
 }
@@ -326,6 +326,6 @@ func (p *process) other(rng *rand.Rand) string {
 func (p *process) reaches(node string) bool {
 	ctx, cancel := context.WithTimeout(p.host.Life(), p.world.cfg.pace.rpcTimeout())
 	defer cancel()
-	_, err := askOther(ctx, p, node, func(context.Context, here) (bool, error) { return true, nil })
+	_, err := askOther(ctx, p, node, func(context.Context, *process) (bool, error) { return true, nil })
 	return err == nil
 }

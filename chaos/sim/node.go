@@ -46,6 +46,7 @@ type process struct {
 	policies  policies
 	view      *register[*clusterpb.ControlState] // what the process knows of the decisions, perhaps a little old
 	replicas  *replicas.Set
+	table     *calls.Table
 	following context.Context // ends when replicas are to be opened and closed no more
 	unfollow  context.CancelFunc
 	followed  chan struct{} // closed when no replica is opened or closed any more
@@ -96,12 +97,12 @@ func (n *Node) begin() *process {
 	}
 	p.following, p.unfollow = context.WithCancel(p.host.Life())
 	p.replicas = p.newReplicas()
+	p.table = calls.NewTable(p.replicas.Do, p.replicas.Handlers()...)
 	p.router = router.New(router.Config{
-		Self: n.name, State: p.view.now, Local: p.here(),
-		Remote: func(node string) calls.Shards { return p.there(node) }, Leaders: p.leaders, Alive: p.Alive,
+		Self: n.name, State: p.view.now, At: p.at, Leaders: p.leaders, Alive: p.Alive,
 	})
 	p.consumers = consume.New(consume.Config{
-		Self: n.name, Control: p, Replicas: p.here(), Nodes: p, Leaders: p.leaders, Router: p.router,
+		Self: n.name, Control: p, Replicas: p.replicas, Nodes: p, Leaders: p.leaders, Router: p.router,
 	})
 	p.clocks = clocks.Start(clocks.Config{
 		Self: n.name, Clock: n.clock.now, Directory: p, Peers: p, Interval: max(time.Second, w.cfg.pace.heartbeat/2),
@@ -266,8 +267,8 @@ func (p *process) onLeader(c shard.Change) {
 func (p *process) tell(node string, c shard.Change) {
 	ctx, cancel := context.WithTimeout(p.host.Life(), time.Second)
 	defer cancel()
-	_, _ = askThere(ctx, p, node, func(_ context.Context, h here) (bool, error) {
-		return h.p.leaders.Hint(c.Shard, c.Term, c.Leader), nil
+	_, _ = askThere(ctx, p, node, func(_ context.Context, other *process) (bool, error) {
+		return other.leaders.Hint(c.Shard, c.Term, c.Leader), nil
 	})
 }
 

@@ -25,7 +25,8 @@ type ClientConfig struct {
 	Node string
 	// Open begins a new stream, which ends with ctx. It must fail soon if the node cannot be reached.
 	Open func(ctx context.Context) (Stream, error)
-	// Refused reports whether a stream's error means that the other node has read nothing of it.
+	// Refused reports whether a stream's error means that the other node refuses the stream, at its beginning or later.
+	// The other node has begun none of the calls that it has not answered.
 	Refused func(error) bool
 	// MaxOutstanding bounds the bytes of calls without an answer; 0: 64 MiB. The namespaces share them.
 	MaxOutstanding int
@@ -37,7 +38,7 @@ const messageBytes = 1 << 20
 
 // Client makes calls to one node. Its methods are safe for concurrent use.
 type Client struct {
-	Node // makes a message of each call, for ask
+	Node // makes a message of each call, for send
 
 	cfg    ClientConfig
 	wake   chan struct{} // capacity 1; filled when a call waits
@@ -55,14 +56,13 @@ type Client struct {
 
 // pending is one call in progress. It belongs to the Client until done is closed.
 type pending struct {
-	msg        *clusterpb.Call
-	namespace  string // empty: the call is not about one
-	size       int
-	until      time.Time // zero: no deadline
-	repeatable bool
-	done       chan struct{} // closed when reply or err is set
-	reply      *clusterpb.CallReply
-	err        error
+	msg       *clusterpb.Call
+	namespace string // empty: the call is not about one
+	size      int
+	until     time.Time     // zero: no deadline
+	done      chan struct{} // closed when reply or err is set
+	reply     *clusterpb.CallReply
+	err       error
 }
 
 // NewClient returns a Client without a stream; the first call opens one.
@@ -79,7 +79,7 @@ func NewClient(cfg ClientConfig) *Client {
 	ctx, cancel := context.WithCancel(context.Background())
 	c := &Client{cfg: cfg, wake: make(chan struct{}, 1), cancel: cancel, sent: make(map[uint64]*pending)}
 	c.outstanding = admission.NewPool(cfg.MaxOutstanding)
-	c.Node = Remote{Node: cfg.Node, Ask: c.ask}
+	c.Node = Remote{Node: cfg.Node, Send: c.send}
 	c.wg.Go(func() { c.run(ctx) })
 	return c
 }
@@ -93,12 +93,10 @@ func (c *Client) Close() {
 	c.wg.Wait()
 }
 
-// ask sends a call and waits for its reply.
-func (c *Client) ask(ctx context.Context, msg *clusterpb.Call, repeatable bool) (*clusterpb.CallReply, error) {
+// send sends a call and waits for its reply.
+func (c *Client) send(ctx context.Context, msg *clusterpb.Call, namespace string) (*clusterpb.CallReply, error) {
 	msg.Traceparent = tracing.Traceparent(ctx)
-	k := &pending{
-		msg: msg, namespace: namespaceOf(msg), size: msg.SizeVT(), repeatable: repeatable, done: make(chan struct{}),
-	}
+	k := &pending{msg: msg, namespace: namespace, size: msg.SizeVT(), done: make(chan struct{})}
 	k.until, _ = ctx.Deadline()
 	if err := c.enqueue(k); err != nil {
 		return nil, err
@@ -137,7 +135,7 @@ func (c *Client) abandon(k *pending, cause error) {
 	defer c.mu.Unlock()
 	if _, sent := c.sent[k.msg.Number]; sent {
 		delete(c.sent, k.msg.Number)
-		c.finish(k, nil, unanswered(c.cfg.Node, k.repeatable, cause))
+		c.finish(k, nil, unanswered(c.cfg.Node, cause))
 		return
 	}
 	if c.waiting.Remove(k.namespace, func(other *pending) bool { return other == k }) {
@@ -165,22 +163,6 @@ func (c *Client) next() *pending {
 	k := c.waiting.Take(l)
 	c.waiting.Charge(l, float64(max(k.size, leastBytes)))
 	return k
-}
-
-// namespaceOf returns the namespace that a call counts for: that of its first command. It is empty for the cluster's
-// own calls.
-func namespaceOf(msg *clusterpb.Call) string {
-	switch op := msg.Op.(type) {
-	case *clusterpb.Call_Commands:
-		if cmds := op.Commands.GetCommands(); len(cmds) > 0 {
-			return task.CanonicalNamespace(cmds[0].GetNamespace())
-		}
-	case *clusterpb.Call_Get:
-		return task.CanonicalNamespace(op.Get.GetNamespace())
-	case *clusterpb.Call_List:
-		return task.CanonicalNamespace(op.List.GetQuery().GetNamespace())
-	}
-	return ""
 }
 
 // Metrics counts the calls and messages of all clients of a node.

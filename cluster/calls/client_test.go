@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
@@ -16,10 +18,6 @@ import (
 func ofNamespace(namespace, id string, payload int) []*fsmpb.Command {
 	return []*fsmpb.Command{{Namespace: namespace, Id: id, Op: &fsmpb.Command_Schedule{Schedule: &fsmpb.Schedule{
 		Spec: &fsmpb.Spec{Payload: make([]byte, payload)}}}}}
-}
-
-func commandsOf(cmds []*fsmpb.Command) *clusterpb.Call {
-	return &clusterpb.Call{Op: &clusterpb.Call_Commands{Commands: &clusterpb.Commands{Commands: cmds}}}
 }
 
 // TestNamespacesTakeTurns checks that a call waits for at most one call of another namespace, however large those are,
@@ -90,16 +88,15 @@ func TestOneNamespaceLocksNoOtherOut(t *testing.T) {
 }
 
 func TestNamespaceOfCall(t *testing.T) {
-	for want, msg := range map[string]*clusterpb.Call{
-		"a":                   commandsOf(ofNamespace("a", "x", 0)),
-		task.DefaultNamespace: commandsOf(ofNamespace("", "x", 0)),
-		"g":                   {Op: &clusterpb.Call_Get{Get: &clusterpb.GetCall{Namespace: "g"}}},
-		"l": {Op: &clusterpb.Call_List{List: &clusterpb.ListCall{
-			Query: &fsmpb.ListQuery{Namespace: "l"}}}},
-		"": {Op: &clusterpb.Call_Lend{}},
+	for want, request := range map[string]proto.Message{
+		"a":                   &clusterpb.Commands{Commands: ofNamespace("a", "x", 0)},
+		task.DefaultNamespace: &clusterpb.Commands{Commands: ofNamespace("", "x", 0)},
+		"g":                   &clusterpb.GetCall{Namespace: "g"},
+		"l":                   &clusterpb.ListCall{Query: &fsmpb.ListQuery{Namespace: "l"}},
+		"":                    &clusterpb.LendCall{Namespace: "n"},
 	} {
-		if got := namespaceOf(msg); got != want {
-			t.Errorf("%T is of %q, not %q", msg.Op, got, want)
+		if got := namespaceOf(request); got != want {
+			t.Errorf("%T is of %q, not %q", request, got, want)
 		}
 	}
 }

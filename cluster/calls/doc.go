@@ -1,24 +1,23 @@
-// Package calls holds the calls between nodes: calls to the shards on another node and to its replica of the control
-// group.
+// Package calls carries calls between nodes in one envelope: a call names its shard and its kind, and holds its request
+// as bytes.
 //
-//	Shards   the calls to a shard, on whichever node it is
-//	Node     Shards, and changes of the control group
-//	Remote   a Node elsewhere: makes a message of each call and gives the message to a transport
-//	Answer   takes a call's message, lets a Node here answer it, and makes a message of the answer
+//	Node     this node or another one: commits commands, and answers calls of other kinds
+//	Ask      makes a call, and returns its answer
+//	Table    this node: one handler for each kind of call
+//	Remote   another node: makes a message of each call and gives the message to a transport
 //	Client   a Remote over the stream between two processes
 //	Serve    answers the calls of one stream from another node
 //
-// Package replicas answers for the shards here. Package router finds the node to ask. chaos/sim has a transport of its
-// own.
+// The type of its request names the kind of a call. Package router finds the node to ask. chaos/sim has a transport of
+// its own.
 //
 // # To add a call between nodes
 //
-//  1. cluster/clusterpb: the request in Call.op, the answer in CallReply, rare ones in admin.proto; then make generate
-//  2. cluster/calls/shards.go: the method of Shards, the method of Remote that makes the message, the case of Answer
-//  3. cluster/replicas/answers.go: how a replica here answers
-//  4. cluster/router: the choice of the shards that get the call
+//  1. cluster/clusterpb: the request and the answer, in calls.proto or, about a node, in peer.proto; then make generate
+//  2. its handler: in cluster/replicas/handlers.go if a replica answers, else in cluster/handlers.go
 //
-// No transport changes, and no simulation. A new kind of error needs a line in each function of errors.go.
+// The caller uses Ask, or package router for a shard. No transport changes, and no simulation. A build that does not
+// know a kind refuses the call as not proposed. A new kind of error needs a line in each function of errors.go.
 //
 // # Errors
 //
@@ -26,11 +25,10 @@
 // caller cannot assume anything safer.
 //
 //	the call was not handed to the stream when the stream broke       not proposed
-//	the other node refused the stream before it read any of it        not proposed
-//	the other node ended the stream cleanly, without an answer        not proposed: a node that stops answers first
-//	                                                                  the calls that it has begun
-//	the stream broke after the call was handed to it                  unknown; a call that changes nothing counts as not
-//	                                                                  proposed, and may be repeated
+//	the other node refused the stream, or ended it cleanly            not proposed: it answers first the calls that it
+//	                                                                  has begun
+//	the stream broke after the call was handed to it                  unknown; only the caller can tell whether a repeat
+//	                                                                  is right
 //
 // # The stream
 //
@@ -44,5 +42,10 @@
 // namespaces share the bound, and those with waiting calls take turns by bytes (package admission).
 //
 // Why not one unary call for each forwarded call? It costs several times as much at high rates, and the batches that
-// form here suit the proposer.
+// form here suit the proposer. A call that waits for long is one all the same (ReadEvents), since the stream tells the
+// other node of no caller that has left.
+//
+// Why bytes, and not a field of the envelope for each kind? A field needs a case at both ends, and generated code for
+// all messages that it may hold: 7,000 lines. The bytes cost one copy of the request, and let the caller encode and the
+// handler decode, in place of the two goroutines of the stream.
 package calls

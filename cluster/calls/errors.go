@@ -1,7 +1,6 @@
 package calls
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -30,8 +29,8 @@ func EncodeError(err error) *clusterpb.CallError {
 	switch {
 	case errors.As(err, &exceeded):
 		e.Kind, e.Quota = clusterpb.ErrorKind_ERROR_KIND_QUOTA, &clusterpb.QuotaExceeded{
-			Subject: &clusterpb.QuotaSubject{Namespace: exceeded.Subject.Namespace, Key: exceeded.Subject.Key},
-			Quota:   uint32(exceeded.Quota), Limit: exceeded.Limit, Used: exceeded.Used,
+			Namespace: exceeded.Subject.Namespace, Key: exceeded.Subject.Key,
+			Quota: uint32(exceeded.Quota), Limit: exceeded.Limit, Used: exceeded.Used,
 			RetryAfterUs: exceeded.RetryAfter.Microseconds(),
 		}
 	case errors.As(err, &moved):
@@ -83,10 +82,9 @@ func DecodeError(e *clusterpb.CallError, id uint32, node string) error {
 	case clusterpb.ErrorKind_ERROR_KIND_QUEUES_FULL:
 		return &task.QueuesFullError{Limit: e.Limit}
 	case clusterpb.ErrorKind_ERROR_KIND_QUOTA:
-		s := e.Quota.GetSubject()
 		return &quota.Exceeded{
-			Subject: quota.Subject{Namespace: s.GetNamespace(), Key: s.GetKey()}, Quota: quota.Quota(e.Quota.GetQuota()),
-			Limit: e.Quota.GetLimit(), Used: e.Quota.GetUsed(),
+			Subject: quota.Subject{Namespace: e.Quota.GetNamespace(), Key: e.Quota.GetKey()},
+			Quota:   quota.Quota(e.Quota.GetQuota()), Limit: e.Quota.GetLimit(), Used: e.Quota.GetUsed(),
 			RetryAfter: time.Duration(e.Quota.GetRetryAfterUs()) * time.Microsecond,
 		}
 	case clusterpb.ErrorKind_ERROR_KIND_OVERLOADED:
@@ -116,11 +114,7 @@ func notSent(node string, cause error) error {
 	return fmt.Errorf("%w: not sent to node %s: %w", task.ErrNotProposed, node, cause)
 }
 
-// unanswered is the error of a call that was sent and not answered. A call that changes nothing may be repeated.
-func unanswered(node string, read bool, cause error) error {
-	kind := task.ErrUnknown
-	if read && !errors.Is(cause, context.Canceled) {
-		kind = task.ErrNotProposed
-	}
-	return fmt.Errorf("%w: node %s did not answer: %w", kind, node, cause)
+// unanswered is the error of a call that was sent and not answered.
+func unanswered(node string, cause error) error {
+	return fmt.Errorf("%w: node %s did not answer: %w", task.ErrUnknown, node, cause)
 }

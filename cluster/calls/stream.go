@@ -1,6 +1,7 @@
 package calls
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -106,7 +107,7 @@ func (c *Client) failAll(cause error) {
 	if cause == nil {
 		cause = errors.New("the stream ended")
 	}
-	// The other node ends a stream cleanly only after it has answered every call that it has begun.
+	// The other node ends a stream cleanly, or refuses it, only after it has answered every call that it has begun.
 	refused := errors.Is(cause, io.EOF) || c.cfg.Refused(cause)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -115,7 +116,7 @@ func (c *Client) failAll(cause error) {
 		if refused {
 			c.finish(k, nil, notSent(c.cfg.Node, cause))
 		} else {
-			c.finish(k, nil, unanswered(c.cfg.Node, k.repeatable, cause))
+			c.finish(k, nil, unanswered(c.cfg.Node, cause))
 		}
 	}
 	for k := c.next(); k != nil; k = c.next() {
@@ -133,36 +134,39 @@ type ServerStream interface {
 // maxServed bounds the bytes of the calls in progress on one stream; at the bound the server stops reading the stream.
 const maxServed = 64 << 20
 
-// Serve answers a stream's calls until the stream ends or stopping is closed. In the latter case it answers all calls
-// that it has begun and ends the stream cleanly. So the calling node knows that a call without an answer was not begun:
-// see Client.
-func Serve(stream ServerStream, node Node, stopping <-chan struct{}) error {
+// Serve answers a stream's calls until the stream ends, admit refuses the calling node, or stopping is closed. In the
+// last two cases it answers all calls that it has begun and ends the stream, with the error of admit or cleanly. So the
+// calling node knows that a call without an answer was not begun: see Client. Admit is asked before each message.
+func Serve(stream ServerStream, table *Table, admit func() error, stopping <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
 	s := &server{
-		ctx: ctx, node: node, room: semaphore.NewWeighted(maxServed), replies: make(chan *clusterpb.CallReply, 64),
+		ctx: ctx, table: table, room: semaphore.NewWeighted(maxServed), replies: make(chan *clusterpb.CallReply, 64),
 	}
 	sent := make(chan error, 1)
 	go func() { sent <- s.sendAll(stream); cancel() }()
 	received := make(chan error, 1)
-	go func() { received <- s.receiveAll(stream) }()
+	go func() { received <- s.receiveAll(stream, admit) }()
 	var err error
 	select {
 	case err = <-received:
-		cancel() // the calling node is gone, and the calls have no callers any more
+		if !s.refused {
+			cancel() // the calling node is gone, and the calls have no callers any more
+		}
 	case <-stopping:
 	}
 	s.stop()
 	s.calls.Wait()
 	close(s.replies)
-	return errors.Join(err, <-sent)
+	return cmp.Or(err, <-sent)
 }
 
 type server struct {
 	ctx     context.Context
-	node    Node
+	table   *Table
 	room    *semaphore.Weighted
 	replies chan *clusterpb.CallReply
+	refused bool // receiveAll has ended with the error of admit
 
 	mu      sync.Mutex
 	stopped bool // no further call begins
@@ -175,13 +179,18 @@ func (s *server) stop() {
 	s.stopped = true
 }
 
-func (s *server) receiveAll(stream ServerStream) error {
+// receiveAll begins the calls of a stream until it ends, or admit returns an error.
+func (s *server) receiveAll(stream ServerStream, admit func() error) error {
 	for {
 		msg, err := stream.Recv()
 		if errors.Is(err, io.EOF) || s.ctx.Err() != nil {
 			return nil
 		}
 		if err != nil {
+			return err
+		}
+		if err := admit(); err != nil {
+			s.refused = true
 			return err
 		}
 		for _, call := range msg.Calls {
@@ -251,5 +260,5 @@ func (s *server) answer(call *clusterpb.Call) *clusterpb.CallReply {
 		ctx, cancel = context.WithTimeout(ctx, time.Duration(call.TimeoutMs)*time.Millisecond)
 		defer cancel()
 	}
-	return Answer(ctx, s.node, call)
+	return s.table.Answer(ctx, call)
 }

@@ -16,7 +16,6 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/internal/lend"
 	"github.com/belfryhq/belfry/internal/tracing"
-	"github.com/belfryhq/belfry/shard"
 )
 
 // pipe is a stream in memory whose ends a test can break.
@@ -90,74 +89,17 @@ func (l doer) Do(ctx context.Context, shard uint32, cmds []*fsmpb.Command) []tas
 	return replies
 }
 
-func (l doer) Get(ctx context.Context, shard uint32, _, id string, _ bool) (*fsmpb.Task, error) {
-	r := l.do(ctx, shard, id)
-	if r.Err != nil {
-		return nil, r.Err
-	}
-	return &fsmpb.Task{Id: id, Shard: shard}, nil
+func (l doer) get(ctx context.Context, shard uint32, c *clusterpb.GetCall) (*fsmpb.Task, error) {
+	r := l.do(ctx, shard, c.Id)
+	return &fsmpb.Task{Id: c.Id, Shard: shard}, r.Err
 }
 
-func (l doer) List(ctx context.Context, shard uint32, q *fsmpb.ListQuery, _ bool) (*fsmpb.ListPage, error) {
-	r := l.do(ctx, shard, q.Prefix)
-	return &fsmpb.ListPage{Slot: shard}, r.Err
+func (l doer) queues(ctx context.Context, shard uint32, c *clusterpb.QueuesCall) (*clusterpb.QueuesReply, error) {
+	r := l.do(ctx, shard, c.Queue)
+	return &clusterpb.QueuesReply{Counts: []*fsmpb.QueueCounts{{Queue: c.Queue, Ready: uint64(shard)}}}, r.Err
 }
 
-// Members fails, as no test of this package changes members.
-func (doer) Members(context.Context, uint32, *clusterpb.MembersCall) (*clusterpb.Membership, error) {
-	return nil, task.ErrNotProposed
-}
-
-func (l doer) Queues(ctx context.Context, shard uint32, ask *clusterpb.QueuesCall) ([]*fsmpb.QueueCounts, error) {
-	r := l.do(ctx, shard, ask.Queue)
-	return []*fsmpb.QueueCounts{{Queue: ask.Queue, Ready: uint64(shard)}}, r.Err
-}
-
-func (l doer) Outlook(ctx context.Context, id uint32) (*fsmpb.Outlook, error) {
-	return &fsmpb.Outlook{Waiting: uint64(id)}, l.do(ctx, id, "").Err
-}
-
-func (l doer) Activity(ctx context.Context, id uint32, _ int64) (*fsmpb.Activity, error) {
-	return &fsmpb.Activity{SinceMs: int64(id)}, l.do(ctx, id, "").Err
-}
-
-func (l doer) NamespaceUse(ctx context.Context, id uint32, _ string) (task.NamespaceUse, error) {
-	return task.NamespaceUse{Pending: uint64(id)}, l.do(ctx, id, "").Err
-}
-
-func (l doer) Quota(ctx context.Context, id uint32, _ *clusterpb.QuotaCall) (*clusterpb.QuotaReply, error) {
-	return &clusterpb.QuotaReply{Tokens: id}, l.do(ctx, id, "").Err
-}
-
-func (l doer) Lend(ctx context.Context, id uint32, ask shard.Borrow) (shard.Loan, error) {
-	r := l.do(ctx, id, ask.Queue)
-	return shard.Loan{Permits: ask.Want + int(id)}, r.Err
-}
-
-func (l doer) AskGroups(ctx context.Context, id uint32, ask shard.GroupsAsk) (shard.GroupsAnswer, error) {
-	return shard.GroupsAnswer{}, l.do(ctx, id, ask.Queue).Err
-}
-
-func (l doer) LookGroups(ctx context.Context, id uint32, look shard.GroupsLook) (shard.GroupsStanding, error) {
-	return shard.GroupsStanding{Shard: id}, l.do(ctx, id, look.Queue).Err
-}
-
-func (l doer) ReadSlots(
-	ctx context.Context, id uint32, _ *clusterpb.ReadSlotsCall,
-) (*clusterpb.SlotsBatch, error) {
-	return &clusterpb.SlotsBatch{}, l.do(ctx, id, "").Err
-}
-
-func (l doer) PullSlots(
-	ctx context.Context, id uint32, _ *clusterpb.PullSlotsCall,
-) (*clusterpb.SlotsProgress, error) {
-	return &clusterpb.SlotsProgress{}, l.do(ctx, id, "").Err
-}
-
-func (l doer) Change(ctx context.Context, change *clusterpb.ControlChange) (*clusterpb.ControlChanged, error) {
-	r := l.do(ctx, 0, change.GetEntry().GetDeleteQueue().GetQueue())
-	return &clusterpb.ControlChanged{Existed: true, QueuesVersion: 9}, r.Err
-}
+func (l doer) table() *Table { return NewTable(l.Do, On(l.get), On(l.queues)) }
 
 func echo(_ context.Context, shard uint32, id string) task.Reply {
 	return task.Reply{Result: &fsmpb.Result{Detail: fmt.Sprintf("%d/%s", shard, id)}}
@@ -170,11 +112,22 @@ type served struct {
 	stream *pipe
 	opened int
 	stop   chan struct{}
+	refuse chan error // error of admit, for one message
 	wg     sync.WaitGroup
 }
 
-func serve(t *testing.T, l Node, edit ...func(*ClientConfig)) *served {
-	s := &served{stop: make(chan struct{})}
+// admit returns an error that waits in refuse.
+func (s *served) admit() error {
+	select {
+	case err := <-s.refuse:
+		return err
+	default:
+		return nil
+	}
+}
+
+func serve(t *testing.T, l doer, edit ...func(*ClientConfig)) *served {
+	s := &served{stop: make(chan struct{}), refuse: make(chan error, 1)}
 	cfg := ClientConfig{Node: "b", Open: func(ctx context.Context) (Stream, error) {
 		p := newPipe(ctx)
 		s.mu.Lock()
@@ -182,7 +135,7 @@ func serve(t *testing.T, l Node, edit ...func(*ClientConfig)) *served {
 		s.stream = p
 		s.opened++
 		s.wg.Go(func() {
-			err := Serve(answeringEnd{p}, l, s.stop)
+			err := Serve(answeringEnd{p}, l.table(), s.admit, s.stop)
 			if err == nil {
 				err = io.EOF
 			}
@@ -207,17 +160,7 @@ func (s *served) breakWire(cause error) {
 	s.stream.cancel(cause)
 }
 
-func borrowed(queue string) shard.Borrow {
-	return shard.Borrow{Queue: queue, Borrow: lend.Borrow{Want: 5}}
-}
-
 func command(id string) []*fsmpb.Command { return []*fsmpb.Command{{Id: id}} }
-
-func deleteQueue(queue string) *clusterpb.ControlChange {
-	return &clusterpb.ControlChange{Entry: &clusterpb.ControlEntry{
-		Op: &clusterpb.ControlEntry_DeleteQueue{DeleteQueue: &clusterpb.DeleteQueue{Queue: queue}},
-	}}
-}
 
 func TestAnswersFindTheirCalls(t *testing.T) {
 	s := serve(t, doer{echo})
@@ -230,23 +173,14 @@ func TestAnswersFindTheirCalls(t *testing.T) {
 				r[0].Result.Detail != want || r[1].Result.Detail != want+"b" {
 				t.Errorf("call %d: %v", i, r)
 			}
-			if task, err := s.Get(t.Context(), shard, "", id, false); err != nil || task.Id != id || task.Shard != shard {
+			task, err := Ask[*fsmpb.Task](t.Context(), s, shard, &clusterpb.GetCall{Id: id})
+			if err != nil || task.Id != id || task.Shard != shard {
 				t.Errorf("get %d: %v, %v", i, task, err)
 			}
-			if page, err := s.List(t.Context(), shard, &fsmpb.ListQuery{}, false); err != nil || page.Slot != shard {
-				t.Errorf("list %d: %v, %v", i, page, err)
-			}
-			counts, err := s.Queues(t.Context(), shard, &clusterpb.QueuesCall{Queue: id})
-			if err != nil || len(counts) != 1 || counts[0].Queue != id || counts[0].Ready != uint64(shard) {
+			queues, err := Ask[*clusterpb.QueuesReply](t.Context(), s, shard, &clusterpb.QueuesCall{Queue: id})
+			if counts := queues.GetCounts(); err != nil || len(counts) != 1 || counts[0].Queue != id ||
+				counts[0].Ready != uint64(shard) {
 				t.Errorf("queues %d: %v, %v", i, counts, err)
-			}
-			loan, err := s.Lend(t.Context(), shard, borrowed(id))
-			if err != nil || loan.Permits != 5+int(shard) {
-				t.Errorf("lend %d: %v, %v", i, loan, err)
-			}
-			changed, err := s.Change(t.Context(), deleteQueue(id))
-			if err != nil || !changed.Existed || changed.QueuesVersion != 9 {
-				t.Errorf("change %d: %v, %v", i, changed, err)
 			}
 		})
 	}
@@ -273,7 +207,11 @@ func TestWaitingCallsShareAMessage(t *testing.T) {
 			msg := <-p.requests
 			sizes = append(sizes, len(msg.Calls))
 			for _, call := range msg.Calls {
-				order = append(order, call.GetCommands().Commands[0].Id)
+				sent, err := decode[*clusterpb.Commands](call.Request)
+				if err != nil {
+					t.Fatal(err)
+				}
+				order = append(order, sent.Commands[0].Id)
 			}
 		}
 		if !slices.Equal(sizes, []int{1, 9}) || !slices.IsSorted(order) {
@@ -291,11 +229,12 @@ func begun(started chan<- string) doer {
 	}}
 }
 
+// A call that was on a broken stream may have been carried out, whatever its kind.
 func TestStreamBrokenMidCall(t *testing.T) {
 	refused := errors.New("the wrong node")
-	for name, c := range map[string]struct{ cause, command, read error }{
-		"broken":  {errBroken, task.ErrUnknown, task.ErrNotProposed},
-		"refused": {refused, task.ErrNotProposed, task.ErrNotProposed},
+	for name, c := range map[string]struct{ cause, want error }{
+		"broken":  {errBroken, task.ErrUnknown},
+		"refused": {refused, task.ErrNotProposed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			started := make(chan string)
@@ -306,20 +245,17 @@ func TestStreamBrokenMidCall(t *testing.T) {
 			go func() { errs <- s.Do(t.Context(), 1, command("x"))[0].Err }()
 			<-started
 			s.breakWire(c.cause)
-			if err := <-errs; !errors.Is(err, c.command) || !errors.Is(err, c.cause) {
+			if err := <-errs; !errors.Is(err, c.want) || !errors.Is(err, c.cause) {
 				t.Errorf("command: %v", err)
 			}
-			go func() { _, err := s.Get(t.Context(), 1, "", "x", false); errs <- err }()
+			go func() {
+				_, err := Ask[*fsmpb.Task](t.Context(), s, 1, &clusterpb.GetCall{Id: "x"})
+				errs <- err
+			}()
 			<-started // on a new stream
 			s.breakWire(c.cause)
-			if err := <-errs; !errors.Is(err, c.read) {
+			if err := <-errs; !errors.Is(err, c.want) || !errors.Is(err, c.cause) {
 				t.Errorf("read: %v", err)
-			}
-			go func() { _, err := s.Change(t.Context(), deleteQueue("x")); errs <- err }()
-			<-started
-			s.breakWire(c.cause)
-			if err := <-errs; !errors.Is(err, c.command) {
-				t.Errorf("change of a queue: %v", err)
 			}
 			if s.outstanding.Taken() != 0 {
 				t.Errorf("%d bytes outstanding", s.outstanding.Taken())
@@ -405,34 +341,47 @@ func TestClosedClientAnswers(t *testing.T) {
 	}
 }
 
-// A stopping node answers the calls that it has begun. A call that it has not begun is certainly not proposed.
-func TestServerStopsInOrder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var begun []string
-		finish := make(chan struct{})
-		s := serve(t, doer{func(_ context.Context, _ uint32, id string) task.Reply {
-			begun = append(begun, id)
-			<-finish
-			return task.Reply{Result: &fsmpb.Result{Detail: id}}
-		}})
-		ask := func(id string) <-chan task.Reply {
-			answer := make(chan task.Reply, 1)
-			go func() { answer <- s.Do(t.Context(), 1, command(id))[0] }()
-			synctest.Wait()
-			return answer
-		}
-		first := ask("x")
-		close(s.stop)
-		synctest.Wait()
-		second := ask("y")
-		close(finish)
-		if r := <-first; r.Err != nil || r.Result.Detail != "x" {
-			t.Errorf("begun before: %v", r)
-		}
-		if r := <-second; !errors.Is(r.Err, task.ErrNotProposed) || !slices.Equal(begun, []string{"x"}) {
-			t.Errorf("not begun: %v; begun: %v", r, begun)
-		}
+// TestServerEndsInOrder checks that a node that stops, or that refuses the calling node from now on, answers the calls
+// that it has begun. A call that it has not begun is certainly not proposed.
+func TestServerEndsInOrder(t *testing.T) {
+	removed := errors.New("the caller was removed")
+	for name, end := range map[string]func(*served){
+		"stopping": func(s *served) { close(s.stop) },
+		"refusing": func(s *served) { s.refuse <- removed },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { endInOrder(t, end, removed) })
+		})
+	}
+}
+
+func endInOrder(t *testing.T, end func(*served), refusal error) {
+	var begun []string
+	finish := make(chan struct{})
+	s := serve(t, doer{func(_ context.Context, _ uint32, id string) task.Reply {
+		begun = append(begun, id)
+		<-finish
+		return task.Reply{Result: &fsmpb.Result{Detail: id}}
+	}}, func(cfg *ClientConfig) {
+		cfg.Refused = func(err error) bool { return errors.Is(err, refusal) }
 	})
+	ask := func(id string) <-chan task.Reply {
+		answer := make(chan task.Reply, 1)
+		go func() { answer <- s.Do(t.Context(), 1, command(id))[0] }()
+		synctest.Wait()
+		return answer
+	}
+	first := ask("x")
+	end(s)
+	synctest.Wait()
+	second := ask("y")
+	close(finish)
+	if r := <-first; r.Err != nil || r.Result.Detail != "x" {
+		t.Errorf("begun before: %v", r)
+	}
+	if r := <-second; !errors.Is(r.Err, task.ErrNotProposed) || !slices.Equal(begun, []string{"x"}) {
+		t.Errorf("not begun: %v; begun: %v", r, begun)
+	}
 }
 
 // halfBroken takes one message, then ends: Send notices the end first, and Recv tells the reason.

@@ -1,5 +1,5 @@
-// The calls on the way of each task, from the node that a caller reaches to the leader of its shard: forwarded calls and
-// pulls of leased tasks; and the reading of events. vtprotobuf generates the code that encodes and decodes these messages
+// The messages on the way of each task, from the node that a caller reaches to the leader of its shard: the envelope of
+// a call, commands, and pulls of leased tasks. vtprotobuf generates the code that encodes and decodes these messages
 // without reflection. It expects such code in all messages of a package: therefore this file has another package than
 // the other files of its folder.
 
@@ -13,7 +13,6 @@ package clusterpb
 
 import (
 	fsmpb "github.com/belfryhq/belfry/fsm/fsmpb"
-	historypb "github.com/belfryhq/belfry/history/historypb"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
 	reflect "reflect"
@@ -110,6 +109,584 @@ func (ErrorKind) EnumDescriptor() ([]byte, []int) {
 	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{0}
 }
 
+// ForwardRequest carries every call that waited during the send of the previous request.
+type ForwardRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Calls         []*Call                `protobuf:"bytes,1,rep,name=calls,proto3" json:"calls,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForwardRequest) Reset() {
+	*x = ForwardRequest{}
+	mi := &file_cluster_clusterpb_forward_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForwardRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForwardRequest) ProtoMessage() {}
+
+func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_forward_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
+func (*ForwardRequest) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *ForwardRequest) GetCalls() []*Call {
+	if x != nil {
+		return x.Calls
+	}
+	return nil
+}
+
+// Call is one call to a shard, or to a node. Its request is a message of this file or of calls.proto.
+type Call struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"` // unique in the stream; the answer carries it
+	TimeoutMs     int64                  `protobuf:"varint,2,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	Shard         uint32                 `protobuf:"varint,3,opt,name=shard,proto3" json:"shard,omitempty"`            // 0: the node itself, or its replica of the control group
+	Traceparent   string                 `protobuf:"bytes,4,opt,name=traceparent,proto3" json:"traceparent,omitempty"` // of the span of the caller's call; empty: it has none
+	Kind          string                 `protobuf:"bytes,5,opt,name=kind,proto3" json:"kind,omitempty"`               // name of the message that is the request
+	Request       []byte                 `protobuf:"bytes,6,opt,name=request,proto3" json:"request,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Call) Reset() {
+	*x = Call{}
+	mi := &file_cluster_clusterpb_forward_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Call) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Call) ProtoMessage() {}
+
+func (x *Call) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_forward_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Call.ProtoReflect.Descriptor instead.
+func (*Call) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Call) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Call) GetTimeoutMs() int64 {
+	if x != nil {
+		return x.TimeoutMs
+	}
+	return 0
+}
+
+func (x *Call) GetShard() uint32 {
+	if x != nil {
+		return x.Shard
+	}
+	return 0
+}
+
+func (x *Call) GetTraceparent() string {
+	if x != nil {
+		return x.Traceparent
+	}
+	return ""
+}
+
+func (x *Call) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Call) GetRequest() []byte {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
+type ForwardReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Replies       []*CallReply           `protobuf:"bytes,1,rep,name=replies,proto3" json:"replies,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ForwardReply) Reset() {
+	*x = ForwardReply{}
+	mi := &file_cluster_clusterpb_forward_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ForwardReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ForwardReply) ProtoMessage() {}
+
+func (x *ForwardReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_forward_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ForwardReply.ProtoReflect.Descriptor instead.
+func (*ForwardReply) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ForwardReply) GetReplies() []*CallReply {
+	if x != nil {
+		return x.Replies
+	}
+	return nil
+}
+
+// CallReply is the answer to the call of the same number.
+type CallReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	Error         *CallError             `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`         // error of the whole call
+	Answer        []byte                 `protobuf:"bytes,3,opt,name=answer,proto3,oneof" json:"answer,omitempty"` // message; absent: there is none, for instance no such task
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CallReply) Reset() {
+	*x = CallReply{}
+	mi := &file_cluster_clusterpb_forward_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CallReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CallReply) ProtoMessage() {}
+
+func (x *CallReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_forward_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CallReply.ProtoReflect.Descriptor instead.
+func (*CallReply) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *CallReply) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *CallReply) GetError() *CallError {
+	if x != nil {
+		return x.Error
+	}
+	return nil
+}
+
+func (x *CallReply) GetAnswer() []byte {
+	if x != nil {
+		return x.Answer
+	}
+	return nil
+}
+
+// Commands are committed by the leader of a shard. Its answer is CommandReplies.
+type Commands struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Commands      []*fsmpb.Command       `protobuf:"bytes,1,rep,name=commands,proto3" json:"commands,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Commands) Reset() {
+	*x = Commands{}
+	mi := &file_cluster_clusterpb_forward_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Commands) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Commands) ProtoMessage() {}
+
+func (x *Commands) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_forward_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Commands.ProtoReflect.Descriptor instead.
+func (*Commands) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Commands) GetCommands() []*fsmpb.Command {
+	if x != nil {
+		return x.Commands
+	}
+	return nil
+}
+
+// CommandReplies are the replies to commands, in their order.
+type CommandReplies struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Replies       []*CommandReply        `protobuf:"bytes,1,rep,name=replies,proto3" json:"replies,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CommandReplies) Reset() {
+	*x = CommandReplies{}
+	mi := &file_cluster_clusterpb_forward_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CommandReplies) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CommandReplies) ProtoMessage() {}
+
+func (x *CommandReplies) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_forward_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CommandReplies.ProtoReflect.Descriptor instead.
+func (*CommandReplies) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *CommandReplies) GetReplies() []*CommandReply {
+	if x != nil {
+		return x.Replies
+	}
+	return nil
+}
+
+type CommandReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Result        *fsmpb.Result          `protobuf:"bytes,1,opt,name=result,proto3" json:"result,omitempty"`
+	Error         *CallError             `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CommandReply) Reset() {
+	*x = CommandReply{}
+	mi := &file_cluster_clusterpb_forward_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CommandReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CommandReply) ProtoMessage() {}
+
+func (x *CommandReply) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_forward_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CommandReply.ProtoReflect.Descriptor instead.
+func (*CommandReply) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *CommandReply) GetResult() *fsmpb.Result {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
+func (x *CommandReply) GetError() *CallError {
+	if x != nil {
+		return x.Error
+	}
+	return nil
+}
+
+type CallError struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Kind          ErrorKind              `protobuf:"varint,1,opt,name=kind,proto3,enum=belfry.cluster.v1.forward.ErrorKind" json:"kind,omitempty"`
+	Leader        string                 `protobuf:"bytes,2,opt,name=leader,proto3" json:"leader,omitempty"` // with NOT_LEADER: node id of the leader; empty: not known
+	Detail        string                 `protobuf:"bytes,3,opt,name=detail,proto3" json:"detail,omitempty"`
+	Field         string                 `protobuf:"bytes,4,opt,name=field,proto3" json:"field,omitempty"`    // with INVALID: the field that breaks a limit
+	Limit         string                 `protobuf:"bytes,5,opt,name=limit,proto3" json:"limit,omitempty"`    // with INVALID, NO_MEMORY and QUEUES_FULL: the limit
+	Node          string                 `protobuf:"bytes,6,opt,name=node,proto3" json:"node,omitempty"`      // with NO_MEMORY: the node whose memory is full
+	Shard         uint32                 `protobuf:"varint,7,opt,name=shard,proto3" json:"shard,omitempty"`   // with MOVED: the shard that owns the slot from epoch on
+	Epoch         uint64                 `protobuf:"varint,8,opt,name=epoch,proto3" json:"epoch,omitempty"`   // with MOVED
+	Moving        bool                   `protobuf:"varint,9,opt,name=moving,proto3" json:"moving,omitempty"` // with MOVED: that shard does not take calls yet
+	Quota         *QuotaExceeded         `protobuf:"bytes,10,opt,name=quota,proto3" json:"quota,omitempty"`   // with QUOTA
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CallError) Reset() {
+	*x = CallError{}
+	mi := &file_cluster_clusterpb_forward_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CallError) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CallError) ProtoMessage() {}
+
+func (x *CallError) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_forward_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CallError.ProtoReflect.Descriptor instead.
+func (*CallError) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *CallError) GetKind() ErrorKind {
+	if x != nil {
+		return x.Kind
+	}
+	return ErrorKind_ERROR_KIND_UNSPECIFIED
+}
+
+func (x *CallError) GetLeader() string {
+	if x != nil {
+		return x.Leader
+	}
+	return ""
+}
+
+func (x *CallError) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
+func (x *CallError) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *CallError) GetLimit() string {
+	if x != nil {
+		return x.Limit
+	}
+	return ""
+}
+
+func (x *CallError) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *CallError) GetShard() uint32 {
+	if x != nil {
+		return x.Shard
+	}
+	return 0
+}
+
+func (x *CallError) GetEpoch() uint64 {
+	if x != nil {
+		return x.Epoch
+	}
+	return 0
+}
+
+func (x *CallError) GetMoving() bool {
+	if x != nil {
+		return x.Moving
+	}
+	return false
+}
+
+func (x *CallError) GetQuota() *QuotaExceeded {
+	if x != nil {
+		return x.Quota
+	}
+	return nil
+}
+
+// QuotaExceeded is a quota that refuses a command. It is of a namespace or of a key.
+type QuotaExceeded struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	Key           string                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`      // id
+	Quota         uint32                 `protobuf:"varint,3,opt,name=quota,proto3" json:"quota,omitempty"` // as in QuotaCall
+	Limit         float64                `protobuf:"fixed64,4,opt,name=limit,proto3" json:"limit,omitempty"`
+	Used          float64                `protobuf:"fixed64,5,opt,name=used,proto3" json:"used,omitempty"`
+	RetryAfterUs  int64                  `protobuf:"varint,6,opt,name=retry_after_us,json=retryAfterUs,proto3" json:"retry_after_us,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *QuotaExceeded) Reset() {
+	*x = QuotaExceeded{}
+	mi := &file_cluster_clusterpb_forward_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *QuotaExceeded) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*QuotaExceeded) ProtoMessage() {}
+
+func (x *QuotaExceeded) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_forward_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use QuotaExceeded.ProtoReflect.Descriptor instead.
+func (*QuotaExceeded) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *QuotaExceeded) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *QuotaExceeded) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *QuotaExceeded) GetQuota() uint32 {
+	if x != nil {
+		return x.Quota
+	}
+	return 0
+}
+
+func (x *QuotaExceeded) GetLimit() float64 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+func (x *QuotaExceeded) GetUsed() float64 {
+	if x != nil {
+		return x.Used
+	}
+	return 0
+}
+
+func (x *QuotaExceeded) GetRetryAfterUs() int64 {
+	if x != nil {
+		return x.RetryAfterUs
+	}
+	return 0
+}
+
 // PullRequest carries every demand that began, changed or ended during the send of the previous request.
 type PullRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -120,7 +697,7 @@ type PullRequest struct {
 
 func (x *PullRequest) Reset() {
 	*x = PullRequest{}
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[0]
+	mi := &file_cluster_clusterpb_forward_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -132,7 +709,7 @@ func (x *PullRequest) String() string {
 func (*PullRequest) ProtoMessage() {}
 
 func (x *PullRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[0]
+	mi := &file_cluster_clusterpb_forward_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -145,7 +722,7 @@ func (x *PullRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullRequest.ProtoReflect.Descriptor instead.
 func (*PullRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{0}
+	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *PullRequest) GetDemands() []*PullDemand {
@@ -175,7 +752,7 @@ type PullDemand struct {
 
 func (x *PullDemand) Reset() {
 	*x = PullDemand{}
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[1]
+	mi := &file_cluster_clusterpb_forward_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -187,7 +764,7 @@ func (x *PullDemand) String() string {
 func (*PullDemand) ProtoMessage() {}
 
 func (x *PullDemand) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[1]
+	mi := &file_cluster_clusterpb_forward_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -200,7 +777,7 @@ func (x *PullDemand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullDemand.ProtoReflect.Descriptor instead.
 func (*PullDemand) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{1}
+	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *PullDemand) GetNumber() uint64 {
@@ -282,7 +859,7 @@ type PullReply struct {
 
 func (x *PullReply) Reset() {
 	*x = PullReply{}
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[2]
+	mi := &file_cluster_clusterpb_forward_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -294,7 +871,7 @@ func (x *PullReply) String() string {
 func (*PullReply) ProtoMessage() {}
 
 func (x *PullReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[2]
+	mi := &file_cluster_clusterpb_forward_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -307,7 +884,7 @@ func (x *PullReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullReply.ProtoReflect.Descriptor instead.
 func (*PullReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{2}
+	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *PullReply) GetAnswers() []*PullAnswer {
@@ -332,7 +909,7 @@ type PullAnswer struct {
 
 func (x *PullAnswer) Reset() {
 	*x = PullAnswer{}
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[3]
+	mi := &file_cluster_clusterpb_forward_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -344,7 +921,7 @@ func (x *PullAnswer) String() string {
 func (*PullAnswer) ProtoMessage() {}
 
 func (x *PullAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[3]
+	mi := &file_cluster_clusterpb_forward_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -357,7 +934,7 @@ func (x *PullAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PullAnswer.ProtoReflect.Descriptor instead.
 func (*PullAnswer) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{3}
+	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *PullAnswer) GetNumber() uint64 {
@@ -409,2208 +986,54 @@ func (x *PullAnswer) GetNextMs() int64 {
 	return 0
 }
 
-// ReadEventsRequest selects events of a namespace in one shard.
-type ReadEventsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
-	Namespace     string                 `protobuf:"bytes,2,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	After         *EventPosition         `protobuf:"bytes,3,opt,name=after,proto3" json:"after,omitempty"`                                     // absent: from the beginning
-	Queue         string                 `protobuf:"bytes,4,opt,name=queue,proto3" json:"queue,omitempty"`                                     // empty: any
-	Types         []historypb.Type       `protobuf:"varint,5,rep,packed,name=types,proto3,enum=belfry.history.v1.Type" json:"types,omitempty"` // empty: all
-	Labels        []*historypb.Label     `protobuf:"bytes,6,rep,name=labels,proto3" json:"labels,omitempty"`
-	Prefix        string                 `protobuf:"bytes,7,opt,name=prefix,proto3" json:"prefix,omitempty"`                   // of the task's id
-	SinceMs       int64                  `protobuf:"varint,8,opt,name=since_ms,json=sinceMs,proto3" json:"since_ms,omitempty"` // only events of this instant or later
-	Limit         uint32                 `protobuf:"varint,9,opt,name=limit,proto3" json:"limit,omitempty"`                    // 0: no event, only the last position
-	WaitMs        int64                  `protobuf:"varint,10,opt,name=wait_ms,json=waitMs,proto3" json:"wait_ms,omitempty"`   // how long the answer may wait for an event after the position
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ReadEventsRequest) Reset() {
-	*x = ReadEventsRequest{}
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[4]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ReadEventsRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ReadEventsRequest) ProtoMessage() {}
-
-func (x *ReadEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[4]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ReadEventsRequest.ProtoReflect.Descriptor instead.
-func (*ReadEventsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{4}
-}
-
-func (x *ReadEventsRequest) GetShard() uint32 {
-	if x != nil {
-		return x.Shard
-	}
-	return 0
-}
-
-func (x *ReadEventsRequest) GetNamespace() string {
-	if x != nil {
-		return x.Namespace
-	}
-	return ""
-}
-
-func (x *ReadEventsRequest) GetAfter() *EventPosition {
-	if x != nil {
-		return x.After
-	}
-	return nil
-}
-
-func (x *ReadEventsRequest) GetQueue() string {
-	if x != nil {
-		return x.Queue
-	}
-	return ""
-}
-
-func (x *ReadEventsRequest) GetTypes() []historypb.Type {
-	if x != nil {
-		return x.Types
-	}
-	return nil
-}
-
-func (x *ReadEventsRequest) GetLabels() []*historypb.Label {
-	if x != nil {
-		return x.Labels
-	}
-	return nil
-}
-
-func (x *ReadEventsRequest) GetPrefix() string {
-	if x != nil {
-		return x.Prefix
-	}
-	return ""
-}
-
-func (x *ReadEventsRequest) GetSinceMs() int64 {
-	if x != nil {
-		return x.SinceMs
-	}
-	return 0
-}
-
-func (x *ReadEventsRequest) GetLimit() uint32 {
-	if x != nil {
-		return x.Limit
-	}
-	return 0
-}
-
-func (x *ReadEventsRequest) GetWaitMs() int64 {
-	if x != nil {
-		return x.WaitMs
-	}
-	return 0
-}
-
-type EventPosition struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
-	Number        uint32                 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *EventPosition) Reset() {
-	*x = EventPosition{}
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[5]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *EventPosition) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*EventPosition) ProtoMessage() {}
-
-func (x *EventPosition) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[5]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use EventPosition.ProtoReflect.Descriptor instead.
-func (*EventPosition) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{5}
-}
-
-func (x *EventPosition) GetIndex() uint64 {
-	if x != nil {
-		return x.Index
-	}
-	return 0
-}
-
-func (x *EventPosition) GetNumber() uint32 {
-	if x != nil {
-		return x.Number
-	}
-	return 0
-}
-
-type ReadEventsReply struct {
-	state  protoimpl.MessageState `protogen:"open.v1"`
-	Events []*historypb.Event     `protobuf:"bytes,1,rep,name=events,proto3" json:"events,omitempty"`
-	Next   *EventPosition         `protobuf:"bytes,2,opt,name=next,proto3" json:"next,omitempty"`      // where to go on
-	Gapped bool                   `protobuf:"varint,3,opt,name=gapped,proto3" json:"gapped,omitempty"` // events between after and next are missing
-	Last   *EventPosition         `protobuf:"bytes,4,opt,name=last,proto3" json:"last,omitempty"`      // of the replica
-	// Set if events after the position have been removed. The events that are left begin after this one.
-	Gone          *EventPosition `protobuf:"bytes,5,opt,name=gone,proto3" json:"gone,omitempty"`
-	GoneMs        int64          `protobuf:"varint,6,opt,name=gone_ms,json=goneMs,proto3" json:"gone_ms,omitempty"` // events up to this instant may be gone
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ReadEventsReply) Reset() {
-	*x = ReadEventsReply{}
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[6]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ReadEventsReply) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ReadEventsReply) ProtoMessage() {}
-
-func (x *ReadEventsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[6]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ReadEventsReply.ProtoReflect.Descriptor instead.
-func (*ReadEventsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{6}
-}
-
-func (x *ReadEventsReply) GetEvents() []*historypb.Event {
-	if x != nil {
-		return x.Events
-	}
-	return nil
-}
-
-func (x *ReadEventsReply) GetNext() *EventPosition {
-	if x != nil {
-		return x.Next
-	}
-	return nil
-}
-
-func (x *ReadEventsReply) GetGapped() bool {
-	if x != nil {
-		return x.Gapped
-	}
-	return false
-}
-
-func (x *ReadEventsReply) GetLast() *EventPosition {
-	if x != nil {
-		return x.Last
-	}
-	return nil
-}
-
-func (x *ReadEventsReply) GetGone() *EventPosition {
-	if x != nil {
-		return x.Gone
-	}
-	return nil
-}
-
-func (x *ReadEventsReply) GetGoneMs() int64 {
-	if x != nil {
-		return x.GoneMs
-	}
-	return 0
-}
-
-// TaskEventsRequest selects the events of one task.
-type TaskEventsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Task          string                 `protobuf:"bytes,2,opt,name=task,proto3" json:"task,omitempty"`
-	Limit         uint32                 `protobuf:"varint,3,opt,name=limit,proto3" json:"limit,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *TaskEventsRequest) Reset() {
-	*x = TaskEventsRequest{}
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[7]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *TaskEventsRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*TaskEventsRequest) ProtoMessage() {}
-
-func (x *TaskEventsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[7]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use TaskEventsRequest.ProtoReflect.Descriptor instead.
-func (*TaskEventsRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{7}
-}
-
-func (x *TaskEventsRequest) GetNamespace() string {
-	if x != nil {
-		return x.Namespace
-	}
-	return ""
-}
-
-func (x *TaskEventsRequest) GetTask() string {
-	if x != nil {
-		return x.Task
-	}
-	return ""
-}
-
-func (x *TaskEventsRequest) GetLimit() uint32 {
-	if x != nil {
-		return x.Limit
-	}
-	return 0
-}
-
-type TaskEventsReply struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Events        []*historypb.Event     `protobuf:"bytes,1,rep,name=events,proto3" json:"events,omitempty"`
-	More          bool                   `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`                      // events were left out at the end
-	Gapped        bool                   `protobuf:"varint,3,opt,name=gapped,proto3" json:"gapped,omitempty"`                  // events may be missing
-	SinceMs       int64                  `protobuf:"varint,4,opt,name=since_ms,json=sinceMs,proto3" json:"since_ms,omitempty"` // events up to this instant may be gone; 0: none is
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *TaskEventsReply) Reset() {
-	*x = TaskEventsReply{}
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[8]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *TaskEventsReply) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*TaskEventsReply) ProtoMessage() {}
-
-func (x *TaskEventsReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[8]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use TaskEventsReply.ProtoReflect.Descriptor instead.
-func (*TaskEventsReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{8}
-}
-
-func (x *TaskEventsReply) GetEvents() []*historypb.Event {
-	if x != nil {
-		return x.Events
-	}
-	return nil
-}
-
-func (x *TaskEventsReply) GetMore() bool {
-	if x != nil {
-		return x.More
-	}
-	return false
-}
-
-func (x *TaskEventsReply) GetGapped() bool {
-	if x != nil {
-		return x.Gapped
-	}
-	return false
-}
-
-func (x *TaskEventsReply) GetSinceMs() int64 {
-	if x != nil {
-		return x.SinceMs
-	}
-	return 0
-}
-
-// ForwardRequest carries every call that waited during the send of the previous request.
-type ForwardRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Calls         []*Call                `protobuf:"bytes,1,rep,name=calls,proto3" json:"calls,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ForwardRequest) Reset() {
-	*x = ForwardRequest{}
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[9]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ForwardRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ForwardRequest) ProtoMessage() {}
-
-func (x *ForwardRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[9]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ForwardRequest.ProtoReflect.Descriptor instead.
-func (*ForwardRequest) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{9}
-}
-
-func (x *ForwardRequest) GetCalls() []*Call {
-	if x != nil {
-		return x.Calls
-	}
-	return nil
-}
-
-// Call is one call to a shard, or to the control group.
-type Call struct {
-	state     protoimpl.MessageState `protogen:"open.v1"`
-	Number    uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"` // unique in the stream; the answer carries it
-	TimeoutMs int64                  `protobuf:"varint,2,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
-	Shard     uint32                 `protobuf:"varint,3,opt,name=shard,proto3" json:"shard,omitempty"`
-	// Types that are valid to be assigned to Op:
-	//
-	//	*Call_Commands
-	//	*Call_Get
-	//	*Call_List
-	//	*Call_Change
-	//	*Call_Queues
-	//	*Call_Lend
-	//	*Call_Members
-	//	*Call_ReadSlots
-	//	*Call_PullSlots
-	//	*Call_NamespaceUse
-	//	*Call_Quota
-	//	*Call_AskGroups
-	//	*Call_LookGroups
-	//	*Call_Outlook
-	//	*Call_Activity
-	Op            isCall_Op `protobuf_oneof:"op"`
-	Traceparent   string    `protobuf:"bytes,28,opt,name=traceparent,proto3" json:"traceparent,omitempty"` // of the span of the caller's call; empty: it has none
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Call) Reset() {
-	*x = Call{}
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[10]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Call) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Call) ProtoMessage() {}
-
-func (x *Call) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[10]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Call.ProtoReflect.Descriptor instead.
-func (*Call) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{10}
-}
-
-func (x *Call) GetNumber() uint64 {
-	if x != nil {
-		return x.Number
-	}
-	return 0
-}
-
-func (x *Call) GetTimeoutMs() int64 {
-	if x != nil {
-		return x.TimeoutMs
-	}
-	return 0
-}
-
-func (x *Call) GetShard() uint32 {
-	if x != nil {
-		return x.Shard
-	}
-	return 0
-}
-
-func (x *Call) GetOp() isCall_Op {
-	if x != nil {
-		return x.Op
-	}
-	return nil
-}
-
-func (x *Call) GetCommands() *Commands {
-	if x != nil {
-		if x, ok := x.Op.(*Call_Commands); ok {
-			return x.Commands
-		}
-	}
-	return nil
-}
-
-func (x *Call) GetGet() *GetCall {
-	if x != nil {
-		if x, ok := x.Op.(*Call_Get); ok {
-			return x.Get
-		}
-	}
-	return nil
-}
-
-func (x *Call) GetList() *ListCall {
-	if x != nil {
-		if x, ok := x.Op.(*Call_List); ok {
-			return x.List
-		}
-	}
-	return nil
-}
-
-func (x *Call) GetChange() *ControlChange {
-	if x != nil {
-		if x, ok := x.Op.(*Call_Change); ok {
-			return x.Change
-		}
-	}
-	return nil
-}
-
-func (x *Call) GetQueues() *QueuesCall {
-	if x != nil {
-		if x, ok := x.Op.(*Call_Queues); ok {
-			return x.Queues
-		}
-	}
-	return nil
-}
-
-func (x *Call) GetLend() *LendCall {
-	if x != nil {
-		if x, ok := x.Op.(*Call_Lend); ok {
-			return x.Lend
-		}
-	}
-	return nil
-}
-
-func (x *Call) GetMembers() *MembersCall {
-	if x != nil {
-		if x, ok := x.Op.(*Call_Members); ok {
-			return x.Members
-		}
-	}
-	return nil
-}
-
-func (x *Call) GetReadSlots() *ReadSlotsCall {
-	if x != nil {
-		if x, ok := x.Op.(*Call_ReadSlots); ok {
-			return x.ReadSlots
-		}
-	}
-	return nil
-}
-
-func (x *Call) GetPullSlots() *PullSlotsCall {
-	if x != nil {
-		if x, ok := x.Op.(*Call_PullSlots); ok {
-			return x.PullSlots
-		}
-	}
-	return nil
-}
-
-func (x *Call) GetNamespaceUse() *NamespaceCall {
-	if x != nil {
-		if x, ok := x.Op.(*Call_NamespaceUse); ok {
-			return x.NamespaceUse
-		}
-	}
-	return nil
-}
-
-func (x *Call) GetQuota() *QuotaCall {
-	if x != nil {
-		if x, ok := x.Op.(*Call_Quota); ok {
-			return x.Quota
-		}
-	}
-	return nil
-}
-
-func (x *Call) GetAskGroups() *GroupsAsk {
-	if x != nil {
-		if x, ok := x.Op.(*Call_AskGroups); ok {
-			return x.AskGroups
-		}
-	}
-	return nil
-}
-
-func (x *Call) GetLookGroups() *GroupsLook {
-	if x != nil {
-		if x, ok := x.Op.(*Call_LookGroups); ok {
-			return x.LookGroups
-		}
-	}
-	return nil
-}
-
-func (x *Call) GetOutlook() *OutlookCall {
-	if x != nil {
-		if x, ok := x.Op.(*Call_Outlook); ok {
-			return x.Outlook
-		}
-	}
-	return nil
-}
-
-func (x *Call) GetActivity() *ActivityCall {
-	if x != nil {
-		if x, ok := x.Op.(*Call_Activity); ok {
-			return x.Activity
-		}
-	}
-	return nil
-}
-
-func (x *Call) GetTraceparent() string {
-	if x != nil {
-		return x.Traceparent
-	}
-	return ""
-}
-
-type isCall_Op interface {
-	isCall_Op()
-}
-
-type Call_Commands struct {
-	Commands *Commands `protobuf:"bytes,4,opt,name=commands,proto3,oneof"`
-}
-
-type Call_Get struct {
-	Get *GetCall `protobuf:"bytes,5,opt,name=get,proto3,oneof"`
-}
-
-type Call_List struct {
-	List *ListCall `protobuf:"bytes,6,opt,name=list,proto3,oneof"`
-}
-
-type Call_Change struct {
-	Change *ControlChange `protobuf:"bytes,7,opt,name=change,proto3,oneof"` // for the leader of the control group, shard 0
-}
-
-type Call_Queues struct {
-	Queues *QueuesCall `protobuf:"bytes,8,opt,name=queues,proto3,oneof"`
-}
-
-type Call_Lend struct {
-	Lend *LendCall `protobuf:"bytes,9,opt,name=lend,proto3,oneof"`
-}
-
-type Call_Members struct {
-	Members *MembersCall `protobuf:"bytes,10,opt,name=members,proto3,oneof"`
-}
-
-type Call_ReadSlots struct {
-	ReadSlots *ReadSlotsCall `protobuf:"bytes,16,opt,name=read_slots,json=readSlots,proto3,oneof"`
-}
-
-type Call_PullSlots struct {
-	PullSlots *PullSlotsCall `protobuf:"bytes,17,opt,name=pull_slots,json=pullSlots,proto3,oneof"`
-}
-
-type Call_NamespaceUse struct {
-	NamespaceUse *NamespaceCall `protobuf:"bytes,18,opt,name=namespace_use,json=namespaceUse,proto3,oneof"`
-}
-
-type Call_Quota struct {
-	Quota *QuotaCall `protobuf:"bytes,19,opt,name=quota,proto3,oneof"`
-}
-
-type Call_AskGroups struct {
-	AskGroups *GroupsAsk `protobuf:"bytes,24,opt,name=ask_groups,json=askGroups,proto3,oneof"`
-}
-
-type Call_LookGroups struct {
-	LookGroups *GroupsLook `protobuf:"bytes,25,opt,name=look_groups,json=lookGroups,proto3,oneof"`
-}
-
-type Call_Outlook struct {
-	Outlook *OutlookCall `protobuf:"bytes,26,opt,name=outlook,proto3,oneof"`
-}
-
-type Call_Activity struct {
-	Activity *ActivityCall `protobuf:"bytes,27,opt,name=activity,proto3,oneof"`
-}
-
-func (*Call_Commands) isCall_Op() {}
-
-func (*Call_Get) isCall_Op() {}
-
-func (*Call_List) isCall_Op() {}
-
-func (*Call_Change) isCall_Op() {}
-
-func (*Call_Queues) isCall_Op() {}
-
-func (*Call_Lend) isCall_Op() {}
-
-func (*Call_Members) isCall_Op() {}
-
-func (*Call_ReadSlots) isCall_Op() {}
-
-func (*Call_PullSlots) isCall_Op() {}
-
-func (*Call_NamespaceUse) isCall_Op() {}
-
-func (*Call_Quota) isCall_Op() {}
-
-func (*Call_AskGroups) isCall_Op() {}
-
-func (*Call_LookGroups) isCall_Op() {}
-
-func (*Call_Outlook) isCall_Op() {}
-
-func (*Call_Activity) isCall_Op() {}
-
-// GroupsAsk asks the shard that owns a queue for permits of the queue's groups.
-type GroupsAsk struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Queue         string                 `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
-	Shard         uint32                 `protobuf:"varint,3,opt,name=shard,proto3" json:"shard,omitempty"`   // shard that asks
-	Term          uint64                 `protobuf:"varint,4,opt,name=term,proto3" json:"term,omitempty"`     // term of the asking leadership
-	Number        uint64                 `protobuf:"varint,5,opt,name=number,proto3" json:"number,omitempty"` // number of the ask in that leadership
-	Wants         []*GroupWant           `protobuf:"bytes,6,rep,name=wants,proto3" json:"wants,omitempty"`
-	Ended         []string               `protobuf:"bytes,7,rep,name=ended,proto3" json:"ended,omitempty"`  // groups with fewer attempts under way than before
-	Wait          bool                   `protobuf:"varint,8,opt,name=wait,proto3" json:"wait,omitempty"`   // the answer waits for a permit
-	Epoch         uint64                 `protobuf:"varint,9,opt,name=epoch,proto3" json:"epoch,omitempty"` // of the slot that makes the shard the owner
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GroupsAsk) Reset() {
-	*x = GroupsAsk{}
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[11]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GroupsAsk) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GroupsAsk) ProtoMessage() {}
-
-func (x *GroupsAsk) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[11]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GroupsAsk.ProtoReflect.Descriptor instead.
-func (*GroupsAsk) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{11}
-}
-
-func (x *GroupsAsk) GetNamespace() string {
-	if x != nil {
-		return x.Namespace
-	}
-	return ""
-}
-
-func (x *GroupsAsk) GetQueue() string {
-	if x != nil {
-		return x.Queue
-	}
-	return ""
-}
-
-func (x *GroupsAsk) GetShard() uint32 {
-	if x != nil {
-		return x.Shard
-	}
-	return 0
-}
-
-func (x *GroupsAsk) GetTerm() uint64 {
-	if x != nil {
-		return x.Term
-	}
-	return 0
-}
-
-func (x *GroupsAsk) GetNumber() uint64 {
-	if x != nil {
-		return x.Number
-	}
-	return 0
-}
-
-func (x *GroupsAsk) GetWants() []*GroupWant {
-	if x != nil {
-		return x.Wants
-	}
-	return nil
-}
-
-func (x *GroupsAsk) GetEnded() []string {
-	if x != nil {
-		return x.Ended
-	}
-	return nil
-}
-
-func (x *GroupsAsk) GetWait() bool {
-	if x != nil {
-		return x.Wait
-	}
-	return false
-}
-
-func (x *GroupsAsk) GetEpoch() uint64 {
-	if x != nil {
-		return x.Epoch
-	}
-	return 0
-}
-
-type GroupWant struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Group         string                 `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
-	Permits       uint32                 `protobuf:"varint,2,opt,name=permits,proto3" json:"permits,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GroupWant) Reset() {
-	*x = GroupWant{}
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[12]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GroupWant) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GroupWant) ProtoMessage() {}
-
-func (x *GroupWant) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[12]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GroupWant.ProtoReflect.Descriptor instead.
-func (*GroupWant) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{12}
-}
-
-func (x *GroupWant) GetGroup() string {
-	if x != nil {
-		return x.Group
-	}
-	return ""
-}
-
-func (x *GroupWant) GetPermits() uint32 {
-	if x != nil {
-		return x.Permits
-	}
-	return 0
-}
-
-// GroupsAnswer is the answer to a GroupsAsk.
-type GroupsAnswer struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Epoch         uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"` // of the owner, as is the term
-	Term          uint64                 `protobuf:"varint,2,opt,name=term,proto3" json:"term,omitempty"`
-	Given         []*GroupGiven          `protobuf:"bytes,3,rep,name=given,proto3" json:"given,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GroupsAnswer) Reset() {
-	*x = GroupsAnswer{}
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[13]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GroupsAnswer) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GroupsAnswer) ProtoMessage() {}
-
-func (x *GroupsAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[13]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GroupsAnswer.ProtoReflect.Descriptor instead.
-func (*GroupsAnswer) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{13}
-}
-
-func (x *GroupsAnswer) GetEpoch() uint64 {
-	if x != nil {
-		return x.Epoch
-	}
-	return 0
-}
-
-func (x *GroupsAnswer) GetTerm() uint64 {
-	if x != nil {
-		return x.Term
-	}
-	return 0
-}
-
-func (x *GroupsAnswer) GetGiven() []*GroupGiven {
-	if x != nil {
-		return x.Given
-	}
-	return nil
-}
-
-type GroupGiven struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Group         string                 `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
-	Permits       uint32                 `protobuf:"varint,2,opt,name=permits,proto3" json:"permits,omitempty"`
-	FirstMs       int64                  `protobuf:"zigzag64,3,opt,name=first_ms,json=firstMs,proto3" json:"first_ms,omitempty"` // in order: due time of the task that the permit is for
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GroupGiven) Reset() {
-	*x = GroupGiven{}
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[14]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GroupGiven) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GroupGiven) ProtoMessage() {}
-
-func (x *GroupGiven) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[14]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GroupGiven.ProtoReflect.Descriptor instead.
-func (*GroupGiven) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{14}
-}
-
-func (x *GroupGiven) GetGroup() string {
-	if x != nil {
-		return x.Group
-	}
-	return ""
-}
-
-func (x *GroupGiven) GetPermits() uint32 {
-	if x != nil {
-		return x.Permits
-	}
-	return 0
-}
-
-func (x *GroupGiven) GetFirstMs() int64 {
-	if x != nil {
-		return x.FirstMs
-	}
-	return 0
-}
-
-// GroupsLook asks the leader of a shard where groups stand.
-type GroupsLook struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Epoch         uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"` // of the owner, as is the term
-	Term          uint64                 `protobuf:"varint,2,opt,name=term,proto3" json:"term,omitempty"`
-	Namespace     string                 `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Queue         string                 `protobuf:"bytes,4,opt,name=queue,proto3" json:"queue,omitempty"`
-	Groups        []string               `protobuf:"bytes,5,rep,name=groups,proto3" json:"groups,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GroupsLook) Reset() {
-	*x = GroupsLook{}
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[15]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GroupsLook) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GroupsLook) ProtoMessage() {}
-
-func (x *GroupsLook) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[15]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GroupsLook.ProtoReflect.Descriptor instead.
-func (*GroupsLook) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{15}
-}
-
-func (x *GroupsLook) GetEpoch() uint64 {
-	if x != nil {
-		return x.Epoch
-	}
-	return 0
-}
-
-func (x *GroupsLook) GetTerm() uint64 {
-	if x != nil {
-		return x.Term
-	}
-	return 0
-}
-
-func (x *GroupsLook) GetNamespace() string {
-	if x != nil {
-		return x.Namespace
-	}
-	return ""
-}
-
-func (x *GroupsLook) GetQueue() string {
-	if x != nil {
-		return x.Queue
-	}
-	return ""
-}
-
-func (x *GroupsLook) GetGroups() []string {
-	if x != nil {
-		return x.Groups
-	}
-	return nil
-}
-
-// GroupsStanding is the answer to a GroupsLook.
-type GroupsStanding struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Term          uint64                 `protobuf:"varint,1,opt,name=term,proto3" json:"term,omitempty"`
-	Done          uint64                 `protobuf:"varint,2,opt,name=done,proto3" json:"done,omitempty"`                        // number of the last ask of the queue whose outcome is in the counts
-	ClearMs       int64                  `protobuf:"zigzag64,3,opt,name=clear_ms,json=clearMs,proto3" json:"clear_ms,omitempty"` // last instant for which no task waits in the wheel
-	Groups        []*GroupCount          `protobuf:"bytes,4,rep,name=groups,proto3" json:"groups,omitempty"`                     // in the order of the look
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GroupsStanding) Reset() {
-	*x = GroupsStanding{}
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[16]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GroupsStanding) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GroupsStanding) ProtoMessage() {}
-
-func (x *GroupsStanding) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[16]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GroupsStanding.ProtoReflect.Descriptor instead.
-func (*GroupsStanding) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{16}
-}
-
-func (x *GroupsStanding) GetTerm() uint64 {
-	if x != nil {
-		return x.Term
-	}
-	return 0
-}
-
-func (x *GroupsStanding) GetDone() uint64 {
-	if x != nil {
-		return x.Done
-	}
-	return 0
-}
-
-func (x *GroupsStanding) GetClearMs() int64 {
-	if x != nil {
-		return x.ClearMs
-	}
-	return 0
-}
-
-func (x *GroupsStanding) GetGroups() []*GroupCount {
-	if x != nil {
-		return x.Groups
-	}
-	return nil
-}
-
-type GroupCount struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	UnderWay      uint32                 `protobuf:"varint,1,opt,name=under_way,json=underWay,proto3" json:"under_way,omitempty"` // attempts, leases and permits not yet used
-	Retrying      uint32                 `protobuf:"varint,2,opt,name=retrying,proto3" json:"retrying,omitempty"`
-	Waiting       bool                   `protobuf:"varint,3,opt,name=waiting,proto3" json:"waiting,omitempty"`                  // a task waits for a permit
-	Priority      uint32                 `protobuf:"varint,4,opt,name=priority,proto3" json:"priority,omitempty"`                // of the best waiting task
-	FirstMs       int64                  `protobuf:"zigzag64,5,opt,name=first_ms,json=firstMs,proto3" json:"first_ms,omitempty"` // due time of the earliest waiting task; the lowest number: an attempt was made before
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GroupCount) Reset() {
-	*x = GroupCount{}
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[17]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GroupCount) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GroupCount) ProtoMessage() {}
-
-func (x *GroupCount) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[17]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GroupCount.ProtoReflect.Descriptor instead.
-func (*GroupCount) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{17}
-}
-
-func (x *GroupCount) GetUnderWay() uint32 {
-	if x != nil {
-		return x.UnderWay
-	}
-	return 0
-}
-
-func (x *GroupCount) GetRetrying() uint32 {
-	if x != nil {
-		return x.Retrying
-	}
-	return 0
-}
-
-func (x *GroupCount) GetWaiting() bool {
-	if x != nil {
-		return x.Waiting
-	}
-	return false
-}
-
-func (x *GroupCount) GetPriority() uint32 {
-	if x != nil {
-		return x.Priority
-	}
-	return 0
-}
-
-func (x *GroupCount) GetFirstMs() int64 {
-	if x != nil {
-		return x.FirstMs
-	}
-	return 0
-}
-
-type Commands struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Commands      []*fsmpb.Command       `protobuf:"bytes,1,rep,name=commands,proto3" json:"commands,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Commands) Reset() {
-	*x = Commands{}
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[18]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Commands) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Commands) ProtoMessage() {}
-
-func (x *Commands) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[18]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Commands.ProtoReflect.Descriptor instead.
-func (*Commands) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{18}
-}
-
-func (x *Commands) GetCommands() []*fsmpb.Command {
-	if x != nil {
-		return x.Commands
-	}
-	return nil
-}
-
-type GetCall struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
-	Stale         bool                   `protobuf:"varint,3,opt,name=stale,proto3" json:"stale,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *GetCall) Reset() {
-	*x = GetCall{}
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[19]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *GetCall) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*GetCall) ProtoMessage() {}
-
-func (x *GetCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[19]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use GetCall.ProtoReflect.Descriptor instead.
-func (*GetCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{19}
-}
-
-func (x *GetCall) GetNamespace() string {
-	if x != nil {
-		return x.Namespace
-	}
-	return ""
-}
-
-func (x *GetCall) GetId() string {
-	if x != nil {
-		return x.Id
-	}
-	return ""
-}
-
-func (x *GetCall) GetStale() bool {
-	if x != nil {
-		return x.Stale
-	}
-	return false
-}
-
-type ListCall struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Query         *fsmpb.ListQuery       `protobuf:"bytes,1,opt,name=query,proto3" json:"query,omitempty"`
-	Stale         bool                   `protobuf:"varint,2,opt,name=stale,proto3" json:"stale,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ListCall) Reset() {
-	*x = ListCall{}
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[20]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ListCall) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ListCall) ProtoMessage() {}
-
-func (x *ListCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[20]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ListCall.ProtoReflect.Descriptor instead.
-func (*ListCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{20}
-}
-
-func (x *ListCall) GetQuery() *fsmpb.ListQuery {
-	if x != nil {
-		return x.Query
-	}
-	return nil
-}
-
-func (x *ListCall) GetStale() bool {
-	if x != nil {
-		return x.Stale
-	}
-	return false
-}
-
-// LendCall asks the owner of a limited queue for permits to begin attempts. A later call from the same shard replaces
-// an earlier one.
-type LendCall struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Queue         string                 `protobuf:"bytes,2,opt,name=queue,proto3" json:"queue,omitempty"`
-	Borrower      uint32                 `protobuf:"varint,3,opt,name=borrower,proto3" json:"borrower,omitempty"`                 // shard that asks
-	InFlight      uint32                 `protobuf:"varint,4,opt,name=in_flight,json=inFlight,proto3" json:"in_flight,omitempty"` // attempts and leases under way in that shard
-	Unused        uint32                 `protobuf:"varint,5,opt,name=unused,proto3" json:"unused,omitempty"`                     // permits lent before and not yet used
-	Want          uint32                 `protobuf:"varint,6,opt,name=want,proto3" json:"want,omitempty"`                         // further permits wanted
-	Term          uint64                 `protobuf:"varint,7,opt,name=term,proto3" json:"term,omitempty"`                         // term of the asking leadership
-	Round         uint64                 `protobuf:"varint,8,opt,name=round,proto3" json:"round,omitempty"`                       // number of the call in that leadership
-	Priority      uint32                 `protobuf:"varint,9,opt,name=priority,proto3" json:"priority,omitempty"`                 // best priority of the waiting tasks; 0: not known
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *LendCall) Reset() {
-	*x = LendCall{}
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[21]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *LendCall) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*LendCall) ProtoMessage() {}
-
-func (x *LendCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[21]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use LendCall.ProtoReflect.Descriptor instead.
-func (*LendCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{21}
-}
-
-func (x *LendCall) GetNamespace() string {
-	if x != nil {
-		return x.Namespace
-	}
-	return ""
-}
-
-func (x *LendCall) GetQueue() string {
-	if x != nil {
-		return x.Queue
-	}
-	return ""
-}
-
-func (x *LendCall) GetBorrower() uint32 {
-	if x != nil {
-		return x.Borrower
-	}
-	return 0
-}
-
-func (x *LendCall) GetInFlight() uint32 {
-	if x != nil {
-		return x.InFlight
-	}
-	return 0
-}
-
-func (x *LendCall) GetUnused() uint32 {
-	if x != nil {
-		return x.Unused
-	}
-	return 0
-}
-
-func (x *LendCall) GetWant() uint32 {
-	if x != nil {
-		return x.Want
-	}
-	return 0
-}
-
-func (x *LendCall) GetTerm() uint64 {
-	if x != nil {
-		return x.Term
-	}
-	return 0
-}
-
-func (x *LendCall) GetRound() uint64 {
-	if x != nil {
-		return x.Round
-	}
-	return 0
-}
-
-func (x *LendCall) GetPriority() uint32 {
-	if x != nil {
-		return x.Priority
-	}
-	return 0
-}
-
-type ForwardReply struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Replies       []*CallReply           `protobuf:"bytes,1,rep,name=replies,proto3" json:"replies,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ForwardReply) Reset() {
-	*x = ForwardReply{}
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[22]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ForwardReply) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ForwardReply) ProtoMessage() {}
-
-func (x *ForwardReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[22]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ForwardReply.ProtoReflect.Descriptor instead.
-func (*ForwardReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{22}
-}
-
-func (x *ForwardReply) GetReplies() []*CallReply {
-	if x != nil {
-		return x.Replies
-	}
-	return nil
-}
-
-// CallReply is the answer to the call of the same number.
-type CallReply struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	Number         uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
-	Error          *CallError             `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"` // error of the whole call
-	Commands       []*CommandReply        `protobuf:"bytes,3,rep,name=commands,proto3" json:"commands,omitempty"`
-	Task           *fsmpb.Task            `protobuf:"bytes,4,opt,name=task,proto3" json:"task,omitempty"` // absent: no such task
-	Page           *fsmpb.ListPage        `protobuf:"bytes,5,opt,name=page,proto3" json:"page,omitempty"`
-	Changed        *ControlChanged        `protobuf:"bytes,6,opt,name=changed,proto3" json:"changed,omitempty"`
-	Counts         []*fsmpb.QueueCounts   `protobuf:"bytes,7,rep,name=counts,proto3" json:"counts,omitempty"` // of each queue that has tasks, sorted by queue
-	Loan           *Loan                  `protobuf:"bytes,8,opt,name=loan,proto3" json:"loan,omitempty"`
-	Members        *Membership            `protobuf:"bytes,9,opt,name=members,proto3" json:"members,omitempty"`
-	Batch          *SlotsBatch            `protobuf:"bytes,16,opt,name=batch,proto3" json:"batch,omitempty"`
-	Progress       *SlotsProgress         `protobuf:"bytes,17,opt,name=progress,proto3" json:"progress,omitempty"`
-	NamespaceUse   *NamespaceUse          `protobuf:"bytes,18,opt,name=namespace_use,json=namespaceUse,proto3" json:"namespace_use,omitempty"`
-	Quota          *QuotaReply            `protobuf:"bytes,19,opt,name=quota,proto3" json:"quota,omitempty"`
-	GroupsAnswer   *GroupsAnswer          `protobuf:"bytes,24,opt,name=groups_answer,json=groupsAnswer,proto3" json:"groups_answer,omitempty"`
-	GroupsStanding *GroupsStanding        `protobuf:"bytes,25,opt,name=groups_standing,json=groupsStanding,proto3" json:"groups_standing,omitempty"`
-	Outlook        *fsmpb.Outlook         `protobuf:"bytes,26,opt,name=outlook,proto3" json:"outlook,omitempty"`
-	Activity       *fsmpb.Activity        `protobuf:"bytes,27,opt,name=activity,proto3" json:"activity,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
-}
-
-func (x *CallReply) Reset() {
-	*x = CallReply{}
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[23]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CallReply) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CallReply) ProtoMessage() {}
-
-func (x *CallReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[23]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CallReply.ProtoReflect.Descriptor instead.
-func (*CallReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{23}
-}
-
-func (x *CallReply) GetNumber() uint64 {
-	if x != nil {
-		return x.Number
-	}
-	return 0
-}
-
-func (x *CallReply) GetError() *CallError {
-	if x != nil {
-		return x.Error
-	}
-	return nil
-}
-
-func (x *CallReply) GetCommands() []*CommandReply {
-	if x != nil {
-		return x.Commands
-	}
-	return nil
-}
-
-func (x *CallReply) GetTask() *fsmpb.Task {
-	if x != nil {
-		return x.Task
-	}
-	return nil
-}
-
-func (x *CallReply) GetPage() *fsmpb.ListPage {
-	if x != nil {
-		return x.Page
-	}
-	return nil
-}
-
-func (x *CallReply) GetChanged() *ControlChanged {
-	if x != nil {
-		return x.Changed
-	}
-	return nil
-}
-
-func (x *CallReply) GetCounts() []*fsmpb.QueueCounts {
-	if x != nil {
-		return x.Counts
-	}
-	return nil
-}
-
-func (x *CallReply) GetLoan() *Loan {
-	if x != nil {
-		return x.Loan
-	}
-	return nil
-}
-
-func (x *CallReply) GetMembers() *Membership {
-	if x != nil {
-		return x.Members
-	}
-	return nil
-}
-
-func (x *CallReply) GetBatch() *SlotsBatch {
-	if x != nil {
-		return x.Batch
-	}
-	return nil
-}
-
-func (x *CallReply) GetProgress() *SlotsProgress {
-	if x != nil {
-		return x.Progress
-	}
-	return nil
-}
-
-func (x *CallReply) GetNamespaceUse() *NamespaceUse {
-	if x != nil {
-		return x.NamespaceUse
-	}
-	return nil
-}
-
-func (x *CallReply) GetQuota() *QuotaReply {
-	if x != nil {
-		return x.Quota
-	}
-	return nil
-}
-
-func (x *CallReply) GetGroupsAnswer() *GroupsAnswer {
-	if x != nil {
-		return x.GroupsAnswer
-	}
-	return nil
-}
-
-func (x *CallReply) GetGroupsStanding() *GroupsStanding {
-	if x != nil {
-		return x.GroupsStanding
-	}
-	return nil
-}
-
-func (x *CallReply) GetOutlook() *fsmpb.Outlook {
-	if x != nil {
-		return x.Outlook
-	}
-	return nil
-}
-
-func (x *CallReply) GetActivity() *fsmpb.Activity {
-	if x != nil {
-		return x.Activity
-	}
-	return nil
-}
-
-type Loan struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Permits       uint32                 `protobuf:"varint,1,opt,name=permits,proto3" json:"permits,omitempty"`
-	LifeUs        int64                  `protobuf:"varint,2,opt,name=life_us,json=lifeUs,proto3" json:"life_us,omitempty"`                     // how long the owner counts the permits and the report without another call
-	RetryAfterUs  int64                  `protobuf:"varint,3,opt,name=retry_after_us,json=retryAfterUs,proto3" json:"retry_after_us,omitempty"` // earliest time of the next call if no attempt is under way; 0: any time
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *Loan) Reset() {
-	*x = Loan{}
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[24]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Loan) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Loan) ProtoMessage() {}
-
-func (x *Loan) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[24]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Loan.ProtoReflect.Descriptor instead.
-func (*Loan) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{24}
-}
-
-func (x *Loan) GetPermits() uint32 {
-	if x != nil {
-		return x.Permits
-	}
-	return 0
-}
-
-func (x *Loan) GetLifeUs() int64 {
-	if x != nil {
-		return x.LifeUs
-	}
-	return 0
-}
-
-func (x *Loan) GetRetryAfterUs() int64 {
-	if x != nil {
-		return x.RetryAfterUs
-	}
-	return 0
-}
-
-type CommandReply struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Result        *fsmpb.Result          `protobuf:"bytes,1,opt,name=result,proto3" json:"result,omitempty"`
-	Error         *CallError             `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CommandReply) Reset() {
-	*x = CommandReply{}
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[25]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CommandReply) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CommandReply) ProtoMessage() {}
-
-func (x *CommandReply) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[25]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CommandReply.ProtoReflect.Descriptor instead.
-func (*CommandReply) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{25}
-}
-
-func (x *CommandReply) GetResult() *fsmpb.Result {
-	if x != nil {
-		return x.Result
-	}
-	return nil
-}
-
-func (x *CommandReply) GetError() *CallError {
-	if x != nil {
-		return x.Error
-	}
-	return nil
-}
-
-type CallError struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Kind          ErrorKind              `protobuf:"varint,1,opt,name=kind,proto3,enum=belfry.cluster.v1.forward.ErrorKind" json:"kind,omitempty"`
-	Leader        string                 `protobuf:"bytes,2,opt,name=leader,proto3" json:"leader,omitempty"` // with NOT_LEADER: node id of the leader; empty: not known
-	Detail        string                 `protobuf:"bytes,3,opt,name=detail,proto3" json:"detail,omitempty"`
-	Field         string                 `protobuf:"bytes,4,opt,name=field,proto3" json:"field,omitempty"`    // with INVALID: the field that breaks a limit
-	Limit         string                 `protobuf:"bytes,5,opt,name=limit,proto3" json:"limit,omitempty"`    // with INVALID, NO_MEMORY and QUEUES_FULL: the limit
-	Node          string                 `protobuf:"bytes,6,opt,name=node,proto3" json:"node,omitempty"`      // with NO_MEMORY: the node whose memory is full
-	Shard         uint32                 `protobuf:"varint,7,opt,name=shard,proto3" json:"shard,omitempty"`   // with MOVED: the shard that owns the slot from epoch on
-	Epoch         uint64                 `protobuf:"varint,8,opt,name=epoch,proto3" json:"epoch,omitempty"`   // with MOVED
-	Moving        bool                   `protobuf:"varint,9,opt,name=moving,proto3" json:"moving,omitempty"` // with MOVED: that shard does not take calls yet
-	Quota         *QuotaExceeded         `protobuf:"bytes,10,opt,name=quota,proto3" json:"quota,omitempty"`   // with QUOTA
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *CallError) Reset() {
-	*x = CallError{}
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[26]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *CallError) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*CallError) ProtoMessage() {}
-
-func (x *CallError) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[26]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use CallError.ProtoReflect.Descriptor instead.
-func (*CallError) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{26}
-}
-
-func (x *CallError) GetKind() ErrorKind {
-	if x != nil {
-		return x.Kind
-	}
-	return ErrorKind_ERROR_KIND_UNSPECIFIED
-}
-
-func (x *CallError) GetLeader() string {
-	if x != nil {
-		return x.Leader
-	}
-	return ""
-}
-
-func (x *CallError) GetDetail() string {
-	if x != nil {
-		return x.Detail
-	}
-	return ""
-}
-
-func (x *CallError) GetField() string {
-	if x != nil {
-		return x.Field
-	}
-	return ""
-}
-
-func (x *CallError) GetLimit() string {
-	if x != nil {
-		return x.Limit
-	}
-	return ""
-}
-
-func (x *CallError) GetNode() string {
-	if x != nil {
-		return x.Node
-	}
-	return ""
-}
-
-func (x *CallError) GetShard() uint32 {
-	if x != nil {
-		return x.Shard
-	}
-	return 0
-}
-
-func (x *CallError) GetEpoch() uint64 {
-	if x != nil {
-		return x.Epoch
-	}
-	return 0
-}
-
-func (x *CallError) GetMoving() bool {
-	if x != nil {
-		return x.Moving
-	}
-	return false
-}
-
-func (x *CallError) GetQuota() *QuotaExceeded {
-	if x != nil {
-		return x.Quota
-	}
-	return nil
-}
-
-// QuotaExceeded is a quota that refuses a command.
-type QuotaExceeded struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Subject       *QuotaSubject          `protobuf:"bytes,1,opt,name=subject,proto3" json:"subject,omitempty"`
-	Quota         uint32                 `protobuf:"varint,2,opt,name=quota,proto3" json:"quota,omitempty"` // as in QuotaCall
-	Limit         float64                `protobuf:"fixed64,3,opt,name=limit,proto3" json:"limit,omitempty"`
-	Used          float64                `protobuf:"fixed64,4,opt,name=used,proto3" json:"used,omitempty"`
-	RetryAfterUs  int64                  `protobuf:"varint,5,opt,name=retry_after_us,json=retryAfterUs,proto3" json:"retry_after_us,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *QuotaExceeded) Reset() {
-	*x = QuotaExceeded{}
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[27]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *QuotaExceeded) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*QuotaExceeded) ProtoMessage() {}
-
-func (x *QuotaExceeded) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[27]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use QuotaExceeded.ProtoReflect.Descriptor instead.
-func (*QuotaExceeded) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{27}
-}
-
-func (x *QuotaExceeded) GetSubject() *QuotaSubject {
-	if x != nil {
-		return x.Subject
-	}
-	return nil
-}
-
-func (x *QuotaExceeded) GetQuota() uint32 {
-	if x != nil {
-		return x.Quota
-	}
-	return 0
-}
-
-func (x *QuotaExceeded) GetLimit() float64 {
-	if x != nil {
-		return x.Limit
-	}
-	return 0
-}
-
-func (x *QuotaExceeded) GetUsed() float64 {
-	if x != nil {
-		return x.Used
-	}
-	return 0
-}
-
-func (x *QuotaExceeded) GetRetryAfterUs() int64 {
-	if x != nil {
-		return x.RetryAfterUs
-	}
-	return 0
-}
-
-// ReadSlotsCall asks the leader of a move's source for a batch of tasks. It may be repeated.
-type ReadSlotsCall struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Move          uint64                 `protobuf:"varint,1,opt,name=move,proto3" json:"move,omitempty"`
-	Ranges        []*fsmpb.SlotRange     `protobuf:"bytes,2,rep,name=ranges,proto3" json:"ranges,omitempty"`
-	Session       uint64                 `protobuf:"varint,3,opt,name=session,proto3" json:"session,omitempty"` // of the last batch; 0: begin
-	Batch         uint64                 `protobuf:"varint,4,opt,name=batch,proto3" json:"batch,omitempty"`     // number of the batch, from 1 on
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ReadSlotsCall) Reset() {
-	*x = ReadSlotsCall{}
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[28]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ReadSlotsCall) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ReadSlotsCall) ProtoMessage() {}
-
-func (x *ReadSlotsCall) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[28]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ReadSlotsCall.ProtoReflect.Descriptor instead.
-func (*ReadSlotsCall) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{28}
-}
-
-func (x *ReadSlotsCall) GetMove() uint64 {
-	if x != nil {
-		return x.Move
-	}
-	return 0
-}
-
-func (x *ReadSlotsCall) GetRanges() []*fsmpb.SlotRange {
-	if x != nil {
-		return x.Ranges
-	}
-	return nil
-}
-
-func (x *ReadSlotsCall) GetSession() uint64 {
-	if x != nil {
-		return x.Session
-	}
-	return 0
-}
-
-func (x *ReadSlotsCall) GetBatch() uint64 {
-	if x != nil {
-		return x.Batch
-	}
-	return 0
-}
-
-// SlotsBatch is a part of the tasks in slots that move, or of their changes.
-type SlotsBatch struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Session       uint64                 `protobuf:"varint,1,opt,name=session,proto3" json:"session,omitempty"`
-	Tasks         [][]byte               `protobuf:"bytes,2,rep,name=tasks,proto3" json:"tasks,omitempty"` // as ImportTasks has them
-	Gone          []*fsmpb.TaskName      `protobuf:"bytes,3,rep,name=gone,proto3" json:"gone,omitempty"`
-	Copied        bool                   `protobuf:"varint,4,opt,name=copied,proto3" json:"copied,omitempty"` // all tasks were read; tasks are changes
-	Left          uint32                 `protobuf:"varint,5,opt,name=left,proto3" json:"left,omitempty"`     // number of further changes
-	Ready         *fsmpb.ReadySlots      `protobuf:"bytes,6,opt,name=ready,proto3" json:"ready,omitempty"`    // after the last change of sealed slots
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *SlotsBatch) Reset() {
-	*x = SlotsBatch{}
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[29]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *SlotsBatch) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*SlotsBatch) ProtoMessage() {}
-
-func (x *SlotsBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_forward_proto_msgTypes[29]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use SlotsBatch.ProtoReflect.Descriptor instead.
-func (*SlotsBatch) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_forward_proto_rawDescGZIP(), []int{29}
-}
-
-func (x *SlotsBatch) GetSession() uint64 {
-	if x != nil {
-		return x.Session
-	}
-	return 0
-}
-
-func (x *SlotsBatch) GetTasks() [][]byte {
-	if x != nil {
-		return x.Tasks
-	}
-	return nil
-}
-
-func (x *SlotsBatch) GetGone() []*fsmpb.TaskName {
-	if x != nil {
-		return x.Gone
-	}
-	return nil
-}
-
-func (x *SlotsBatch) GetCopied() bool {
-	if x != nil {
-		return x.Copied
-	}
-	return false
-}
-
-func (x *SlotsBatch) GetLeft() uint32 {
-	if x != nil {
-		return x.Left
-	}
-	return 0
-}
-
-func (x *SlotsBatch) GetReady() *fsmpb.ReadySlots {
-	if x != nil {
-		return x.Ready
-	}
-	return nil
-}
-
 var File_cluster_clusterpb_forward_proto protoreflect.FileDescriptor
 
 const file_cluster_clusterpb_forward_proto_rawDesc = "" +
 	"\n" +
-	"\x1fcluster/clusterpb/forward.proto\x12\x19belfry.cluster.v1.forward\x1a\x1dcluster/clusterpb/admin.proto\x1a\x13fsm/fsmpb/fsm.proto\x1a\x1fhistory/historypb/history.proto\"N\n" +
+	"\x1fcluster/clusterpb/forward.proto\x12\x19belfry.cluster.v1.forward\x1a\x13fsm/fsmpb/fsm.proto\"G\n" +
+	"\x0eForwardRequest\x125\n" +
+	"\x05calls\x18\x01 \x03(\v2\x1f.belfry.cluster.v1.forward.CallR\x05calls\"\xa3\x01\n" +
+	"\x04Call\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x1d\n" +
+	"\n" +
+	"timeout_ms\x18\x02 \x01(\x03R\ttimeoutMs\x12\x14\n" +
+	"\x05shard\x18\x03 \x01(\rR\x05shard\x12 \n" +
+	"\vtraceparent\x18\x04 \x01(\tR\vtraceparent\x12\x12\n" +
+	"\x04kind\x18\x05 \x01(\tR\x04kind\x12\x18\n" +
+	"\arequest\x18\x06 \x01(\fR\arequest\"N\n" +
+	"\fForwardReply\x12>\n" +
+	"\areplies\x18\x01 \x03(\v2$.belfry.cluster.v1.forward.CallReplyR\areplies\"\x87\x01\n" +
+	"\tCallReply\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x04R\x06number\x12:\n" +
+	"\x05error\x18\x02 \x01(\v2$.belfry.cluster.v1.forward.CallErrorR\x05error\x12\x1b\n" +
+	"\x06answer\x18\x03 \x01(\fH\x00R\x06answer\x88\x01\x01B\t\n" +
+	"\a_answer\">\n" +
+	"\bCommands\x122\n" +
+	"\bcommands\x18\x01 \x03(\v2\x16.belfry.fsm.v1.CommandR\bcommands\"S\n" +
+	"\x0eCommandReplies\x12A\n" +
+	"\areplies\x18\x01 \x03(\v2'.belfry.cluster.v1.forward.CommandReplyR\areplies\"y\n" +
+	"\fCommandReply\x12-\n" +
+	"\x06result\x18\x01 \x01(\v2\x15.belfry.fsm.v1.ResultR\x06result\x12:\n" +
+	"\x05error\x18\x02 \x01(\v2$.belfry.cluster.v1.forward.CallErrorR\x05error\"\xb9\x02\n" +
+	"\tCallError\x128\n" +
+	"\x04kind\x18\x01 \x01(\x0e2$.belfry.cluster.v1.forward.ErrorKindR\x04kind\x12\x16\n" +
+	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x16\n" +
+	"\x06detail\x18\x03 \x01(\tR\x06detail\x12\x14\n" +
+	"\x05field\x18\x04 \x01(\tR\x05field\x12\x14\n" +
+	"\x05limit\x18\x05 \x01(\tR\x05limit\x12\x12\n" +
+	"\x04node\x18\x06 \x01(\tR\x04node\x12\x14\n" +
+	"\x05shard\x18\a \x01(\rR\x05shard\x12\x14\n" +
+	"\x05epoch\x18\b \x01(\x04R\x05epoch\x12\x16\n" +
+	"\x06moving\x18\t \x01(\bR\x06moving\x12>\n" +
+	"\x05quota\x18\n" +
+	" \x01(\v2(.belfry.cluster.v1.forward.QuotaExceededR\x05quota\"\xa5\x01\n" +
+	"\rQuotaExceeded\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\tR\x03key\x12\x14\n" +
+	"\x05quota\x18\x03 \x01(\rR\x05quota\x12\x14\n" +
+	"\x05limit\x18\x04 \x01(\x01R\x05limit\x12\x12\n" +
+	"\x04used\x18\x05 \x01(\x01R\x04used\x12$\n" +
+	"\x0eretry_after_us\x18\x06 \x01(\x03R\fretryAfterUs\"N\n" +
 	"\vPullRequest\x12?\n" +
 	"\ademands\x18\x01 \x03(\v2%.belfry.cluster.v1.forward.PullDemandR\ademands\"\xf9\x01\n" +
 	"\n" +
@@ -2636,185 +1059,7 @@ const file_cluster_clusterpb_forward_proto_rawDesc = "" +
 	"\x05ended\x18\x04 \x01(\bR\x05ended\x12:\n" +
 	"\x05error\x18\x05 \x01(\v2$.belfry.cluster.v1.forward.CallErrorR\x05error\x12\x16\n" +
 	"\x06looked\x18\x06 \x01(\x04R\x06looked\x12\x17\n" +
-	"\anext_ms\x18\a \x01(\x03R\x06nextMs\"\xe0\x02\n" +
-	"\x11ReadEventsRequest\x12\x14\n" +
-	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x1c\n" +
-	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12>\n" +
-	"\x05after\x18\x03 \x01(\v2(.belfry.cluster.v1.forward.EventPositionR\x05after\x12\x14\n" +
-	"\x05queue\x18\x04 \x01(\tR\x05queue\x12-\n" +
-	"\x05types\x18\x05 \x03(\x0e2\x17.belfry.history.v1.TypeR\x05types\x120\n" +
-	"\x06labels\x18\x06 \x03(\v2\x18.belfry.history.v1.LabelR\x06labels\x12\x16\n" +
-	"\x06prefix\x18\a \x01(\tR\x06prefix\x12\x19\n" +
-	"\bsince_ms\x18\b \x01(\x03R\asinceMs\x12\x14\n" +
-	"\x05limit\x18\t \x01(\rR\x05limit\x12\x17\n" +
-	"\await_ms\x18\n" +
-	" \x01(\x03R\x06waitMs\"=\n" +
-	"\rEventPosition\x12\x14\n" +
-	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x16\n" +
-	"\x06number\x18\x02 \x01(\rR\x06number\"\xae\x02\n" +
-	"\x0fReadEventsReply\x120\n" +
-	"\x06events\x18\x01 \x03(\v2\x18.belfry.history.v1.EventR\x06events\x12<\n" +
-	"\x04next\x18\x02 \x01(\v2(.belfry.cluster.v1.forward.EventPositionR\x04next\x12\x16\n" +
-	"\x06gapped\x18\x03 \x01(\bR\x06gapped\x12<\n" +
-	"\x04last\x18\x04 \x01(\v2(.belfry.cluster.v1.forward.EventPositionR\x04last\x12<\n" +
-	"\x04gone\x18\x05 \x01(\v2(.belfry.cluster.v1.forward.EventPositionR\x04gone\x12\x17\n" +
-	"\agone_ms\x18\x06 \x01(\x03R\x06goneMs\"[\n" +
-	"\x11TaskEventsRequest\x12\x1c\n" +
-	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x12\n" +
-	"\x04task\x18\x02 \x01(\tR\x04task\x12\x14\n" +
-	"\x05limit\x18\x03 \x01(\rR\x05limit\"\x8a\x01\n" +
-	"\x0fTaskEventsReply\x120\n" +
-	"\x06events\x18\x01 \x03(\v2\x18.belfry.history.v1.EventR\x06events\x12\x12\n" +
-	"\x04more\x18\x02 \x01(\bR\x04more\x12\x16\n" +
-	"\x06gapped\x18\x03 \x01(\bR\x06gapped\x12\x19\n" +
-	"\bsince_ms\x18\x04 \x01(\x03R\asinceMs\"G\n" +
-	"\x0eForwardRequest\x125\n" +
-	"\x05calls\x18\x01 \x03(\v2\x1f.belfry.cluster.v1.forward.CallR\x05calls\"\xb6\b\n" +
-	"\x04Call\x12\x16\n" +
-	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x1d\n" +
-	"\n" +
-	"timeout_ms\x18\x02 \x01(\x03R\ttimeoutMs\x12\x14\n" +
-	"\x05shard\x18\x03 \x01(\rR\x05shard\x12A\n" +
-	"\bcommands\x18\x04 \x01(\v2#.belfry.cluster.v1.forward.CommandsH\x00R\bcommands\x126\n" +
-	"\x03get\x18\x05 \x01(\v2\".belfry.cluster.v1.forward.GetCallH\x00R\x03get\x129\n" +
-	"\x04list\x18\x06 \x01(\v2#.belfry.cluster.v1.forward.ListCallH\x00R\x04list\x12:\n" +
-	"\x06change\x18\a \x01(\v2 .belfry.cluster.v1.ControlChangeH\x00R\x06change\x127\n" +
-	"\x06queues\x18\b \x01(\v2\x1d.belfry.cluster.v1.QueuesCallH\x00R\x06queues\x129\n" +
-	"\x04lend\x18\t \x01(\v2#.belfry.cluster.v1.forward.LendCallH\x00R\x04lend\x12:\n" +
-	"\amembers\x18\n" +
-	" \x01(\v2\x1e.belfry.cluster.v1.MembersCallH\x00R\amembers\x12I\n" +
-	"\n" +
-	"read_slots\x18\x10 \x01(\v2(.belfry.cluster.v1.forward.ReadSlotsCallH\x00R\treadSlots\x12A\n" +
-	"\n" +
-	"pull_slots\x18\x11 \x01(\v2 .belfry.cluster.v1.PullSlotsCallH\x00R\tpullSlots\x12G\n" +
-	"\rnamespace_use\x18\x12 \x01(\v2 .belfry.cluster.v1.NamespaceCallH\x00R\fnamespaceUse\x124\n" +
-	"\x05quota\x18\x13 \x01(\v2\x1c.belfry.cluster.v1.QuotaCallH\x00R\x05quota\x12E\n" +
-	"\n" +
-	"ask_groups\x18\x18 \x01(\v2$.belfry.cluster.v1.forward.GroupsAskH\x00R\taskGroups\x12H\n" +
-	"\vlook_groups\x18\x19 \x01(\v2%.belfry.cluster.v1.forward.GroupsLookH\x00R\n" +
-	"lookGroups\x12:\n" +
-	"\aoutlook\x18\x1a \x01(\v2\x1e.belfry.cluster.v1.OutlookCallH\x00R\aoutlook\x12=\n" +
-	"\bactivity\x18\x1b \x01(\v2\x1f.belfry.cluster.v1.ActivityCallH\x00R\bactivity\x12 \n" +
-	"\vtraceparent\x18\x1c \x01(\tR\vtraceparentB\x04\n" +
-	"\x02op\"\xfd\x01\n" +
-	"\tGroupsAsk\x12\x1c\n" +
-	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
-	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x14\n" +
-	"\x05shard\x18\x03 \x01(\rR\x05shard\x12\x12\n" +
-	"\x04term\x18\x04 \x01(\x04R\x04term\x12\x16\n" +
-	"\x06number\x18\x05 \x01(\x04R\x06number\x12:\n" +
-	"\x05wants\x18\x06 \x03(\v2$.belfry.cluster.v1.forward.GroupWantR\x05wants\x12\x14\n" +
-	"\x05ended\x18\a \x03(\tR\x05ended\x12\x12\n" +
-	"\x04wait\x18\b \x01(\bR\x04wait\x12\x14\n" +
-	"\x05epoch\x18\t \x01(\x04R\x05epoch\";\n" +
-	"\tGroupWant\x12\x14\n" +
-	"\x05group\x18\x01 \x01(\tR\x05group\x12\x18\n" +
-	"\apermits\x18\x02 \x01(\rR\apermits\"u\n" +
-	"\fGroupsAnswer\x12\x14\n" +
-	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x12\n" +
-	"\x04term\x18\x02 \x01(\x04R\x04term\x12;\n" +
-	"\x05given\x18\x03 \x03(\v2%.belfry.cluster.v1.forward.GroupGivenR\x05given\"W\n" +
-	"\n" +
-	"GroupGiven\x12\x14\n" +
-	"\x05group\x18\x01 \x01(\tR\x05group\x12\x18\n" +
-	"\apermits\x18\x02 \x01(\rR\apermits\x12\x19\n" +
-	"\bfirst_ms\x18\x03 \x01(\x12R\afirstMs\"\x82\x01\n" +
-	"\n" +
-	"GroupsLook\x12\x14\n" +
-	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x12\n" +
-	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x1c\n" +
-	"\tnamespace\x18\x03 \x01(\tR\tnamespace\x12\x14\n" +
-	"\x05queue\x18\x04 \x01(\tR\x05queue\x12\x16\n" +
-	"\x06groups\x18\x05 \x03(\tR\x06groups\"\x92\x01\n" +
-	"\x0eGroupsStanding\x12\x12\n" +
-	"\x04term\x18\x01 \x01(\x04R\x04term\x12\x12\n" +
-	"\x04done\x18\x02 \x01(\x04R\x04done\x12\x19\n" +
-	"\bclear_ms\x18\x03 \x01(\x12R\aclearMs\x12=\n" +
-	"\x06groups\x18\x04 \x03(\v2%.belfry.cluster.v1.forward.GroupCountR\x06groups\"\x96\x01\n" +
-	"\n" +
-	"GroupCount\x12\x1b\n" +
-	"\tunder_way\x18\x01 \x01(\rR\bunderWay\x12\x1a\n" +
-	"\bretrying\x18\x02 \x01(\rR\bretrying\x12\x18\n" +
-	"\awaiting\x18\x03 \x01(\bR\awaiting\x12\x1a\n" +
-	"\bpriority\x18\x04 \x01(\rR\bpriority\x12\x19\n" +
-	"\bfirst_ms\x18\x05 \x01(\x12R\afirstMs\">\n" +
-	"\bCommands\x122\n" +
-	"\bcommands\x18\x01 \x03(\v2\x16.belfry.fsm.v1.CommandR\bcommands\"M\n" +
-	"\aGetCall\x12\x1c\n" +
-	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x0e\n" +
-	"\x02id\x18\x02 \x01(\tR\x02id\x12\x14\n" +
-	"\x05stale\x18\x03 \x01(\bR\x05stale\"P\n" +
-	"\bListCall\x12.\n" +
-	"\x05query\x18\x01 \x01(\v2\x18.belfry.fsm.v1.ListQueryR\x05query\x12\x14\n" +
-	"\x05stale\x18\x02 \x01(\bR\x05stale\"\xe9\x01\n" +
-	"\bLendCall\x12\x1c\n" +
-	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
-	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x1a\n" +
-	"\bborrower\x18\x03 \x01(\rR\bborrower\x12\x1b\n" +
-	"\tin_flight\x18\x04 \x01(\rR\binFlight\x12\x16\n" +
-	"\x06unused\x18\x05 \x01(\rR\x06unused\x12\x12\n" +
-	"\x04want\x18\x06 \x01(\rR\x04want\x12\x12\n" +
-	"\x04term\x18\a \x01(\x04R\x04term\x12\x14\n" +
-	"\x05round\x18\b \x01(\x04R\x05round\x12\x1a\n" +
-	"\bpriority\x18\t \x01(\rR\bpriority\"N\n" +
-	"\fForwardReply\x12>\n" +
-	"\areplies\x18\x01 \x03(\v2$.belfry.cluster.v1.forward.CallReplyR\areplies\"\xd8\a\n" +
-	"\tCallReply\x12\x16\n" +
-	"\x06number\x18\x01 \x01(\x04R\x06number\x12:\n" +
-	"\x05error\x18\x02 \x01(\v2$.belfry.cluster.v1.forward.CallErrorR\x05error\x12C\n" +
-	"\bcommands\x18\x03 \x03(\v2'.belfry.cluster.v1.forward.CommandReplyR\bcommands\x12'\n" +
-	"\x04task\x18\x04 \x01(\v2\x13.belfry.fsm.v1.TaskR\x04task\x12+\n" +
-	"\x04page\x18\x05 \x01(\v2\x17.belfry.fsm.v1.ListPageR\x04page\x12;\n" +
-	"\achanged\x18\x06 \x01(\v2!.belfry.cluster.v1.ControlChangedR\achanged\x122\n" +
-	"\x06counts\x18\a \x03(\v2\x1a.belfry.fsm.v1.QueueCountsR\x06counts\x123\n" +
-	"\x04loan\x18\b \x01(\v2\x1f.belfry.cluster.v1.forward.LoanR\x04loan\x127\n" +
-	"\amembers\x18\t \x01(\v2\x1d.belfry.cluster.v1.MembershipR\amembers\x12;\n" +
-	"\x05batch\x18\x10 \x01(\v2%.belfry.cluster.v1.forward.SlotsBatchR\x05batch\x12<\n" +
-	"\bprogress\x18\x11 \x01(\v2 .belfry.cluster.v1.SlotsProgressR\bprogress\x12D\n" +
-	"\rnamespace_use\x18\x12 \x01(\v2\x1f.belfry.cluster.v1.NamespaceUseR\fnamespaceUse\x123\n" +
-	"\x05quota\x18\x13 \x01(\v2\x1d.belfry.cluster.v1.QuotaReplyR\x05quota\x12L\n" +
-	"\rgroups_answer\x18\x18 \x01(\v2'.belfry.cluster.v1.forward.GroupsAnswerR\fgroupsAnswer\x12R\n" +
-	"\x0fgroups_standing\x18\x19 \x01(\v2).belfry.cluster.v1.forward.GroupsStandingR\x0egroupsStanding\x120\n" +
-	"\aoutlook\x18\x1a \x01(\v2\x16.belfry.fsm.v1.OutlookR\aoutlook\x123\n" +
-	"\bactivity\x18\x1b \x01(\v2\x17.belfry.fsm.v1.ActivityR\bactivity\"_\n" +
-	"\x04Loan\x12\x18\n" +
-	"\apermits\x18\x01 \x01(\rR\apermits\x12\x17\n" +
-	"\alife_us\x18\x02 \x01(\x03R\x06lifeUs\x12$\n" +
-	"\x0eretry_after_us\x18\x03 \x01(\x03R\fretryAfterUs\"y\n" +
-	"\fCommandReply\x12-\n" +
-	"\x06result\x18\x01 \x01(\v2\x15.belfry.fsm.v1.ResultR\x06result\x12:\n" +
-	"\x05error\x18\x02 \x01(\v2$.belfry.cluster.v1.forward.CallErrorR\x05error\"\xb9\x02\n" +
-	"\tCallError\x128\n" +
-	"\x04kind\x18\x01 \x01(\x0e2$.belfry.cluster.v1.forward.ErrorKindR\x04kind\x12\x16\n" +
-	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x16\n" +
-	"\x06detail\x18\x03 \x01(\tR\x06detail\x12\x14\n" +
-	"\x05field\x18\x04 \x01(\tR\x05field\x12\x14\n" +
-	"\x05limit\x18\x05 \x01(\tR\x05limit\x12\x12\n" +
-	"\x04node\x18\x06 \x01(\tR\x04node\x12\x14\n" +
-	"\x05shard\x18\a \x01(\rR\x05shard\x12\x14\n" +
-	"\x05epoch\x18\b \x01(\x04R\x05epoch\x12\x16\n" +
-	"\x06moving\x18\t \x01(\bR\x06moving\x12>\n" +
-	"\x05quota\x18\n" +
-	" \x01(\v2(.belfry.cluster.v1.forward.QuotaExceededR\x05quota\"\xb0\x01\n" +
-	"\rQuotaExceeded\x129\n" +
-	"\asubject\x18\x01 \x01(\v2\x1f.belfry.cluster.v1.QuotaSubjectR\asubject\x12\x14\n" +
-	"\x05quota\x18\x02 \x01(\rR\x05quota\x12\x14\n" +
-	"\x05limit\x18\x03 \x01(\x01R\x05limit\x12\x12\n" +
-	"\x04used\x18\x04 \x01(\x01R\x04used\x12$\n" +
-	"\x0eretry_after_us\x18\x05 \x01(\x03R\fretryAfterUs\"\x85\x01\n" +
-	"\rReadSlotsCall\x12\x12\n" +
-	"\x04move\x18\x01 \x01(\x04R\x04move\x120\n" +
-	"\x06ranges\x18\x02 \x03(\v2\x18.belfry.fsm.v1.SlotRangeR\x06ranges\x12\x18\n" +
-	"\asession\x18\x03 \x01(\x04R\asession\x12\x14\n" +
-	"\x05batch\x18\x04 \x01(\x04R\x05batch\"\xc6\x01\n" +
-	"\n" +
-	"SlotsBatch\x12\x18\n" +
-	"\asession\x18\x01 \x01(\x04R\asession\x12\x14\n" +
-	"\x05tasks\x18\x02 \x03(\fR\x05tasks\x12+\n" +
-	"\x04gone\x18\x03 \x03(\v2\x17.belfry.fsm.v1.TaskNameR\x04gone\x12\x16\n" +
-	"\x06copied\x18\x04 \x01(\bR\x06copied\x12\x12\n" +
-	"\x04left\x18\x05 \x01(\rR\x04left\x12/\n" +
-	"\x05ready\x18\x06 \x01(\v2\x19.belfry.fsm.v1.ReadySlotsR\x05ready*\xf1\x02\n" +
+	"\anext_ms\x18\a \x01(\x03R\x06nextMs*\xf1\x02\n" +
 	"\tErrorKind\x12\x1a\n" +
 	"\x16ERROR_KIND_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17ERROR_KIND_NOT_PROPOSED\x10\x01\x12\x19\n" +
@@ -2845,132 +1090,45 @@ func file_cluster_clusterpb_forward_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_clusterpb_forward_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_cluster_clusterpb_forward_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_cluster_clusterpb_forward_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_cluster_clusterpb_forward_proto_goTypes = []any{
-	(ErrorKind)(0),            // 0: belfry.cluster.v1.forward.ErrorKind
-	(*PullRequest)(nil),       // 1: belfry.cluster.v1.forward.PullRequest
-	(*PullDemand)(nil),        // 2: belfry.cluster.v1.forward.PullDemand
-	(*PullReply)(nil),         // 3: belfry.cluster.v1.forward.PullReply
-	(*PullAnswer)(nil),        // 4: belfry.cluster.v1.forward.PullAnswer
-	(*ReadEventsRequest)(nil), // 5: belfry.cluster.v1.forward.ReadEventsRequest
-	(*EventPosition)(nil),     // 6: belfry.cluster.v1.forward.EventPosition
-	(*ReadEventsReply)(nil),   // 7: belfry.cluster.v1.forward.ReadEventsReply
-	(*TaskEventsRequest)(nil), // 8: belfry.cluster.v1.forward.TaskEventsRequest
-	(*TaskEventsReply)(nil),   // 9: belfry.cluster.v1.forward.TaskEventsReply
-	(*ForwardRequest)(nil),    // 10: belfry.cluster.v1.forward.ForwardRequest
-	(*Call)(nil),              // 11: belfry.cluster.v1.forward.Call
-	(*GroupsAsk)(nil),         // 12: belfry.cluster.v1.forward.GroupsAsk
-	(*GroupWant)(nil),         // 13: belfry.cluster.v1.forward.GroupWant
-	(*GroupsAnswer)(nil),      // 14: belfry.cluster.v1.forward.GroupsAnswer
-	(*GroupGiven)(nil),        // 15: belfry.cluster.v1.forward.GroupGiven
-	(*GroupsLook)(nil),        // 16: belfry.cluster.v1.forward.GroupsLook
-	(*GroupsStanding)(nil),    // 17: belfry.cluster.v1.forward.GroupsStanding
-	(*GroupCount)(nil),        // 18: belfry.cluster.v1.forward.GroupCount
-	(*Commands)(nil),          // 19: belfry.cluster.v1.forward.Commands
-	(*GetCall)(nil),           // 20: belfry.cluster.v1.forward.GetCall
-	(*ListCall)(nil),          // 21: belfry.cluster.v1.forward.ListCall
-	(*LendCall)(nil),          // 22: belfry.cluster.v1.forward.LendCall
-	(*ForwardReply)(nil),      // 23: belfry.cluster.v1.forward.ForwardReply
-	(*CallReply)(nil),         // 24: belfry.cluster.v1.forward.CallReply
-	(*Loan)(nil),              // 25: belfry.cluster.v1.forward.Loan
-	(*CommandReply)(nil),      // 26: belfry.cluster.v1.forward.CommandReply
-	(*CallError)(nil),         // 27: belfry.cluster.v1.forward.CallError
-	(*QuotaExceeded)(nil),     // 28: belfry.cluster.v1.forward.QuotaExceeded
-	(*ReadSlotsCall)(nil),     // 29: belfry.cluster.v1.forward.ReadSlotsCall
-	(*SlotsBatch)(nil),        // 30: belfry.cluster.v1.forward.SlotsBatch
-	(*fsmpb.Task)(nil),        // 31: belfry.fsm.v1.Task
-	(historypb.Type)(0),       // 32: belfry.history.v1.Type
-	(*historypb.Label)(nil),   // 33: belfry.history.v1.Label
-	(*historypb.Event)(nil),   // 34: belfry.history.v1.Event
-	(*ControlChange)(nil),     // 35: belfry.cluster.v1.ControlChange
-	(*QueuesCall)(nil),        // 36: belfry.cluster.v1.QueuesCall
-	(*MembersCall)(nil),       // 37: belfry.cluster.v1.MembersCall
-	(*PullSlotsCall)(nil),     // 38: belfry.cluster.v1.PullSlotsCall
-	(*NamespaceCall)(nil),     // 39: belfry.cluster.v1.NamespaceCall
-	(*QuotaCall)(nil),         // 40: belfry.cluster.v1.QuotaCall
-	(*OutlookCall)(nil),       // 41: belfry.cluster.v1.OutlookCall
-	(*ActivityCall)(nil),      // 42: belfry.cluster.v1.ActivityCall
-	(*fsmpb.Command)(nil),     // 43: belfry.fsm.v1.Command
-	(*fsmpb.ListQuery)(nil),   // 44: belfry.fsm.v1.ListQuery
-	(*fsmpb.ListPage)(nil),    // 45: belfry.fsm.v1.ListPage
-	(*ControlChanged)(nil),    // 46: belfry.cluster.v1.ControlChanged
-	(*fsmpb.QueueCounts)(nil), // 47: belfry.fsm.v1.QueueCounts
-	(*Membership)(nil),        // 48: belfry.cluster.v1.Membership
-	(*SlotsProgress)(nil),     // 49: belfry.cluster.v1.SlotsProgress
-	(*NamespaceUse)(nil),      // 50: belfry.cluster.v1.NamespaceUse
-	(*QuotaReply)(nil),        // 51: belfry.cluster.v1.QuotaReply
-	(*fsmpb.Outlook)(nil),     // 52: belfry.fsm.v1.Outlook
-	(*fsmpb.Activity)(nil),    // 53: belfry.fsm.v1.Activity
-	(*fsmpb.Result)(nil),      // 54: belfry.fsm.v1.Result
-	(*QuotaSubject)(nil),      // 55: belfry.cluster.v1.QuotaSubject
-	(*fsmpb.SlotRange)(nil),   // 56: belfry.fsm.v1.SlotRange
-	(*fsmpb.TaskName)(nil),    // 57: belfry.fsm.v1.TaskName
-	(*fsmpb.ReadySlots)(nil),  // 58: belfry.fsm.v1.ReadySlots
+	(ErrorKind)(0),         // 0: belfry.cluster.v1.forward.ErrorKind
+	(*ForwardRequest)(nil), // 1: belfry.cluster.v1.forward.ForwardRequest
+	(*Call)(nil),           // 2: belfry.cluster.v1.forward.Call
+	(*ForwardReply)(nil),   // 3: belfry.cluster.v1.forward.ForwardReply
+	(*CallReply)(nil),      // 4: belfry.cluster.v1.forward.CallReply
+	(*Commands)(nil),       // 5: belfry.cluster.v1.forward.Commands
+	(*CommandReplies)(nil), // 6: belfry.cluster.v1.forward.CommandReplies
+	(*CommandReply)(nil),   // 7: belfry.cluster.v1.forward.CommandReply
+	(*CallError)(nil),      // 8: belfry.cluster.v1.forward.CallError
+	(*QuotaExceeded)(nil),  // 9: belfry.cluster.v1.forward.QuotaExceeded
+	(*PullRequest)(nil),    // 10: belfry.cluster.v1.forward.PullRequest
+	(*PullDemand)(nil),     // 11: belfry.cluster.v1.forward.PullDemand
+	(*PullReply)(nil),      // 12: belfry.cluster.v1.forward.PullReply
+	(*PullAnswer)(nil),     // 13: belfry.cluster.v1.forward.PullAnswer
+	(*fsmpb.Command)(nil),  // 14: belfry.fsm.v1.Command
+	(*fsmpb.Result)(nil),   // 15: belfry.fsm.v1.Result
+	(*fsmpb.Task)(nil),     // 16: belfry.fsm.v1.Task
 }
 var file_cluster_clusterpb_forward_proto_depIdxs = []int32{
-	2,  // 0: belfry.cluster.v1.forward.PullRequest.demands:type_name -> belfry.cluster.v1.forward.PullDemand
-	4,  // 1: belfry.cluster.v1.forward.PullReply.answers:type_name -> belfry.cluster.v1.forward.PullAnswer
-	31, // 2: belfry.cluster.v1.forward.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
-	27, // 3: belfry.cluster.v1.forward.PullAnswer.error:type_name -> belfry.cluster.v1.forward.CallError
-	6,  // 4: belfry.cluster.v1.forward.ReadEventsRequest.after:type_name -> belfry.cluster.v1.forward.EventPosition
-	32, // 5: belfry.cluster.v1.forward.ReadEventsRequest.types:type_name -> belfry.history.v1.Type
-	33, // 6: belfry.cluster.v1.forward.ReadEventsRequest.labels:type_name -> belfry.history.v1.Label
-	34, // 7: belfry.cluster.v1.forward.ReadEventsReply.events:type_name -> belfry.history.v1.Event
-	6,  // 8: belfry.cluster.v1.forward.ReadEventsReply.next:type_name -> belfry.cluster.v1.forward.EventPosition
-	6,  // 9: belfry.cluster.v1.forward.ReadEventsReply.last:type_name -> belfry.cluster.v1.forward.EventPosition
-	6,  // 10: belfry.cluster.v1.forward.ReadEventsReply.gone:type_name -> belfry.cluster.v1.forward.EventPosition
-	34, // 11: belfry.cluster.v1.forward.TaskEventsReply.events:type_name -> belfry.history.v1.Event
-	11, // 12: belfry.cluster.v1.forward.ForwardRequest.calls:type_name -> belfry.cluster.v1.forward.Call
-	19, // 13: belfry.cluster.v1.forward.Call.commands:type_name -> belfry.cluster.v1.forward.Commands
-	20, // 14: belfry.cluster.v1.forward.Call.get:type_name -> belfry.cluster.v1.forward.GetCall
-	21, // 15: belfry.cluster.v1.forward.Call.list:type_name -> belfry.cluster.v1.forward.ListCall
-	35, // 16: belfry.cluster.v1.forward.Call.change:type_name -> belfry.cluster.v1.ControlChange
-	36, // 17: belfry.cluster.v1.forward.Call.queues:type_name -> belfry.cluster.v1.QueuesCall
-	22, // 18: belfry.cluster.v1.forward.Call.lend:type_name -> belfry.cluster.v1.forward.LendCall
-	37, // 19: belfry.cluster.v1.forward.Call.members:type_name -> belfry.cluster.v1.MembersCall
-	29, // 20: belfry.cluster.v1.forward.Call.read_slots:type_name -> belfry.cluster.v1.forward.ReadSlotsCall
-	38, // 21: belfry.cluster.v1.forward.Call.pull_slots:type_name -> belfry.cluster.v1.PullSlotsCall
-	39, // 22: belfry.cluster.v1.forward.Call.namespace_use:type_name -> belfry.cluster.v1.NamespaceCall
-	40, // 23: belfry.cluster.v1.forward.Call.quota:type_name -> belfry.cluster.v1.QuotaCall
-	12, // 24: belfry.cluster.v1.forward.Call.ask_groups:type_name -> belfry.cluster.v1.forward.GroupsAsk
-	16, // 25: belfry.cluster.v1.forward.Call.look_groups:type_name -> belfry.cluster.v1.forward.GroupsLook
-	41, // 26: belfry.cluster.v1.forward.Call.outlook:type_name -> belfry.cluster.v1.OutlookCall
-	42, // 27: belfry.cluster.v1.forward.Call.activity:type_name -> belfry.cluster.v1.ActivityCall
-	13, // 28: belfry.cluster.v1.forward.GroupsAsk.wants:type_name -> belfry.cluster.v1.forward.GroupWant
-	15, // 29: belfry.cluster.v1.forward.GroupsAnswer.given:type_name -> belfry.cluster.v1.forward.GroupGiven
-	18, // 30: belfry.cluster.v1.forward.GroupsStanding.groups:type_name -> belfry.cluster.v1.forward.GroupCount
-	43, // 31: belfry.cluster.v1.forward.Commands.commands:type_name -> belfry.fsm.v1.Command
-	44, // 32: belfry.cluster.v1.forward.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
-	24, // 33: belfry.cluster.v1.forward.ForwardReply.replies:type_name -> belfry.cluster.v1.forward.CallReply
-	27, // 34: belfry.cluster.v1.forward.CallReply.error:type_name -> belfry.cluster.v1.forward.CallError
-	26, // 35: belfry.cluster.v1.forward.CallReply.commands:type_name -> belfry.cluster.v1.forward.CommandReply
-	31, // 36: belfry.cluster.v1.forward.CallReply.task:type_name -> belfry.fsm.v1.Task
-	45, // 37: belfry.cluster.v1.forward.CallReply.page:type_name -> belfry.fsm.v1.ListPage
-	46, // 38: belfry.cluster.v1.forward.CallReply.changed:type_name -> belfry.cluster.v1.ControlChanged
-	47, // 39: belfry.cluster.v1.forward.CallReply.counts:type_name -> belfry.fsm.v1.QueueCounts
-	25, // 40: belfry.cluster.v1.forward.CallReply.loan:type_name -> belfry.cluster.v1.forward.Loan
-	48, // 41: belfry.cluster.v1.forward.CallReply.members:type_name -> belfry.cluster.v1.Membership
-	30, // 42: belfry.cluster.v1.forward.CallReply.batch:type_name -> belfry.cluster.v1.forward.SlotsBatch
-	49, // 43: belfry.cluster.v1.forward.CallReply.progress:type_name -> belfry.cluster.v1.SlotsProgress
-	50, // 44: belfry.cluster.v1.forward.CallReply.namespace_use:type_name -> belfry.cluster.v1.NamespaceUse
-	51, // 45: belfry.cluster.v1.forward.CallReply.quota:type_name -> belfry.cluster.v1.QuotaReply
-	14, // 46: belfry.cluster.v1.forward.CallReply.groups_answer:type_name -> belfry.cluster.v1.forward.GroupsAnswer
-	17, // 47: belfry.cluster.v1.forward.CallReply.groups_standing:type_name -> belfry.cluster.v1.forward.GroupsStanding
-	52, // 48: belfry.cluster.v1.forward.CallReply.outlook:type_name -> belfry.fsm.v1.Outlook
-	53, // 49: belfry.cluster.v1.forward.CallReply.activity:type_name -> belfry.fsm.v1.Activity
-	54, // 50: belfry.cluster.v1.forward.CommandReply.result:type_name -> belfry.fsm.v1.Result
-	27, // 51: belfry.cluster.v1.forward.CommandReply.error:type_name -> belfry.cluster.v1.forward.CallError
-	0,  // 52: belfry.cluster.v1.forward.CallError.kind:type_name -> belfry.cluster.v1.forward.ErrorKind
-	28, // 53: belfry.cluster.v1.forward.CallError.quota:type_name -> belfry.cluster.v1.forward.QuotaExceeded
-	55, // 54: belfry.cluster.v1.forward.QuotaExceeded.subject:type_name -> belfry.cluster.v1.QuotaSubject
-	56, // 55: belfry.cluster.v1.forward.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	57, // 56: belfry.cluster.v1.forward.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
-	58, // 57: belfry.cluster.v1.forward.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
-	58, // [58:58] is the sub-list for method output_type
-	58, // [58:58] is the sub-list for method input_type
-	58, // [58:58] is the sub-list for extension type_name
-	58, // [58:58] is the sub-list for extension extendee
-	0,  // [0:58] is the sub-list for field type_name
+	2,  // 0: belfry.cluster.v1.forward.ForwardRequest.calls:type_name -> belfry.cluster.v1.forward.Call
+	4,  // 1: belfry.cluster.v1.forward.ForwardReply.replies:type_name -> belfry.cluster.v1.forward.CallReply
+	8,  // 2: belfry.cluster.v1.forward.CallReply.error:type_name -> belfry.cluster.v1.forward.CallError
+	14, // 3: belfry.cluster.v1.forward.Commands.commands:type_name -> belfry.fsm.v1.Command
+	7,  // 4: belfry.cluster.v1.forward.CommandReplies.replies:type_name -> belfry.cluster.v1.forward.CommandReply
+	15, // 5: belfry.cluster.v1.forward.CommandReply.result:type_name -> belfry.fsm.v1.Result
+	8,  // 6: belfry.cluster.v1.forward.CommandReply.error:type_name -> belfry.cluster.v1.forward.CallError
+	0,  // 7: belfry.cluster.v1.forward.CallError.kind:type_name -> belfry.cluster.v1.forward.ErrorKind
+	9,  // 8: belfry.cluster.v1.forward.CallError.quota:type_name -> belfry.cluster.v1.forward.QuotaExceeded
+	11, // 9: belfry.cluster.v1.forward.PullRequest.demands:type_name -> belfry.cluster.v1.forward.PullDemand
+	13, // 10: belfry.cluster.v1.forward.PullReply.answers:type_name -> belfry.cluster.v1.forward.PullAnswer
+	16, // 11: belfry.cluster.v1.forward.PullAnswer.tasks:type_name -> belfry.fsm.v1.Task
+	8,  // 12: belfry.cluster.v1.forward.PullAnswer.error:type_name -> belfry.cluster.v1.forward.CallError
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_forward_proto_init() }
@@ -2978,31 +1136,14 @@ func file_cluster_clusterpb_forward_proto_init() {
 	if File_cluster_clusterpb_forward_proto != nil {
 		return
 	}
-	file_cluster_clusterpb_admin_proto_init()
-	file_cluster_clusterpb_forward_proto_msgTypes[10].OneofWrappers = []any{
-		(*Call_Commands)(nil),
-		(*Call_Get)(nil),
-		(*Call_List)(nil),
-		(*Call_Change)(nil),
-		(*Call_Queues)(nil),
-		(*Call_Lend)(nil),
-		(*Call_Members)(nil),
-		(*Call_ReadSlots)(nil),
-		(*Call_PullSlots)(nil),
-		(*Call_NamespaceUse)(nil),
-		(*Call_Quota)(nil),
-		(*Call_AskGroups)(nil),
-		(*Call_LookGroups)(nil),
-		(*Call_Outlook)(nil),
-		(*Call_Activity)(nil),
-	}
+	file_cluster_clusterpb_forward_proto_msgTypes[3].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_forward_proto_rawDesc), len(file_cluster_clusterpb_forward_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   30,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -841,6 +841,7 @@ func (x *PingReply) GetSentNs() int64 {
 	return 0
 }
 
+// AwaitRequest asks a node to answer when these versions of the control group's state, or later ones, are in force on it.
 type AwaitRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Queues        uint64                 `protobuf:"varint,1,opt,name=queues,proto3" json:"queues,omitempty"` // ControlState.queues_version: in force in every shard that the node leads, too
@@ -929,7 +930,7 @@ func (*AwaitReply) Descriptor() ([]byte, []int) {
 	return file_cluster_clusterpb_peer_proto_rawDescGZIP(), []int{14}
 }
 
-// ArrivedRequest comes from a shard's new leader.
+// ArrivedRequest asks a node which leases of a shard have reached its consumers. It comes from the shard's new leader.
 type ArrivedRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Shard         uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"`
@@ -1034,6 +1035,7 @@ func (x *ArrivedReply) GetFences() []uint64 {
 	return nil
 }
 
+// StatusRequest asks a node for the state of its replicas.
 type StatusRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1138,6 +1140,7 @@ func (x *StatusReply) GetShape() *Shape {
 	return nil
 }
 
+// FaultsRequest asks a node for its replicas that a copy should replace.
 type FaultsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1270,6 +1273,7 @@ func (x *ReplicaFault) GetReason() string {
 	return ""
 }
 
+// AppliedRequest asks a node how far its replicas have applied their logs.
 type AppliedRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Shard uint32                 `protobuf:"varint,1,opt,name=shard,proto3" json:"shard,omitempty"` // 0: all shards
@@ -1625,7 +1629,7 @@ func (x *Vitals) GetStrangers() int64 {
 	return 0
 }
 
-// AuditRequest selects records of one node's audit log.
+// AuditRequest asks a node for records of its audit log.
 type AuditRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	After         string                 `protobuf:"bytes,1,opt,name=after,proto3" json:"after,omitempty"`                     // id of a record: only later ones; empty: from the oldest
@@ -2402,6 +2406,7 @@ func (x *Checkpoint) GetHash() uint64 {
 	return 0
 }
 
+// CompareRequest asks a node for state hashes of its replicas. The calling node compares them with its own.
 type CompareRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Replicas      []*ReplicaAsked        `protobuf:"bytes,1,rep,name=replicas,proto3" json:"replicas,omitempty"`
@@ -2728,7 +2733,7 @@ var File_cluster_clusterpb_peer_proto protoreflect.FileDescriptor
 
 const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\n" +
-	"\x1ccluster/clusterpb/peer.proto\x12\x11belfry.cluster.v1\x1a\x1dcluster/clusterpb/admin.proto\x1a\x1ecluster/clusterpb/backup.proto\x1a\x1fcluster/clusterpb/control.proto\x1a\x1fcluster/clusterpb/forward.proto\"P\n" +
+	"\x1ccluster/clusterpb/peer.proto\x12\x11belfry.cluster.v1\x1a\x1ecluster/clusterpb/backup.proto\x1a\x1dcluster/clusterpb/calls.proto\x1a\x1fcluster/clusterpb/control.proto\x1a\x1fcluster/clusterpb/forward.proto\"P\n" +
 	"\aNodeRun\x12\x12\n" +
 	"\x04boot\x18\x01 \x01(\x04R\x04boot\x12\x14\n" +
 	"\x05nonce\x18\x02 \x01(\x06R\x05nonce\x12\x1b\n" +
@@ -2966,27 +2971,17 @@ const file_cluster_clusterpb_peer_proto_rawDesc = "" +
 	"\x15MOVE_WAIT_NODE_SILENT\x10\x03\x12\x17\n" +
 	"\x13MOVE_WAIT_NO_LEADER\x10\x04\x12\x15\n" +
 	"\x11MOVE_WAIT_NO_HEIR\x10\x05\x12\x19\n" +
-	"\x15MOVE_WAIT_STEP_FAILED\x10\x062\xae\n" +
-	"\n" +
+	"\x15MOVE_WAIT_STEP_FAILED\x10\x062\x9f\x05\n" +
 	"\x04Peer\x12M\n" +
 	"\aPromise\x12!.belfry.cluster.v1.PromiseRequest\x1a\x1f.belfry.cluster.v1.PromiseReply\x12P\n" +
-	"\bRegister\x12\".belfry.cluster.v1.RegisterRequest\x1a .belfry.cluster.v1.RegisterReply\x12a\n" +
-	"\aForward\x12).belfry.cluster.v1.forward.ForwardRequest\x1a'.belfry.cluster.v1.forward.ForwardReply(\x010\x01\x12D\n" +
-	"\x04Ping\x12\x1e.belfry.cluster.v1.PingRequest\x1a\x1c.belfry.cluster.v1.PingReply\x12J\n" +
-	"\x06Status\x12 .belfry.cluster.v1.StatusRequest\x1a\x1e.belfry.cluster.v1.StatusReply\x12J\n" +
-	"\x06Faults\x12 .belfry.cluster.v1.FaultsRequest\x1a\x1e.belfry.cluster.v1.FaultsReply\x12M\n" +
-	"\aApplied\x12!.belfry.cluster.v1.AppliedRequest\x1a\x1f.belfry.cluster.v1.AppliedReply\x12M\n" +
-	"\aCompare\x12!.belfry.cluster.v1.CompareRequest\x1a\x1f.belfry.cluster.v1.CompareReply\x12G\n" +
-	"\x05Await\x12\x1f.belfry.cluster.v1.AwaitRequest\x1a\x1d.belfry.cluster.v1.AwaitReply\x12X\n" +
-	"\x04Pull\x12&.belfry.cluster.v1.forward.PullRequest\x1a$.belfry.cluster.v1.forward.PullReply(\x010\x01\x12M\n" +
-	"\aArrived\x12!.belfry.cluster.v1.ArrivedRequest\x1a\x1f.belfry.cluster.v1.ArrivedReply\x12M\n" +
-	"\aWitness\x12!.belfry.cluster.v1.WitnessRequest\x1a\x1f.belfry.cluster.v1.WitnessReply\x12L\n" +
-	"\x06Backup\x12 .belfry.cluster.v1.BackupRequest\x1a\x1e.belfry.cluster.v1.BackupReply0\x01\x12G\n" +
-	"\x05Audit\x12\x1f.belfry.cluster.v1.AuditRequest\x1a\x1d.belfry.cluster.v1.AuditReply\x12f\n" +
+	"\bRegister\x12\".belfry.cluster.v1.RegisterRequest\x1a .belfry.cluster.v1.RegisterReply\x12M\n" +
+	"\aWitness\x12!.belfry.cluster.v1.WitnessRequest\x1a\x1f.belfry.cluster.v1.WitnessReply\x12D\n" +
+	"\x04Ping\x12\x1e.belfry.cluster.v1.PingRequest\x1a\x1c.belfry.cluster.v1.PingReply\x12a\n" +
+	"\aForward\x12).belfry.cluster.v1.forward.ForwardRequest\x1a'.belfry.cluster.v1.forward.ForwardReply(\x010\x01\x12X\n" +
+	"\x04Pull\x12&.belfry.cluster.v1.forward.PullRequest\x1a$.belfry.cluster.v1.forward.PullReply(\x010\x01\x12V\n" +
 	"\n" +
-	"ReadEvents\x12,.belfry.cluster.v1.forward.ReadEventsRequest\x1a*.belfry.cluster.v1.forward.ReadEventsReply\x12f\n" +
-	"\n" +
-	"TaskEvents\x12,.belfry.cluster.v1.forward.TaskEventsRequest\x1a*.belfry.cluster.v1.forward.TaskEventsReplyB.Z,github.com/belfryhq/belfry/cluster/clusterpbb\x06proto3"
+	"ReadEvents\x12$.belfry.cluster.v1.ReadEventsRequest\x1a\".belfry.cluster.v1.ReadEventsReply\x12L\n" +
+	"\x06Backup\x12 .belfry.cluster.v1.BackupRequest\x1a\x1e.belfry.cluster.v1.BackupReply0\x01B.Z,github.com/belfryhq/belfry/cluster/clusterpbb\x06proto3"
 
 var (
 	file_cluster_clusterpb_peer_proto_rawDescOnce sync.Once
@@ -3062,12 +3057,10 @@ var file_cluster_clusterpb_peer_proto_goTypes = []any{
 	(*SlotsProgress)(nil),     // 56: belfry.cluster.v1.SlotsProgress
 	(*ForwardRequest)(nil),    // 57: belfry.cluster.v1.forward.ForwardRequest
 	(*PullRequest)(nil),       // 58: belfry.cluster.v1.forward.PullRequest
-	(*ReadEventsRequest)(nil), // 59: belfry.cluster.v1.forward.ReadEventsRequest
-	(*TaskEventsRequest)(nil), // 60: belfry.cluster.v1.forward.TaskEventsRequest
-	(*ForwardReply)(nil),      // 61: belfry.cluster.v1.forward.ForwardReply
-	(*PullReply)(nil),         // 62: belfry.cluster.v1.forward.PullReply
-	(*ReadEventsReply)(nil),   // 63: belfry.cluster.v1.forward.ReadEventsReply
-	(*TaskEventsReply)(nil),   // 64: belfry.cluster.v1.forward.TaskEventsReply
+	(*ReadEventsRequest)(nil), // 59: belfry.cluster.v1.ReadEventsRequest
+	(*ForwardReply)(nil),      // 60: belfry.cluster.v1.forward.ForwardReply
+	(*PullReply)(nil),         // 61: belfry.cluster.v1.forward.PullReply
+	(*ReadEventsReply)(nil),   // 62: belfry.cluster.v1.ReadEventsReply
 }
 var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	1,  // 0: belfry.cluster.v1.SeenNode.run:type_name -> belfry.cluster.v1.NodeRun
@@ -3108,38 +3101,22 @@ var file_cluster_clusterpb_peer_proto_depIdxs = []int32{
 	31, // 35: belfry.cluster.v1.Shape.DeletionsEntry.value:type_name -> belfry.cluster.v1.Deletion
 	8,  // 36: belfry.cluster.v1.Peer.Promise:input_type -> belfry.cluster.v1.PromiseRequest
 	10, // 37: belfry.cluster.v1.Peer.Register:input_type -> belfry.cluster.v1.RegisterRequest
-	57, // 38: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.forward.ForwardRequest
+	5,  // 38: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
 	12, // 39: belfry.cluster.v1.Peer.Ping:input_type -> belfry.cluster.v1.PingRequest
-	18, // 40: belfry.cluster.v1.Peer.Status:input_type -> belfry.cluster.v1.StatusRequest
-	20, // 41: belfry.cluster.v1.Peer.Faults:input_type -> belfry.cluster.v1.FaultsRequest
-	23, // 42: belfry.cluster.v1.Peer.Applied:input_type -> belfry.cluster.v1.AppliedRequest
-	37, // 43: belfry.cluster.v1.Peer.Compare:input_type -> belfry.cluster.v1.CompareRequest
-	14, // 44: belfry.cluster.v1.Peer.Await:input_type -> belfry.cluster.v1.AwaitRequest
-	58, // 45: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.forward.PullRequest
-	16, // 46: belfry.cluster.v1.Peer.Arrived:input_type -> belfry.cluster.v1.ArrivedRequest
-	5,  // 47: belfry.cluster.v1.Peer.Witness:input_type -> belfry.cluster.v1.WitnessRequest
-	41, // 48: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
-	27, // 49: belfry.cluster.v1.Peer.Audit:input_type -> belfry.cluster.v1.AuditRequest
-	59, // 50: belfry.cluster.v1.Peer.ReadEvents:input_type -> belfry.cluster.v1.forward.ReadEventsRequest
-	60, // 51: belfry.cluster.v1.Peer.TaskEvents:input_type -> belfry.cluster.v1.forward.TaskEventsRequest
-	9,  // 52: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
-	11, // 53: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
-	61, // 54: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.forward.ForwardReply
-	13, // 55: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
-	19, // 56: belfry.cluster.v1.Peer.Status:output_type -> belfry.cluster.v1.StatusReply
-	21, // 57: belfry.cluster.v1.Peer.Faults:output_type -> belfry.cluster.v1.FaultsReply
-	24, // 58: belfry.cluster.v1.Peer.Applied:output_type -> belfry.cluster.v1.AppliedReply
-	39, // 59: belfry.cluster.v1.Peer.Compare:output_type -> belfry.cluster.v1.CompareReply
-	15, // 60: belfry.cluster.v1.Peer.Await:output_type -> belfry.cluster.v1.AwaitReply
-	62, // 61: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.forward.PullReply
-	17, // 62: belfry.cluster.v1.Peer.Arrived:output_type -> belfry.cluster.v1.ArrivedReply
-	6,  // 63: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
-	42, // 64: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
-	28, // 65: belfry.cluster.v1.Peer.Audit:output_type -> belfry.cluster.v1.AuditReply
-	63, // 66: belfry.cluster.v1.Peer.ReadEvents:output_type -> belfry.cluster.v1.forward.ReadEventsReply
-	64, // 67: belfry.cluster.v1.Peer.TaskEvents:output_type -> belfry.cluster.v1.forward.TaskEventsReply
-	52, // [52:68] is the sub-list for method output_type
-	36, // [36:52] is the sub-list for method input_type
+	57, // 40: belfry.cluster.v1.Peer.Forward:input_type -> belfry.cluster.v1.forward.ForwardRequest
+	58, // 41: belfry.cluster.v1.Peer.Pull:input_type -> belfry.cluster.v1.forward.PullRequest
+	59, // 42: belfry.cluster.v1.Peer.ReadEvents:input_type -> belfry.cluster.v1.ReadEventsRequest
+	41, // 43: belfry.cluster.v1.Peer.Backup:input_type -> belfry.cluster.v1.BackupRequest
+	9,  // 44: belfry.cluster.v1.Peer.Promise:output_type -> belfry.cluster.v1.PromiseReply
+	11, // 45: belfry.cluster.v1.Peer.Register:output_type -> belfry.cluster.v1.RegisterReply
+	6,  // 46: belfry.cluster.v1.Peer.Witness:output_type -> belfry.cluster.v1.WitnessReply
+	13, // 47: belfry.cluster.v1.Peer.Ping:output_type -> belfry.cluster.v1.PingReply
+	60, // 48: belfry.cluster.v1.Peer.Forward:output_type -> belfry.cluster.v1.forward.ForwardReply
+	61, // 49: belfry.cluster.v1.Peer.Pull:output_type -> belfry.cluster.v1.forward.PullReply
+	62, // 50: belfry.cluster.v1.Peer.ReadEvents:output_type -> belfry.cluster.v1.ReadEventsReply
+	42, // 51: belfry.cluster.v1.Peer.Backup:output_type -> belfry.cluster.v1.BackupReply
+	44, // [44:52] is the sub-list for method output_type
+	36, // [36:44] is the sub-list for method input_type
 	36, // [36:36] is the sub-list for extension type_name
 	36, // [36:36] is the sub-list for extension extendee
 	0,  // [0:36] is the sub-list for field type_name
@@ -3150,8 +3127,8 @@ func file_cluster_clusterpb_peer_proto_init() {
 	if File_cluster_clusterpb_peer_proto != nil {
 		return
 	}
-	file_cluster_clusterpb_admin_proto_init()
 	file_cluster_clusterpb_backup_proto_init()
+	file_cluster_clusterpb_calls_proto_init()
 	file_cluster_clusterpb_control_proto_init()
 	file_cluster_clusterpb_forward_proto_init()
 	type x struct{}

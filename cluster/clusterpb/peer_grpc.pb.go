@@ -24,20 +24,12 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	Peer_Promise_FullMethodName    = "/belfry.cluster.v1.Peer/Promise"
 	Peer_Register_FullMethodName   = "/belfry.cluster.v1.Peer/Register"
-	Peer_Forward_FullMethodName    = "/belfry.cluster.v1.Peer/Forward"
-	Peer_Ping_FullMethodName       = "/belfry.cluster.v1.Peer/Ping"
-	Peer_Status_FullMethodName     = "/belfry.cluster.v1.Peer/Status"
-	Peer_Faults_FullMethodName     = "/belfry.cluster.v1.Peer/Faults"
-	Peer_Applied_FullMethodName    = "/belfry.cluster.v1.Peer/Applied"
-	Peer_Compare_FullMethodName    = "/belfry.cluster.v1.Peer/Compare"
-	Peer_Await_FullMethodName      = "/belfry.cluster.v1.Peer/Await"
-	Peer_Pull_FullMethodName       = "/belfry.cluster.v1.Peer/Pull"
-	Peer_Arrived_FullMethodName    = "/belfry.cluster.v1.Peer/Arrived"
 	Peer_Witness_FullMethodName    = "/belfry.cluster.v1.Peer/Witness"
-	Peer_Backup_FullMethodName     = "/belfry.cluster.v1.Peer/Backup"
-	Peer_Audit_FullMethodName      = "/belfry.cluster.v1.Peer/Audit"
+	Peer_Ping_FullMethodName       = "/belfry.cluster.v1.Peer/Ping"
+	Peer_Forward_FullMethodName    = "/belfry.cluster.v1.Peer/Forward"
+	Peer_Pull_FullMethodName       = "/belfry.cluster.v1.Peer/Pull"
 	Peer_ReadEvents_FullMethodName = "/belfry.cluster.v1.Peer/ReadEvents"
-	Peer_TaskEvents_FullMethodName = "/belfry.cluster.v1.Peer/TaskEvents"
+	Peer_Backup_FullMethodName     = "/belfry.cluster.v1.Peer/Backup"
 )
 
 // PeerClient is the client API for Peer service.
@@ -50,37 +42,22 @@ type PeerClient interface {
 	// Register adds the calling node to the cluster, or updates its addresses. Any node accepts the call, and asks the
 	// leader of the control group.
 	Register(ctx context.Context, in *RegisterRequest, opts ...grpc.CallOption) (*RegisterReply, error)
-	// Forward carries calls to the leaders on the receiving node.
-	Forward(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ForwardRequest, ForwardReply], error)
-	// Ping measures the difference between two clocks.
-	Ping(ctx context.Context, in *PingRequest, opts ...grpc.CallOption) (*PingReply, error)
-	// Status returns the state of the replicas on the receiving node.
-	Status(ctx context.Context, in *StatusRequest, opts ...grpc.CallOption) (*StatusReply, error)
-	// Faults returns the replicas on the receiving node that a copy should replace.
-	Faults(ctx context.Context, in *FaultsRequest, opts ...grpc.CallOption) (*FaultsReply, error)
-	// Applied returns how far the replicas on the receiving node have applied their logs.
-	Applied(ctx context.Context, in *AppliedRequest, opts ...grpc.CallOption) (*AppliedReply, error)
-	// Compare returns state hashes of replicas on the receiving node. The calling node compares them with its own.
-	Compare(ctx context.Context, in *CompareRequest, opts ...grpc.CallOption) (*CompareReply, error)
-	// Await returns when these versions of the control group's state, or later ones, are in force on the receiving node.
-	Await(ctx context.Context, in *AwaitRequest, opts ...grpc.CallOption) (*AwaitReply, error)
-	// Pull carries the demands of the calling node's consumers to shards that the receiving node leads, and the leased
-	// tasks back.
-	Pull(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[PullRequest, PullReply], error)
-	// Arrived returns the leases of a shard that have reached consumers of the receiving node.
-	Arrived(ctx context.Context, in *ArrivedRequest, opts ...grpc.CallOption) (*ArrivedReply, error)
 	// Witness returns the receiving node's observations of the calling node, which is about to start. The receiving node
 	// answers also while it takes part in no Raft group itself.
 	Witness(ctx context.Context, in *WitnessRequest, opts ...grpc.CallOption) (*WitnessReply, error)
+	// Ping measures the difference between two clocks.
+	Ping(ctx context.Context, in *PingRequest, opts ...grpc.CallOption) (*PingReply, error)
+	// Forward carries the other calls to the replicas on the receiving node, and to the node itself.
+	Forward(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ForwardRequest, ForwardReply], error)
+	// Pull carries the demands of the calling node's consumers to shards that the receiving node leads, and the leased
+	// tasks back.
+	Pull(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[PullRequest, PullReply], error)
+	// ReadEvents returns events of the receiving node's replica of a shard. It may wait for an event, and the calling node
+	// often cancels it.
+	ReadEvents(ctx context.Context, in *ReadEventsRequest, opts ...grpc.CallOption) (*ReadEventsReply, error)
 	// Backup sends the state of a shard that the receiving node leads: first the cut, or the reason why there is none,
 	// then the bytes.
 	Backup(ctx context.Context, in *BackupRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[BackupReply], error)
-	// Audit returns records of the receiving node's audit log.
-	Audit(ctx context.Context, in *AuditRequest, opts ...grpc.CallOption) (*AuditReply, error)
-	// ReadEvents returns events of the receiving node's replica of a shard.
-	ReadEvents(ctx context.Context, in *ReadEventsRequest, opts ...grpc.CallOption) (*ReadEventsReply, error)
-	// TaskEvents returns the events of a task in all replicas of the receiving node.
-	TaskEvents(ctx context.Context, in *TaskEventsRequest, opts ...grpc.CallOption) (*TaskEventsReply, error)
 }
 
 type peerClient struct {
@@ -111,6 +88,26 @@ func (c *peerClient) Register(ctx context.Context, in *RegisterRequest, opts ...
 	return out, nil
 }
 
+func (c *peerClient) Witness(ctx context.Context, in *WitnessRequest, opts ...grpc.CallOption) (*WitnessReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(WitnessReply)
+	err := c.cc.Invoke(ctx, Peer_Witness_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *peerClient) Ping(ctx context.Context, in *PingRequest, opts ...grpc.CallOption) (*PingReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PingReply)
+	err := c.cc.Invoke(ctx, Peer_Ping_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *peerClient) Forward(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ForwardRequest, ForwardReply], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &Peer_ServiceDesc.Streams[0], Peer_Forward_FullMethodName, cOpts...)
@@ -123,66 +120,6 @@ func (c *peerClient) Forward(ctx context.Context, opts ...grpc.CallOption) (grpc
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Peer_ForwardClient = grpc.BidiStreamingClient[ForwardRequest, ForwardReply]
-
-func (c *peerClient) Ping(ctx context.Context, in *PingRequest, opts ...grpc.CallOption) (*PingReply, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(PingReply)
-	err := c.cc.Invoke(ctx, Peer_Ping_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *peerClient) Status(ctx context.Context, in *StatusRequest, opts ...grpc.CallOption) (*StatusReply, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(StatusReply)
-	err := c.cc.Invoke(ctx, Peer_Status_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *peerClient) Faults(ctx context.Context, in *FaultsRequest, opts ...grpc.CallOption) (*FaultsReply, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(FaultsReply)
-	err := c.cc.Invoke(ctx, Peer_Faults_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *peerClient) Applied(ctx context.Context, in *AppliedRequest, opts ...grpc.CallOption) (*AppliedReply, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(AppliedReply)
-	err := c.cc.Invoke(ctx, Peer_Applied_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *peerClient) Compare(ctx context.Context, in *CompareRequest, opts ...grpc.CallOption) (*CompareReply, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(CompareReply)
-	err := c.cc.Invoke(ctx, Peer_Compare_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *peerClient) Await(ctx context.Context, in *AwaitRequest, opts ...grpc.CallOption) (*AwaitReply, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(AwaitReply)
-	err := c.cc.Invoke(ctx, Peer_Await_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
 
 func (c *peerClient) Pull(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[PullRequest, PullReply], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
@@ -197,20 +134,10 @@ func (c *peerClient) Pull(ctx context.Context, opts ...grpc.CallOption) (grpc.Bi
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Peer_PullClient = grpc.BidiStreamingClient[PullRequest, PullReply]
 
-func (c *peerClient) Arrived(ctx context.Context, in *ArrivedRequest, opts ...grpc.CallOption) (*ArrivedReply, error) {
+func (c *peerClient) ReadEvents(ctx context.Context, in *ReadEventsRequest, opts ...grpc.CallOption) (*ReadEventsReply, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ArrivedReply)
-	err := c.cc.Invoke(ctx, Peer_Arrived_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *peerClient) Witness(ctx context.Context, in *WitnessRequest, opts ...grpc.CallOption) (*WitnessReply, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(WitnessReply)
-	err := c.cc.Invoke(ctx, Peer_Witness_FullMethodName, in, out, cOpts...)
+	out := new(ReadEventsReply)
+	err := c.cc.Invoke(ctx, Peer_ReadEvents_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -236,36 +163,6 @@ func (c *peerClient) Backup(ctx context.Context, in *BackupRequest, opts ...grpc
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Peer_BackupClient = grpc.ServerStreamingClient[BackupReply]
 
-func (c *peerClient) Audit(ctx context.Context, in *AuditRequest, opts ...grpc.CallOption) (*AuditReply, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(AuditReply)
-	err := c.cc.Invoke(ctx, Peer_Audit_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *peerClient) ReadEvents(ctx context.Context, in *ReadEventsRequest, opts ...grpc.CallOption) (*ReadEventsReply, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ReadEventsReply)
-	err := c.cc.Invoke(ctx, Peer_ReadEvents_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-func (c *peerClient) TaskEvents(ctx context.Context, in *TaskEventsRequest, opts ...grpc.CallOption) (*TaskEventsReply, error) {
-	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(TaskEventsReply)
-	err := c.cc.Invoke(ctx, Peer_TaskEvents_FullMethodName, in, out, cOpts...)
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 // PeerServer is the server API for Peer service.
 // All implementations must embed UnimplementedPeerServer
 // for forward compatibility.
@@ -276,37 +173,22 @@ type PeerServer interface {
 	// Register adds the calling node to the cluster, or updates its addresses. Any node accepts the call, and asks the
 	// leader of the control group.
 	Register(context.Context, *RegisterRequest) (*RegisterReply, error)
-	// Forward carries calls to the leaders on the receiving node.
-	Forward(grpc.BidiStreamingServer[ForwardRequest, ForwardReply]) error
-	// Ping measures the difference between two clocks.
-	Ping(context.Context, *PingRequest) (*PingReply, error)
-	// Status returns the state of the replicas on the receiving node.
-	Status(context.Context, *StatusRequest) (*StatusReply, error)
-	// Faults returns the replicas on the receiving node that a copy should replace.
-	Faults(context.Context, *FaultsRequest) (*FaultsReply, error)
-	// Applied returns how far the replicas on the receiving node have applied their logs.
-	Applied(context.Context, *AppliedRequest) (*AppliedReply, error)
-	// Compare returns state hashes of replicas on the receiving node. The calling node compares them with its own.
-	Compare(context.Context, *CompareRequest) (*CompareReply, error)
-	// Await returns when these versions of the control group's state, or later ones, are in force on the receiving node.
-	Await(context.Context, *AwaitRequest) (*AwaitReply, error)
-	// Pull carries the demands of the calling node's consumers to shards that the receiving node leads, and the leased
-	// tasks back.
-	Pull(grpc.BidiStreamingServer[PullRequest, PullReply]) error
-	// Arrived returns the leases of a shard that have reached consumers of the receiving node.
-	Arrived(context.Context, *ArrivedRequest) (*ArrivedReply, error)
 	// Witness returns the receiving node's observations of the calling node, which is about to start. The receiving node
 	// answers also while it takes part in no Raft group itself.
 	Witness(context.Context, *WitnessRequest) (*WitnessReply, error)
+	// Ping measures the difference between two clocks.
+	Ping(context.Context, *PingRequest) (*PingReply, error)
+	// Forward carries the other calls to the replicas on the receiving node, and to the node itself.
+	Forward(grpc.BidiStreamingServer[ForwardRequest, ForwardReply]) error
+	// Pull carries the demands of the calling node's consumers to shards that the receiving node leads, and the leased
+	// tasks back.
+	Pull(grpc.BidiStreamingServer[PullRequest, PullReply]) error
+	// ReadEvents returns events of the receiving node's replica of a shard. It may wait for an event, and the calling node
+	// often cancels it.
+	ReadEvents(context.Context, *ReadEventsRequest) (*ReadEventsReply, error)
 	// Backup sends the state of a shard that the receiving node leads: first the cut, or the reason why there is none,
 	// then the bytes.
 	Backup(*BackupRequest, grpc.ServerStreamingServer[BackupReply]) error
-	// Audit returns records of the receiving node's audit log.
-	Audit(context.Context, *AuditRequest) (*AuditReply, error)
-	// ReadEvents returns events of the receiving node's replica of a shard.
-	ReadEvents(context.Context, *ReadEventsRequest) (*ReadEventsReply, error)
-	// TaskEvents returns the events of a task in all replicas of the receiving node.
-	TaskEvents(context.Context, *TaskEventsRequest) (*TaskEventsReply, error)
 	mustEmbedUnimplementedPeerServer()
 }
 
@@ -323,47 +205,23 @@ func (UnimplementedPeerServer) Promise(context.Context, *PromiseRequest) (*Promi
 func (UnimplementedPeerServer) Register(context.Context, *RegisterRequest) (*RegisterReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Register not implemented")
 }
-func (UnimplementedPeerServer) Forward(grpc.BidiStreamingServer[ForwardRequest, ForwardReply]) error {
-	return status.Error(codes.Unimplemented, "method Forward not implemented")
+func (UnimplementedPeerServer) Witness(context.Context, *WitnessRequest) (*WitnessReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Witness not implemented")
 }
 func (UnimplementedPeerServer) Ping(context.Context, *PingRequest) (*PingReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Ping not implemented")
 }
-func (UnimplementedPeerServer) Status(context.Context, *StatusRequest) (*StatusReply, error) {
-	return nil, status.Error(codes.Unimplemented, "method Status not implemented")
-}
-func (UnimplementedPeerServer) Faults(context.Context, *FaultsRequest) (*FaultsReply, error) {
-	return nil, status.Error(codes.Unimplemented, "method Faults not implemented")
-}
-func (UnimplementedPeerServer) Applied(context.Context, *AppliedRequest) (*AppliedReply, error) {
-	return nil, status.Error(codes.Unimplemented, "method Applied not implemented")
-}
-func (UnimplementedPeerServer) Compare(context.Context, *CompareRequest) (*CompareReply, error) {
-	return nil, status.Error(codes.Unimplemented, "method Compare not implemented")
-}
-func (UnimplementedPeerServer) Await(context.Context, *AwaitRequest) (*AwaitReply, error) {
-	return nil, status.Error(codes.Unimplemented, "method Await not implemented")
+func (UnimplementedPeerServer) Forward(grpc.BidiStreamingServer[ForwardRequest, ForwardReply]) error {
+	return status.Error(codes.Unimplemented, "method Forward not implemented")
 }
 func (UnimplementedPeerServer) Pull(grpc.BidiStreamingServer[PullRequest, PullReply]) error {
 	return status.Error(codes.Unimplemented, "method Pull not implemented")
 }
-func (UnimplementedPeerServer) Arrived(context.Context, *ArrivedRequest) (*ArrivedReply, error) {
-	return nil, status.Error(codes.Unimplemented, "method Arrived not implemented")
-}
-func (UnimplementedPeerServer) Witness(context.Context, *WitnessRequest) (*WitnessReply, error) {
-	return nil, status.Error(codes.Unimplemented, "method Witness not implemented")
-}
-func (UnimplementedPeerServer) Backup(*BackupRequest, grpc.ServerStreamingServer[BackupReply]) error {
-	return status.Error(codes.Unimplemented, "method Backup not implemented")
-}
-func (UnimplementedPeerServer) Audit(context.Context, *AuditRequest) (*AuditReply, error) {
-	return nil, status.Error(codes.Unimplemented, "method Audit not implemented")
-}
 func (UnimplementedPeerServer) ReadEvents(context.Context, *ReadEventsRequest) (*ReadEventsReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method ReadEvents not implemented")
 }
-func (UnimplementedPeerServer) TaskEvents(context.Context, *TaskEventsRequest) (*TaskEventsReply, error) {
-	return nil, status.Error(codes.Unimplemented, "method TaskEvents not implemented")
+func (UnimplementedPeerServer) Backup(*BackupRequest, grpc.ServerStreamingServer[BackupReply]) error {
+	return status.Error(codes.Unimplemented, "method Backup not implemented")
 }
 func (UnimplementedPeerServer) mustEmbedUnimplementedPeerServer() {}
 func (UnimplementedPeerServer) testEmbeddedByValue()              {}
@@ -422,12 +280,23 @@ func _Peer_Register_Handler(srv interface{}, ctx context.Context, dec func(inter
 	return interceptor(ctx, in, info, handler)
 }
 
-func _Peer_Forward_Handler(srv interface{}, stream grpc.ServerStream) error {
-	return srv.(PeerServer).Forward(&grpc.GenericServerStream[ForwardRequest, ForwardReply]{ServerStream: stream})
+func _Peer_Witness_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(WitnessRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PeerServer).Witness(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Peer_Witness_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PeerServer).Witness(ctx, req.(*WitnessRequest))
+	}
+	return interceptor(ctx, in, info, handler)
 }
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Peer_ForwardServer = grpc.BidiStreamingServer[ForwardRequest, ForwardReply]
 
 func _Peer_Ping_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(PingRequest)
@@ -447,95 +316,12 @@ func _Peer_Ping_Handler(srv interface{}, ctx context.Context, dec func(interface
 	return interceptor(ctx, in, info, handler)
 }
 
-func _Peer_Status_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(StatusRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(PeerServer).Status(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Peer_Status_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(PeerServer).Status(ctx, req.(*StatusRequest))
-	}
-	return interceptor(ctx, in, info, handler)
+func _Peer_Forward_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(PeerServer).Forward(&grpc.GenericServerStream[ForwardRequest, ForwardReply]{ServerStream: stream})
 }
 
-func _Peer_Faults_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(FaultsRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(PeerServer).Faults(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Peer_Faults_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(PeerServer).Faults(ctx, req.(*FaultsRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Peer_Applied_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(AppliedRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(PeerServer).Applied(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Peer_Applied_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(PeerServer).Applied(ctx, req.(*AppliedRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Peer_Compare_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(CompareRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(PeerServer).Compare(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Peer_Compare_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(PeerServer).Compare(ctx, req.(*CompareRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Peer_Await_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(AwaitRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(PeerServer).Await(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Peer_Await_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(PeerServer).Await(ctx, req.(*AwaitRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Peer_ForwardServer = grpc.BidiStreamingServer[ForwardRequest, ForwardReply]
 
 func _Peer_Pull_Handler(srv interface{}, stream grpc.ServerStream) error {
 	return srv.(PeerServer).Pull(&grpc.GenericServerStream[PullRequest, PullReply]{ServerStream: stream})
@@ -543,71 +329,6 @@ func _Peer_Pull_Handler(srv interface{}, stream grpc.ServerStream) error {
 
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Peer_PullServer = grpc.BidiStreamingServer[PullRequest, PullReply]
-
-func _Peer_Arrived_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ArrivedRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(PeerServer).Arrived(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Peer_Arrived_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(PeerServer).Arrived(ctx, req.(*ArrivedRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Peer_Witness_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(WitnessRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(PeerServer).Witness(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Peer_Witness_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(PeerServer).Witness(ctx, req.(*WitnessRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
-
-func _Peer_Backup_Handler(srv interface{}, stream grpc.ServerStream) error {
-	m := new(BackupRequest)
-	if err := stream.RecvMsg(m); err != nil {
-		return err
-	}
-	return srv.(PeerServer).Backup(m, &grpc.GenericServerStream[BackupRequest, BackupReply]{ServerStream: stream})
-}
-
-// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
-type Peer_BackupServer = grpc.ServerStreamingServer[BackupReply]
-
-func _Peer_Audit_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(AuditRequest)
-	if err := dec(in); err != nil {
-		return nil, err
-	}
-	if interceptor == nil {
-		return srv.(PeerServer).Audit(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Peer_Audit_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(PeerServer).Audit(ctx, req.(*AuditRequest))
-	}
-	return interceptor(ctx, in, info, handler)
-}
 
 func _Peer_ReadEvents_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ReadEventsRequest)
@@ -627,23 +348,16 @@ func _Peer_ReadEvents_Handler(srv interface{}, ctx context.Context, dec func(int
 	return interceptor(ctx, in, info, handler)
 }
 
-func _Peer_TaskEvents_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(TaskEventsRequest)
-	if err := dec(in); err != nil {
-		return nil, err
+func _Peer_Backup_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(BackupRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
 	}
-	if interceptor == nil {
-		return srv.(PeerServer).TaskEvents(ctx, in)
-	}
-	info := &grpc.UnaryServerInfo{
-		Server:     srv,
-		FullMethod: Peer_TaskEvents_FullMethodName,
-	}
-	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(PeerServer).TaskEvents(ctx, req.(*TaskEventsRequest))
-	}
-	return interceptor(ctx, in, info, handler)
+	return srv.(PeerServer).Backup(m, &grpc.GenericServerStream[BackupRequest, BackupReply]{ServerStream: stream})
 }
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Peer_BackupServer = grpc.ServerStreamingServer[BackupReply]
 
 // Peer_ServiceDesc is the grpc.ServiceDesc for Peer service.
 // It's only intended for direct use with grpc.RegisterService,
@@ -661,48 +375,16 @@ var Peer_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Peer_Register_Handler,
 		},
 		{
-			MethodName: "Ping",
-			Handler:    _Peer_Ping_Handler,
-		},
-		{
-			MethodName: "Status",
-			Handler:    _Peer_Status_Handler,
-		},
-		{
-			MethodName: "Faults",
-			Handler:    _Peer_Faults_Handler,
-		},
-		{
-			MethodName: "Applied",
-			Handler:    _Peer_Applied_Handler,
-		},
-		{
-			MethodName: "Compare",
-			Handler:    _Peer_Compare_Handler,
-		},
-		{
-			MethodName: "Await",
-			Handler:    _Peer_Await_Handler,
-		},
-		{
-			MethodName: "Arrived",
-			Handler:    _Peer_Arrived_Handler,
-		},
-		{
 			MethodName: "Witness",
 			Handler:    _Peer_Witness_Handler,
 		},
 		{
-			MethodName: "Audit",
-			Handler:    _Peer_Audit_Handler,
+			MethodName: "Ping",
+			Handler:    _Peer_Ping_Handler,
 		},
 		{
 			MethodName: "ReadEvents",
 			Handler:    _Peer_ReadEvents_Handler,
-		},
-		{
-			MethodName: "TaskEvents",
-			Handler:    _Peer_TaskEvents_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -219,19 +219,11 @@ func (q *Quotas) raise(
 // tell carries a message to the holder of a level.
 func (q *Quotas) tell(ctx context.Context, holder string, call *clusterpb.QuotaCall) (*clusterpb.QuotaReply, error) {
 	if quota.Quota(call.Quota) == quota.MaxConsumers {
-		return q.node(ctx, holder, call)
+		return q.cfg.Node(ctx, holder, call)
 	}
 	id, err := strconv.ParseUint(holder, 10, 32)
 	if err != nil {
 		return nil, fmt.Errorf("%q is no shard: %w", holder, err)
 	}
 	return q.cfg.Shard(ctx, uint32(id), call)
-}
-
-// node carries a message to a node, which may be this one.
-func (q *Quotas) node(ctx context.Context, id string, call *clusterpb.QuotaCall) (*clusterpb.QuotaReply, error) {
-	if id == q.cfg.Self {
-		return q.Answer(ctx, 0, call)
-	}
-	return q.cfg.Node(ctx, id, call)
 }

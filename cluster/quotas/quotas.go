@@ -48,7 +48,7 @@ type Config struct {
 	Owner     Ask                                 // asks the leader of the shard that owns the subject
 	// Shard asks the leader of a shard.
 	Shard func(ctx context.Context, shard uint32, call *clusterpb.QuotaCall) (*clusterpb.QuotaReply, error)
-	// Node asks another node.
+	// Node asks a node, which may be this one.
 	Node func(ctx context.Context, node string, call *clusterpb.QuotaCall) (*clusterpb.QuotaReply, error)
 	Trip time.Duration // longest wait for the answer of another node
 	Now  func() time.Time

@@ -20,7 +20,7 @@ func (q *Quotas) Use(ctx context.Context, namespace string) (view.Usage, error) 
 		return view.Usage{}, refusal(err)
 	}
 	consumers := gather(q.answering(), func(id string) int64 {
-		reply, err := q.node(ctx, id, &clusterpb.QuotaCall{
+		reply, err := q.cfg.Node(ctx, id, &clusterpb.QuotaCall{
 			Subject: subject, Quota: uint32(quota.MaxConsumers), Op: &clusterpb.QuotaCall_Use{Use: &clusterpb.UseCall{}},
 		})
 		if err != nil {

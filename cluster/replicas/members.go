@@ -9,13 +9,9 @@ import (
 	"github.com/belfryhq/belfry/shard"
 )
 
-// Members makes a change of the replica's group, if one is set, and returns the membership after it. After a transfer
-// of the leadership the membership is empty.
-func (a Answers) Members(ctx context.Context, id uint32, ask *clusterpb.MembersCall) (*clusterpb.Membership, error) {
-	s, err := a.Find(id)
-	if err != nil {
-		return nil, err
-	}
+// members makes a change of the replica's group, if one is set, and returns the membership after it. After a transfer
+// of the leadership the membership is empty. The error wraps raftgroup.ErrUnfit if the change does not fit.
+func members(ctx context.Context, s *shard.Shard, ask *clusterpb.MembersCall) (*clusterpb.Membership, error) {
 	if to, transfer := ask.Change.(*clusterpb.MembersCall_Transfer); transfer {
 		return &clusterpb.Membership{}, transferTo(ctx, s, to.Transfer) // this replica leads no more
 	}

@@ -43,13 +43,13 @@ type Config struct {
 	Left func(shard uint32) error
 	// Changed is called after a replica was opened or has failed to open.
 	Changed func()
-	// Moves gives access to the other shard of a move.
+	// Moves gives access to the other shard of a move, for PullSlotsCall only.
 	Moves func() Moves
-	// Pace limits the copies of moving tasks: see Answers. Nil: no limit.
+	// Pace waits until so many bytes of moving tasks may have come here: see shard.PullSlots. Nil: no limit.
 	Pace func(ctx context.Context, bytes int) (left int, err error)
-	// Admit returns the reason to refuse a command: see Answers. Nil: none is refused.
+	// Admit returns the reason to refuse a command about a namespace that takes no new work. Nil: no command is refused.
 	Admit func(c *fsmpb.Command) error
-	// Quotas keeps the quotas of namespaces: see Answers. Nil: there are none.
+	// Quotas keeps the quotas of namespaces. Nil: there are none.
 	Quotas *quotas.Quotas
 	// Leader returns the believed leader of a shard, or "" if none.
 	Leader func(shard uint32) string
@@ -58,8 +58,6 @@ type Config struct {
 
 // Set holds the replicas on this node, and answers calls for them.
 type Set struct {
-	Answers
-
 	cfg Config
 
 	mu     sync.RWMutex
@@ -73,19 +71,9 @@ func New(cfg Config) *Set {
 	if cfg.IsOver == nil {
 		cfg.IsOver = func(uint32, uint64) bool { return false }
 	}
-	s := &Set{
+	return &Set{
 		cfg: cfg, shards: make(map[uint32]*shard.Shard), joined: make(map[uint32]uint64), failed: make(map[uint32]error),
 	}
-	s.Answers = Answers{
-		Find: s.Find, Policies: s.policies, Moves: cfg.Moves, Pace: cfg.Pace, Admit: cfg.Admit,
-		Quotas: cfg.Quotas,
-	}
-	return s
-}
-
-func (s *Set) policies(namespace string) []*fsmpb.QueuePolicy {
-	state, _ := s.cfg.Watch()
-	return control.Queues(state, namespace)
 }
 
 // Follow opens the replicas that the control group places here, and closes those that it has moved away, until ctx
@@ -221,7 +209,7 @@ func (s *Set) openFiles(state *clusterpb.ControlState, placed *clusterpb.Shard) 
 	return s.cfg.Open(state, placed)
 }
 
-// Find returns a replica, or an error that names the shard's believed leader.
+// Find returns a replica. The error is a *task.NotLeaderError, with the shard's believed leader, if this node has none.
 func (s *Set) Find(id uint32) (*shard.Shard, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

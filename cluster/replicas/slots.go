@@ -20,52 +20,39 @@ type Moves interface {
 	Step(ctx context.Context, shard uint32, c *fsmpb.Command) (more bool, err error)
 }
 
-// ReadSlots returns a batch of tasks in slots that move away from the replica's shard.
-func (a Answers) ReadSlots(
-	ctx context.Context, id uint32, ask *clusterpb.ReadSlotsCall,
-) (*clusterpb.SlotsBatch, error) {
-	s, err := a.Find(id)
-	if err != nil {
-		return nil, err
-	}
+// readSlots returns a batch of tasks in slots that move away from the replica's shard.
+func readSlots(ctx context.Context, s *shard.Shard, ask *clusterpb.ReadSlotsCall) (*clusterpb.SlotsBatch, error) {
 	b, err := s.ReadSlots(ctx, shard.SlotsRequest{
 		Move: ask.Move, Ranges: rangesOf(ask.Ranges), Session: ask.Session, Batch: ask.Batch,
 	})
-	if err != nil {
-		return nil, err
-	}
 	return &clusterpb.SlotsBatch{
 		Session: b.Session, Tasks: b.Tasks, Gone: b.Gone, Copied: b.Copied, Left: uint32(b.Left), Ready: b.Ready,
-	}, nil
+	}, err
 }
 
 // errPause ends the time of a PullSlots.
 var errPause = errors.New("the copy goes on at the next call")
 
-// PullSlots goes on with the copy of slots that the replica's shard expects.
-func (a Answers) PullSlots(
-	ctx context.Context, id uint32, ask *clusterpb.PullSlotsCall,
+// pullSlots goes on with the copy of slots that the replica's shard expects.
+func (s *Set) pullSlots(
+	ctx context.Context, replica *shard.Shard, ask *clusterpb.PullSlotsCall,
 ) (*clusterpb.SlotsProgress, error) {
-	s, err := a.Find(id)
-	if err != nil {
-		return nil, err
-	}
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Duration(ask.ForMs)*time.Millisecond, errPause)
 	defer cancel()
-	p, err := s.PullSlots(ctx, a.pullOf(id, ask))
+	p, err := replica.PullSlots(ctx, s.pullOf(replica.ID(), ask))
 	if err != nil && !errors.Is(context.Cause(ctx), errPause) {
-		return nil, fmt.Errorf("move %d to shard %d: %w", ask.Move, id, err)
+		return nil, fmt.Errorf("move %d to shard %d: %w", ask.Move, replica.ID(), err)
 	}
 	return &clusterpb.SlotsProgress{
 		Tasks: p.Tasks, Bytes: p.Bytes, Copied: p.Copied, Left: uint32(p.Left), Sealed: p.Sealed, Ready: p.Ready,
 	}, nil
 }
 
-func (a Answers) pullOf(id uint32, ask *clusterpb.PullSlotsCall) shard.PullSlots {
+func (s *Set) pullOf(id uint32, ask *clusterpb.PullSlotsCall) shard.PullSlots {
 	return shard.PullSlots{
-		Move: ask.Move, Ranges: rangesOf(ask.Ranges), Pace: a.Pace,
+		Move: ask.Move, Ranges: rangesOf(ask.Ranges), Pace: s.cfg.Pace,
 		Read: func(ctx context.Context, r shard.SlotsRequest) (shard.SlotsBatch, error) {
-			b, err := a.Moves().ReadSlots(ctx, ask.From, &clusterpb.ReadSlotsCall{
+			b, err := s.cfg.Moves().ReadSlots(ctx, ask.From, &clusterpb.ReadSlotsCall{
 				Move: r.Move, Ranges: ask.Ranges, Session: r.Session, Batch: r.Batch,
 			})
 			return shard.SlotsBatch{
@@ -74,7 +61,7 @@ func (a Answers) pullOf(id uint32, ask *clusterpb.PullSlotsCall) shard.PullSlots
 			}, err
 		},
 		Seal: func(ctx context.Context) error {
-			_, err := a.Moves().Step(ctx, ask.From, &fsmpb.Command{Op: &fsmpb.Command_SealSlots{
+			_, err := s.cfg.Moves().Step(ctx, ask.From, &fsmpb.Command{Op: &fsmpb.Command_SealSlots{
 				SealSlots: &fsmpb.SealSlots{Move: ask.Move, Ranges: ask.Ranges, To: id, Epoch: ask.Epoch},
 			}})
 			return err

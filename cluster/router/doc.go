@@ -6,7 +6,7 @@
 //	Borrow           permits of a limited queue, from the leader of the one shard that owns its limits
 //
 // A call for a shard that this node leads stays here. Any other call makes one hop, to the believed leader (packages
-// leaders and forward). A wrong belief costs one more try: the node that was asked names the leader, and the call goes
+// leaders and calls). A wrong belief costs one more try: the node that was asked names the leader, and the call goes
 // there. The other node never passes the call on.
 //
 // # Trying again

@@ -3,7 +3,6 @@ package router
 import (
 	"context"
 
-	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 )
 
@@ -19,8 +18,5 @@ func (r *Router) Members(
 	if _, gives := ask.Change.(*clusterpb.MembersCall_Transfer); gives {
 		limit = r.cfg.Patience
 	}
-	change := func(ctx context.Context, s calls.Shards) (*clusterpb.Membership, error) {
-		return s.Members(ctx, shard, ask)
-	}
-	return readWithin(ctx, r, shard, false, limit, change)
+	return readWithin(ctx, r, shard, false, limit, asking[*clusterpb.Membership](shard, ask))
 }

@@ -8,7 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/belfryhq/belfry/cluster/calls"
+	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
@@ -93,9 +93,7 @@ func (r *Router) mergeShards(ctx context.Context, q *fsmpb.ListQuery, limit int,
 // readList reads the next page of a shard's list.
 func (r *Router) readList(ctx context.Context, l *shardList, limit uint32, stale bool) error {
 	l.ask.Limit = limit
-	got, err := read(ctx, r, l.shard, stale, func(ctx context.Context, s calls.Shards) (*fsmpb.ListPage, error) {
-		return s.List(ctx, l.shard, l.ask, stale)
-	})
+	got, err := read[*fsmpb.ListPage](ctx, r, l.shard, stale, &clusterpb.ListCall{Query: l.ask, Stale: stale})
 	if err != nil {
 		return err
 	}

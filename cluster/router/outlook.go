@@ -6,7 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/belfryhq/belfry/cluster/calls"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
@@ -17,10 +19,7 @@ const outlookPatience = 2 * time.Second
 // Outlook adds up the tasks that wait in the wheels of shards; shard 0 stands for all. It leaves out the shards whose
 // leaders do not answer, and returns their ids. The error is that of a node that does not know the shards yet.
 func (r *Router) Outlook(ctx context.Context, shard uint32) (sum *fsmpb.Outlook, missing []uint32, err error) {
-	ask := func(ctx context.Context, s calls.Shards, id uint32) (*fsmpb.Outlook, error) {
-		return s.Outlook(ctx, id)
-	}
-	parts, missing, err := answering(ctx, r, shard, ask)
+	parts, missing, err := answering[*fsmpb.Outlook](ctx, r, shard, &clusterpb.OutlookCall{})
 	return addOutlooks(parts), missing, err
 }
 
@@ -29,18 +28,15 @@ func (r *Router) Outlook(ctx context.Context, shard uint32) (sum *fsmpb.Outlook,
 func (r *Router) Activity(
 	ctx context.Context, shard uint32, afterMs int64,
 ) (sum *fsmpb.Activity, missing []uint32, err error) {
-	ask := func(ctx context.Context, s calls.Shards, id uint32) (*fsmpb.Activity, error) {
-		return s.Activity(ctx, id, afterMs)
-	}
-	parts, missing, err := answering(ctx, r, shard, ask)
+	parts, missing, err := answering[*fsmpb.Activity](ctx, r, shard, &clusterpb.ActivityCall{AfterMs: afterMs})
 	return addActivities(parts), missing, err
 }
 
 // answering asks the leader of one shard, or the leaders of all shards if it is 0. It returns the answers, and the ids
 // of the silent shards.
-func answering[T any](
-	ctx context.Context, r *Router, only uint32, ask func(ctx context.Context, s calls.Shards, id uint32) (*T, error),
-) (answers []*T, missing []uint32, err error) {
+func answering[A proto.Message](
+	ctx context.Context, r *Router, only uint32, request proto.Message,
+) (answers []A, missing []uint32, err error) {
 	ctx, cancel := context.WithTimeout(ctx, outlookPatience)
 	defer cancel()
 	shards := r.shards()
@@ -50,9 +46,9 @@ func answering[T any](
 	if only != 0 {
 		shards = []uint32{only}
 	}
-	all, errs := askAll(ctx, r, shards, ask)
+	all, errs := askAll[A](ctx, r, shards, request)
 	for i, a := range all {
-		if errs[i] != nil || a == nil {
+		if errs[i] != nil || !a.ProtoReflect().IsValid() {
 			missing = append(missing, shards[i])
 		} else {
 			answers = append(answers, a)

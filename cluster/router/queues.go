@@ -7,40 +7,32 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/quota"
-	"github.com/belfryhq/belfry/shard"
 )
 
 // Queues asks every shard's leader for the number of its tasks in a queue, or in each queue, and adds the answers up.
 // Each shard's part is linearizable by itself. The sums are sorted by queue; queues without tasks are left out.
 func (r *Router) Queues(ctx context.Context, ask *clusterpb.QueuesCall) ([]*fsmpb.QueueCounts, error) {
-	count := func(ctx context.Context, s calls.Shards, id uint32) ([]*fsmpb.QueueCounts, error) {
-		return s.Queues(ctx, id, ask)
-	}
-	counts, err := eachShard(ctx, r, count)
+	parts, err := eachShard[*clusterpb.QueuesReply](ctx, r, r.shards(), ask)
 	if err != nil {
 		return nil, err
 	}
-	return addUp(counts), nil
+	return addUp(parts), nil
 }
 
 // NamespaceUse asks every shard's leader for the use of a namespace, and adds the answers up. Each shard's part is
 // linearizable by itself. Queues is the largest number in one shard.
 func (r *Router) NamespaceUse(ctx context.Context, namespace string) (task.NamespaceUse, error) {
 	sum := task.NamespaceUse{Namespace: task.CanonicalNamespace(namespace)}
-	parts, err := eachShard(ctx, r, func(ctx context.Context, s calls.Shards, id uint32) (task.NamespaceUse, error) {
-		return s.NamespaceUse(ctx, id, namespace)
-	})
+	parts, err := eachShard[*clusterpb.NamespaceUse](ctx, r, r.shards(), &clusterpb.NamespaceCall{Namespace: namespace})
 	for _, part := range parts {
-		sum.Add(part)
+		sum.Add(task.NamespaceUse{Pending: part.Pending, Dead: part.Dead, Bytes: part.Bytes, Queues: part.Queues})
 	}
 	return sum, err
 }
@@ -70,9 +62,7 @@ func (r *Router) AskShard(
 ) (*clusterpb.QuotaReply, error) {
 	ctx, cancel := context.WithTimeout(ctx, lendPatience)
 	defer cancel()
-	return read(ctx, r, id, false, func(ctx context.Context, s calls.Shards) (*clusterpb.QuotaReply, error) {
-		return s.Quota(ctx, id, call)
-	})
+	return read[*clusterpb.QuotaReply](ctx, r, id, false, call)
 }
 
 // quotaSlot spreads the namespaces and keys over the shards, as ownerSlot does the queues.
@@ -92,17 +82,16 @@ func (r *Router) SlotCounts() map[uint32]int64 {
 	return counts
 }
 
-// eachShard asks the leaders of all shards side by side, and returns their answers.
-func eachShard[T any](
-	ctx context.Context, r *Router, ask func(ctx context.Context, s calls.Shards, id uint32) (T, error),
-) ([]T, error) {
+// eachShard asks the leaders of shards, which are all shards, side by side. It returns their answers in order.
+func eachShard[A proto.Message](
+	ctx context.Context, r *Router, shards []uint32, request proto.Message,
+) ([]A, error) {
 	ctx, cancel := r.patient(ctx)
 	defer cancel()
-	shards := r.shards()
 	if len(shards) == 0 {
 		return nil, errNoMap
 	}
-	answers, errs := askAll(ctx, r, shards, ask)
+	answers, errs := askAll[A](ctx, r, shards, request)
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
@@ -110,18 +99,13 @@ func eachShard[T any](
 }
 
 // askAll asks the leaders of shards side by side. The answers and errors are in the order of the shards.
-func askAll[T any](
-	ctx context.Context, r *Router, shards []uint32,
-	ask func(ctx context.Context, s calls.Shards, id uint32) (T, error),
-) (answers []T, errs []error) {
-	answers, errs = make([]T, len(shards)), make([]error, len(shards))
+func askAll[A proto.Message](
+	ctx context.Context, r *Router, shards []uint32, request proto.Message,
+) (answers []A, errs []error) {
+	answers, errs = make([]A, len(shards)), make([]error, len(shards))
 	var wg sync.WaitGroup
 	for i, id := range shards {
-		wg.Go(func() {
-			answers[i], errs[i] = read(ctx, r, id, false, func(ctx context.Context, s calls.Shards) (T, error) {
-				return ask(ctx, s, id)
-			})
-		})
+		wg.Go(func() { answers[i], errs[i] = read[A](ctx, r, id, false, request) })
 	}
 	wg.Wait()
 	return answers, errs
@@ -137,11 +121,11 @@ func (r *Router) shards() []uint32 {
 	return slices.Compact(ids)
 }
 
-func addUp(counts [][]*fsmpb.QueueCounts) []*fsmpb.QueueCounts {
+func addUp(parts []*clusterpb.QueuesReply) []*fsmpb.QueueCounts {
 	byQueue := make(map[string]*fsmpb.QueueCounts)
 	var sums []*fsmpb.QueueCounts
-	for _, part := range counts {
-		for _, c := range part {
+	for _, part := range parts {
+		for _, c := range part.GetCounts() {
 			sum := byQueue[c.Queue]
 			if sum == nil {
 				sum = &fsmpb.QueueCounts{Namespace: c.Namespace, Queue: c.Queue}
@@ -193,48 +177,3 @@ func addBroken(all, part []*fsmpb.Broken) []*fsmpb.Broken {
 	slices.SortStableFunc(all, func(a, b *fsmpb.Broken) int { return cmp.Compare(a.SinceMs, b.SinceMs) })
 	return all[:min(len(all), maxBroken)]
 }
-
-// lendPatience limits one search for the lender and the lender's own waiting. After that the borrower looks again.
-const lendPatience = 2 * time.Second
-
-// Borrow asks the leader of the shard that owns a queue's limits for permits, on whichever node. With AskGroups and
-// LookGroups, it makes Router a shard.Limits.
-func (r *Router) Borrow(ctx context.Context, ask shard.Borrow) (shard.Loan, error) {
-	ctx, cancel := context.WithTimeout(ctx, lendPatience)
-	defer cancel()
-	l := r.layout()
-	if l == nil {
-		return shard.Loan{}, errNoMap
-	}
-	owner := l.slots[ownerSlot(ask.Namespace, ask.Queue)].Shard
-	return read(ctx, r, owner, false, func(ctx context.Context, s calls.Shards) (shard.Loan, error) {
-		return s.Lend(ctx, owner, ask)
-	})
-}
-
-var _ shard.Limits = (*Router)(nil)
-
-// AskGroups asks the leader of the shard that owns a queue for permits of its groups.
-func (r *Router) AskGroups(ctx context.Context, ask shard.GroupsAsk) (shard.GroupsAnswer, error) {
-	ctx, cancel := context.WithTimeout(ctx, lendPatience)
-	defer cancel()
-	l := r.layout()
-	if l == nil {
-		return shard.GroupsAnswer{}, errNoMap
-	}
-	slot := l.slots[ownerSlot(ask.Namespace, ask.Queue)]
-	ask.Epoch = slot.Epoch
-	return read(ctx, r, slot.Shard, false, func(ctx context.Context, s calls.Shards) (shard.GroupsAnswer, error) {
-		return s.AskGroups(ctx, slot.Shard, ask)
-	})
-}
-
-// LookGroups asks the leaders of all shards where groups of a queue stand.
-func (r *Router) LookGroups(ctx context.Context, look shard.GroupsLook) ([]shard.GroupsStanding, error) {
-	return eachShard(ctx, r, func(ctx context.Context, s calls.Shards, id uint32) (shard.GroupsStanding, error) {
-		return s.LookGroups(ctx, id, look)
-	})
-}
-
-// ownerSlot spreads the queues over the shards. Task ids have no slash, so no id can be made to share a queue's key.
-func ownerSlot(namespace, queue string) uint32 { return task.Slot(namespace, "queue/"+queue) }

@@ -35,10 +35,9 @@ func (r *Router) Get(ctx context.Context, namespace, id string, stale bool) (*fs
 	}
 	slot := task.Slot(namespace, id)
 	shard := l.slots[slot].Shard
+	ask := &clusterpb.GetCall{Namespace: namespace, Id: id, Stale: stale}
 	for way := (chase{}); ; {
-		found, err := read(ctx, r, shard, stale, func(ctx context.Context, s calls.Shards) (*fsmpb.Task, error) {
-			return s.Get(ctx, shard, namespace, id, stale)
-		})
+		found, err := read[*fsmpb.Task](ctx, r, shard, stale, ask)
 		if moved := movedIn(err); moved == nil || !way.wait(ctx, moved.Moving) {
 			return found, err
 		}
@@ -95,9 +94,7 @@ func (r *Router) listShard(ctx context.Context, slots *clusterpb.SlotRange, q *f
 	ask.Slot, ask.AfterId, ask.Limit = page.Slot, page.AfterId, uint32(limit-len(page.Tasks))
 	ask.End = slots.End
 	flawListsDefault(ask)
-	got, err := read(ctx, r, slots.Shard, stale, func(ctx context.Context, s calls.Shards) (*fsmpb.ListPage, error) {
-		return s.List(ctx, slots.Shard, ask, stale)
-	})
+	got, err := read[*fsmpb.ListPage](ctx, r, slots.Shard, stale, &clusterpb.ListCall{Query: ask, Stale: stale})
 	if err != nil {
 		return err
 	}
@@ -109,15 +106,21 @@ func (r *Router) listShard(ctx context.Context, slots *clusterpb.SlotRange, q *f
 	return nil
 }
 
-// read asks nodes until one answers, or the caller's time is over.
-func read[T any](ctx context.Context, r *Router, shard uint32, stale bool,
-	ask func(context.Context, calls.Shards) (T, error)) (T, error) {
-	return readWithin(ctx, r, shard, stale, readPatience, ask)
+// read asks nodes for an answer until one has it, or the caller's time is over.
+func read[A proto.Message](
+	ctx context.Context, r *Router, shard uint32, stale bool, request proto.Message,
+) (A, error) {
+	return readWithin(ctx, r, shard, stale, readPatience, asking[A](shard, request))
 }
 
-// readWithin is read with a limit of its own for each node's answer.
+// asking returns the function that asks a node.
+func asking[A proto.Message](shard uint32, request proto.Message) func(context.Context, calls.Node) (A, error) {
+	return func(ctx context.Context, n calls.Node) (A, error) { return calls.Ask[A](ctx, n, shard, request) }
+}
+
+// readWithin asks nodes until one answers, or the caller's time is over. Each node has the given time.
 func readWithin[T any](ctx context.Context, r *Router, shard uint32, stale bool, limit time.Duration,
-	ask func(context.Context, calls.Shards) (T, error)) (T, error) {
+	ask func(context.Context, calls.Node) (T, error)) (T, error) {
 	t := r.newTry(shard)
 	for {
 		answer, err := readOnce(ctx, t, stale, limit, ask)
@@ -134,7 +137,7 @@ func readWithin[T any](ctx context.Context, r *Router, shard uint32, stale bool,
 }
 
 func readOnce[T any](
-	ctx context.Context, t *try, stale bool, limit time.Duration, ask func(context.Context, calls.Shards) (T, error),
+	ctx context.Context, t *try, stale bool, limit time.Duration, ask func(context.Context, calls.Node) (T, error),
 ) (T, error) {
 	var none T
 	var node string
@@ -143,13 +146,13 @@ func readOnce[T any](
 	} else {
 		node = t.Next()
 	}
-	shards := t.at(node)
-	if shards == nil {
+	n := t.at(node)
+	if n == nil {
 		return none, &task.NotLeaderError{Shard: t.shard}
 	}
 	once, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	answer, err := ask(once, shards)
+	answer, err := ask(once, n)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, task.ErrUnknown) {
 		// A read changes nothing, so it may be repeated.
 		err = fmt.Errorf("%w: a read: %v", task.ErrNotProposed, err) //nolint:errorlint // hides err's kind

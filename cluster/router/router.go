@@ -24,8 +24,7 @@ import (
 type Config struct {
 	Self    string // node id
 	State   func() *clusterpb.ControlState
-	Local   calls.Shards                     // of this node
-	Remote  func(nodeID string) calls.Shards // of another node
+	At      func(nodeID string) calls.Node // this node, or another one
 	Leaders *leaders.Beliefs
 	Alive   func(nodeID string) bool // a hint; nil: every node counts as alive
 
@@ -181,8 +180,8 @@ func (r *Router) doPiece(ctx context.Context, p *part, replies []task.Reply, way
 	t := r.newTry(p.shard)
 	for {
 		var answers []task.Reply
-		if s := t.at(t.Next()); s != nil {
-			answers = s.Do(ctx, p.shard, p.cmds)
+		if n := t.at(t.Next()); n != nil {
+			answers = n.Do(ctx, p.shard, p.cmds)
 		} else {
 			answers = calls.Refuse(len(p.cmds), &task.NotLeaderError{Shard: p.shard})
 		}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"testing"
@@ -19,7 +20,6 @@ import (
 	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
-	"github.com/belfryhq/belfry/shard"
 )
 
 // world is a cluster of nodes a, b, c (replicas) and d (none), as the router on one of them sees it.
@@ -33,6 +33,8 @@ type world struct {
 	tasks  []*fsmpb.Task                  // sorted by slot and id
 	lists  int                            // pages in due order that were asked of shards
 	lazy   bool                           // such pages look at few tasks
+
+	forgotten int // groups that an answer about groups lacks
 }
 
 // node answers for one node's shards.
@@ -73,11 +75,11 @@ func (n node) Do(_ context.Context, shard uint32, cmds []*fsmpb.Command) []task.
 	return replies
 }
 
-func (n node) Get(ctx context.Context, shard uint32, _, id string, stale bool) (*fsmpb.Task, error) {
+func (n node) get(ctx context.Context, shard uint32, c *clusterpb.GetCall) (*fsmpb.Task, error) {
 	n.w.mu.Lock()
-	err := n.check(shard, stale)
+	err := n.check(shard, c.Stale)
 	if err == nil && n.w.moved != nil {
-		err = n.w.moved(shard, task.Slot("", id))
+		err = n.w.moved(shard, task.Slot("", c.Id))
 	}
 	n.w.mu.Unlock()
 	if err == nil && n.w.fail != nil {
@@ -86,15 +88,16 @@ func (n node) Get(ctx context.Context, shard uint32, _, id string, stale bool) (
 			return nil, err
 		}
 	}
-	return &fsmpb.Task{Id: id, LastError: n.name}, err
+	return &fsmpb.Task{Id: c.Id, LastError: n.name}, err
 }
 
-func (n node) List(_ context.Context, shard uint32, q *fsmpb.ListQuery, stale bool) (*fsmpb.ListPage, error) {
+func (n node) list(_ context.Context, shard uint32, c *clusterpb.ListCall) (*fsmpb.ListPage, error) {
 	n.w.mu.Lock()
 	defer n.w.mu.Unlock()
-	if err := n.check(shard, stale); err != nil {
+	if err := n.check(shard, c.Stale); err != nil {
 		return nil, err
 	}
+	q := c.Query
 	if n.w.moved != nil {
 		if err := n.w.moved(shard, q.Slot); err != nil {
 			return nil, err
@@ -149,7 +152,7 @@ func (n node) listDue(shard uint32, q *fsmpb.ListQuery) (*fsmpb.ListPage, error)
 	return page, nil
 }
 
-func (n node) Queues(_ context.Context, shard uint32, ask *clusterpb.QueuesCall) ([]*fsmpb.QueueCounts, error) {
+func (n node) queues(_ context.Context, shard uint32, ask *clusterpb.QueuesCall) (*clusterpb.QueuesReply, error) {
 	n.w.mu.Lock()
 	defer n.w.mu.Unlock()
 	if err := n.check(shard, false); err != nil {
@@ -162,21 +165,21 @@ func (n node) Queues(_ context.Context, shard uint32, ask *clusterpb.QueuesCall)
 	if shard == 2 {
 		counts[0].OldestOverdueMs = 0 // none waits there
 	}
-	return counts, nil
+	return &clusterpb.QueuesReply{Counts: counts}, nil
 }
 
-func (n node) NamespaceUse(_ context.Context, shard uint32, namespace string) (task.NamespaceUse, error) {
+func (n node) namespaceUse(
+	_ context.Context, shard uint32, _ *clusterpb.NamespaceCall,
+) (*clusterpb.NamespaceUse, error) {
 	n.w.mu.Lock()
 	defer n.w.mu.Unlock()
 	if err := n.check(shard, false); err != nil {
-		return task.NamespaceUse{}, err
+		return nil, err
 	}
-	return task.NamespaceUse{
-		Namespace: namespace, Pending: uint64(shard), Dead: 1, Bytes: 100, Queues: uint64(shard),
-	}, nil
+	return &clusterpb.NamespaceUse{Pending: uint64(shard), Dead: 1, Bytes: 100, Queues: uint64(shard)}, nil
 }
 
-func (n node) Outlook(_ context.Context, shard uint32) (*fsmpb.Outlook, error) {
+func (n node) outlook(_ context.Context, shard uint32, _ *clusterpb.OutlookCall) (*fsmpb.Outlook, error) {
 	n.w.mu.Lock()
 	defer n.w.mu.Unlock()
 	if err := n.check(shard, false); err != nil {
@@ -189,7 +192,7 @@ func (n node) Outlook(_ context.Context, shard uint32) (*fsmpb.Outlook, error) {
 	}, nil
 }
 
-func (n node) Activity(_ context.Context, shard uint32, afterMs int64) (*fsmpb.Activity, error) {
+func (n node) activity(_ context.Context, shard uint32, c *clusterpb.ActivityCall) (*fsmpb.Activity, error) {
 	n.w.mu.Lock()
 	defer n.w.mu.Unlock()
 	if err := n.check(shard, false); err != nil {
@@ -197,7 +200,7 @@ func (n node) Activity(_ context.Context, shard uint32, afterMs int64) (*fsmpb.A
 	}
 	a := &fsmpb.Activity{SinceMs: int64(shard)}
 	for at := int64(5000); at <= 5000*int64(shard); at += 5000 {
-		if at > afterMs {
+		if at > c.AfterMs {
 			a.Steps = append(a.Steps, &fsmpb.ActivityStep{AtMs: at, Fired: 1, Dead: uint64(shard), Late: []uint64{0, 1},
 				Held: []uint64{1}})
 		}
@@ -205,17 +208,8 @@ func (n node) Activity(_ context.Context, shard uint32, afterMs int64) (*fsmpb.A
 	return a, nil
 }
 
-func (n node) Quota(_ context.Context, shard uint32, call *clusterpb.QuotaCall) (*clusterpb.QuotaReply, error) {
-	n.w.mu.Lock()
-	defer n.w.mu.Unlock()
-	if err := n.check(shard, false); err != nil {
-		return nil, err
-	}
-	return &clusterpb.QuotaReply{Tokens: shard}, nil
-}
-
-// Members takes three seconds for a transfer, as if attempts were running.
-func (n node) Members(ctx context.Context, shard uint32, ask *clusterpb.MembersCall) (*clusterpb.Membership, error) {
+// members takes three seconds for a transfer, as if attempts were running.
+func (n node) members(ctx context.Context, shard uint32, ask *clusterpb.MembersCall) (*clusterpb.Membership, error) {
 	n.w.mu.Lock()
 	defer n.w.mu.Unlock()
 	if err := n.check(shard, false); err != nil {
@@ -242,42 +236,61 @@ func TestTransferHasItsTime(t *testing.T) {
 	})
 }
 
-// ReadSlots and PullSlots fail, as no test of this package copies slots.
-func (node) ReadSlots(context.Context, uint32, *clusterpb.ReadSlotsCall) (*clusterpb.SlotsBatch, error) {
-	return nil, task.ErrNotProposed
-}
-
-func (node) PullSlots(context.Context, uint32, *clusterpb.PullSlotsCall) (*clusterpb.SlotsProgress, error) {
-	return nil, task.ErrNotProposed
-}
-
-func (n node) AskGroups(_ context.Context, owner uint32, ask shard.GroupsAsk) (shard.GroupsAnswer, error) {
+// askGroups gives the wants, for due times that are the sum of the numbers of the ask.
+func (n node) askGroups(_ context.Context, owner uint32, ask *clusterpb.GroupsAsk) (*clusterpb.GroupsAnswer, error) {
 	n.w.mu.Lock()
 	defer n.w.mu.Unlock()
 	if err := n.check(owner, false); err != nil {
-		return shard.GroupsAnswer{}, err
+		return nil, err
 	}
 	n.w.log = append(n.w.log, fmt.Sprintf("%s gives groups of %s", n.name, ask.Queue))
-	return shard.GroupsAnswer{Owner: shard.GroupsOwner{Epoch: ask.Epoch}}, nil
+	answer := &clusterpb.GroupsAnswer{Epoch: ask.Epoch, Term: ask.Term}
+	for i, want := range ask.Wants {
+		answer.Given = append(answer.Given, &clusterpb.GroupGiven{
+			Group: want.Group + ask.Ended[i], Permits: want.Permits, FirstMs: -int64(ask.Shard) - int64(ask.Number),
+		})
+	}
+	if !ask.Wait {
+		answer.Given = nil
+	}
+	return answer, nil
 }
 
-func (n node) LookGroups(_ context.Context, id uint32, look shard.GroupsLook) (shard.GroupsStanding, error) {
+// lookGroups returns a count for each group, with the numbers of the look.
+func (n node) lookGroups(
+	_ context.Context, id uint32, look *clusterpb.GroupsLook,
+) (*clusterpb.GroupsStanding, error) {
 	n.w.mu.Lock()
 	defer n.w.mu.Unlock()
 	if err := n.check(id, false); err != nil {
-		return shard.GroupsStanding{}, err
+		return nil, err
 	}
-	return shard.GroupsStanding{Shard: id, Done: uint64(len(look.Groups))}, nil
+	standing := &clusterpb.GroupsStanding{Term: look.Term, Done: look.Epoch, ClearMs: math.MinInt64}
+	for i := range look.Groups[n.w.forgotten:] {
+		standing.Groups = append(standing.Groups, &clusterpb.GroupCount{
+			UnderWay: uint32(i), Retrying: uint32(i) + 1, Waiting: i == 1, Priority: 5, FirstMs: task.BegunMs,
+		})
+	}
+	return standing, nil
 }
 
-func (n node) Lend(_ context.Context, owner uint32, ask shard.Borrow) (shard.Loan, error) {
+// lend lends for as many microseconds as the sum of the numbers of the ask.
+func (n node) lend(_ context.Context, owner uint32, ask *clusterpb.LendCall) (*clusterpb.Loan, error) {
 	n.w.mu.Lock()
 	defer n.w.mu.Unlock()
 	if err := n.check(owner, false); err != nil {
-		return shard.Loan{}, err
+		return nil, err
 	}
 	n.w.log = append(n.w.log, fmt.Sprintf("%s lends %s", n.name, ask.Queue))
-	return shard.Loan{Permits: ask.Want}, nil
+	sum := uint64(ask.Borrower) + ask.Term + ask.Round + uint64(ask.InFlight+ask.Unused)
+	return &clusterpb.Loan{Permits: ask.Want, LifeUs: int64(sum), RetryAfterUs: 1000}, nil
+}
+
+// table returns the handlers of the node.
+func (n node) table() *calls.Table {
+	return calls.NewTable(n.Do, calls.On(n.get), calls.On(n.list), calls.On(n.queues), calls.On(n.namespaceUse),
+		calls.On(n.outlook), calls.On(n.activity), calls.On(n.members), calls.On(n.askGroups), calls.On(n.lookGroups),
+		calls.On(n.lend))
 }
 
 const shardCount = 4
@@ -296,7 +309,9 @@ func (w *world) state() *clusterpb.ControlState {
 	s := &clusterpb.ControlState{ClusterId: "c"}
 	for i := range uint32(shardCount) {
 		size := uint32(task.Slots / shardCount)
-		s.Slots = append(s.Slots, &clusterpb.SlotRange{First: i * size, End: (i + 1) * size, Shard: i + 1})
+		s.Slots = append(s.Slots, &clusterpb.SlotRange{
+			First: i * size, End: (i + 1) * size, Shard: i + 1, Epoch: uint64(20 + i),
+		})
 		s.Shards = append(s.Shards, &clusterpb.Shard{Id: i + 1, Replicas: []string{"a", "b", "c"}, Preferred: "a"})
 	}
 	return s
@@ -306,8 +321,8 @@ func (w *world) state() *clusterpb.ControlState {
 func (w *world) at(name string) *Router {
 	state := w.state()
 	r := New(Config{
-		Self: name, State: func() *clusterpb.ControlState { return state }, Local: node{w, name},
-		Remote: func(id string) calls.Shards { return node{w, id} }, Leaders: leaders.NewBeliefs(),
+		Self: name, State: func() *clusterpb.ControlState { return state }, Leaders: leaders.NewBeliefs(),
+		At: func(id string) calls.Node { return node{w, id}.table() },
 	})
 	for shard, leader := range w.leader {
 		r.cfg.Leaders.Note(shard, 1, leader)

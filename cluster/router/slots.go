@@ -80,9 +80,7 @@ func (r *Router) ReadSlots(
 ) (*clusterpb.SlotsBatch, error) {
 	ctx, cancel := r.patient(ctx)
 	defer cancel()
-	return read(ctx, r, source, false, func(ctx context.Context, s calls.Shards) (*clusterpb.SlotsBatch, error) {
-		return s.ReadSlots(ctx, source, ask)
-	})
+	return read[*clusterpb.SlotsBatch](ctx, r, source, false, ask)
 }
 
 // PullSlots has the leader of a move's target go on with the copy for a while, less than a second.
@@ -91,9 +89,7 @@ func (r *Router) PullSlots(
 ) (*clusterpb.SlotsProgress, error) {
 	ctx, cancel := r.patient(ctx)
 	defer cancel()
-	return read(ctx, r, target, false, func(ctx context.Context, s calls.Shards) (*clusterpb.SlotsProgress, error) {
-		return s.PullSlots(ctx, target, ask)
-	})
+	return read[*clusterpb.SlotsProgress](ctx, r, target, false, ask)
 }
 
 // Step makes a shard's leader commit a command of a move, which may be repeated. more means that the command has not
@@ -101,10 +97,11 @@ func (r *Router) PullSlots(
 func (r *Router) Step(ctx context.Context, id uint32, c *fsmpb.Command) (more bool, err error) {
 	ctx, cancel := r.patient(ctx)
 	defer cancel()
-	result, err := read(ctx, r, id, false, func(ctx context.Context, s calls.Shards) (*fsmpb.Result, error) {
-		reply := s.Do(ctx, id, []*fsmpb.Command{c})[0]
+	commit := func(ctx context.Context, n calls.Node) (*fsmpb.Result, error) {
+		reply := n.Do(ctx, id, []*fsmpb.Command{c})[0]
 		return reply.Result, reply.Err
-	})
+	}
+	result, err := readWithin(ctx, r, id, false, readPatience, commit)
 	if err != nil {
 		return false, err
 	}

@@ -29,18 +29,17 @@ func (r *Router) newTry(shard uint32) *try {
 // Search begins a search for the leader of a shard.
 func (r *Router) Search(shard uint32) leaders.Search { return r.newTry(shard).Search }
 
-// at returns a node's shards and counts the hop to them. It returns nil for "".
-func (t *try) at(node string) calls.Shards {
+// at returns a node and counts the hop to it. It returns nil for "".
+func (t *try) at(node string) calls.Node {
 	switch node {
 	case "":
 		return nil
 	case t.r.cfg.Self:
 		t.r.metrics.local.Inc()
-		return t.r.cfg.Local
 	default:
 		t.r.metrics.hops.Inc()
-		return t.r.cfg.Remote(node)
 	}
+	return t.r.cfg.At(node)
 }
 
 // again waits until the next try makes sense. It returns the final error when the caller's time is over.

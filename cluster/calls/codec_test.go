@@ -1,4 +1,4 @@
-package cluster
+package calls
 
 import (
 	"testing"
@@ -13,30 +13,34 @@ import (
 // TestCodec checks that messages arrive as they were sent: frequent and rare ones, rare ones in frequent ones, small
 // ones and those in buffers of a pool.
 func TestCodec(t *testing.T) {
-	change := &clusterpb.ControlChange{Entry: &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_DeleteQueue{
-		DeleteQueue: &clusterpb.DeleteQueue{Namespace: "default", Queue: "orders"},
-	}}}
 	schedule := &fsmpb.Command{Op: &fsmpb.Command_Schedule{Schedule: &fsmpb.Schedule{
 		Spec: &fsmpb.Spec{Queue: "orders", Payload: make([]byte, 100_000)},
 	}}}
 	for name, sent := range map[string]proto.Message{
-		"empty":       &clusterpb.PingRequest{},
-		"rare":        &clusterpb.StatusReply{Shape: &clusterpb.Shape{Shards: map[uint32]string{1: "waits"}}},
-		"rare, large": &clusterpb.BackupReply{Data: make([]byte, 100_000)},
-		"frequent":    &clusterpb.PullReply{Answers: []*clusterpb.PullAnswer{{Number: 7, Ended: true}}},
-		"frequent, large": &clusterpb.ForwardRequest{Calls: []*clusterpb.Call{{Op: &clusterpb.Call_Commands{
-			Commands: &clusterpb.Commands{Commands: []*fsmpb.Command{schedule}},
-		}}}},
-		"rare in frequent": &clusterpb.ForwardRequest{Calls: []*clusterpb.Call{
-			{Number: 1, Op: &clusterpb.Call_Change{Change: change}},
-			{Number: 2, Op: &clusterpb.Call_Outlook{Outlook: &clusterpb.OutlookCall{}}},
+		"empty":           &clusterpb.PingRequest{},
+		"rare":            &clusterpb.StatusReply{Shape: &clusterpb.Shape{Shards: map[uint32]string{1: "waits"}}},
+		"rare, large":     &clusterpb.BackupReply{Data: make([]byte, 100_000)},
+		"frequent":        &clusterpb.PullReply{Answers: []*clusterpb.PullAnswer{{Number: 7, Ended: true}}},
+		"frequent, large": &clusterpb.Commands{Commands: []*fsmpb.Command{schedule}},
+		"envelope": &clusterpb.ForwardRequest{Calls: []*clusterpb.Call{
+			{Number: 1, Kind: "Commands", Request: make([]byte, 100_000)}, {Number: 2, Shard: 7, Kind: "OutlookCall"},
 		}},
+		"no answer":       &clusterpb.CallReply{Number: 1},
+		"an empty answer": &clusterpb.CallReply{Number: 1, Answer: []byte{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			received := sent.ProtoReflect().New().Interface()
 			pass(t, sent, received)
 			if !proto.Equal(sent, received) {
 				t.Errorf("%v arrived as %v", sent, received)
+			}
+			request, err := encode(sent)
+			if err != nil {
+				t.Fatal(err)
+			}
+			received = sent.ProtoReflect().New().Interface()
+			if err := proto.Unmarshal(request, received); err != nil || !proto.Equal(sent, received) {
+				t.Errorf("as a request, %v arrived as %v, %v", sent, received, err)
 			}
 		})
 	}
@@ -45,7 +49,7 @@ func TestCodec(t *testing.T) {
 // pass sends a message.
 func pass(t *testing.T, sent, received proto.Message) {
 	t.Helper()
-	data, err := codec{}.Marshal(sent)
+	data, err := Codec{}.Marshal(sent)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +58,7 @@ func pass(t *testing.T, sent, received proto.Message) {
 	if err != nil || data.Len() != len(standard) {
 		t.Errorf("%d bytes, %d by the library, %v", data.Len(), len(standard), err)
 	}
-	if err := (codec{}).Unmarshal(data, received); err != nil {
+	if err := (Codec{}).Unmarshal(data, received); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -76,12 +80,12 @@ func TestCodecText(t *testing.T) {
 			Steps: map[uint32]string{2: good}, Deletions: map[string]*clusterpb.Deletion{"d": {Left: 1, Waits: good}},
 		},
 	}
-	data, err := codec{}.Marshal(sent)
+	data, err := Codec{}.Marshal(sent)
 	if err != nil {
 		t.Fatal(err)
 	}
 	received := &clusterpb.StatusReply{}
-	if err := (codec{}).Unmarshal(data, received); err != nil || !proto.Equal(received, want) {
+	if err := (Codec{}).Unmarshal(data, received); err != nil || !proto.Equal(received, want) {
 		t.Errorf("%v, %v", received, err)
 	}
 	if sent.Vitals.NotReady != bad {
@@ -91,10 +95,10 @@ func TestCodecText(t *testing.T) {
 
 // TestCodecRefuses checks that a value that is no message is an error.
 func TestCodecRefuses(t *testing.T) {
-	if _, err := (codec{}).Marshal(7); err == nil {
+	if _, err := (Codec{}).Marshal(7); err == nil {
 		t.Error("a number was encoded")
 	}
-	if err := (codec{}).Unmarshal(mem.BufferSlice{mem.SliceBuffer{}}, new(int)); err == nil {
+	if err := (Codec{}).Unmarshal(mem.BufferSlice{mem.SliceBuffer{}}, new(int)); err == nil {
 		t.Error("a number was decoded")
 	}
 }

@@ -33,14 +33,14 @@ func TestRefusedCommandsAreLeftOut(t *testing.T) {
 		}
 		return nil
 	}
-	if got := (Answers{Admit: refuse}).refused([]*fsmpb.Command{{Id: "a"}, {Id: "b"}}); got != nil {
+	if got := New(Config{Admit: refuse}).refused([]*fsmpb.Command{{Id: "a"}, {Id: "b"}}); got != nil {
 		t.Errorf("none is refused, and the replies are %v", got)
 	}
-	got := (Answers{Admit: refuse}).refused([]*fsmpb.Command{{Id: "a"}, {Namespace: "old", Id: "b"}, {Id: "c"}})
+	got := New(Config{Admit: refuse}).refused([]*fsmpb.Command{{Id: "a"}, {Namespace: "old", Id: "b"}, {Id: "c"}})
 	if len(got) != 3 || got[0].Err != nil || got[1].Err == nil || got[2].Err != nil {
 		t.Errorf("replies %v", got)
 	}
-	if got := (Answers{}).refused([]*fsmpb.Command{{Namespace: "old"}}); got != nil {
+	if got := New(Config{}).refused([]*fsmpb.Command{{Namespace: "old"}}); got != nil {
 		t.Errorf("without a check: %v", got)
 	}
 }

@@ -1,4 +1,4 @@
-package cluster
+package calls
 
 import (
 	"fmt"
@@ -9,11 +9,11 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// codec encodes and decodes gRPC's messages: the frequent ones with the code that is generated for them, without
+// Codec encodes and decodes gRPC's messages: the frequent ones with the code that is generated for them, without
 // reflection, and the others with protobuf's library. The bytes are the same.
-type codec struct{}
+type Codec struct{}
 
-// frequent is a message of clusterpb's forward.proto.
+// frequent is a message with generated code: of clusterpb's forward.proto, and of package fsmpb.
 type frequent interface {
 	SizeVT() int
 	MarshalToSizedBufferVT(b []byte) (int, error)
@@ -21,34 +21,59 @@ type frequent interface {
 }
 
 // Name returns gRPC's name of protobuf.
-func (codec) Name() string { return "proto" }
+func (Codec) Name() string { return "proto" }
 
 // Marshal encodes a message.
-func (codec) Marshal(v any) (mem.BufferSlice, error) {
+func (Codec) Marshal(v any) (mem.BufferSlice, error) {
 	switch m := v.(type) {
 	case frequent:
-		return encode(m.SizeVT(), m.MarshalToSizedBufferVT)
+		return fill(m.SizeVT(), m.MarshalToSizedBufferVT)
 	case proto.Message:
-		b, err := encodeRare(m)
-		if err != nil { // perhaps since text is not UTF-8
-			m = proto.Clone(m)
-			repair(m.ProtoReflect())
-			b, err = encodeRare(m)
-		}
-		return b, err
+		return encodeRare(m, func(m proto.Message) (mem.BufferSlice, error) {
+			return fill(proto.Size(m), func(b []byte) (int, error) {
+				b, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(b[:0], m)
+				return len(b), err
+			})
+		})
 	}
 	return nil, fmt.Errorf("a %T cannot be sent", v)
 }
 
-func encodeRare(m proto.Message) (mem.BufferSlice, error) {
-	return encode(proto.Size(m), func(b []byte) (int, error) {
-		b, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(b[:0], m)
-		return len(b), err
-	})
+// encodeRare encodes a message with protobuf's library. If that fails, perhaps since text is not UTF-8, it encodes a
+// copy with such text repaired.
+func encodeRare[B any](m proto.Message, marshal func(proto.Message) (B, error)) (B, error) {
+	b, err := marshal(m)
+	if err != nil {
+		m = proto.Clone(m)
+		repair(m.ProtoReflect())
+		b, err = marshal(m)
+	}
+	return b, err
 }
 
-// encode returns the bytes that write writes into a buffer of the given size.
-func encode(size int, write func(b []byte) (int, error)) (mem.BufferSlice, error) {
+// encode returns the encoding of a message, which is not nil.
+func encode(m proto.Message) ([]byte, error) {
+	f, ok := m.(frequent)
+	if !ok {
+		return encodeRare(m, proto.Marshal)
+	}
+	b := make([]byte, f.SizeVT())
+	_, err := f.MarshalToSizedBufferVT(b)
+	return b, err
+}
+
+// decode returns the message of an encoding. The text and the bytes of a frequent message point into it.
+func decode[M proto.Message](encoded []byte) (M, error) {
+	var none M
+	m := none.ProtoReflect().New().Interface().(M) //nolint:forcetypeassert // a message makes its own type
+	if f, ok := any(m).(frequent); ok {
+		return m, f.UnmarshalVTUnsafe(encoded)
+	}
+	return m, proto.Unmarshal(encoded, m)
+}
+
+// fill returns the bytes that write writes into a buffer of the given size.
+func fill(size int, write func(b []byte) (int, error)) (mem.BufferSlice, error) {
 	if mem.IsBelowBufferPoolingThreshold(size) {
 		b := make([]byte, size)
 		if _, err := write(b); err != nil {
@@ -96,7 +121,7 @@ func repair(m protoreflect.Message) {
 
 // Unmarshal decodes data into a message. The message keeps no reference to data: gRPC uses the buffers again. The text
 // and the bytes of a frequent message point into one copy of data.
-func (codec) Unmarshal(data mem.BufferSlice, v any) error {
+func (Codec) Unmarshal(data mem.BufferSlice, v any) error {
 	switch m := v.(type) {
 	case frequent:
 		return m.UnmarshalVTUnsafe(data.Materialize())
