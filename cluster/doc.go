@@ -15,7 +15,8 @@
 //	peerkeys    the certificates and gossip keys of this node, read again when their files change
 //	certs       the operator's side of them: an authority, nodes' certificates, rotations
 //	gossip      hints: live nodes, their addresses, the shards' leaders
-//	calls       the calls between nodes, in one envelope: the handlers of this node, and the stream to another one
+//	calls       the calls between nodes, in one envelope: the handlers of this node, the stream to another one, and the
+//	            search for the leader of a shard
 //	clocks      the offsets of other nodes' clocks from this one's
 //
 // The place in the cluster:
@@ -29,7 +30,6 @@
 // The shards:
 //
 //	replicas    the replicas placed here: their opening, and their handlers of calls
-//	leaders     this node's beliefs about the leader of each shard
 //	router      id → slot → shard → leader, and repeated tries
 //	consume     due tasks, from all leaders to the consumers that wait here
 //	seal        the encryption of the policies' secrets under the keys of the cluster

@@ -6,9 +6,9 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/belfryhq/belfry/client/view"
+	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
-	"github.com/belfryhq/belfry/cluster/leaders"
 )
 
 // Map returns the belief of this node about the slots of each shard, the leaders of the shards, and their URLs for
@@ -62,7 +62,7 @@ func (w *viewer) mapVersion() string {
 	return m.version
 }
 
-func computeMapVersion(state *clusterpb.ControlState, beliefs *leaders.Beliefs) string {
+func computeMapVersion(state *clusterpb.ControlState, beliefs *calls.Beliefs) string {
 	h := xxhash.New()
 	say := func(format string, args ...any) { _, _ = fmt.Fprintf(h, format, args...) } // a Digest's writes never fail
 	for _, r := range state.Slots {

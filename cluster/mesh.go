@@ -3,11 +3,11 @@ package cluster
 import (
 	"slices"
 
+	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/internal/gossip"
 	"github.com/belfryhq/belfry/cluster/internal/membership"
-	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
@@ -37,7 +37,7 @@ func (n *Node) startGossip() error {
 
 // hints are the beliefs about leaders, as gossip exchanges them.
 type hints struct {
-	*leaders.Beliefs
+	*calls.Beliefs
 	control *control.Replica
 }
 

@@ -20,7 +20,6 @@ import (
 	"github.com/belfryhq/belfry/cluster/internal/health"
 	"github.com/belfryhq/belfry/cluster/internal/membership"
 	"github.com/belfryhq/belfry/cluster/internal/witness"
-	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/cluster/logs"
 	"github.com/belfryhq/belfry/cluster/peer"
 	"github.com/belfryhq/belfry/cluster/peerkeys"
@@ -68,7 +67,7 @@ type Node struct {
 	quotas    *quotas.Quotas
 
 	// the shards
-	leaders   *leaders.Beliefs
+	leaders   *calls.Beliefs
 	replicas  *replicas.Set
 	health    *health.Nodes
 	memory    *headroom.Memory
@@ -99,7 +98,7 @@ func Open(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
-	n := &Node{cfg: cfg, limited: logs.Limited(cfg.Logger), leaders: leaders.NewBeliefs(), opened: time.Now()}
+	n := &Node{cfg: cfg, limited: logs.Limited(cfg.Logger), leaders: calls.NewBeliefs(), opened: time.Now()}
 	n.ctx, n.cancel = context.WithCancelCause(context.Background())
 	if err := n.open(); err != nil {
 		return nil, errors.Join(fmt.Errorf("cluster: %w", err), n.Close(context.Background()))

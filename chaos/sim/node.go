@@ -15,7 +15,6 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/consume"
 	"github.com/belfryhq/belfry/cluster/control"
-	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/cluster/replicas"
 	"github.com/belfryhq/belfry/cluster/router"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -39,7 +38,7 @@ type process struct {
 	world     *World
 	node      *Node
 	host      *wire.Host
-	leaders   *leaders.Beliefs
+	leaders   *calls.Beliefs
 	router    *router.Router
 	consumers *consume.Consumers
 	clocks    *clocks.Clocks
@@ -92,7 +91,7 @@ func (n *Node) begin() *process {
 	// In production a node asks others for the decisions before it opens replicas (package witness).
 	state, version, _ := w.decisions.read()
 	p := &process{
-		world: w, node: n, host: w.net.Up(n.name), leaders: leaders.NewBeliefs(), followed: make(chan struct{}),
+		world: w, node: n, host: w.net.Up(n.name), leaders: calls.NewBeliefs(), followed: make(chan struct{}),
 		policies: policies{newRegister[[]*fsmpb.QueuePolicy](nil, 0)}, view: newRegister(state, version),
 	}
 	p.following, p.unfollow = context.WithCancel(p.host.Life())

@@ -11,8 +11,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/internal/wait"
 	"github.com/belfryhq/belfry/shard"
@@ -45,7 +45,7 @@ type Peers interface {
 
 // Router begins a search for the leader of a shard.
 type Router interface {
-	Search(shard uint32) leaders.Search
+	Search(shard uint32) calls.Search
 }
 
 // Taker takes cuts of all shards.
@@ -165,7 +165,7 @@ func (t *Taker) cut(ctx context.Context, id uint32) (*clusterpb.BackupShard, sta
 			search.Found()
 			return cut, content, nil
 		}
-		if leaders.Repeatable(err) {
+		if calls.Repeatable(err) {
 			searched++
 		} else {
 			failed++

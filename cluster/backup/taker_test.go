@@ -11,8 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
@@ -68,9 +68,9 @@ func (w *world) State() *clusterpb.ControlState {
 	return w.state
 }
 
-func (w *world) Search(shard uint32) leaders.Search {
-	return leaders.NewSearch(leaders.SearchConfig{
-		Shard: shard, Source: leaders.NewBeliefs(), Alive: func(string) bool { return true },
+func (w *world) Search(shard uint32) calls.Search {
+	return calls.NewSearch(calls.SearchConfig{
+		Shard: shard, Source: calls.NewBeliefs(), Alive: func(string) bool { return true },
 		Placement: func(id uint32) *clusterpb.Shard { return stateWith(1).Shards[id-1] }, LastPause: 200e6,
 	})
 }

@@ -7,6 +7,8 @@
 //	Remote   another node: makes a message of each call and gives the message to a transport
 //	Client   a Remote over the stream between two processes
 //	Serve    answers the calls of one stream from another node
+//	Beliefs  the believed leader of each shard: from Raft, from gossip, from earlier answers
+//	Search   one caller's search for a leader: the node to ask next, and the pause before it
 //
 // The type of its request names the kind of a call. Package router finds the node to ask. chaos/sim has a transport of
 // its own.
@@ -18,6 +20,16 @@
 //
 // The caller uses Ask, or package router for a shard. No transport changes, and no simulation. A build that does not
 // know a kind refuses the call as not proposed. A new kind of error needs a line in each function of errors.go.
+//
+// # A search
+//
+//	ask the believed leader; without one, the preferred replica if it is alive, else the replicas in turn
+//	  it answers                     → Found
+//	  it refuses and names a leader  → ask that node at once; a second name in a row is asked after a pause
+//	  it refuses or cannot be asked  → pause, from 5 ms doubling to LastPause; a new belief ends the pause
+//
+// A Search holds no lock and starts no goroutine, so that both a blocking caller (package router, the calls to the
+// control group's leader) and one driven by events (package consume) use it.
 //
 // # Errors
 //

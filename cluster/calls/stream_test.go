@@ -14,7 +14,6 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
-	"github.com/belfryhq/belfry/internal/lend"
 	"github.com/belfryhq/belfry/internal/tracing"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
@@ -39,7 +39,7 @@ type Config struct {
 	Control  Control // has the shards to get tasks from, and the nodes that Arrived asks
 	Replicas Replicas
 	Nodes    Nodes
-	Leaders  leaders.Source
+	Leaders  calls.Source
 	Router   Router // releases tasks
 
 	MaxWaiting int           // consumers that may wait at once; 0: 100 000

@@ -39,7 +39,7 @@
 //
 // # Failures
 //
-//   - A demand ends when its shard's leader does. Package leaders reports the next leader, and the demand goes there.
+//   - A demand ends when its shard's leader does. Package calls reports the next leader, and the demand goes there.
 //     Without such news the pool tries the demand again, at longer and longer intervals.
 //   - The leading node releases the tasks that it could not send. This node releases the tasks that have arrived and
 //     that no consumer takes.

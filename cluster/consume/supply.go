@@ -3,9 +3,9 @@ package consume
 import (
 	"time"
 
+	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
-	"github.com/belfryhq/belfry/cluster/leaders"
 )
 
 // lastPause is the longest pause before a shard without a known leader is asked again, if no news comes.
@@ -22,13 +22,13 @@ type supply struct {
 
 	looked uint64 // number of the pool's last question that it answered with no task
 
-	leader leaders.Search
+	leader calls.Search
 	pause  *time.Timer // runs until the shard is asked again; nil: no pause
 }
 
 func newSupply(q *pool, shard uint32) *supply {
 	p := q.consumers
-	return &supply{pool: q, shard: shard, leader: leaders.NewSearch(leaders.SearchConfig{
+	return &supply{pool: q, shard: shard, leader: calls.NewSearch(calls.SearchConfig{
 		Shard: shard, Source: p.cfg.Leaders, Placement: p.placement, Alive: p.cfg.Nodes.Alive, LastPause: lastPause,
 	})}
 }

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
@@ -73,7 +73,7 @@ func (r *Replica) commit(ctx context.Context, change *clusterpb.ControlChange) (
 			return changed, nil
 		case errors.Is(err, task.ErrUnknown) && k.repeats:
 			unsure = true
-		case !leaders.Repeatable(err):
+		case !calls.Repeatable(err):
 			return nil, outcome(err, unsure)
 		}
 		if err := search.Again(ctx, err); err != nil {

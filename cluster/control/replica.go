@@ -5,8 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/leaders"
 )
 
 // Number is the number of the control group among the Raft groups. The number of a shard's group is the shard's id.
@@ -78,10 +78,10 @@ func (r *Replica) IsCurrent(state *clusterpb.ControlState) bool {
 
 // search begins a search for the group's leader. Every node has a replica of the group, so the search asks this node's
 // replica if the leader is not known.
-func (r *Replica) search() leaders.Search {
+func (r *Replica) search() calls.Search {
 	here := &clusterpb.Shard{Preferred: r.cfg.Node, Replicas: []string{r.cfg.Node}}
-	return leaders.NewSearch(leaders.SearchConfig{
-		Shard: Number, Source: leaders.Raft(r.Leader),
+	return calls.NewSearch(calls.SearchConfig{
+		Shard: Number, Source: calls.RaftLeader(r.Leader),
 		Placement: func(uint32) *clusterpb.Shard { return here },
 		Alive:     func(string) bool { return true }, LastPause: lastPause,
 	})

@@ -5,9 +5,9 @@
 //	Queues           counts from every shard's leader, added up
 //	Borrow           permits of a limited queue, from the leader of the one shard that owns its limits
 //
-// A call for a shard that this node leads stays here. Any other call makes one hop, to the believed leader (packages
-// leaders and calls). A wrong belief costs one more try: the node that was asked names the leader, and the call goes
-// there. The other node never passes the call on.
+// A call for a shard that this node leads stays here. Any other call makes one hop, to the believed leader (package
+// calls). A wrong belief costs one more try: the node that was asked names the leader, and the call goes there. The
+// other node never passes the call on.
 //
 // # Trying again
 //

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"github.com/belfryhq/belfry/cluster/leaders"
+	"github.com/belfryhq/belfry/cluster/calls"
 )
 
 const forgedTerm = 1 << 62
@@ -17,7 +17,7 @@ func TestForgedHintCostsARetry(t *testing.T) {
 			w := newWorld()
 			w.leader[2], w.down["nobody"] = "b", true
 			r := w.at("d")
-			r.cfg.Leaders = leaders.NewBeliefs()
+			r.cfg.Leaders = calls.NewBeliefs()
 			r.cfg.Leaders.Hint(2, 5, "b")
 			r.cfg.Leaders.Hint(2, forgedTerm, liar)
 			for i := range 20 {

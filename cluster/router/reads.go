@@ -10,7 +10,6 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
@@ -127,7 +126,7 @@ func readWithin[T any](ctx context.Context, r *Router, shard uint32, stale bool,
 		if err == nil && !stale {
 			t.Found()
 		}
-		if err == nil || !leaders.Repeatable(err) || movedIn(err) != nil {
+		if err == nil || !calls.Repeatable(err) || movedIn(err) != nil {
 			return answer, err
 		}
 		if err := t.again(ctx, err); err != nil {

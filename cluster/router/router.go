@@ -14,7 +14,6 @@ import (
 	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
-	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
@@ -25,7 +24,7 @@ type Config struct {
 	Self    string // node id
 	State   func() *clusterpb.ControlState
 	At      func(nodeID string) calls.Node // this node, or another one
-	Leaders *leaders.Beliefs
+	Leaders *calls.Beliefs
 	Alive   func(nodeID string) bool // a hint; nil: every node counts as alive
 
 	Patience   time.Duration // limit of a call whose context has no deadline; 0: 10 s

@@ -17,7 +17,6 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
-	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
@@ -321,7 +320,7 @@ func (w *world) state() *clusterpb.ControlState {
 func (w *world) at(name string) *Router {
 	state := w.state()
 	r := New(Config{
-		Self: name, State: func() *clusterpb.ControlState { return state }, Leaders: leaders.NewBeliefs(),
+		Self: name, State: func() *clusterpb.ControlState { return state }, Leaders: calls.NewBeliefs(),
 		At: func(id string) calls.Node { return node{w, id}.table() },
 	})
 	for shard, leader := range w.leader {
@@ -388,7 +387,7 @@ func TestWithoutAnyHintAReplicaIsAsked(t *testing.T) {
 		w := newWorld()
 		w.leader[2] = "b"
 		r := w.at("d")
-		r.cfg.Leaders = leaders.NewBeliefs()
+		r.cfg.Leaders = calls.NewBeliefs()
 		if reply := r.Do(t.Context(), cmds(id(2, 1)))[0]; reply.Err != nil {
 			t.Fatalf("%v", reply)
 		}
@@ -634,7 +633,7 @@ func TestBeforeThereIsAMap(t *testing.T) {
 
 func TestLeadersBelieveLaterTerms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := leaders.NewBeliefs()
+		l := calls.NewBeliefs()
 		_, changed := l.Watch(1)
 		for _, c := range []struct {
 			term   uint64

@@ -6,13 +6,12 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/calls"
-	"github.com/belfryhq/belfry/cluster/leaders"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // try is one call's search for the leader of a shard.
 type try struct {
-	leaders.Search
+	calls.Search
 	r     *Router
 	shard uint32
 }
@@ -21,13 +20,13 @@ type try struct {
 const lastPause = 100 * time.Millisecond
 
 func (r *Router) newTry(shard uint32) *try {
-	return &try{r: r, shard: shard, Search: leaders.NewSearch(leaders.SearchConfig{
+	return &try{r: r, shard: shard, Search: calls.NewSearch(calls.SearchConfig{
 		Shard: shard, Source: r.cfg.Leaders, Placement: r.placed, Alive: r.cfg.Alive, LastPause: lastPause,
 	})}
 }
 
 // Search begins a search for the leader of a shard.
-func (r *Router) Search(shard uint32) leaders.Search { return r.newTry(shard).Search }
+func (r *Router) Search(shard uint32) calls.Search { return r.newTry(shard).Search }
 
 // at returns a node and counts the hop to it. It returns nil for "".
 func (t *try) at(node string) calls.Node {
@@ -56,7 +55,7 @@ func unsettled(p *part, answers []task.Reply) (*part, error) {
 	overtaken := make(map[uint32]bool) // by slot
 	for i := len(answers) - 1; i >= 0; i-- {
 		slot := task.Slot(p.cmds[i].Namespace, p.cmds[i].Id)
-		if !leaders.Repeatable(answers[i].Err) {
+		if !calls.Repeatable(answers[i].Err) {
 			overtaken[slot] = true
 			continue
 		}

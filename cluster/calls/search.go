@@ -1,4 +1,4 @@
-package leaders
+package calls
 
 import (
 	"context"
@@ -20,18 +20,18 @@ type Source interface {
 	Answered(shard uint32, node string)
 }
 
-// Raft is a Source for a group with a replica on this node. It returns the leader that the replica knows from Raft,
+// RaftLeader is a Source for a group with a replica on this node. It returns the leader that the replica knows from Raft,
 // which no call can correct.
-type Raft func() (leader string)
+type RaftLeader func() (leader string)
 
 // Watch returns the leader. Its channel is never closed.
-func (r Raft) Watch(uint32) (node string, changed <-chan struct{}) { return r(), nil }
+func (r RaftLeader) Watch(uint32) (node string, changed <-chan struct{}) { return r(), nil }
 
 // Doubt does nothing.
-func (Raft) Doubt(uint32, string) {}
+func (RaftLeader) Doubt(uint32, string) {}
 
 // Answered does nothing.
-func (Raft) Answered(uint32, string) {}
+func (RaftLeader) Answered(uint32, string) {}
 
 // firstPause is the pause after the first try that named no other node.
 const firstPause = 5 * time.Millisecond

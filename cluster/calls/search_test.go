@@ -1,4 +1,4 @@
-package leaders
+package calls
 
 import (
 	"context"
@@ -117,7 +117,7 @@ func TestSearchPausesLongerAndLonger(t *testing.T) {
 
 // The node that refused may have been elected since.
 func TestSearchAsksTheSameNodeAgainAfterNews(t *testing.T) {
-	s := search(Raft(func() string { return "b" }))
+	s := search(RaftLeader(func() string { return "b" }))
 	wantNext(t, s, "b", "c")
 	if s.Next(); s.asked != "b" {
 		t.Fatalf("asks %q", s.asked)

@@ -1,4 +1,4 @@
-package leaders
+package calls
 
 import (
 	"cmp"
