@@ -215,17 +215,17 @@ func (n *Node) openShards() {
 	n.crowd = dispatch.NewCrowd(cmp.Or(n.cfg.MaxAttempts, shard.DefaultCrowd))
 	n.lateness = queuemetrics.NewLateness(n.cfg.QueueMetrics, queueSource{n})
 	n.chronicle, n.events = chronicle.NewKeeper(n.cfg.History), chronicle.NewReader(eventSources{n})
-	if err := n.chronicle.DropStrays(n.heldShards()); err != nil {
+	if err := n.chronicle.DropStrays(files{Node: n}.Held()); err != nil {
 		n.cfg.Logger.Warn("events of replicas that moved away are left", "err", err)
-	}
-	n.replicas = n.newReplicas()
-	if n.cfg.DevClock != nil {
-		n.cfg.DevClock.Use(n.replicas.All)
 	}
 	n.router = router.New(router.Config{
 		Self: n.ID(), State: n.control.State, At: n.at, Leaders: n.leaders, Alive: n.health.Alive,
 		Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 	})
+	n.replicas = n.newReplicas()
+	if n.cfg.DevClock != nil {
+		n.cfg.DevClock.Use(n.replicas.All)
+	}
 	n.consumers = consume.New(consume.Config{
 		Self: n.ID(), Control: n.control, Replicas: n.replicas, Nodes: allNodes{n}, Leaders: n.leaders, Router: n.router,
 		Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,

@@ -16,28 +16,20 @@ import (
 
 // newReplicas returns the set of replicas on this node. None is open yet.
 func (n *Node) newReplicas() *replicas.Set {
-	snapshots := semaphore.NewWeighted(1) // taken one at a time
 	return replicas.New(replicas.Config{
-		Self: n.ID(), Watch: n.control.Watch, Leader: n.leaders.Leader, Changed: n.health.Judge, Logger: n.cfg.Logger,
-		Open: func(state *clusterpb.ControlState, placed *clusterpb.Shard) (*shard.Shard, error) {
-			return n.openReplica(state, placed, snapshots)
-		},
-		Opened: n.replicaOpened, IsCurrent: n.control.IsCurrent, Held: n.heldShards,
-		Joined: n.identity.Joined,
-		IsOver: func(shard uint32, joined uint64) bool {
-			return n.identity.IsOver(shard, joined) || n.member.IsOver(shard, joined)
-		},
-		Left:  n.leaveShard,
-		Moves: func() replicas.Moves { return n.router },
-		Pace:  n.copies.Pace,
-		Admit: n.tenants.Admit, Quotas: n.quotas,
+		Self: n.ID(), Control: n.control, Files: files{n, semaphore.NewWeighted(1)}, Leaders: n.leaders, Moves: n.router,
+		Copies: n.copies, Admission: n.tenants, Quotas: n.quotas, Changed: n.health.Judge, Logger: n.cfg.Logger,
 	})
 }
 
-// openReplica opens the replica of a shard that the state places on this node.
-func (n *Node) openReplica(
-	state *clusterpb.ControlState, placed *clusterpb.Shard, snapshots *semaphore.Weighted,
-) (*shard.Shard, error) {
+// files are the files of the replicas on a node.
+type files struct {
+	*Node
+	snapshots *semaphore.Weighted // taken one at a time
+}
+
+// Open opens the replica of a shard that the state places on this node.
+func (n files) Open(state *clusterpb.ControlState, placed *clusterpb.Shard) (*shard.Shard, error) {
 	id := placed.Id
 	if err := n.identity.RecordJoined(id, placed.Joined[n.ID()]); err != nil {
 		return nil, err
@@ -59,7 +51,7 @@ func (n *Node) openReplica(
 		Began: n.lateness.Began, Tracer: n.cfg.Tracer,
 		MayWrite: func(version uint32) error { return control.MayWrite(n.control.State(), version) },
 		OnLeader: n.onLeader, Fatal: n.cfg.Fatal, Timing: n.cfg.Timing, Policy: policyOf(n.cfg, n.ID(), state),
-		SnapshotGate: snapshots, SnapshotRoom: n.disk.Fits, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
+		SnapshotGate: n.snapshots, SnapshotRoom: n.disk.Fits, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 		SnapshotLog: n.cfg.Snapshots.Log, SnapshotPart: n.cfg.Snapshots.Part, SnapshotTail: n.cfg.Snapshots.Tail,
 		MaxPending: n.cfg.MaxPending, Crowd: n.crowd, Copies: n.copies.Of(id),
 	}
@@ -79,19 +71,27 @@ func (n *Node) openReplica(
 	return opened, nil
 }
 
-// replicaOpened makes the node's own record of a replica follow it, and records its group in the data folder.
-func (n *Node) replicaOpened(s *shard.Shard, placed *clusterpb.Shard) error {
+// Opened makes the node's own record of a replica follow it, and records its group in the data folder.
+func (n files) Opened(s *shard.Shard, placed *clusterpb.Shard) error {
 	n.records.Follow(s.ID(), s.Position)
 	return n.identity.RecordOpened(s.ID(), placed.Joined[n.ID()])
 }
 
-// heldShards returns the shards that have files in the data folder.
-func (n *Node) heldShards() []uint32 {
+// Held returns the shards that have files in the data folder.
+func (n files) Held() []uint32 {
 	return slices.DeleteFunc(n.identity.Held(), func(group uint32) bool { return group == control.Number })
 }
 
-// leaveShard deletes the files of a replica that has moved away. The leader that the replica knew may be out of date.
-func (n *Node) leaveShard(id uint32) error {
+// Joined returns the revision at which the replica of a shard joined whose files are here.
+func (n files) Joined(shard uint32) uint64 { return n.identity.Joined(shard) }
+
+// IsOver reports whether the data folder or another node knows that a replica was removed.
+func (n files) IsOver(shard uint32, joined uint64) bool {
+	return n.identity.IsOver(shard, joined) || n.member.IsOver(shard, joined)
+}
+
+// Leave deletes the files of a replica that has moved away. The leader that the replica knew may be out of date.
+func (n files) Leave(id uint32) error {
 	n.leaders.Left(id)
 	if err := errors.Join(n.disks.Drop(id), n.chronicle.Drop(id)); err != nil {
 		return err

@@ -127,9 +127,6 @@ func (p *process) hearDecisions() {
 // newsLate is how much later than newsTakes a decision may come. Seven in eight come soon.
 var newsLate = span(time.Millisecond, 10*time.Second)
 
-// isCurrent returns true: a view never goes back to an earlier state.
-func isCurrent(*clusterpb.ControlState) bool { return true }
-
 // seeOwners records which shards own which slots.
 func (w *World) seeOwners() {
 	w.mu.Lock()

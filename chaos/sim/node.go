@@ -95,11 +95,11 @@ func (n *Node) begin() *process {
 		policies: policies{newRegister[[]*fsmpb.QueuePolicy](nil, 0)}, view: newRegister(state, version),
 	}
 	p.following, p.unfollow = context.WithCancel(p.host.Life())
-	p.replicas = p.newReplicas()
-	p.table = calls.NewTable(p.replicas.Do, p.replicas.Handlers()...)
 	p.router = router.New(router.Config{
 		Self: n.name, State: p.view.now, At: p.at, Leaders: p.leaders, Alive: p.Alive,
 	})
+	p.replicas = p.newReplicas()
+	p.table = calls.NewTable(p.replicas.Do, p.replicas.Handlers()...)
 	p.consumers = consume.New(consume.Config{
 		Self: n.name, Control: p, Replicas: p.replicas, Nodes: p, Leaders: p.leaders, Router: p.router,
 	})
@@ -110,8 +110,8 @@ func (n *Node) begin() *process {
 	return p
 }
 
-// open opens the replica of one shard. A failure is a problem unless the process has ended meanwhile.
-func (p *process) open(_ *clusterpb.ControlState, placed *clusterpb.Shard) (*shard.Shard, error) {
+// Open opens the replica of one shard. A failure is a problem unless the process has ended meanwhile.
+func (p processFiles) Open(_ *clusterpb.ControlState, placed *clusterpb.Shard) (*shard.Shard, error) {
 	w, n := p.world, p.node
 	d := p.claim(placed)
 	stores := d.Open(p.host, diskPatience, p.fatal)
@@ -119,7 +119,7 @@ func (p *process) open(_ *clusterpb.ControlState, placed *clusterpb.Shard) (*sha
 		ID: placed.Id, NodeID: n.name, Existing: !d.Empty(),
 		Replicas: replicas.Founders(placed), Preferred: placed.Preferred,
 		Transport: p.host.Transport(placed.Id, w.cfg.pace.rpcTimeout()),
-		Storage:   stores, Deliver: deliverer{p}, Policies: p.policies, Limits: p.router, Forward: p.router.Do,
+		Storage:   stores, Deliver: deliverer{p.process}, Policies: p.policies, Limits: p.router, Forward: p.router.Do,
 		Clock: n.clock.now, ClockAgrees: p.clocks.Agrees, Arrived: p.consumers.Arrived,
 		OnLeader: p.onLeader, Fatal: p.fatal, Timing: w.cfg.pace.timing(), Policy: policy(), Logger: p.logger(),
 		SnapshotLog: w.cfg.SnapshotLog, SnapshotPart: w.cfg.SnapshotPart, SnapshotTail: w.cfg.SnapshotTail,
@@ -390,12 +390,31 @@ func (f *files) recordJoined(id uint32, joined uint64) {
 // newReplicas returns the set of a process's replicas. None is open yet.
 func (p *process) newReplicas() *replicas.Set {
 	return replicas.New(replicas.Config{
-		Self: p.node.name, Watch: p.view.Watch, IsCurrent: isCurrent, Leader: p.leaders.Leader, Logger: p.logger(),
-		Open: p.open, Opened: func(*shard.Shard, *clusterpb.Shard) error { return nil }, Changed: func() {},
-		Held: p.node.files.held, Joined: p.node.files.joinedAt, Left: p.left,
-		Moves: func() replicas.Moves { return faulty{p.world, p.router} },
+		Self: p.node.name, Control: known{p.view}, Files: processFiles{p}, Leaders: p.leaders, Logger: p.logger(),
+		Moves: faulty{p.world, p.router}, Changed: func() {},
 	})
 }
+
+// known is a process's knowledge of the decisions.
+type known struct {
+	*register[*clusterpb.ControlState]
+}
+
+// IsCurrent returns true: a view never goes back to an earlier state.
+func (known) IsCurrent(*clusterpb.ControlState) bool { return true }
+
+// processFiles are the files of the replicas of one process.
+type processFiles struct{ *process }
+
+// Opened does nothing: claim has recorded the replica.
+func (processFiles) Opened(*shard.Shard, *clusterpb.Shard) error { return nil }
+
+func (p processFiles) Held() []uint32 { return p.node.files.held() }
+
+func (p processFiles) Joined(id uint32) uint64 { return p.node.files.joinedAt(id) }
+
+// IsOver returns false: see known.IsCurrent.
+func (processFiles) IsOver(uint32, uint64) bool { return false }
 
 // claim returns the disk of a replica that is about to be opened. It is a problem if the disk has the files of an
 // earlier replica, which was removed: that replica has voted, and its log may differ from the group's.
@@ -410,14 +429,14 @@ func (p *process) claim(placed *clusterpb.Shard) *disk.Disk {
 	return d
 }
 
-// left deletes the files of a replica that has moved away.
-func (p *process) left(id uint32) error {
+// Leave deletes the files of a replica that has moved away.
+func (p processFiles) Leave(id uint32) error {
 	if !p.host.Sleep(p.world.cfg.disk.Delay) || !p.host.Gate() {
 		return wire.ErrDown
 	}
 	p.node.mu.Lock()
 	defer p.node.mu.Unlock()
-	if p.node.process != p {
+	if p.node.process != p.process {
 		return wire.ErrDown
 	}
 	p.world.members.leaves(id, p.node.name)

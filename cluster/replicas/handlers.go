@@ -44,7 +44,7 @@ func on[Q, A proto.Message](s *Set, ask func(context.Context, *shard.Shard, Q) (
 	})
 }
 
-// Do passes commands to the replica, but for those that Admit or a quota refuses.
+// Do passes commands to the replica, but for those that the admission or a quota refuses.
 func (s *Set) Do(ctx context.Context, id uint32, cmds []*fsmpb.Command) []task.Reply {
 	replica, err := s.Find(id)
 	if err != nil {
@@ -81,12 +81,12 @@ func (s *Set) Do(ctx context.Context, id uint32, cmds []*fsmpb.Command) []task.R
 
 // refused returns a reply for each command, with the error of those that are not admitted, or nil if all are.
 func (s *Set) refused(cmds []*fsmpb.Command) []task.Reply {
-	if s.cfg.Admit == nil {
+	if s.cfg.Admission == nil {
 		return nil
 	}
 	var replies []task.Reply
 	for i, c := range cmds {
-		err := s.cfg.Admit(c)
+		err := s.cfg.Admission.Admit(c)
 		if err != nil && replies == nil {
 			replies = make([]task.Reply, len(cmds))
 		}
@@ -137,7 +137,7 @@ func (s *Set) queues(
 		if names, err = replica.Queues(ctx, c.Namespace); err != nil {
 			return nil, err
 		}
-		state, _ := s.cfg.Watch()
+		state, _ := s.cfg.Control.Watch()
 		names = listed(control.Queues(state, c.Namespace), names)
 	}
 	counts, err := replica.QueueCounts(ctx, c.Namespace, names...)

@@ -25,18 +25,23 @@ func TestListedNamesAreBounded(t *testing.T) {
 	}
 }
 
+// newOnly refuses commands about the namespace old.
+type newOnly struct{}
+
+func (newOnly) Admit(c *fsmpb.Command) error {
+	if c.Namespace == "old" {
+		return task.ErrNotProposed
+	}
+	return nil
+}
+
 // A refused command costs the others of its call nothing, and each gets its own reply.
 func TestRefusedCommandsAreLeftOut(t *testing.T) {
-	refuse := func(c *fsmpb.Command) error {
-		if c.Namespace == "old" {
-			return task.ErrNotProposed
-		}
-		return nil
-	}
-	if got := New(Config{Admit: refuse}).refused([]*fsmpb.Command{{Id: "a"}, {Id: "b"}}); got != nil {
+	s := New(Config{Admission: newOnly{}})
+	if got := s.refused([]*fsmpb.Command{{Id: "a"}, {Id: "b"}}); got != nil {
 		t.Errorf("none is refused, and the replies are %v", got)
 	}
-	got := New(Config{Admit: refuse}).refused([]*fsmpb.Command{{Id: "a"}, {Namespace: "old", Id: "b"}, {Id: "c"}})
+	got := s.refused([]*fsmpb.Command{{Id: "a"}, {Namespace: "old", Id: "b"}, {Id: "c"}})
 	if len(got) != 3 || got[0].Err != nil || got[1].Err == nil || got[2].Err != nil {
 		t.Errorf("replies %v", got)
 	}

@@ -27,7 +27,7 @@ func (s *Set) leave(ctx context.Context, state *clusterpb.ControlState) bool {
 // state has placed here anew after an earlier replica was removed. Only the present state is evidence that a shard is
 // elsewhere: a log that is read again shows old placements.
 func (s *Set) strays(state *clusterpb.ControlState) []uint32 {
-	current := s.cfg.IsCurrent(state)
+	current := s.cfg.Control.IsCurrent(state)
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	var strays []uint32
@@ -44,7 +44,7 @@ func (s *Set) strays(state *clusterpb.ControlState) []uint32 {
 
 // held returns the shards that run, have failed to open, or have files here. The caller holds the lock.
 func (s *Set) held() []uint32 {
-	held := s.cfg.Held()
+	held := s.cfg.Files.Held()
 	for id := range s.joined {
 		held = append(held, id)
 	}
@@ -63,7 +63,7 @@ func (s *Set) leaveOne(ctx context.Context, id uint32) error {
 	if running != nil {
 		err = running.Close(ctx)
 	}
-	if left := s.cfg.Left(id); left != nil {
+	if left := s.cfg.Files.Leave(id); left != nil {
 		return errors.Join(err, left)
 	}
 	if err != nil {

@@ -11,49 +11,61 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/headroom"
 	"github.com/belfryhq/belfry/cluster/quotas"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/raftgroup/copies"
 	"github.com/belfryhq/belfry/shard"
 )
 
-// Config holds the placement of replicas, and the functions that open them.
-type Config struct {
-	Self string // node id
-	// Watch returns the control group's state and a channel that is closed at the next change.
-	Watch func() (*clusterpb.ControlState, <-chan struct{})
-	// Open opens a replica of a shard that the state places here.
-	Open func(state *clusterpb.ControlState, placed *clusterpb.Shard) (*shard.Shard, error)
-	// Opened is called once for each opened replica, and again if it has failed.
-	Opened func(s *shard.Shard, placed *clusterpb.Shard) error
+// Control is this node's copy of the control group's state. *control.Replica implements it.
+type Control interface {
+	// Watch returns the state and a channel that is closed at the next change.
+	Watch() (*clusterpb.ControlState, <-chan struct{})
 	// IsCurrent reports whether a state is the present one, not one of a log that is read again after a restart.
-	IsCurrent func(state *clusterpb.ControlState) bool
-	// IsOver reports whether a replica that joined at a revision is known to be removed by now, although a log that is
-	// read again still shows it. Such a replica is not opened. nil: none is.
-	IsOver func(shard uint32, joined uint64) bool
+	IsCurrent(state *clusterpb.ControlState) bool
+}
+
+// Files are the files of replicas on this node.
+type Files interface {
+	// Open opens a replica of a shard that the state places here.
+	Open(state *clusterpb.ControlState, placed *clusterpb.Shard) (*shard.Shard, error)
+	// Opened is called once for each opened replica, and again if it has failed.
+	Opened(s *shard.Shard, placed *clusterpb.Shard) error
 	// Held returns the shards that have files here.
-	Held func() []uint32
+	Held() []uint32
 	// Joined returns the revision at which the replica of a shard joined whose files are here.
-	Joined func(shard uint32) uint64
-	// Left deletes the files of a replica that is closed and that the state no longer places here. It is called again
+	Joined(shard uint32) uint64
+	// IsOver reports whether a replica that joined at a revision is known to be removed by now, although a log that is
+	// read again still shows it. Such a replica is not opened.
+	IsOver(shard uint32, joined uint64) bool
+	// Leave deletes the files of a replica that is closed and that the state no longer places here. It is called again
 	// if it has failed.
-	Left func(shard uint32) error
-	// Changed is called after a replica was opened or has failed to open.
-	Changed func()
-	// Moves gives access to the other shard of a move, for PullSlotsCall only.
-	Moves func() Moves
-	// Pace waits until so many bytes of moving tasks may have come here: see shard.PullSlots. Nil: no limit.
-	Pace func(ctx context.Context, bytes int) (left int, err error)
-	// Admit returns the reason to refuse a command about a namespace that takes no new work. Nil: no command is refused.
-	Admit func(c *fsmpb.Command) error
-	// Quotas keeps the quotas of namespaces. Nil: there are none.
-	Quotas *quotas.Quotas
-	// Leader returns the believed leader of a shard, or "" if none.
-	Leader func(shard uint32) string
-	Logger *slog.Logger
+	Leave(shard uint32) error
+}
+
+// Admission decides on commands. *tenants.Tenants implements it.
+type Admission interface {
+	// Admit returns the reason to refuse a command about a namespace that takes no new work.
+	Admit(c *fsmpb.Command) error
+}
+
+// Config holds the neighbours of a Set.
+type Config struct {
+	Self      string // node id
+	Control   Control
+	Files     Files
+	Leaders   *calls.Beliefs
+	Moves     Moves          // reaches the other shard of a move
+	Copies    *copies.Meter  // limits the tasks of moving slots that come here; nil: no limit
+	Admission Admission      // nil: every command is admitted
+	Quotas    *quotas.Quotas // of namespaces; nil: none
+	Changed   func()         // called after a replica was opened or has failed to open
+	Logger    *slog.Logger
 }
 
 // Set holds the replicas on this node, and answers calls for them.
@@ -68,9 +80,6 @@ type Set struct {
 
 // New returns a Set without any replica.
 func New(cfg Config) *Set {
-	if cfg.IsOver == nil {
-		cfg.IsOver = func(uint32, uint64) bool { return false }
-	}
 	return &Set{
 		cfg: cfg, shards: make(map[uint32]*shard.Shard), joined: make(map[uint32]uint64), failed: make(map[uint32]error),
 	}
@@ -80,7 +89,7 @@ func New(cfg Config) *Set {
 // ends.
 func (s *Set) Follow(ctx context.Context) {
 	for {
-		state, changed := s.cfg.Watch()
+		state, changed := s.cfg.Control.Watch()
 		left := s.leave(ctx, state)
 		s.openPlaced(ctx, state)
 		s.prefer(state)
@@ -110,7 +119,7 @@ func (s *Set) openPlaced(ctx context.Context, state *clusterpb.ControlState) {
 	var opening sync.WaitGroup
 	defer opening.Wait()
 	for _, placed := range state.Shards {
-		here := slices.Contains(placed.Replicas, s.cfg.Self) && !s.cfg.IsOver(placed.Id, placed.Joined[s.cfg.Self])
+		here := slices.Contains(placed.Replicas, s.cfg.Self) && !s.cfg.Files.IsOver(placed.Id, placed.Joined[s.cfg.Self])
 		if !here || s.isSettled(placed.Id) {
 			continue
 		}
@@ -178,7 +187,7 @@ func (s *Set) open(state *clusterpb.ControlState, placed *clusterpb.Shard) {
 		opened, err = s.openFiles(state, placed)
 	}
 	if err == nil {
-		err = s.cfg.Opened(opened, placed)
+		err = s.cfg.Files.Opened(opened, placed)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -200,13 +209,13 @@ func (s *Set) open(state *clusterpb.ControlState, placed *clusterpb.Shard) {
 
 // openFiles opens a replica. If the files here are of an earlier one, which was removed, it deletes them first.
 func (s *Set) openFiles(state *clusterpb.ControlState, placed *clusterpb.Shard) (*shard.Shard, error) {
-	removed := placed.Joined[s.cfg.Self] > s.cfg.Joined(placed.Id) && !flawKeepsFiles()
-	if removed && slices.Contains(s.cfg.Held(), placed.Id) {
-		if err := s.cfg.Left(placed.Id); err != nil {
+	removed := placed.Joined[s.cfg.Self] > s.cfg.Files.Joined(placed.Id) && !flawKeepsFiles()
+	if removed && slices.Contains(s.cfg.Files.Held(), placed.Id) {
+		if err := s.cfg.Files.Leave(placed.Id); err != nil {
 			return nil, err
 		}
 	}
-	return s.cfg.Open(state, placed)
+	return s.cfg.Files.Open(state, placed)
 }
 
 // Find returns a replica. The error is a *task.NotLeaderError, with the shard's believed leader, if this node has none.
@@ -216,7 +225,7 @@ func (s *Set) Find(id uint32) (*shard.Shard, error) {
 	if found := s.shards[id]; found != nil {
 		return found, nil
 	}
-	leader := s.cfg.Leader(id)
+	leader := s.cfg.Leaders.Leader(id)
 	if leader == s.cfg.Self {
 		leader = ""
 	}

@@ -49,10 +49,10 @@ func (s *Set) pullSlots(
 }
 
 func (s *Set) pullOf(id uint32, ask *clusterpb.PullSlotsCall) shard.PullSlots {
-	return shard.PullSlots{
-		Move: ask.Move, Ranges: rangesOf(ask.Ranges), Pace: s.cfg.Pace,
+	pull := shard.PullSlots{
+		Move: ask.Move, Ranges: rangesOf(ask.Ranges),
 		Read: func(ctx context.Context, r shard.SlotsRequest) (shard.SlotsBatch, error) {
-			b, err := s.cfg.Moves().ReadSlots(ctx, ask.From, &clusterpb.ReadSlotsCall{
+			b, err := s.cfg.Moves.ReadSlots(ctx, ask.From, &clusterpb.ReadSlotsCall{
 				Move: r.Move, Ranges: ask.Ranges, Session: r.Session, Batch: r.Batch,
 			})
 			return shard.SlotsBatch{
@@ -61,12 +61,16 @@ func (s *Set) pullOf(id uint32, ask *clusterpb.PullSlotsCall) shard.PullSlots {
 			}, err
 		},
 		Seal: func(ctx context.Context) error {
-			_, err := s.cfg.Moves().Step(ctx, ask.From, &fsmpb.Command{Op: &fsmpb.Command_SealSlots{
+			_, err := s.cfg.Moves.Step(ctx, ask.From, &fsmpb.Command{Op: &fsmpb.Command_SealSlots{
 				SealSlots: &fsmpb.SealSlots{Move: ask.Move, Ranges: ask.Ranges, To: id, Epoch: ask.Epoch},
 			}})
 			return err
 		},
 	}
+	if s.cfg.Copies != nil {
+		pull.Pace = s.cfg.Copies.Pace
+	}
+	return pull
 }
 
 func rangesOf(messages []*fsmpb.SlotRange) []fsm.SlotRange {
