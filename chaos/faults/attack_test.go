@@ -16,6 +16,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/stand"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/gated"
 )
 
 // A flood holds exactly as many connections as it is told, each with half a request, until its context ends.
@@ -105,8 +106,9 @@ func TestKeptConnection(t *testing.T) {
 	}
 }
 
-// A node whose file cannot be damaged is started again all the same.
+// TestSpoilStartsTheNodeAgain checks that a node whose file cannot be damaged is started again all the same.
 func TestSpoilStartsTheNodeAgain(t *testing.T) {
+	gated.Need(t, gated.Real)
 	localtest.Need(t)
 	s, err := stand.Open(t.Context(), stand.Config{Binary: localtest.Build(t), Dir: t.TempDir(), Nodes: 1, Shards: 1})
 	if err != nil {
