@@ -11,8 +11,9 @@ import (
 // handlers returns the handlers of the calls to the node itself, those of other nodes and its own.
 func (n *Node) handlers() []calls.Handler {
 	return []calls.Handler{
-		calls.On(n.change), onNode(n, n.await), onNode(n, n.viewer.status), onNode(n, moves{n}.faults), onNode(n, moves{n}.applied),
-		onNode(n, n.compare), onNode(n, n.arrived), onNode(n, n.audit), onNode(n, n.chronicle.Task),
+		calls.On(n.change), onNode(n, n.await), onNode(n, n.viewer.status), onNode(n, moves{n}.faults),
+		onNode(n, moves{n}.applied), onNode(n, n.compare), onNode(n, n.arrived), onNode(n, n.audit),
+		onNode(n, n.chronicle.Task),
 	}
 }
 

@@ -20,8 +20,8 @@ type Source interface {
 	Answered(shard uint32, node string)
 }
 
-// RaftLeader is a Source for a group with a replica on this node. It returns the leader that the replica knows from Raft,
-// which no call can correct.
+// RaftLeader is a Source for a group with a replica on this node. It returns the leader that the replica knows from
+// Raft, which no call can correct.
 type RaftLeader func() (leader string)
 
 // Watch returns the leader. Its channel is never closed.

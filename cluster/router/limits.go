@@ -16,8 +16,8 @@ const lendPatience = 2 * time.Second
 var _ shard.Limits = (*Router)(nil)
 
 // Borrow asks the leader of the shard that owns a queue's limits for permits, on whichever node. With AskGroups and
-// LookGroups, it makes Router a shard.Limits. An ask may be repeated: each time the borrower states the permits that it holds, and so the owner
-// forgets a loan that did not arrive.
+// LookGroups, it makes Router a shard.Limits. An ask may be repeated: each time the borrower states the permits that it
+// holds, and so the owner forgets a loan that did not arrive.
 func (r *Router) Borrow(ctx context.Context, ask shard.Borrow) (shard.Loan, error) {
 	ctx, cancel := context.WithTimeout(ctx, lendPatience)
 	defer cancel()
