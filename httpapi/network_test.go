@@ -146,23 +146,25 @@ func TestBodyThatNeverEnds(t *testing.T) {
 // TestBodyThatGoesOnAndOn checks that an overlong body is refused at the limit, and that a client that sends everything
 // before it reads sees the reason.
 func TestBodyThatGoesOnAndOn(t *testing.T) {
-	h := newHarness(t)
-	url := h.listen()
-	c := h.dial(url)
-	send(t, c, putHead+"Transfer-Encoding: chunked\r\n\r\n")
-	chunk := "10000\r\n" + strings.Repeat(" ", 0x10000) + "\r\n"
-	for range 64 { // 4 MiB
-		send(t, c, chunk)
-	}
-	receive(t, c).mustProblem(t, 413, "")
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t).inMemory()
+		url := h.listen()
+		c := h.dial(url)
+		send(t, c, putHead+"Transfer-Encoding: chunked\r\n\r\n")
+		chunk := "10000\r\n" + strings.Repeat(" ", 0x10000) + "\r\n"
+		for range 64 { // 4 MiB
+			send(t, c, chunk)
+		}
+		receive(t, c).mustProblem(t, 413, "")
 
-	c = h.dial(url)
-	send(t, c, putHead+fmt.Sprintf("Content-Length: %d\r\n\r\n", 32<<20)+strings.Repeat(" ", 32<<20))
-	receive(t, c).mustProblem(t, 413, "")
+		c = h.dial(url)
+		send(t, c, putHead+fmt.Sprintf("Content-Length: %d\r\n\r\n", 32<<20)+strings.Repeat(" ", 32<<20))
+		receive(t, c).mustProblem(t, 413, "")
 
-	c = h.dial(url)
-	send(t, c, putHead+"Expect: 100-continue\r\nContent-Length: 1099511627776\r\n\r\n") // the server asks for none of it
-	receive(t, c).mustProblem(t, 413, "")
+		c = h.dial(url)
+		send(t, c, putHead+"Expect: 100-continue\r\nContent-Length: 1099511627776\r\n\r\n") // the server asks for none of it
+		receive(t, c).mustProblem(t, 413, "")
+	})
 }
 
 // TestRefusedStreamIsHeardOut checks the same over HTTP/2: some clients lose the answer of a stream that is reset right
@@ -242,24 +244,26 @@ func TestRefusalsDoNotWaitForTheBody(t *testing.T) {
 }
 
 func TestIdleConnectionsDisturbNobody(t *testing.T) {
-	h := newHarness(t)
-	url := h.listen()
-	var conns []net.Conn
-	for i := range 1000 {
-		c := h.dial(url)
-		conns = append(conns, c)
-		if i%2 == 0 {
-			send(t, c, putHead) // the head is never finished
+	synctest.Test(t, func(t *testing.T) {
+		h := newHarness(t).inMemory()
+		url := h.listen()
+		var conns []net.Conn
+		for i := range 1000 {
+			c := h.dial(url)
+			conns = append(conns, c)
+			if i%2 == 0 {
+				send(t, c, putHead) // the head is never finished
+			}
 		}
-	}
-	r, err := http.Get(url + "/healthz")
-	if err != nil {
-		t.Fatal(err)
-	}
-	read(t, r).mustStatus(t, 200)
-	c := conns[0]
-	send(t, c, "Content-Length: 14\r\n\r\n{\"delay\":\"1h\"}")
-	receive(t, c).mustStatus(t, 201)
+		r, err := h.client("HTTP/1.1").Get(url + "/healthz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		read(t, r).mustStatus(t, 200)
+		c := conns[0]
+		send(t, c, "Content-Length: 14\r\n\r\n{\"delay\":\"1h\"}")
+		receive(t, c).mustStatus(t, 201)
+	})
 }
 
 // versions are the versions of HTTP.
