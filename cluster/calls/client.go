@@ -151,9 +151,6 @@ func (c *Client) finish(k *pending, reply *clusterpb.CallReply, err error) {
 	close(k.done)
 }
 
-// leastBytes is the price of the smallest call in a message: each costs some microseconds beside its bytes.
-const leastBytes = 256
-
 // next removes and returns the call whose turn it is, or nil if none waits. The caller holds the lock.
 func (c *Client) next() *pending {
 	l := c.waiting.Next()
@@ -161,7 +158,7 @@ func (c *Client) next() *pending {
 		return nil
 	}
 	k := c.waiting.Take(l)
-	c.waiting.Charge(l, float64(max(k.size, leastBytes)))
+	c.waiting.Charge(l, admission.PriceOf(k.size))
 	return k
 }
 

@@ -27,9 +27,6 @@ func NewGate(limit, each int, weights Weights) *Gate {
 	return &Gate{limit: limit, each: each, own: map[string]int{}, queue: Queue[*waiter]{Weights: weights}}
 }
 
-// leastBytes is the price of the smallest piece: each costs some microseconds beside its bytes.
-const leastBytes = 256
-
 // Enter waits until a piece of work on some bytes may begin. The caller must call Leave at its end, and not wait for
 // anything before.
 func (g *Gate) Enter(name string, bytes int) {
@@ -64,7 +61,7 @@ func (g *Gate) enter(name string, bytes int) *waiter {
 	if g.begin(name) {
 		return nil
 	}
-	w := &waiter{float64(max(bytes, leastBytes)), make(chan struct{})}
+	w := &waiter{PriceOf(bytes), make(chan struct{})}
 	g.queue.Add(name, w)
 	return w
 }

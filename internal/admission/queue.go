@@ -18,7 +18,7 @@ func (w Weights) Of(name string) int {
 }
 
 // Queue holds pieces of waiting work, a line for each name. The pieces of a line leave in the order in which they came.
-// The next line is the one that has been served the least, for each unit of its weight. It is not safe for concurrent
+// The next line is the least served one for each unit of its weight. It is not safe for concurrent
 // use. The zero Queue is empty.
 type Queue[T any] struct {
 	Weights Weights
@@ -52,7 +52,7 @@ func (l *Line[T]) Len() int { return len(l.pieces) - l.head }
 // First returns the line's next piece. There must be one.
 func (l *Line[T]) First() T { return l.pieces[l.head] }
 
-// lines is a heap of lines with a piece, the one that has been served the least first.
+// lines is a heap of lines with a piece. The least served line is first.
 type lines[T any] []*Line[T]
 
 func (h lines[T]) Len() int           { return len(h) }
@@ -164,6 +164,12 @@ func (q *Queue[T]) Charge(l *Line[T], price float64) {
 	}
 }
 
+// leastBytes is the size of the smallest piece by its price: each piece costs some microseconds beside its bytes.
+const leastBytes = 256
+
+// PriceOf returns the price of a piece of work on some bytes.
+func PriceOf(bytes int) float64 { return float64(max(bytes, leastBytes)) }
+
 // maxKept is the number of pieces for which an empty line keeps memory.
 const maxKept = 256
 
@@ -194,7 +200,7 @@ func (q *Queue[T]) Remove(name string, is func(piece T) bool) bool {
 	return true
 }
 
-// All returns all pieces, those of one line in order.
+// All returns all pieces. The pieces of one line are in order.
 func (q *Queue[T]) All() iter.Seq[T] {
 	return func(yield func(T) bool) {
 		for _, l := range q.waiting {

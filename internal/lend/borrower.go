@@ -18,8 +18,7 @@ type BorrowerConfig struct {
 const maxWant = 4096
 
 // Borrower is the borrower of a limit for work that waits: it holds the permits of one queue that a shard's leader has
-// borrowed. Its methods are safe for concurrent use.
-// At most one call to the owner is under way.
+// borrowed. Its methods are safe for concurrent use. At most one call to the owner is under way.
 type Borrower struct {
 	cfg BorrowerConfig
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // MeterConfig connects a Meter with the owner of its rate.
@@ -108,11 +110,7 @@ func (m *Meter) await(ctx context.Context, perSecond float64, n int) error {
 		if err != nil || dry == 0 {
 			return err
 		}
-		timer := time.NewTimer(max(dry, pace))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if !wait.For(ctx, max(dry, pace)) {
 			return ctx.Err()
 		}
 	}
