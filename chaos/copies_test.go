@@ -99,7 +99,7 @@ type copies struct {
 	bytes   float64       // of all nodes
 	took    time.Duration // from the first byte to the last one
 	senders int           // nodes that sent something
-	// excess is the most bytes that one node sent within any time beyond those that the rate allows for that time.
+	// excess is the largest number of bytes above the rate that one node sent, over any length of time.
 	excess float64
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/calls"
 )
 
-// handlers returns the handlers of the calls to the node itself, those of other nodes and its own.
+// handlers returns the handlers of calls about this node, made by any node.
 func (n *Node) handlers() []calls.Handler {
 	return []calls.Handler{
 		calls.On(n.change), onNode(n, n.await), onNode(n, n.viewer.status), onNode(n, moves{n}.faults),

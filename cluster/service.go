@@ -18,7 +18,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/internal/membership"
 )
 
-// service answers the gRPC calls of other nodes. Forward carries those that handlers answers.
+// service answers the gRPC calls of other nodes. Forward carries the calls for Node.handlers.
 type service struct {
 	clusterpb.UnimplementedPeerServer
 	n        *Node

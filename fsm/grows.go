@@ -26,8 +26,8 @@ func Grows(c *fsmpb.Command) bool {
 }
 
 // patchGrows reports whether a patch changes the payload, the target or the labels, except by leaving them out. A patch
-// that removes some labels or headers grows: the task may have shared them all with others, and then needs those that
-// are left for itself.
+// that removes some labels or headers grows: the task may have shared all of them with other tasks, and then needs the
+// rest for itself.
 func patchGrows(p *fsmpb.Patch) bool {
 	set := p.GetSet()
 	return len(set.GetPayload()) > 0 || set.GetPayloadIsBytes() || set.GetTarget() != nil || len(set.GetLabels()) > 0 ||

@@ -335,8 +335,8 @@ type comingOccurrence struct {
 	change         string    // effect of a clock change; empty: none
 }
 
-// comingOf returns at most n coming occurrences of a schedule, by its calendar: first those that the log holds, with
-// their jitter, and then those that the rule names behind them.
+// comingOf returns at most n coming occurrences of a schedule, by its calendar: first the occurrences in the log, with
+// their jitter, then later ones by the rule.
 func comingOf(s *fsmpb.Series, by *calendar.Calendar, n int) ([]comingOccurrence, error) {
 	rule, err := repeating.Rule(s.Repeat, by, time.UnixMilli(s.AfterMs))
 	if err != nil {

@@ -93,7 +93,7 @@ func (s *operationService) get(c echo.Context) error {
 	return writeValue(c, http.StatusOK, op)
 }
 
-// visible returns the operations that the caller may know: those of namespaces that it may read, and the others
+// visible returns the operations that the caller may know: operations on namespaces within its grants, and all others
 // if it may read about the whole cluster. A call below a namespace is about the operations on that one.
 func (s *operationService) visible(c echo.Context) ([]view.Operation, error) {
 	v, err := s.clusterView(c)

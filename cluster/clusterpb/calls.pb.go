@@ -1314,7 +1314,7 @@ func (x *NamespaceCall) GetNamespace() string {
 	return ""
 }
 
-// NamespaceUse is what a shard counts for a namespace.
+// NamespaceUse is the use of a namespace in a shard.
 type NamespaceUse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Pending       uint64                 `protobuf:"varint,1,opt,name=pending,proto3" json:"pending,omitempty"` // tasks that are scheduled, ready, firing or retrying

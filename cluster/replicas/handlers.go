@@ -44,7 +44,7 @@ func on[Q, A proto.Message](s *Set, ask func(context.Context, *shard.Shard, Q) (
 	})
 }
 
-// Do passes commands to the replica, but for those that the admission or a quota refuses.
+// Do passes commands to the replica, except commands refused by the admission or a quota.
 func (s *Set) Do(ctx context.Context, id uint32, cmds []*fsmpb.Command) []task.Reply {
 	replica, err := s.Find(id)
 	if err != nil {
@@ -79,7 +79,7 @@ func (s *Set) Do(ctx context.Context, id uint32, cmds []*fsmpb.Command) []task.R
 	return refused
 }
 
-// refused returns a reply for each command, with the error of those that are not admitted, or nil if all are.
+// refused returns a reply for each command, with an error for each refused one. It returns nil if all are admitted.
 func (s *Set) refused(cmds []*fsmpb.Command) []task.Reply {
 	if s.cfg.Admission == nil {
 		return nil

@@ -22,8 +22,8 @@ const (
 )
 
 // TestArrows compares the imports of all packages of the module with arrows.txt. The import rules of .golangci.yml say
-// which imports are never allowed; this file shows those that exist, so that each new one is seen by the people who
-// read a change. The file has the imports on Linux, without tests and without the standard library.
+// which imports are never allowed. This file shows the existing ones, so that a reviewer sees each new import. It has
+// the imports on Linux, without tests and without the standard library.
 func TestArrows(t *testing.T) {
 	t.Parallel()
 	got := arrows(t)
@@ -42,7 +42,7 @@ func TestArrows(t *testing.T) {
 	}
 }
 
-// changed returns the arrows that only the second text has, and those that only the first has.
+// changed returns the arrows added to the first text and the arrows gone from it.
 func changed(before, after string) (added, gone []string) {
 	was, is := parseArrows(before), parseArrows(after)
 	return without(is, was), without(was, is)
@@ -122,8 +122,8 @@ func folders(t *testing.T) (dirs []string) {
 	return dirs
 }
 
-// imports returns the imports of a package outside of the standard library: those of this module by their folders, and
-// then others by their paths.
+// imports returns the imports of a package outside of the standard library: packages of this module by their folders,
+// then other packages by their paths.
 func imports(p *build.Package) []string {
 	ours, others := map[string]bool{}, map[string]bool{}
 	for _, path := range p.Imports {

@@ -158,7 +158,7 @@ func await(t *testing.T, g *Gate, name string) bool {
 	return err == nil
 }
 
-// TestEachHasItsBound checks that a name waits for its own pieces, and for those of no other name.
+// TestEachHasItsBound checks that a name waits for its own pieces only.
 func TestEachHasItsBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := NewGate(0, 2, nil)

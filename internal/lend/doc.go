@@ -18,7 +18,7 @@
 //   - A borrower has at most one call under way for a limit, and none when it has no report to make.
 //   - Borrowers without permits stand in line, first come, first served, and share the free permits: those whose tasks
 //     have the best priority first. A borrower in line that has no call under way is left its part until its report
-//     lapses. So those that all want more than there is get equal parts.
+//     lapses. So borrowers get equal parts of a limit that is too small for all of them.
 //   - A call waits at the owner, so that borrowers need not poll, or gets its answer at once.
 //   - Borrowers use a permit for one Life from their request on, and the owner counts a report for one Life from its
 //     arrival on. Both go by their monotonic clocks, so the clocks of two nodes are never compared.

@@ -105,7 +105,7 @@ func (p *pool[B]) answer(h *holding, permits int) {
 	}
 }
 
-// serve lends the free permits to the borrowers in line and answers those that want none. It returns the instant at
+// serve lends the free permits to the borrowers in line and answers the other borrowers. It returns the instant at
 // which more may be free; zero: not before the next call.
 func (p *pool[B]) serve(now time.Time) (next time.Time) {
 	p.lapse(now)

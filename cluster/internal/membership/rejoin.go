@@ -92,7 +92,7 @@ func (m *Member) checkConfig() witness.CheckConfig {
 // witnesses are the nodes that may have seen this one.
 type witnesses struct{ cfg Config }
 
-// Known returns the nodes that may be in the cluster: those that this node remembers, and those in gossip.
+// Known returns the nodes that may be in the cluster: the remembered nodes and the members of gossip.
 func (w witnesses) Known() []string {
 	ids := w.cfg.Directory.Nodes()
 	for _, other := range w.cfg.Gossip.Members() {
