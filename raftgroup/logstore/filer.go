@@ -45,6 +45,9 @@ func (f *guardedFiler) Create(info types.SegmentInfo) (types.SegmentWriter, erro
 		w, err = f.SegmentFiler.Create(info)
 		return err
 	})
+	if err != nil && w != nil { // the guard was shut meanwhile
+		err = errors.Join(err, w.Close())
+	}
 	if err != nil {
 		return nil, err
 	}

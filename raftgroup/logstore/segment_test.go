@@ -105,6 +105,41 @@ func TestSealedSegmentsNeedNoWriter(t *testing.T) {
 	mustBeOpen(1)
 }
 
+// heldRotation holds up the making of the second segment until the test lets it go.
+type heldRotation struct {
+	countedWriters
+	made     *atomic.Int64
+	reached  chan struct{}
+	released chan struct{}
+}
+
+func (f heldRotation) Create(info types.SegmentInfo) (types.SegmentWriter, error) {
+	if f.made.Add(1) == 2 {
+		close(f.reached)
+		<-f.released
+	}
+	return f.countedWriters.Create(info)
+}
+
+// TestCloseDuringARotation checks that a log that is closed while it makes a segment leaves no file open.
+func TestCloseDuringARotation(t *testing.T) {
+	var open, made atomic.Int64
+	reached, released := make(chan struct{}), make(chan struct{})
+	s := mustOpen(t, Config{Dir: t.TempDir(), wrapFiler: func(f types.SegmentFiler) types.SegmentFiler {
+		return heldRotation{countedWriters{f, &open}, &made, reached, released}
+	}})
+	mustStore(t, s, entries(1, 400, 1))
+	<-reached
+	go func() {
+		<-s.guard.failed // Close admits no further write
+		close(released)
+	}()
+	mustClose(t, s)
+	if got := open.Load(); got != 0 {
+		t.Errorf("%d writers are open after the end", got)
+	}
+}
+
 // upTo shows a log as if it ended at last.
 type upTo struct {
 	raft.LogStore
