@@ -69,7 +69,7 @@ func printRecords(c *cli.Call, q client.AuditQuery, follow bool) error {
 		}
 		if note := noteOf(page); note != "" && note != said {
 			said = note
-			if _, err := io.WriteString(c.ErrOrStderr(), note); err != nil {
+			if _, err := io.WriteString(c.Stderr(), note); err != nil {
 				return err
 			}
 		}

@@ -70,18 +70,18 @@ func (f *backupFlags) run(c *cli.Call) error {
 	if err != nil {
 		return cli.WrongUsage(err)
 	}
-	meter := progress.New(c.ErrOrStderr())
+	meter := progress.New(c.Stderr())
 	defer meter.Close()
 	write := func(w io.Writer) (*client.Backup, error) {
 		return c.Client.Backup(c.Context(), meter.Writer(w, "backup", 0), client.BackupOptions{Rate: rate})
 	}
 	if f.to == "-" {
-		made, err := write(c.OutOrStdout())
+		made, err := write(c.Stdout())
 		meter.Close()
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(c.ErrOrStderr(), "%d bytes, sha256 %s\n", made.Bytes, made.SHA256)
+		_, err = fmt.Fprintf(c.Stderr(), "%d bytes, sha256 %s\n", made.Bytes, made.SHA256)
 		return err
 	}
 	view, err := c.Client.Cluster(c.Context())
@@ -205,7 +205,7 @@ If the old cluster still runs, both deliver.`,
 			return err
 		}
 		defer func() { _ = from.Close() }() // it was only read
-		meter := progress.New(c.ErrOrStderr())
+		meter := progress.New(c.Stderr())
 		defer meter.Close()
 		cfg.From = meter.Reader(from, "restore", sizeOf(from))
 		report, err := recovery.Restore(c.Context(), cfg)
@@ -247,7 +247,7 @@ func checkRestore(cfg recovery.RestoreConfig) error {
 // openBackup opens a file, an object of a bucket, or the standard input.
 func openBackup(c *cli.Call, target string) (io.ReadCloser, error) {
 	if target == "-" {
-		return io.NopCloser(c.InOrStdin()), nil
+		return io.NopCloser(c.In()), nil
 	}
 	return backup.Open(c.Context(), target, os.LookupEnv)
 }

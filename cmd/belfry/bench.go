@@ -64,7 +64,7 @@ must reach the URL at this machine, and may need serve --allow-webhook-cidr.`,
 }
 
 func (f *benchFlags) run(c *cli.Call) error {
-	if err := f.complete(c.Flags().Changed("for")); err != nil {
+	if err := f.complete(c.Given("for")); err != nil {
 		return cli.WrongUsage(err)
 	}
 	for _, conn := range []**client.Client{&f.Calls, &f.Receiver} { // as programs have that call often
@@ -117,7 +117,7 @@ func (f *benchFlags) askForLoad(c *cli.Call) error {
 	if f.Rate > 0 {
 		pace = fmt.Sprintf("%.4g a second", f.Rate)
 	}
-	c.PrintErrf("schedules %d tasks of %d bytes, %s, in the queue %s, and removes them\n", f.Tasks, f.Payload, pace,
+	c.Note("schedules %d tasks of %d bytes, %s, in the queue %s, and removes them", f.Tasks, f.Payload, pace,
 		f.Queue)
 	if c.Yes() {
 		return nil
@@ -127,11 +127,11 @@ func (f *benchFlags) askForLoad(c *cli.Call) error {
 		return err
 	}
 	others := output.Many(held, "unfinished task")
-	if !cli.IsTerminal(c.InOrStdin()) {
+	if !cli.IsTerminal(c.In()) {
 		return cli.WrongUsage(fmt.Errorf("the cluster holds %s, which share the load: give --yes, since there is no "+
 			"terminal to ask at", others))
 	}
-	return cli.Question{Effect: "loads a cluster that holds " + others}.Ask(c.Context(), c.InOrStdin(), c.ErrOrStderr())
+	return cli.Question{Effect: "loads a cluster that holds " + others}.Ask(c.Context(), c.In(), c.Stderr())
 }
 
 // heldTasks returns the number of unfinished tasks in the namespace, or of the tasks that come due in the whole cluster

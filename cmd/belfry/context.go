@@ -110,7 +110,7 @@ func newContextList() *cobra.Command {
 			list = append(list, showContext(file, name, file.Contexts[name]))
 		}
 		if len(list) == 0 {
-			c.PrintErrln("there is no context; belfry context set makes one")
+			c.Note("there is no context; belfry context set makes one")
 			return nil
 		}
 		return output.ShowEach(c.Out, list, fillContexts)
@@ -167,7 +167,7 @@ func newContextCurrent() *cobra.Command {
 		if file.Current == "" {
 			return errNoCurrent
 		}
-		_, err := fmt.Fprintln(c.OutOrStdout(), file.Current)
+		_, err := fmt.Fprintln(c.Stdout(), file.Current)
 		return err
 	})
 }
@@ -201,7 +201,7 @@ func save(c *cli.Call, file *contexts.File, format string, args ...any) error {
 	if err := file.Save(); err != nil {
 		return err
 	}
-	c.PrintErrf(format+"\n", args...)
+	c.Note(format, args...)
 	return nil
 }
 
@@ -298,7 +298,7 @@ func (f *contextFlags) run(call *cli.Call, file *contexts.File) error {
 
 // change sets the given settings of a context. Names of files become absolute, since calls come from any folder.
 func (f *contextFlags) change(call *cli.Call, c *contexts.Context) error {
-	given := call.Flags().Changed
+	given := call.Given
 	setGiven(given, &c.Addrs, "addr", f.c.Addrs)
 	setGiven(given, &c.Namespace, "namespace", f.c.Namespace)
 	for _, path := range []struct {
@@ -341,12 +341,12 @@ const maxKey = 64 << 10
 func readKey(c *cli.Call) (contexts.Secret, error) {
 	var text []byte
 	var err error
-	if file, ok := c.InOrStdin().(*os.File); ok && cli.IsTerminal(file) {
-		c.PrintErr("key: ")
+	if file, ok := c.In().(*os.File); ok && cli.IsTerminal(file) {
+		c.Command.PrintErr("key: ")
 		text, err = term.ReadPassword(int(file.Fd()))
-		c.PrintErrln()
+		c.Command.PrintErrln()
 	} else {
-		text, err = io.ReadAll(io.LimitReader(c.InOrStdin(), maxKey))
+		text, err = io.ReadAll(io.LimitReader(c.In(), maxKey))
 	}
 	if err != nil {
 		return contexts.Secret{}, err

@@ -129,7 +129,7 @@ func printKey(c *cli.Call, made *client.NewAPIKey, note string) error {
 	if made.OutlivesMaker {
 		note += "It stays valid for longer than the key of this call. "
 	}
-	_, err = fmt.Fprintf(c.ErrOrStderr(), "key %s (%s): %s; %s\n%sIt is not shown again. %s\n", output.Text(made.ID),
+	_, err = fmt.Fprintf(c.Stderr(), "key %s (%s): %s; %s\n%sIt is not shown again. %s\n", output.Text(made.ID),
 		output.Text(made.Name), output.Text(grants(made.Grants)), expiry(&made.APIKey), note,
 		"To end it: belfry key revoke "+output.Text(made.ID))
 	return err

@@ -40,7 +40,7 @@ func newLeaseTake() *cobra.Command {
 			return err
 		}
 		if len(tasks) == 0 {
-			c.PrintErrf("no task is ready in queue %s%s\n", c.Args[0], absence(c, c.Args[0]))
+			c.Note("no task is ready in queue %s%s", c.Args[0], absence(c, c.Args[0]))
 			return nil
 		}
 		if err := output.ShowEach(c.Out, tasks, fillLeased); err != nil || !ack {
@@ -95,7 +95,7 @@ func newLeaseSettle() *cobra.Command {
 		Example: `  belfry lease settle reports --ack AbC --nack DeF --in 5m
   belfry lease settle reports --extend AbC --lease 10m`,
 	}, func(c *cli.Call) error {
-		s, err := f.settlement(c.Flags().Changed("in"))
+		s, err := f.settlement(c.Given("in"))
 		if err != nil {
 			return cli.WrongUsage(err)
 		}

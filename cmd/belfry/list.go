@@ -101,7 +101,7 @@ func (f *listFlags) list(c *cli.Call, filter client.Filter, nothing string, head
 	filter.DueAfter, filter.DueBefore = conditions.DueAfter, conditions.DueBefore
 	n, err := output.Stream(c.Out, c.Client.List(c.Context(), filter), f.limit, header, row)
 	if err == nil && n == 0 {
-		c.PrintErrln(nothing + absence(c, filter.Queue))
+		c.Note("%s%s", nothing, absence(c, filter.Queue))
 	}
 	return err
 }
@@ -278,7 +278,7 @@ func newDeadChange(cmd *cobra.Command, op client.BulkOp, done string,
 		case err != nil && n > 0:
 			return nil, fmt.Errorf("%w (dead letters %s before: %d)", err, done, n)
 		case err == nil && n == 0:
-			c.PrintErrf("no dead letter was %s%s\n", done, absence(c, c.Args[0]))
+			c.Note("no dead letter was %s%s", done, absence(c, c.Args[0]))
 		}
 		return map[string]int{"count": n}, err
 	}, func(t *output.Table, answer map[string]int) { t.Row("%d %s", answer["count"], done) }))

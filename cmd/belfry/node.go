@@ -252,7 +252,7 @@ func printToken(c *cli.Call, token *client.NewJoinToken) error {
 	if !token.Required {
 		note += "; this cluster runs without certificates, so a new node needs none"
 	}
-	_, err = fmt.Fprintln(c.ErrOrStderr(), output.Text(note))
+	_, err = fmt.Fprintln(c.Stderr(), output.Text(note))
 	return err
 }
 

@@ -150,7 +150,7 @@ func waiting(cmd *cobra.Command) *cobra.Command {
 }
 
 // waits reports whether the caller waits for the end of the operation.
-func waits(c *cli.Call) bool { return c.Flag("wait").Value.String() == "true" }
+func waits(c *cli.Call) bool { return c.Text("wait") == "true" }
 
 // follow prints an operation: at once, or with --wait at its end, after its progress.
 func follow(c *cli.Call, op *client.Operation) error {
@@ -191,7 +191,7 @@ const (
 
 // awaitEnd shows the progress of an operation until it has ended.
 func awaitEnd(c *cli.Call, op *client.Operation) (*client.Operation, error) {
-	meter := progress.New(c.ErrOrStderr())
+	meter := progress.New(c.Stderr())
 	defer meter.Close()
 	for pause := firstPause; op.State == client.OperationRunning; pause = min(2*pause, longestPause) {
 		meter.Show(progressOf(op))

@@ -142,7 +142,7 @@ func newQueueList() *cobra.Command {
 	}, func(c *cli.Call) error {
 		n, err := output.Stream(c.Out, c.Client.Queues(c.Context()), 0, addQueueColumns, addQueue)
 		if err == nil && n == 0 {
-			c.PrintErrln("no queue has a policy or a task")
+			c.Note("no queue has a policy or a task")
 		}
 		return err
 	})

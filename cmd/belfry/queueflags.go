@@ -48,7 +48,7 @@ secret until --newest-secret-only removes the previous one.`,
 				return nil, err
 			}
 		}
-		err := f.apply(c.Flags().Changed, q)
+		err := f.apply(c.Given, q)
 		if err == nil { // else no secret is made
 			err = secrets.apply(q)
 		}
@@ -80,7 +80,7 @@ Headers are merged with those there are; one without a value is removed.`,
 		Example: `  belfry queue patch orders --max-in-flight 20 --keep-done 1d
   belfry queue patch orders --max-in-flight 0`,
 	}, func(c *cli.Call) (*client.Queue, error) {
-		patch, err := f.patch(c.Flags().Changed)
+		patch, err := f.patch(c.Given)
 		if err != nil {
 			return nil, cli.WrongUsage(err)
 		}

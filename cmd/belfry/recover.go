@@ -95,8 +95,8 @@ var errNotConfirmed = errors.New("it was not confirmed with the id of the lost c
 func (f *recoverFlags) askConfirmation(c *cli.Call, cluster string) error {
 	given := f.confirm
 	if given == "" {
-		c.PrintErr("\nTo go on, type the id of the lost cluster: ")
-		line, err := bufio.NewReader(c.InOrStdin()).ReadString('\n')
+		c.Command.PrintErr("\nTo go on, type the id of the lost cluster: ")
+		line, err := bufio.NewReader(c.In()).ReadString('\n')
 		if err != nil && line == "" {
 			return errNotConfirmed
 		}

@@ -52,14 +52,14 @@ cancelled (cancel_previous).`,
     --url https://shop.example/report --payload '{"kind": "daily"}'
   belfry schedule put poll --every 15m --jitter 1m -q polls --if-absent`,
 	}, func(c *cli.Call) error {
-		schedule, err := f.schedule(c.Args[0], c.InOrStdin())
+		schedule, err := f.schedule(c.Args[0], c.In())
 		if err != nil {
 			return cli.WrongUsage(err)
 		}
 		kept, err := c.Client.PutSchedule(c.Context(), schedule, scheduleOptions(c, absent)...)
 		if refusal := refusalOf(err); absent && refusal.Schedule != nil {
 			kept, err = refusal.Schedule, nil
-			c.PrintErrf("schedule %s is there already (%s): nothing was changed\n", kept.ID, scheduleState(kept))
+			c.Note("schedule %s is there already (%s): nothing was changed", kept.ID, scheduleState(kept))
 		}
 		if err != nil {
 			return err
@@ -112,7 +112,7 @@ func showStored(c *cli.Call, s *client.Schedule) error {
 	if c.Out.IsTable() {
 		found, err := c.Client.Occurrences(c.Context(), s.ID, shownNext, 0)
 		if err != nil {
-			c.PrintErrf("the schedule is stored; its coming occurrences are not known: %v\n", err)
+			c.Note("the schedule is stored; its coming occurrences are not known: %v", err)
 		} else {
 			coming = found
 		}
@@ -262,7 +262,7 @@ func newScheduleList() *cobra.Command {
 		}
 		n, err := output.Stream(c.Out, c.Client.Schedules(c.Context(), filter), limit, addScheduleColumns, addSchedule)
 		if err == nil && n == 0 {
-			c.PrintErrln("no schedule was found")
+			c.Note("no schedule was found")
 		}
 		return err
 	})
@@ -405,17 +405,16 @@ var repeatNames = []string{
 
 // patch returns the change that the given flags describe, which sets the cleared fields back.
 func (f *scheduleFlags) patch(c *cli.Call, cleared []string) (client.SchedulePatch, error) {
-	flags := c.Flags()
-	given := func(names []string) bool { return slices.ContainsFunc(names, flags.Changed) }
+	given := func(names []string) bool { return slices.ContainsFunc(names, c.Given) }
 	p := client.SchedulePatch{
 		Misfire: client.Misfire(f.misfire), Overlap: client.Overlap(f.overlap), Note: f.note, Clear: cleared,
 	}
 	templateNames, policyNames := flagNames(new(taskFlags).addTemplate), flagNames(new(scheduleFlags).addPolicy)
-	if !given(repeatNames) && !given(policyNames) && !given(templateNames) && !flags.Changed("clear") {
+	if !given(repeatNames) && !given(policyNames) && !given(templateNames) && !c.Given("clear") {
 		return p, errors.New("give what to change, as in --note; see belfry schedule patch --help")
 	}
-	setGiven(flags.Changed, &p.Paused, "paused", &f.paused)
-	task, err := f.task.parse("", c.InOrStdin())
+	setGiven(c.Given, &p.Paused, "paused", &f.paused)
+	task, err := f.task.parse("", c.In())
 	err = errors.Join(f.repeat.parse(), cli.ParseInto(&p.MisfireWindow, "misfire-window", f.window), err)
 	if given(repeatNames) {
 		p.Repeat = &f.repeat.rule

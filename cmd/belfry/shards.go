@@ -135,7 +135,7 @@ once. Shards are not merged again.`,
 		Example: `  belfry shards balance --preview
   belfry shards balance --shards 12 --yes --wait`,
 	}, true, func(c *cli.Call) (r client.OperationRequest, err error) {
-		if shards < 0 || c.Flags().Changed("shards") && shards == 0 {
+		if shards < 0 || c.Given("shards") && shards == 0 {
 			return r, fmt.Errorf("--shards %d: a cluster has at least 1", shards)
 		}
 		return client.OperationRequest{Kind: client.Balance, To: shards}, nil

@@ -59,7 +59,7 @@ func printEvents(c *cli.Call, filter client.EventFilter) (failed error) {
 		var unreadable *client.EventError
 		if errors.As(err, &unreadable) && unreadable.ID != "" {
 			failed = errSaid
-			c.PrintErrln("belfry:", output.Text(err.Error()))
+			c.Note("belfry: %s", output.Text(err.Error()))
 			continue
 		}
 		if err != nil {

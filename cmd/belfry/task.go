@@ -37,7 +37,7 @@ func keyed(cmd *cobra.Command) *cobra.Command {
 
 // keyOption adds the key of --key to the options of a call.
 func keyOption(c *cli.Call, options ...client.Option) []client.Option {
-	if key := c.Flag("key").Value.String(); key != "" {
+	if key := c.Text("key"); key != "" {
 		options = append(options, client.WithKey(key))
 	}
 	return options
@@ -62,14 +62,14 @@ holds as long as the task can be read: for the queue's keep_done after its end.`
     --url https://shop.example/close --payload '{"order": 1042}'
   belfry task schedule --at "tomorrow 9:00" -q reports -l tenant=acme`,
 	}, func(c *cli.Call) (*client.Task, error) {
-		task, err := f.task(c.Arg(), c.InOrStdin())
+		task, err := f.task(c.Arg(), c.In())
 		if err != nil {
 			return nil, cli.WrongUsage(err)
 		}
 		var kept client.Task
 		_, err = c.Client.Schedule(c.Context(), task, scheduleOptions(c, absent, client.ReturnTask(&kept))...)
 		if refusal := refusalOf(err); absent && refusal.Task != nil {
-			c.PrintErrf("task %s is there already (%s): nothing was changed\n", refusal.Task.ID, refusal.Task.State)
+			c.Note("task %s is there already (%s): nothing was changed", refusal.Task.ID, refusal.Task.State)
 			return refusal.Task, nil
 		}
 		if err == nil {
@@ -118,8 +118,8 @@ func warnWithoutReceiver(c *cli.Call, task *client.Task) {
 		return
 	}
 	others := slices.DeleteFunc(queueNames(c), func(other string) bool { return other == name })
-	c.PrintErrf("note: no --url is given, and queue %s has no receiver and no consumer with a lease%s: the task "+
-		"waits for a consumer, such as belfry lease take %[1]s\n", shellWord(name), cli.DidYouMean(name, others))
+	c.Note("note: no --url is given, and queue %s has no receiver and no consumer with a lease%s: the task "+
+		"waits for a consumer, such as belfry lease take %[1]s", shellWord(name), cli.DidYouMean(name, others))
 }
 
 func newTaskGet() *cobra.Command {
@@ -282,7 +282,7 @@ carried out, and those with a "key" can be sent again.`,
 // input opens a file; an empty name and - mean the standard input.
 func input(c *cli.Call, name string) (io.ReadCloser, error) {
 	if name == "" || name == "-" {
-		return io.NopCloser(c.InOrStdin()), nil
+		return io.NopCloser(c.In()), nil
 	}
 	return os.Open(name)
 }
@@ -306,7 +306,7 @@ func batch(c *cli.Call, in io.Reader) error {
 	case err != nil:
 		return err
 	case refused > 0:
-		c.PrintErrf("%d of %d operations were refused\n", refused, answered)
+		c.Note("%d of %d operations were refused", refused, answered)
 		return errSaid
 	case answered == 0:
 		return cli.WrongUsage(errors.New("there was no operation to carry out"))

@@ -190,8 +190,8 @@ func (f *taskFlags) setPayload(t *client.Task, stdin io.Reader) error {
 
 // patch returns the change that the given flags describe, which sets the cleared fields back.
 func (f *taskFlags) patch(c *cli.Call, cleared []string) (client.Patch, error) {
-	given := c.Flags().Changed
-	t, err := f.parse("", c.InOrStdin())
+	given := c.Given
+	t, err := f.parse("", c.In())
 	if err != nil {
 		return client.Patch{}, err
 	}

@@ -48,7 +48,7 @@ the rest needs the role read for all namespaces.`,
 			return err
 		}
 		defer conn.Close()
-		view := top.Config{API: conn, Addrs: c.Connection.Addrs, Every: every, In: c.InOrStdin(), Out: c.OutOrStdout()}
+		view := top.Config{API: conn, Addrs: c.Connection.Addrs, Every: every, In: c.In(), Out: c.Stdout()}
 		switch {
 		case !c.Out.IsTable():
 			return view.Values(c.Context(), once, c.Out.Encode)

@@ -35,7 +35,7 @@ func Asking(cmd *cobra.Command) *cobra.Command {
 }
 
 // Yes reports whether the user agrees to the change without a question.
-func (c *Call) Yes() bool { return c.Flag("yes").Value.String() == "true" }
+func (c *Call) Yes() bool { return c.Text("yes") == "true" }
 
 // Ask shows a question, and returns an error unless the user agrees. With --yes it asks nothing. Without a terminal no
 // user can answer: a script gives --yes.
@@ -43,14 +43,14 @@ func (c *Call) Ask(question func() (Question, error)) error {
 	if c.Yes() {
 		return nil
 	}
-	if !IsTerminal(c.InOrStdin()) {
+	if !IsTerminal(c.In()) {
 		return WrongUsage(errNoTerminal)
 	}
 	q, err := question()
 	if err != nil {
 		return err
 	}
-	return q.Ask(c.Context(), c.InOrStdin(), c.ErrOrStderr())
+	return q.Ask(c.Context(), c.In(), c.Stderr())
 }
 
 // AskAbout asks about the thing of the cluster that the first argument names.

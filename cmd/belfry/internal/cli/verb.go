@@ -1,6 +1,9 @@
 package cli
 
 import (
+	"context"
+	"io"
+
 	"github.com/spf13/cobra"
 
 	"github.com/belfryhq/belfry/client"
@@ -9,12 +12,33 @@ import (
 
 // Call is one run of a command.
 type Call struct {
-	*cobra.Command
+	Command    *cobra.Command
 	Args       []string
 	Out        *output.Printer // nil: the command has no result
 	Connection *Connection     // nil: the command calls no cluster
 	Client     *client.Client  // of the connection
 }
+
+// Context returns the context of the command, which ends when the user interrupts it.
+func (c *Call) Context() context.Context { return c.Command.Context() }
+
+// In returns the standard input.
+func (c *Call) In() io.Reader { return c.Command.InOrStdin() }
+
+// Stdout returns the standard output, for content that Out does not print.
+func (c *Call) Stdout() io.Writer { return c.Command.OutOrStdout() }
+
+// Stderr returns the standard error output.
+func (c *Call) Stderr() io.Writer { return c.Command.ErrOrStderr() }
+
+// Note prints a line for people on the standard error output.
+func (c *Call) Note(format string, args ...any) { c.Command.PrintErrf(format+"\n", args...) }
+
+// Given reports whether the user gave a flag.
+func (c *Call) Given(flag string) bool { return c.Command.Flags().Changed(flag) }
+
+// Text returns the value of a flag of the command.
+func (c *Call) Text(flag string) string { return c.Command.Flag(flag).Value.String() }
 
 // Verb completes a command that calls a cluster and prints the answer, which fill adds to a table.
 func Verb[T any](cmd *cobra.Command, call func(*Call) (T, error), fill func(*output.Table, T)) *cobra.Command {
