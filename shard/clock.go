@@ -3,14 +3,10 @@ package shard
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm/task"
-	"github.com/belfryhq/belfry/internal/lend"
-	"github.com/belfryhq/belfry/shard/dispatch"
+	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // ErrClockApart is the error that Config.ClockAgrees wraps when a majority of the voters is known to keep another time
@@ -74,297 +70,52 @@ func (g *clockGuard) read() (wall, mono time.Time) {
 	return wall, mono
 }
 
-// The bounds of the horizon, the time by which the wheel may run ahead of the clock.
+// clockCheckTimeout limits one comparison of clocks. The leadership is offered to another voter after each
+// checksBeforeAway failed comparisons, and at once if the comparison shows that another voter should lead.
 const (
-	minHorizon = 10 * time.Millisecond
-	maxHorizon = 50 * time.Millisecond
+	clockCheckTimeout = time.Second
+	checksBeforeAway  = 4
+	checkPause        = 500 * time.Millisecond // after a failed comparison
 )
 
-// latencies holds the latest commit times and derives the horizon from them.
-type latencies struct {
-	horizonNow atomic.Int64 // nanoseconds
-
-	mu    sync.Mutex
-	ring  [256]time.Duration
-	count int // of all samples so far
-}
-
-func newLatencies() *latencies {
-	l := &latencies{}
-	l.horizonNow.Store(int64(minHorizon))
-	return l
-}
-
-// add records the time from an entry's proposal until it was applied.
-func (l *latencies) add(d time.Duration) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.ring[l.count%len(l.ring)] = d
-	l.count++
-	if l.count%16 == 0 {
-		l.horizonNow.Store(int64(horizonFor(l.quantile(0.99))))
-	}
-}
-
-// horizonFor returns the horizon for a 99th percentile of commit times. An Advance may have to wait for the entry
-// before it and then commits itself, hence twice p99. One more millisecond covers the timers.
-func horizonFor(p99 time.Duration) time.Duration {
-	return min(max(2*p99+time.Millisecond, minHorizon), maxHorizon)
-}
-
-// horizon returns the time by which the next Advance goes ahead of the clock.
-func (l *latencies) horizon() time.Duration { return time.Duration(l.horizonNow.Load()) }
-
-// quantile returns a quantile of the last 256 commit times. The caller holds mu.
-func (l *latencies) quantile(q float64) time.Duration {
-	n := min(l.count, len(l.ring))
-	if n == 0 {
-		return 0
-	}
-	sorted := slices.Clone(l.ring[:n])
-	slices.Sort(sorted)
-	return sorted[min(int(q*float64(n)), n-1)]
-}
-
-// DevClock is the clock of a node in dev mode, which a test sets ahead. A shard with such a clock also plans attempts
-// and ends them by it: the pauses of a receiver's breaker and the timeouts of attempts pass as fast as the clock moves.
-// Rates and limits of queues keep the machine's time, and so do all timers of Raft and of the network.
-//
-// The clock moves the shard in steps:
-//
-//	NextWork   the instant to which the clock goes next
-//	CatchUp    does all work that is due by then, and begins the attempts
-//	Doing      the attempts that have not begun or ended yet
-type DevClock interface {
-	// Within returns a context that ends with context.DeadlineExceeded after d by this clock.
-	Within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
-	// Stir reports that the results of a shard's NextWork or Doing may have changed. It must not block.
-	Stir()
-	// Stirred returns a channel that the next Stir closes.
-	Stirred() <-chan struct{}
-}
-
-// tally counts the attempts of a shard with a dev clock.
-type tally struct {
-	mu    sync.Mutex
-	begun uint64       // attempts and leases since the start
-	given []task.Grant // leases since the last Forget that may not have ended
-}
-
-// within is context.WithTimeout by the shard's clock.
-func (s *Shard) within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	if s.cfg.DevClock != nil {
-		return s.cfg.DevClock.Within(ctx, d)
-	}
-	return context.WithTimeout(ctx, d)
-}
-
-func (s *Shard) stir() {
-	if s.cfg.DevClock != nil {
-		s.cfg.DevClock.Stir()
-	}
-}
-
-// planningTime returns the time for the planner, which never goes back.
-func (s *Shard) planningTime() time.Time {
-	if s.cfg.DevClock != nil {
-		return s.cfg.Clock()
-	}
-	return time.Now()
-}
-
-// permitsOf returns a borrower's permits. They keep the machine's time also beside a dev clock.
-func (s *Shard) permitsOf(b *lend.Borrower) dispatch.Permits {
-	if s.cfg.DevClock != nil {
-		return machineTime{b}
-	}
-	return b
-}
-
-// machineTime adapts a Borrower to callers that go by the dev clock: the machine's time replaces their instants.
-type machineTime struct{ *lend.Borrower }
-
-func (m machineTime) Free(time.Time) int  { return m.Borrower.Free(time.Now()) }
-func (m machineTime) Take(time.Time) bool { return m.Borrower.Take(time.Now()) }
-func (m machineTime) Report(_ time.Time, inFlight, want, priority int) {
-	m.Borrower.Report(time.Now(), inFlight, want, priority)
-}
-
-// rests records, for a dev clock, the instant from which the next plan may grant a task; ok is false if only an event
-// changes that.
-func (p *proposer) rests(now, at time.Time, ok bool) {
-	switch {
-	case p.shard.cfg.DevClock == nil:
-	case p.planner.MayHear():
-		p.nextPlan.Store(0)
-	case !ok:
-		p.nextPlan.Store(never)
-	case at.After(now):
-		p.nextPlan.Store(notBefore(at))
-	default:
-		p.nextPlan.Store(0)
-	}
-}
-
-// started counts grants that have started, for a dev clock.
-func (f *firing) started(grants []task.Grant) {
-	f.mu.Lock()
-	f.starting = false
-	f.mu.Unlock()
-	if len(grants) == 0 {
-		return
-	}
-	t := &f.shard.tally
-	t.mu.Lock()
-	t.begun += uint64(len(grants))
-	t.given = append(t.given, leased(grants)...)
-	t.mu.Unlock()
-	f.shard.stir()
-}
-
-// heldBack returns the number of held grants of pushed attempts.
-func (f *firing) heldBack() (n int) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for _, g := range f.held {
-		if g.Tag == 0 {
-			n++
+// agreeOnClock compares this node's clock with those of a majority of the voters until they agree. It returns false if
+// the leadership ends first.
+func (l *leadership) agreeOnClock(ctx context.Context) bool {
+	s := l.shard
+	for failures := 1; ; failures++ {
+		err := s.compareClocks(ctx)
+		if err == nil {
+			s.clock.trust()
+			return ctx.Err() == nil
 		}
-	}
-	return n
-}
-
-// next returns the instant of the first held grant in Unix milliseconds; never: none. Grants that are about to start
-// count as due.
-func (f *firing) next() int64 {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	switch {
-	case f.starting:
-		return 0
-	case len(f.held) == 0 || f.paused:
-		return never
-	}
-	return f.held[0].atMs
-}
-
-// NextWork returns the instant of the shard's next work: a due time, a retry, the end of a lease or of a retention, or
-// the end of a receiver's pause. The instant may have passed, and has if a schedule wants coming instants. ok is false
-// if the shard has no work. The error is a *task.NotLeaderError.
-func (s *Shard) NextWork() (at time.Time, ok bool, err error) {
-	l := s.current()
-	if l == nil {
-		return time.Time{}, false, s.notLeader()
-	}
-	ms := min(l.firing.next(), l.proposer.nextPlan.Load())
-	if due, some := s.machine.Next(); some {
-		ms = min(ms, due)
-	}
-	if l.extender.isBehind() {
-		ms = 0
-	}
-	return time.UnixMilli(ms), ms != never, nil
-}
-
-// CatchUp does all work that is due up to the instant to, which the clock must have reached. It returns when the
-// attempts that may begin have begun, in the order of their instants, and the schedules have their coming instants. The
-// error is a *task.NotLeaderError or the context's.
-func (s *Shard) CatchUp(ctx context.Context, to time.Time) error {
-	for toMs := to.UnixMilli(); ; {
-		l, changed := s.current(), s.cfg.DevClock.Stirred()
-		if l == nil {
-			return s.notLeader()
+		if ctx.Err() != nil {
+			return false
 		}
-		due, some := s.machine.Next()
-		switch {
-		case some && due <= toMs:
-			if err := l.advanceNow(ctx); err != nil {
-				return err
-			}
-			continue
-		case l.extender.isBehind():
-			l.extender.look()
-		case l.firing.next() <= toMs:
-			wake(l.firing.changed)
-		case l.proposer.nextPlan.Load() <= toMs:
-			l.proposer.intake.requestGrants()
-		default:
-			return nil
+		s.cfg.Logger.Warn("clock is not agreed on: nothing is fired", "err", err)
+		if errors.Is(err, ErrClockApart) || failures%checksBeforeAway == 0 {
+			l.giveAway(ctx)
 		}
-		select {
-		case <-changed:
-		case <-l.ctx.Done():
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if !wait.For(ctx, checkPause) {
+			return false
 		}
 	}
 }
 
-// advanceNow commits one Advance without waiting for the ticker.
-func (l *leadership) advanceNow(ctx context.Context) error {
-	select {
-	case a := <-l.proposer.intake.requestAdvance():
-		if a.ended {
-			return l.shard.notLeader()
-		}
+func (s *Shard) compareClocks(ctx context.Context) error {
+	if s.cfg.ClockAgrees == nil || s.isAlone() {
 		return nil
-	case <-l.ctx.Done():
-		return l.shard.notLeader()
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
+	ctx, cancel := context.WithTimeout(ctx, clockCheckTimeout)
+	defer cancel()
+	return s.cfg.ClockAgrees(ctx, s.Voters())
 }
 
-// Doing counts the work that has not ended and does not wait for an instant.
-type Doing struct {
-	// Running are the attempts under way at receivers, and the leases that consumers got since the last Forget.
-	Running int
+// isAlone reports whether this node is the group's only voter.
+func (s *Shard) isAlone() bool { return len(s.Voters()) < 2 }
 
-	// Waiting are due tasks whose attempts begin when others end or when their queue's limits allow. Tasks of a paused
-	// queue, and tasks without a consumer, are not among them.
-	Waiting int
-}
-
-// Doing returns the present counts of this shard.
-func (s *Shard) Doing() (d Doing) {
-	if l := s.current(); l != nil {
-		d.Running = -l.firing.heldBack()
-	}
-	for _, load := range s.machine.Loads() {
-		if load.Pulled {
-			continue
-		}
-		d.Running += load.Firing
-		policy := s.policyOf(load.Lane.Namespace, load.Lane.Queue)
-		limited := !dispatch.LimitOf(policy).IsNone() || task.LimitsGroups(policy)
-		if !policy.GetPaused() && (load.Firing > 0 || limited) {
-			d.Waiting += load.Ready
-		}
-	}
-	t := &s.tally
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	running := t.given[:0]
-	for _, g := range t.given {
-		if _, _, ok := s.machine.Attempt(g.Namespace, g.ID, g.Fence); ok {
-			running = append(running, g)
-		}
-	}
-	t.given = running
-	d.Running = max(d.Running, 0) + len(running)
-	return d
-}
-
-// Begun returns the number of attempts and leases that have begun here since the start.
-func (s *Shard) Begun() uint64 {
-	s.tally.mu.Lock()
-	defer s.tally.mu.Unlock()
-	return s.tally.begun
-}
-
-// Forget makes Doing leave out the leases that consumers have got so far.
-func (s *Shard) Forget() {
-	s.tally.mu.Lock()
-	defer s.tally.mu.Unlock()
-	s.tally.given = nil
+// awaitClock waits until a majority of the voters agrees with the time of a clock that has jumped.
+func (l *leadership) awaitClock(ctx context.Context) {
+	l.shard.metrics.clockPauses.Inc()
+	l.shard.cfg.Logger.Warn("the clock was set: nothing is fired until others agree with it")
+	l.agreeOnClock(ctx)
 }

@@ -140,6 +140,48 @@ func (f *firing) due() []task.Grant {
 	return due
 }
 
+// started counts grants that have started, for a dev clock.
+func (f *firing) started(grants []task.Grant) {
+	f.mu.Lock()
+	f.starting = false
+	f.mu.Unlock()
+	if len(grants) == 0 {
+		return
+	}
+	t := &f.shard.tally
+	t.mu.Lock()
+	t.begun += uint64(len(grants))
+	t.given = append(t.given, leased(grants)...)
+	t.mu.Unlock()
+	f.shard.stir()
+}
+
+// heldBack returns the number of held grants of pushed attempts.
+func (f *firing) heldBack() (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, g := range f.held {
+		if g.Tag == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// next returns the instant of the first held grant in Unix milliseconds; never: none. Grants that are about to start
+// count as due.
+func (f *firing) next() int64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case f.starting:
+		return 0
+	case len(f.held) == 0 || f.paused:
+		return never
+	}
+	return f.held[0].atMs
+}
+
 // untilNext returns how long the next grant must still be held; ok is false if there is none.
 func (f *firing) untilNext() (_ time.Duration, ok bool) {
 	now, _ := f.shard.clock.now()

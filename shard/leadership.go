@@ -2,7 +2,6 @@ package shard
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -11,18 +10,10 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/internal/lend"
-	"github.com/belfryhq/belfry/internal/wait"
 	"github.com/belfryhq/belfry/shard/dispatch"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 	"github.com/belfryhq/belfry/shard/internal/groups"
 	"github.com/belfryhq/belfry/shard/internal/moves"
-)
-
-// clockCheckTimeout limits one comparison of clocks. The leadership is offered to another voter after each
-// checksBeforeAway failed comparisons, and at once if the comparison shows that another voter should lead.
-const (
-	clockCheckTimeout = time.Second
-	checksBeforeAway  = 4
 )
 
 // leadership is one term of this node as leader, with the workers that run only during it.
@@ -180,29 +171,6 @@ func (l *leadership) inTouch(ctx context.Context) bool {
 	return ctx.Err() == nil
 }
 
-// agreeOnClock compares this node's clock with those of a majority of the voters until they agree. It returns false if
-// the leadership ends first.
-func (l *leadership) agreeOnClock(ctx context.Context) bool {
-	s := l.shard
-	for failures := 1; ; failures++ {
-		err := s.compareClocks(ctx)
-		if err == nil {
-			s.clock.trust()
-			return ctx.Err() == nil
-		}
-		if ctx.Err() != nil {
-			return false
-		}
-		s.cfg.Logger.Warn("clock is not agreed on: nothing is fired", "err", err)
-		if errors.Is(err, ErrClockApart) || failures%checksBeforeAway == 0 {
-			l.giveAway(ctx)
-		}
-		if !wait.For(ctx, checkPause) {
-			return false
-		}
-	}
-}
-
 // giveAway tries to transfer the leadership to a voter that is well, without waiting for running attempts. It returns
 // false if no such voter exists.
 func (l *leadership) giveAway(ctx context.Context) bool {
@@ -215,15 +183,3 @@ func (l *leadership) giveAway(ctx context.Context) bool {
 	}
 	return true
 }
-
-func (s *Shard) compareClocks(ctx context.Context) error {
-	if s.cfg.ClockAgrees == nil || s.isAlone() {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, clockCheckTimeout)
-	defer cancel()
-	return s.cfg.ClockAgrees(ctx, s.Voters())
-}
-
-// isAlone reports whether this node is the group's only voter.
-func (s *Shard) isAlone() bool { return len(s.Voters()) < 2 }

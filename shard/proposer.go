@@ -321,6 +321,22 @@ func (p *proposer) planNext() {
 	}
 }
 
+// rests records, for a dev clock, the instant from which the next plan may grant a task; ok is false if only an event
+// changes that.
+func (p *proposer) rests(now, at time.Time, ok bool) {
+	switch {
+	case p.shard.cfg.DevClock == nil:
+	case p.planner.MayHear():
+		p.nextPlan.Store(0)
+	case !ok:
+		p.nextPlan.Store(never)
+	case at.After(now):
+		p.nextPlan.Store(notBefore(at))
+	default:
+		p.nextPlan.Store(0)
+	}
+}
+
 // tellReady tells the desk the number of waiting tasks in each pulled lane that an entry has changed.
 func (p *proposer) tellReady(loads []task.LaneLoad) {
 	for _, load := range loads {
