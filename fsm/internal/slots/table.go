@@ -80,6 +80,11 @@ func (t *Table) IsOpen(slot uint32) bool {
 	return t.shut == nil || t.shut[slot/64]&(1<<(slot%64)) == 0
 }
 
+// HoldsOwn reports whether the tasks of a slot are the shard's own, and neither copies nor remains.
+func (t *Table) HoldsOwn(slot uint32) bool {
+	return t.IsOpen(slot) || t.At(slot).Phase == fsmpb.SlotPhase_SLOT_PHASE_SEALED
+}
+
 // At returns the state of a slot.
 func (t *Table) At(slot uint32) State {
 	for _, p := range t.parts {

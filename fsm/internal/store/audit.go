@@ -241,7 +241,7 @@ func (a *auditor) walkTask(slot uint32, h handle) {
 		}
 	}
 	a.walkDue(id, slot, h)
-	for _, k := range a.s.appendLabelKeys(nil, namespace, a.s.extraOf(&c).Spec.Labels) {
+	for _, k := range a.s.labels.appendKeys(nil, namespace, a.s.extraOf(&c).Spec.Labels) {
 		a.labels[k] = append(a.labels[k], h)
 	}
 	a.spaceOf(namespace).add(r.state, a.s.heldBytes(r), 1)

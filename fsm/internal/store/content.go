@@ -90,8 +90,8 @@ func (e Edit) Rewrite(content Content) {
 func (e Edit) relabel(labels []*fsmpb.Label) {
 	c := e.cold()
 	if old := e.s.labelsOf(&c); !slices.EqualFunc(old, labels, equalLabels) {
-		e.s.unindexLabels(e.h, e.Namespace(), old)
-		e.s.indexLabels(e.h, e.Namespace(), labels)
+		e.s.labels.removeTask(e.h, e.Namespace(), old)
+		e.s.labels.addTask(e.h, e.Namespace(), labels)
 	}
 }
 

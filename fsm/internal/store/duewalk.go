@@ -10,54 +10,52 @@ import (
 	"github.com/belfryhq/belfry/fsm/internal/slots"
 )
 
-// listDue returns a page of a list in due order. It walks the index of due times from the cursor on, or sorts the tasks
+// listDue fills a page of a list in due order. It walks the index of due times from the cursor on, or sorts the tasks
 // of the query's rarest label if they are not many.
 //
 // Why no cursor with a number of the shard, as the wheel orders equal instants? The slot and the id stay when a task
 // moves to another shard, and all shards can be merged by them.
-func (s *Store) listDue(q *fsmpb.ListQuery, within []slots.Range) *fsmpb.ListPage {
-	page := &fsmpb.ListPage{}
-	if !s.mayFind(q) {
-		return page
+func (l *lister) listDue(within []slots.Range) {
+	if !l.mayFind() {
+		return
 	}
-	walk, looked, copied := s.dueWalk(q), 0, 0
+	page, walk := l.page, l.walk()
 	for cell := walk.next(); len(cell) > 0; cell = walk.next() {
 		at, after := cell[0].key().position(), ""
-		if at == duePosition(q) {
-			after = q.AfterId
+		if at == duePosition(l.q) {
+			after = l.q.AfterId
 		}
-		if looked >= listWork {
+		if l.looked >= listWork {
 			page.More, page.Slot, page.AfterDueMs = true, at.slot(), at.dueMs()
-			return page
+			return
 		}
-		looked += len(cell)
-		if !s.holdsOwn(at.slot()) || !slots.Have(within, at.slot()) {
+		l.looked += len(cell)
+		if !l.s.Slots.HoldsOwn(at.slot()) || !slots.Have(within, at.slot()) {
 			continue
 		}
-		full := s.listSlot(at.slot(), cell, after, q, page, &copied)
+		full := l.listSlot(at.slot(), cell, after)
 		for len(page.DueMs) < len(page.Tasks) {
 			page.DueMs = append(page.DueMs, at.dueMs())
 		}
 		if full {
 			page.AfterDueMs = at.dueMs()
-			return page
+			return
 		}
 	}
-	return page
 }
 
 // duePosition returns the position of the query's cursor.
 func duePosition(q *fsmpb.ListQuery) dueKey { return newDueKey(0, q.AfterDueMs) | dueKey(q.Slot) }
 
-// mayFind reports whether the queue of a query, or the store if it names none, holds a task in one of its states.
-func (s *Store) mayFind(q *fsmpb.ListQuery) bool {
-	held := &s.counts
+// mayFind reports whether the queue of the query, or the store if it names none, holds a task in one of its states.
+func (l *lister) mayFind() bool {
+	q, held := l.q, &l.s.counts
 	if q.Queue != "" {
-		of := s.queues.find(keyOfQueue(q.Namespace, q.Queue))
-		if of == nil {
+		queue := l.s.queues.find(keyOfQueue(q.Namespace, q.Queue))
+		if queue == nil {
 			return false
 		}
-		held = &of.tasks
+		held = &queue.tasks
 	}
 	return len(q.States) == 0 || slices.ContainsFunc(q.States, func(state fsmpb.State) bool {
 		return state >= 0 && int(state) < len(held) && held[state] > 0
@@ -105,11 +103,12 @@ const (
 	lastStep  = 1024
 )
 
-// dueWalk returns a walk from the query's cursor on.
-func (s *Store) dueWalk(q *fsmpb.ListQuery) *dueWalk {
+// walk returns a walk from the query's cursor on.
+func (l *lister) walk() *dueWalk {
+	s, q := l.s, l.q
 	classes := dueClassesOf(q.States)
 	from, w := duePosition(q), &dueWalk{}
-	if few, ok := s.fewLabelled(q); ok {
+	if few, ok := s.labels.fewTasks(q); ok {
 		var run dueRun
 		for _, h := range few {
 			slot := s.slotOf(s.tasks.Read(h))
@@ -124,7 +123,7 @@ func (s *Store) dueWalk(q *fsmpb.ListQuery) *dueWalk {
 		return w
 	}
 	for _, class := range classes {
-		first := max(from, s.firstDue(class, q))
+		first := max(from, l.firstDue(class))
 		run := dueRun{x: s.dues, from: first.in(class).place(0, 0), end: newDueKey(class+1, 0), stepSize: firstStep}
 		if end := clampDue(q.DueBeforeMs); end > 0 && end < maxDueMs && (class == dueNext || class == dueEnded) {
 			run.end = newDueKey(class, end)
@@ -162,29 +161,29 @@ func dueClassesOf(states []fsmpb.State) []dueClass {
 }
 
 // firstDue returns a position before which a class has no task that the query can find.
-func (s *Store) firstDue(class dueClass, q *fsmpb.ListQuery) dueKey {
+func (l *lister) firstDue(class dueClass) dueKey {
 	switch class {
 	case dueNext:
-		return newDueKey(0, max(q.DueAfterMs, s.firstWaiting(q.States)))
+		return newDueKey(0, max(l.q.DueAfterMs, l.firstWaiting()))
 	case dueEnded:
-		return newDueKey(0, q.DueAfterMs)
+		return newDueKey(0, l.q.DueAfterMs)
 	}
 	return 0
 }
 
-// firstWaiting returns an instant before which no task in one of the states is due, if such tasks all wait in the
-// wheel. It saves a walk over the ready tasks, of which a paused queue may have millions. Tasks that came due in a slot
-// that is not open are not in the wheel.
-func (s *Store) firstWaiting(states []fsmpb.State) int64 {
-	for _, state := range states {
+// firstWaiting returns an instant before which no task in one of the query's states is due, if such tasks all wait in
+// the wheel. It saves a walk over the ready tasks, of which a paused queue may have millions. Tasks that came due in a
+// slot that is not open are not in the wheel.
+func (l *lister) firstWaiting() int64 {
+	for _, state := range l.q.States {
 		if state != fsmpb.State_STATE_SCHEDULED && state != fsmpb.State_STATE_RETRYING {
 			return 0
 		}
 	}
-	if len(states) == 0 || !s.Slots.AllOpen() {
+	if len(l.q.States) == 0 || !l.s.Slots.AllOpen() {
 		return 0
 	}
-	bound, ok := s.wheel.Bound()
+	bound, ok := l.s.wheel.Bound()
 	if !ok {
 		return math.MaxInt64
 	}

@@ -110,7 +110,7 @@ func (e Edit) Drop() {
 	at := s.PlaceOf(s.idOf(r))
 	s.index.Delete(at.slot, at.hash, e.h)
 	c := e.cold()
-	s.unindexLabels(e.h, e.Namespace(), s.labelsOf(&c))
+	s.labels.removeTask(e.h, e.Namespace(), s.labelsOf(&c))
 	s.dropCold(r)
 	delete(s.wanting, e.h)
 	s.calendars.forget(e.h)

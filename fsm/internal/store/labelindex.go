@@ -26,6 +26,7 @@ type labelIndex struct {
 	postings map[labelKey]*posting
 	bytes    int64 // of the postings
 	slotOf   func(handle) uint32
+	seed     maphash.Seed // a caller cannot choose labels that collide
 }
 
 const (
@@ -36,7 +37,9 @@ const (
 )
 
 func newLabelIndex(slotOf func(handle) uint32) labelIndex {
-	return labelIndex{rare: slab.NewIndex(), postings: map[labelKey]*posting{}, slotOf: slotOf}
+	return labelIndex{
+		rare: slab.NewIndex(), postings: map[labelKey]*posting{}, slotOf: slotOf, seed: maphash.MakeSeed(),
+	}
 }
 
 // labelKey is a part of the hash of a namespace and a label. Two labels may have the same key and are then one label
@@ -49,9 +52,10 @@ const labelKeyBits = 44
 func (k labelKey) slot() uint32 { return uint32(k % task.Slots) }
 func (k labelKey) hash() uint64 { return uint64(k/task.Slots) << 32 }
 
-func (s *Store) labelKey(namespace string, l *fsmpb.Label) labelKey {
+// key returns the key of a label in a namespace, whose name is written out.
+func (x *labelIndex) key(namespace string, l *fsmpb.Label) labelKey {
 	var h maphash.Hash
-	h.SetSeed(s.seed)
+	h.SetSeed(x.seed)
 	for _, part := range [...]string{namespace, l.Name, l.Value} {
 		_, _ = h.WriteString(part) // never fails
 		_ = h.WriteByte(0)
@@ -59,30 +63,30 @@ func (s *Store) labelKey(namespace string, l *fsmpb.Label) labelKey {
 	return labelKey(h.Sum64() >> (64 - labelKeyBits))
 }
 
-// appendLabelKeys appends the keys of labels, each once.
-func (s *Store) appendLabelKeys(keys []labelKey, namespace string, labels []*fsmpb.Label) []labelKey {
+// appendKeys appends the keys of labels, each once.
+func (x *labelIndex) appendKeys(keys []labelKey, namespace string, labels []*fsmpb.Label) []labelKey {
 	namespace = task.CanonicalNamespace(namespace)
 	for _, l := range labels {
-		if k := s.labelKey(namespace, l); !slices.Contains(keys, k) {
+		if k := x.key(namespace, l); !slices.Contains(keys, k) {
 			keys = append(keys, k)
 		}
 	}
 	return keys
 }
 
-// indexLabels adds a task with these labels to the index. The record and the blob must be complete.
-func (s *Store) indexLabels(h handle, namespace string, labels []*fsmpb.Label) {
+// addTask adds a task to its labels. The record and the blob must be complete.
+func (x *labelIndex) addTask(h handle, namespace string, labels []*fsmpb.Label) {
 	var keys [task.MaxLabels]labelKey
-	for _, k := range s.appendLabelKeys(keys[:0], namespace, labels) {
-		s.labels.add(k, h)
+	for _, k := range x.appendKeys(keys[:0], namespace, labels) {
+		x.add(k, h)
 	}
 }
 
-// unindexLabels removes a task with these labels from the index.
-func (s *Store) unindexLabels(h handle, namespace string, labels []*fsmpb.Label) {
+// removeTask removes a task from its labels.
+func (x *labelIndex) removeTask(h handle, namespace string, labels []*fsmpb.Label) {
 	var keys [task.MaxLabels]labelKey
-	for _, k := range s.appendLabelKeys(keys[:0], namespace, labels) {
-		s.labels.remove(k, h)
+	for _, k := range x.appendKeys(keys[:0], namespace, labels) {
+		x.remove(k, h)
 	}
 }
 

@@ -156,7 +156,7 @@ func TestCollidingLabels(t *testing.T) {
 		content := Content{Spec: &fsmpb.Spec{Labels: labels(value)}, CreatedMs: 1000, DelayMs: NoDelay}
 		s.Add(s.PlaceOf("", value), "", value, nil, content, int64(2000+i))
 	}
-	red := s.labelKey(task.DefaultNamespace, labels("red")[0])
+	red := s.labels.key(task.DefaultNamespace, labels("red")[0])
 	s.labels.add(red, s.find("", "blue"))
 	if n := s.labels.len(red); n != 2 {
 		t.Fatalf("%d tasks share the key, want 2", n)
@@ -182,7 +182,7 @@ func TestLabelGivenTwice(t *testing.T) {
 		t.Error(err)
 	}
 	s.Change(s.Find("", "x"), Edit.Drop)
-	if n := s.labels.len(s.labelKey(task.DefaultNamespace, l)); n != 0 {
+	if n := s.labels.len(s.labels.key(task.DefaultNamespace, l)); n != 0 {
 		t.Errorf("%d entries are left of a task that was dropped", n)
 	}
 }

@@ -13,51 +13,29 @@ type candidates interface {
 	Each(slot uint32) iter.Seq[handle]
 }
 
-// candidates returns the tasks with the rarest label of a query, or those of its range of due times if they are fewer
-// and not many, or all tasks. Many tasks of a range are found as fast by looking at all tasks.
-func (s *Store) candidates(q *fsmpb.ListQuery) candidates {
-	labelled, most := s.labelled(q)
-	if q.DueAfterMs != 0 || q.DueBeforeMs != 0 {
-		if tasks, ok := s.dues.between(q.DueAfterMs, q.DueBeforeMs, min(most, manyTasks)); ok {
-			return newFoundTasks(tasks, s.labels.slotOf)
-		}
-	}
-	return labelled
-}
-
-// labelled returns the tasks with the rarest label of a query, or all tasks if the query names no label, and their
-// number.
-func (s *Store) labelled(q *fsmpb.ListQuery) (tasks candidates, n int) {
-	if len(q.Labels) == 0 {
-		return s.index, s.tasks.Len()
-	}
-	k, n := s.rarestLabel(q)
-	return s.labels.tasks(k), n
-}
-
-// rarestLabel returns the rarest label of a query, which must name one, and the number of its tasks.
-func (s *Store) rarestLabel(q *fsmpb.ListQuery) (rarest labelKey, fewest int) {
+// rarest returns the rarest label of a query, which must name one, and the number of its tasks.
+func (x *labelIndex) rarest(q *fsmpb.ListQuery) (rarest labelKey, fewest int) {
 	fewest = -1
-	for _, k := range s.appendLabelKeys(nil, q.Namespace, q.Labels) {
-		if n := s.labels.len(k); fewest < 0 || n < fewest {
+	for _, k := range x.appendKeys(nil, q.Namespace, q.Labels) {
+		if n := x.len(k); fewest < 0 || n < fewest {
 			rarest, fewest = k, n
 		}
 	}
 	return rarest, fewest
 }
 
-// fewLabelled returns the tasks with the rarest label of a query, in no order. ok is false if there are many, or if the
+// fewTasks returns the tasks with the rarest label of a query, in no order. ok is false if there are many, or if the
 // query names no label.
-func (s *Store) fewLabelled(q *fsmpb.ListQuery) (tasks []handle, ok bool) {
+func (x *labelIndex) fewTasks(q *fsmpb.ListQuery) (tasks []handle, ok bool) {
 	if len(q.Labels) == 0 {
 		return nil, false
 	}
-	k, n := s.rarestLabel(q)
-	switch p := s.labels.postings[k]; {
+	k, n := x.rarest(q)
+	switch p := x.postings[k]; {
 	case n > manyTasks:
 		return nil, false
 	case p == nil:
-		return s.labels.few(k), true
+		return x.few(k), true
 	case p.bySlot == nil:
 		return p.tasks, true
 	default:

@@ -36,60 +36,72 @@ func ListedSlots(q *fsmpb.ListQuery, end uint32) []slots.Range {
 // It looks at the tasks with the query's rarest label, or at all tasks if the query names no label, and skips slots
 // without a task in the wanted states. A page may be short or empty although more tasks follow.
 func (s *Store) List(q *fsmpb.ListQuery, end uint32) *fsmpb.ListPage {
+	l := lister{s: s, q: q, page: &fsmpb.ListPage{}}
 	if q.Order == fsmpb.ListOrder_LIST_ORDER_DUE {
-		return s.listDue(q, ListedSlots(q, end))
+		l.listDue(ListedSlots(q, end))
+	} else {
+		l.listSlots(end)
 	}
-	page := &fsmpb.ListPage{}
-	tasks, after := s.candidates(q), q.AfterId
-	looked, copied := 0, 0
-	for slot := q.Slot; slot < end; slot, after = slot+1, "" {
+	return l.page
+}
+
+// lister makes one page of a list.
+type lister struct {
+	s      *Store
+	q      *fsmpb.ListQuery
+	page   *fsmpb.ListPage
+	looked int // tasks
+	copied int // bytes of payloads
+}
+
+func (l *lister) listSlots(end uint32) {
+	tasks, after := l.candidates(), l.q.AfterId
+	for slot := l.q.Slot; slot < end; slot, after = slot+1, "" {
 		n := tasks.SlotLen(slot)
 		switch {
 		case n == 0:
 			continue
-		case looked >= listWork:
-			page.More, page.Slot = true, slot
-			return page
-		case !s.holdsOwn(slot) || !s.bySlot.mayHold(slot, q.States):
-			looked++
+		case l.looked >= listWork:
+			l.page.More, l.page.Slot = true, slot
+			return
+		case !l.s.Slots.HoldsOwn(slot) || !l.s.bySlot.mayHold(slot, l.q.States):
+			l.looked++
 			continue
 		}
-		looked += n
-		if s.listSlot(slot, tasks, after, q, page, &copied) {
-			return page
+		l.looked += n
+		if l.listSlot(slot, tasks, after) {
+			return
 		}
 	}
-	return page
 }
 
-// holdsOwn reports whether the tasks of a slot are the shard's own, and neither copies nor remains.
-func (s *Store) holdsOwn(slot uint32) bool {
-	return s.Slots.IsOpen(slot) || s.Slots.At(slot).Phase == fsmpb.SlotPhase_SLOT_PHASE_SEALED
-}
-
-// FindOwn is Find for readers. It finds neither the copies of slots that are coming nor the remains of slots that are
-// gone.
-func (s *Store) FindOwn(namespace, id string) Task {
-	at := s.PlaceOf(namespace, id)
-	if !s.holdsOwn(at.slot) {
-		return Task{}
+// candidates returns the tasks with the rarest label of the query, or those of its range of due times if they are fewer
+// and not many, or all tasks. Many tasks of a range are found as fast by looking at all tasks.
+func (l *lister) candidates() candidates {
+	labelled, most := candidates(l.s.index), l.s.tasks.Len()
+	if len(l.q.Labels) > 0 {
+		k, n := l.s.labels.rarest(l.q)
+		labelled, most = l.s.labels.tasks(k), n
 	}
-	return s.FindAt(at, namespace, id)
+	if l.q.DueAfterMs != 0 || l.q.DueBeforeMs != 0 {
+		if tasks, ok := l.s.dues.between(l.q.DueAfterMs, l.q.DueBeforeMs, min(most, manyTasks)); ok {
+			return newFoundTasks(tasks, l.s.labels.slotOf)
+		}
+	}
+	return labelled
 }
 
-// listSlot adds a slot's candidates to the page and counts the bytes copied. It reports whether the page is full, and
-// then sets the cursor.
-func (s *Store) listSlot(
-	slot uint32, from candidates, after string, q *fsmpb.ListQuery, page *fsmpb.ListPage, copied *int,
-) bool {
-	for _, t := range s.matching(slot, from, after, q) {
-		if uint32(len(page.Tasks)) >= q.Limit || *copied >= listBytes {
-			page.More, page.Slot, page.AfterId = true, slot, after
+// listSlot adds a slot's candidates behind an id to the page. It reports whether the page is full, and then sets the
+// cursor.
+func (l *lister) listSlot(slot uint32, from candidates, after string) bool {
+	for _, t := range l.matching(slot, from, after) {
+		if uint32(len(l.page.Tasks)) >= l.q.Limit || l.copied >= listBytes {
+			l.page.More, l.page.Slot, l.page.AfterId = true, slot, after
 			return true
 		}
-		task := t.View(q.IncludePayload)
-		page.Tasks = append(page.Tasks, task)
-		*copied += len(task.Spec.Payload)
+		task := t.View(l.q.IncludePayload)
+		l.page.Tasks = append(l.page.Tasks, task)
+		l.copied += len(task.Spec.Payload)
 		after = t.id
 	}
 	return false
@@ -101,14 +113,14 @@ type namedTask struct {
 	Task
 }
 
-// matching returns the tasks of a slot that a query finds behind an id, by id.
-func (s *Store) matching(slot uint32, from candidates, after string, q *fsmpb.ListQuery) []namedTask {
+// matching returns the tasks of a slot that the query finds behind an id, by id.
+func (l *lister) matching(slot uint32, from candidates, after string) []namedTask {
 	var tasks []namedTask
-	wanted := task.CanonicalNamespace(q.Namespace)
+	wanted := task.CanonicalNamespace(l.q.Namespace)
 	for h := range from.Each(slot) {
-		t := Task{s, h}
+		t := Task{l.s, h}
 		namespace, id := t.ID()
-		if namespace == wanted && id > after && strings.HasPrefix(id, q.Prefix) && t.matches(q) {
+		if namespace == wanted && id > after && strings.HasPrefix(id, l.q.Prefix) && matches(t, l.q) {
 			tasks = append(tasks, namedTask{id, t})
 		}
 	}
@@ -116,8 +128,8 @@ func (s *Store) matching(slot uint32, from candidates, after string, q *fsmpb.Li
 	return tasks
 }
 
-// matches reports whether the task passes all filters but those on its id.
-func (t Task) matches(q *fsmpb.ListQuery) bool {
+// matches reports whether a task passes all filters of a query but those on its id.
+func matches(t Task, q *fsmpb.ListQuery) bool {
 	state := t.State()
 	if len(q.States) > 0 && !slices.Contains(q.States, state) ||
 		len(q.States) == 0 && state == fsmpb.State_STATE_REPEATING {

@@ -23,7 +23,7 @@ type Store struct {
 	blobs    *slab.Arena
 	index    *slab.Index
 	labels   labelIndex
-	seed     maphash.Seed // of the indexes: a caller cannot choose ids or labels that collide
+	seed     maphash.Seed // of the index: a caller cannot choose ids that collide
 	wheel    *wheel.Wheel // of tasks that wait for an instant
 
 	shared
@@ -112,6 +112,16 @@ func (s *Store) FindAt(at Place, namespace, id string) Task {
 	return Task{s, s.findAt(at, namespace, id)}
 }
 
+// FindOwn is Find for readers. It finds neither the copies of slots that are coming nor the remains of slots that are
+// gone.
+func (s *Store) FindOwn(namespace, id string) Task {
+	at := s.PlaceOf(namespace, id)
+	if !s.Slots.HoldsOwn(at.slot) {
+		return Task{}
+	}
+	return s.FindAt(at, namespace, id)
+}
+
 func (s *Store) find(namespace, id string) handle {
 	return s.findAt(s.PlaceOf(namespace, id), namespace, id)
 }
@@ -177,7 +187,7 @@ func (s *Store) add(at Place, namespace, id string, c *cold) handle {
 	r.state = uint8(fsmpb.State_STATE_SCHEDULED)
 	r.cold = s.putCold(r, c)
 	s.index.Insert(at.slot, at.hash, h)
-	s.indexLabels(h, namespace, s.labelsOf(c))
+	s.labels.addTask(h, namespace, s.labelsOf(c))
 	return h
 }
 
