@@ -99,7 +99,7 @@ func (a *applier) repeat(r request, k *fsmpb.RememberedKey) *fsmpb.Result {
 		t.FireAtMs, t.CreatedAtMs = k.FireAtMs, k.CreatedAtMs
 		t.NextAttemptAtMs, t.Outcome, t.LastError = k.NextAttemptAtMs, 0, k.LastError
 		t.Occurrence = cmp.Or(k.Occurrence, k.Revision)
-		t.WebhookId = a.store.WebhookID(t.Namespace, t.Id, t.Occurrence)
+		t.WebhookId = a.store.Origins.WebhookID(t.Namespace, t.Id, t.Occurrence)
 	}
 	return result
 }

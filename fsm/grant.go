@@ -95,7 +95,7 @@ func (a *applier) readyFrom(t store.Task) int64 {
 func (a *applier) applyTakeover(r request) *fsmpb.Result {
 	op := r.GetTakeover()
 	a.bind(op.Policy)
-	a.store.Origin = cmp.Or(a.store.Origin, op.Origin)
+	a.store.Origins.Own = cmp.Or(a.store.Origins.Own, op.Origin)
 	for _, t := range a.store.PushedGrants() {
 		a.store.Number++
 		a.store.Change(t, func(e store.Edit) { a.grant(e, e.Lane(), 0, op.Policy, taker{}) })

@@ -58,7 +58,7 @@ func (w *Watch) Sealed() (*fsmpb.ReadySlots, error) {
 	}
 	tasks, sum := w.w.Sum()
 	return &fsmpb.ReadySlots{
-		Tasks: tasks, Sum: sum, Number: w.m.store.Number, Inherited: w.m.store.Origins(w.w.Ranges()),
+		Tasks: tasks, Sum: sum, Number: w.m.store.Number, Inherited: w.m.store.Origins.In(w.w.Ranges(), w.m.store.Number),
 	}, nil
 }
 

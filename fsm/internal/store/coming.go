@@ -182,20 +182,7 @@ func (s *Store) countCopy(h handle, n int) {
 func (s *Store) Inherit(number uint64, origins []*fsmpb.Inherited) {
 	s.Number = max(s.Number, min(number, maxNumber))
 	for _, o := range origins {
-		s.inherit(slots.Range{First: o.FirstSlot, End: o.EndSlot}, o.Last, o.Origin)
+		s.Origins.add(slots.Range{First: o.FirstSlot, End: o.EndSlot}, o.Last, o.Origin)
 	}
-	s.sortInherited()
-}
-
-// Origins returns the origins of the occurrences in ranges of slots, as ReadySlots tells them to the target.
-func (s *Store) Origins(ranges []slots.Range) []*fsmpb.Inherited {
-	told := &Store{}
-	for _, r := range ranges {
-		for _, o := range s.Inherited {
-			told.inherit(r.And(slots.Range{First: o.FirstSlot, End: o.EndSlot}), o.Last, o.Origin)
-		}
-		told.inherit(r, s.Number, s.Origin)
-	}
-	told.sortInherited()
-	return told.Inherited
+	s.Origins.sort()
 }

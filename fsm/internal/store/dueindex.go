@@ -118,7 +118,7 @@ func (s *Store) dueKeysOf(h handle) dueKeys {
 	case fsmpb.State_STATE_DELIVERED, fsmpb.State_STATE_CANCELLED:
 		return dueKeys{newDueKey(dueEnded, due)}
 	case fsmpb.State_STATE_DEAD:
-		class, next = dueDead, t.deathMs()
+		class, next = dueDead, deathMs(t)
 	case fsmpb.State_STATE_REPEATING:
 		class = dueRuns
 		if !r.waits && !r.parked {
@@ -129,8 +129,8 @@ func (s *Store) dueKeysOf(h handle) dueKeys {
 }
 
 // deathMs returns the instant at which a dead letter died: the end of its last attempt, or its expiry.
-func (t Task) deathMs() int64 {
-	if past := readHistory(t.s.blob(t.read().history)).past; len(past) > 0 {
+func deathMs(t Task) int64 {
+	if past := t.history().past; len(past) > 0 {
 		return past[len(past)-1].end
 	}
 	return t.FireAtMs() + t.ExpiresAfterMs()

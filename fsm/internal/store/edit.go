@@ -10,8 +10,8 @@ type Edit struct{ Task }
 func (s *Store) Change(t Task, edit func(Edit)) {
 	var before outline
 	dues, slot := s.dueKeysOf(t.h), s.slotOf(t.record())
-	if s.observer != nil {
-		before = s.outlineOf(t.h)
+	if s.events.tell != nil {
+		before = outlineOf(t)
 	}
 	s.lift(t.h)
 	edit(Edit{t})
@@ -24,8 +24,8 @@ func (s *Store) Change(t Task, edit func(Edit)) {
 		s.dues.add(now, slot, t.h)
 	}
 	s.land(t.h)
-	if s.observer != nil {
-		s.tellChange(t.h, before)
+	if s.events.tell != nil {
+		s.events.changed(t, before)
 	}
 }
 

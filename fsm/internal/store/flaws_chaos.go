@@ -10,6 +10,6 @@ import (
 // flawChangesWebhookID gives each attempt of a task a different webhook id.
 func flawChangesWebhookID(s *Store, t *fsmpb.Task) {
 	if flaw.TwoIDs.On() {
-		t.WebhookId = s.WebhookID(t.Namespace, t.Id, t.Fence)
+		t.WebhookId = s.Origins.WebhookID(t.Namespace, t.Id, t.Fence)
 	}
 }

@@ -21,14 +21,14 @@ func (s *Store) Hash() uint64 {
 	d.uint(s.Number)
 	d.int(s.NowMs)
 	d.int(s.wheel.Position())
-	d.uint(s.Origin)
+	d.uint(s.Origins.Own)
 	d.int(s.TombstoneBound)
 	d.int(s.HorizonMs)
 	d.int(s.KeepDoneMs)
 	if s.queues.rules > 0 {
 		d.uint(s.rulesSum)
 	}
-	for _, i := range s.Inherited {
+	for _, i := range s.Origins.Inherited {
 		d.uint(uint64(i.FirstSlot)<<32 | uint64(i.EndSlot))
 		d.uint(i.Last)
 		d.uint(i.Origin)

@@ -127,8 +127,7 @@ type Ended struct {
 // EndAttempt adds an attempt to the task's history. The attempt's error becomes the task's last error. A success may
 // come under an earlier fence than the current one.
 func (e Edit) EndAttempt(attempt Ended) {
-	p := e.write()
-	h := readHistory(e.s.blob(p.history))
+	p, h := e.write(), e.history()
 	number := p.attempts
 	earlier := func(past ended) bool { return past.fence == attempt.Fence }
 	if i := slices.IndexFunc(h.past, earlier); i >= 0 {
@@ -141,8 +140,7 @@ func (e Edit) EndAttempt(attempt Ended) {
 
 // SetLastError records why the task ended without an attempt, or clears the last error if text is empty.
 func (e Edit) SetLastError(text string) {
-	p := e.write()
-	h := readHistory(e.s.blob(p.history))
+	p, h := e.write(), e.history()
 	h.lastError = cutText(text, task.MaxErrorBytes)
 	e.s.putHistory(p, &h)
 }

@@ -33,7 +33,7 @@ func (r *leaseRing) note(l lease) {
 // Grant gives the firing task the current number as its fence and revision. The attempt may begin at startMs.
 func (e Edit) Grant(startMs int64) {
 	p := e.write()
-	e.s.startMs = startMs
+	e.s.events.startMs = startMs
 	p.fence, p.revision = e.s.Number, e.s.Number
 }
 

@@ -2,6 +2,7 @@ package store
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -12,7 +13,13 @@ import (
 // name its events.
 
 // Observe sets the receiver of events; nil: none. It gets the events of an entry in order.
-func (s *Store) Observe(observer func(task.Event)) { s.observer = observer }
+func (s *Store) Observe(observer func(task.Event)) { s.events.tell = observer }
+
+// events tells an observer of changes.
+type events struct {
+	tell    func(task.Event) // nil: nobody wants events
+	startMs int64            // instant from which the attempt that was granted last may begin
+}
 
 // outline is the part of a task that events follow from.
 type outline struct {
@@ -24,92 +31,91 @@ type outline struct {
 	waits      int64 // instant in the wheel
 }
 
-func (s *Store) outlineOf(h handle) outline {
-	r, t := s.tasks.Read(h), Task{s, h}
+func outlineOf(t Task) outline {
 	p := t.read()
 	return outline{
-		state: fsmpb.State(r.state), attempts: p.attempts, occurrence: t.Occurrence(), outcome: p.outcome,
-		fireAt: s.fireAtOf(r), waits: r.Due(),
+		state: t.State(), attempts: p.attempts, occurrence: t.Occurrence(), outcome: p.outcome,
+		fireAt: t.FireAtMs(), waits: t.WaitsUntilMs(),
 	}
 }
 
-// tellAdded tells of a new task.
-func (s *Store) tellAdded(h handle) {
-	if s.observer != nil {
-		s.observer(s.event(h, task.EventScheduled))
+// added tells of a new task.
+func (es *events) added(t Task) {
+	if es.tell != nil {
+		es.tell(eventOf(t, task.EventScheduled))
 	}
 }
 
-// tellChange tells of the difference between a task and its outline before a change.
-func (s *Store) tellChange(h handle, before outline) {
-	after := s.outlineOf(h)
+// changed tells of the difference between a task and its outline before a change.
+func (es *events) changed(t Task, before outline) {
+	after := outlineOf(t)
 	if before == after || after.state == fsmpb.State_STATE_REPEATING {
 		return
 	}
 	if before.occurrence != after.occurrence {
-		s.tellAdded(h)
+		es.added(t)
 		return
 	}
-	ended := s.tellEnd(h, before, after)
+	ended := es.ended(t, before, after)
 	switch {
 	case before.outcome == 0 && after.outcome != 0:
-		e := s.event(h, task.EventCancelled)
+		e := eventOf(t, task.EventCancelled)
 		e.Answer = strings.ToLower(strings.TrimPrefix(fsmpb.CancelOutcome(after.outcome).String(), "CANCEL_OUTCOME_"))
-		s.observer(e)
+		es.tell(e)
 	case before.state != after.state && after.state == fsmpb.State_STATE_DEAD:
-		s.tellDead(h, ended)
+		es.dead(t, ended)
 	case after.attempts > before.attempts:
-		s.tellFired(h, after)
-	case !ended && s.isMoved(before, after):
-		e := s.event(h, task.EventMoved)
+		es.fired(t, after)
+	case !ended && isMoved(before, after):
+		e := eventOf(t, task.EventMoved)
 		e.DueMs = after.waits
 		if after.state == fsmpb.State_STATE_READY {
-			e.DueMs = s.NowMs
+			e.DueMs = t.s.NowMs
 		}
-		s.observer(e)
+		es.tell(e)
 	}
 }
 
-// tellEnd tells of the end of an attempt, and reports whether one ended.
-func (s *Store) tellEnd(h handle, before, after outline) bool {
+// ended tells of the end of an attempt, and reports whether one ended.
+func (es *events) ended(t Task, before, after outline) bool {
 	delivered := before.state != after.state && after.state == fsmpb.State_STATE_DELIVERED
 	fired, fires := before.state == fsmpb.State_STATE_FIRING, after.state == fsmpb.State_STATE_FIRING
 	switch {
 	case delivered:
-		s.observer(s.attemptEvent(h, task.EventDelivered))
+		es.tell(attemptEventOf(t, task.EventDelivered))
 	case fired && !fires && after.attempts == before.attempts, fired && after.attempts > before.attempts:
-		e := s.attemptEvent(h, task.EventFailed)
+		e := attemptEventOf(t, task.EventFailed)
 		if after.state == fsmpb.State_STATE_RETRYING {
 			e.DueMs = after.waits
 		}
-		s.observer(e)
+		es.tell(e)
 	default:
 		return false
 	}
 	return true
 }
 
-func (s *Store) tellDead(h handle, ended bool) {
+func (es *events) dead(t Task, ended bool) {
 	kind := task.EventExpired
 	if ended {
 		kind = task.EventDead
 	}
-	e := s.event(h, kind)
-	e.Answer = readHistory(s.blob(Task{s, h}.read().history)).lastError
-	s.observer(e)
+	e := eventOf(t, kind)
+	e.Answer = t.history().lastError
+	es.tell(e)
 }
 
-func (s *Store) tellFired(h handle, after outline) {
-	e := s.event(h, task.EventFired)
-	e.Attempt, e.WebhookID, e.AtMs = after.attempts, s.webhookIDOf(h), max(s.NowMs, s.startMs)
+func (es *events) fired(t Task, after outline) {
+	e := eventOf(t, task.EventFired)
+	e.Attempt, e.WebhookID, e.AtMs = after.attempts, t.webhookID(), max(t.s.NowMs, es.startMs)
 	if after.attempts == 1 {
 		e.LatenessMs = max(e.AtMs-after.fireAt, 0)
 	}
-	s.observer(e)
+	es.tell(e)
 }
 
 // isMoved reports whether a task waits for another instant than before, or is due again.
-func (s *Store) isMoved(before, after outline) bool {
+func isMoved(before, after outline) bool {
 	switch after.state {
 	case fsmpb.State_STATE_SCHEDULED, fsmpb.State_STATE_RETRYING:
 		return before.waits != after.waits || before.state != after.state
@@ -119,21 +125,21 @@ func (s *Store) isMoved(before, after outline) bool {
 	return false
 }
 
-// event returns an event without its attempt.
-func (s *Store) event(h handle, kind task.EventType) task.Event {
-	r, c := s.tasks.Read(h), Task{s, h}.cold()
-	namespace, id := s.idOf(r)
+// eventOf returns an event without its attempt.
+func eventOf(t Task, kind task.EventType) task.Event {
+	c := t.cold()
+	namespace, id := t.ID()
 	return task.Event{
-		Type: kind, Namespace: namespace, ID: id, Queue: s.queues.at(c.queue).name, Labels: s.labelsOf(&c),
-		AtMs: s.NowMs, DueMs: s.fireAtOf(r),
+		Type: kind, Namespace: namespace, ID: id, Queue: t.s.queues.at(c.queue).name, Labels: t.s.labelsOf(&c),
+		AtMs: t.s.NowMs, DueMs: t.FireAtMs(),
 	}
 }
 
-// attemptEvent returns an event about the attempt that ended last.
-func (s *Store) attemptEvent(h handle, kind task.EventType) task.Event {
-	e := s.event(h, kind)
-	e.WebhookID = s.webhookIDOf(h)
-	past := readHistory(s.blob(Task{s, h}.read().history)).past
+// attemptEventOf returns an event about the attempt that ended last.
+func attemptEventOf(t Task, kind task.EventType) task.Event {
+	e := eventOf(t, kind)
+	e.WebhookID = t.webhookID()
+	past := t.history().past
 	if len(past) == 0 {
 		return e
 	}
@@ -145,14 +151,8 @@ func (s *Store) attemptEvent(h handle, kind task.EventType) task.Event {
 	return e
 }
 
-func (s *Store) webhookIDOf(h handle) string {
-	t := Task{s, h}
-	namespace, id := t.ID()
-	return s.WebhookID(namespace, id, t.Occurrence())
-}
-
-// tellSkipped tells of the occurrences that a change of a schedule passed over: n of them, by its record.
-func (s *Store) tellSkipped(h handle, series *fsmpb.Series, n uint64) {
+// skipped tells of the occurrences that a change of a schedule passed over: n of them, by its record.
+func (es *events) skipped(t Task, series *fsmpb.Series, n uint64) {
 	var skipped []task.Event
 	for i := len(series.Past) - 1; i >= 0 && n > 0; i-- {
 		o := series.Past[i]
@@ -161,16 +161,16 @@ func (s *Store) tellSkipped(h handle, series *fsmpb.Series, n uint64) {
 		}
 		count := min(max(o.Count, 1), n)
 		n -= count
-		skipped = append(skipped, s.skippedEvent(h, o, count))
+		skipped = append(skipped, skippedEventOf(t, o, count))
 	}
-	for i := range skipped {
-		s.observer(skipped[len(skipped)-1-i])
+	for _, e := range slices.Backward(skipped) {
+		es.tell(e)
 	}
 }
 
-// skippedEvent returns the event of the last occurrences of a record, which count.
-func (s *Store) skippedEvent(h handle, o *fsmpb.Occurrence, count uint64) task.Event {
-	e := s.event(h, task.EventSkipped)
+// skippedEventOf returns the event of the last occurrences of a record, which count.
+func skippedEventOf(t Task, o *fsmpb.Occurrence, count uint64) task.Event {
+	e := eventOf(t, task.EventSkipped)
 	last := o.Number + max(o.Count, 1) - 1
 	schedule, _ := task.SplitSeries(e.ID)
 	e.ID = task.OccurrenceID(schedule, last-count+1)

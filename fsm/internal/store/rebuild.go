@@ -25,8 +25,8 @@ type Rebuild struct {
 // waits already.
 func NewRebuild(shard uint32, rules []*fsmpb.QueueRule, positionMs int64) *Rebuild {
 	s := New(shard)
-	for s.Origin == 0 {
-		s.Origin = rand.Uint64()
+	for s.Origins.Own == 0 {
+		s.Origins.Own = rand.Uint64()
 	}
 	for _, r := range rules {
 		s.SetRule(r)
@@ -48,29 +48,9 @@ func (b *Rebuild) From(header *fsmpb.SnapshotHeader, ranges []slots.Range) error
 	s.HorizonMs = max(s.HorizonMs, header.HorizonMs)
 	s.KeepDoneMs = cmp.Or(header.KeepDoneMs, s.KeepDoneMs)
 	for _, r := range ranges {
-		for _, o := range header.Inherited {
-			s.inherit(r.And(slots.Range{First: o.FirstSlot, End: o.EndSlot}), o.Last, o.Origin)
-		}
-		s.inherit(r, header.Number, header.Origin)
+		s.Origins.inherit(r, Origins{header.Origin, header.Inherited}, header.Number)
 	}
 	return nil
-}
-
-// inherit records the origin of the occurrences up to last in a range of slots.
-func (s *Store) inherit(r slots.Range, last, origin uint64) {
-	known := func(o *fsmpb.Inherited) bool {
-		return o.FirstSlot == r.First && o.EndSlot == r.End && o.Last == last && o.Origin == origin
-	}
-	if r.First < r.End && origin != 0 && !slices.ContainsFunc(s.Inherited, known) {
-		s.Inherited = append(s.Inherited,
-			&fsmpb.Inherited{FirstSlot: r.First, EndSlot: r.End, Last: last, Origin: origin})
-	}
-}
-
-func (s *Store) sortInherited() {
-	slices.SortStableFunc(s.Inherited, func(a, b *fsmpb.Inherited) int {
-		return cmp.Or(cmp.Compare(a.Last, b.Last), cmp.Compare(a.FirstSlot, b.FirstSlot))
-	})
 }
 
 // Add adds a task of the shard that From named last. It keeps no part of the message. A task that rests in a slot on
@@ -84,7 +64,7 @@ func (b *Rebuild) Add(t *fsmpb.SnapshotTask) error {
 // Store returns the store after the last task. The Rebuild must not be used afterwards.
 func (b *Rebuild) Store() *Store {
 	s := b.to.s
-	s.sortInherited()
+	s.Origins.sort()
 	b.orderLists()
 	if b.sources > 1 {
 		b.orderTies()

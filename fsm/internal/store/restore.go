@@ -107,7 +107,7 @@ func (to *restoring) header(in *snapshotReader) error {
 	}
 	to.s.Version = max(header.Version, FirstVersion)
 	to.s.Number, to.s.NowMs = header.Number, header.NowMs
-	to.s.Origin, to.s.Inherited = header.Origin, header.Inherited
+	to.s.Origins = Origins{header.Origin, header.Inherited}
 	to.s.Defaults = Defaults{header.TombstoneBytes, header.HorizonMs, header.KeepDoneMs}
 	to.s.wheel = wheel.New(nodes{to.s.tasks}, header.PositionMs)
 	for _, l := range header.Isolated {

@@ -54,8 +54,8 @@ func (e Edit) EditSeries(edit func(*fsmpb.Series)) {
 	r.cold = ref
 	s.sum += s.digestContent(r, &c, extra)
 	e.AwaitNext(extra.Series)
-	if s.observer != nil && extra.Series.Passed > passed {
-		s.tellSkipped(e.h, extra.Series, extra.Series.Passed-passed)
+	if s.events.tell != nil && extra.Series.Passed > passed {
+		s.events.skipped(e.Task, extra.Series, extra.Series.Passed-passed)
 	}
 }
 
@@ -162,10 +162,9 @@ func (e Edit) NoteEnd(state fsmpb.State, reason string) {
 	if !ok {
 		return
 	}
-	p := e.read()
-	h := readHistory(e.s.blob(p.history))
+	h := e.history()
 	ended := EndedOccurrence{
-		Namespace: namespace, Schedule: schedule, Number: number, State: state, Attempts: p.attempts, Error: h.lastError,
+		Namespace: namespace, Schedule: schedule, Number: number, State: state, Attempts: e.Attempts(), Error: h.lastError,
 	}
 	if reason != "" {
 		ended.Error = reason

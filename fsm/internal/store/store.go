@@ -35,14 +35,13 @@ type Store struct {
 	tombstones     list  // delivered and cancelled tasks, oldest first
 	tombstoneBytes int64 // sum of their sizes
 
-	counts   byState
-	pending  dues // of all tasks that wait for an attempt, the copies among them
-	bySlot   slotCounts
-	idle     map[uint32][]handle // by slot: see rest; may have stale handles
-	watch    *Watch              // nil: no move reads the changes
-	observer func(task.Event)    // nil: nobody wants events
-	startMs  int64               // instant from which the attempt that was granted last may begin
-	wanting  map[handle]struct{} // schedules that want coming instants; derived from the tasks
+	counts  byState
+	pending dues // of all tasks that wait for an attempt, the copies among them
+	bySlot  slotCounts
+	idle    map[uint32][]handle // by slot: see rest; may have stale handles
+	watch   *Watch              // nil: no move reads the changes
+	events  events
+	wanting map[handle]struct{} // schedules that want coming instants; derived from the tasks
 
 	calendars calendarUses
 	ended     []EndedOccurrence // by the current command
@@ -59,13 +58,11 @@ type Store struct {
 
 // Header is the state of the shard as a whole. It is part of the state hash and of a snapshot.
 type Header struct {
-	Number uint64 // the last number assigned to a change; every revision and fence is at most Number
-	NowMs  int64  // the log's time
-	Origin uint64 // random, from the first takeover; forms a webhook id together with an occurrence
-	// Inherited are the origins of occurrences that began in other shards, sorted by Last. The messages are never changed.
-	Inherited []*fsmpb.Inherited
-	Slots     slots.Table // the parts that slots play in moves
-	coming    *coming     // nil: no slot holds copied tasks
+	Number  uint64 // the last number assigned to a change; every revision and fence is at most Number
+	NowMs   int64  // the log's time
+	Origins Origins
+	Slots   slots.Table // the parts that slots play in moves
+	coming  *coming     // nil: no slot holds copied tasks
 	Defaults
 }
 
@@ -171,7 +168,7 @@ func (s *Store) Add(at Place, namespace, id string, key *fsmpb.Key, content Cont
 	if c.first.kept {
 		Edit{Task{s, h}}.addKeys()
 	}
-	s.tellAdded(h)
+	s.events.added(Task{s, h})
 }
 
 // add allocates a scheduled record with this id and blob. The record is not yet in the wheel, the state hash or the

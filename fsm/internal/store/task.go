@@ -24,6 +24,14 @@ func (t Task) read() *progress {
 
 func (t Task) head() coldHead { return t.s.headOf(t.record()) }
 
+func (t Task) history() history { return readHistory(t.s.blob(t.read().history)) }
+
+// webhookID returns the webhook id of the task's current occurrence.
+func (t Task) webhookID() string {
+	namespace, id := t.ID()
+	return t.s.Origins.WebhookID(namespace, id, t.Occurrence())
+}
+
 // Exists reports whether the task exists. Of a task that does not exist, only Revision may be called, which returns 0.
 func (t Task) Exists() bool { return t.h != 0 }
 

@@ -1,13 +1,6 @@
 package store
 
-import (
-	"encoding/base32"
-	"encoding/binary"
-	"strings"
-
-	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/fsm/task"
-)
+import "github.com/belfryhq/belfry/fsm/fsmpb"
 
 // View returns the task as a caller sees it, with its payload only if withPayload is set.
 func (t Task) View(withPayload bool) *fsmpb.Task {
@@ -22,7 +15,7 @@ func (t Task) View(withPayload bool) *fsmpb.Task {
 		State:       t.State(),
 		Revision:    t.Revision(),
 		Occurrence:  c.occurrence,
-		WebhookId:   s.WebhookID(namespace, id, c.occurrence),
+		WebhookId:   s.Origins.WebhookID(namespace, id, c.occurrence),
 		Shard:       s.shard,
 	}
 	if r.is(fsmpb.State_STATE_REPEATING) {
@@ -34,7 +27,7 @@ func (t Task) View(withPayload bool) *fsmpb.Task {
 	p := t.read()
 	v.Attempts, v.Fence = p.attempts, p.fence
 	flawChangesWebhookID(s, v)
-	history := readHistory(s.blob(p.history))
+	history := t.history()
 	history.addTo(v)
 	v.Outcome = t.Outcome()
 	if p.leased {
@@ -44,29 +37,6 @@ func (t Task) View(withPayload bool) *fsmpb.Task {
 		v.NextAttemptAtMs = r.Due()
 	}
 	return v
-}
-
-// WebhookID returns an id that is unique to an occurrence of a task. The origin is random and stays for the shard's
-// life, and no two occurrences of one origin share a number.
-func (s *Store) WebhookID(namespace, id string, occurrence uint64) string {
-	var b [16]byte
-	binary.BigEndian.PutUint64(b[:], s.originOf(namespace, id, occurrence))
-	binary.BigEndian.PutUint64(b[8:], occurrence)
-	return "msg_" + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))
-}
-
-// originOf returns the origin of the shard in which an occurrence of a task began.
-func (s *Store) originOf(namespace, id string, occurrence uint64) uint64 {
-	if len(s.Inherited) == 0 || occurrence > s.Inherited[len(s.Inherited)-1].Last {
-		return s.Origin
-	}
-	slot := task.Slot(namespace, id)
-	for _, i := range s.Inherited {
-		if occurrence <= i.Last && i.FirstSlot <= slot && slot < i.EndSlot {
-			return i.Origin
-		}
-	}
-	return s.Origin
 }
 
 // Counts holds the numbers of tasks, lanes and bytes of a store. Reading them costs the same at any size.
