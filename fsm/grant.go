@@ -13,7 +13,7 @@ import (
 func (a *applier) applyGrant(r request) *fsmpb.Result {
 	op := r.GetGrant()
 	a.bind(op.Policy)
-	l, t := a.store.Lane(laneOf(op.Lane)), taker{op.LeaseMs, op.Tag, op.Holder, true}
+	l, t := a.store.Lanes.Find(laneOf(op.Lane)), taker{op.LeaseMs, op.Tag, op.Holder, true}
 	if l != nil && t.mayTakeFrom(l) {
 		a.grantReady(l, op, t)
 	}
@@ -28,8 +28,8 @@ const maxMoved = 1024
 func (a *applier) grantReady(l *store.Lane, op *fsmpb.Grant, t taker) {
 	for granted, moved := 0, 0; granted < int(op.Max) && moved < maxMoved && l.Ready() > 0; {
 		a.store.Number++
-		first := a.store.FirstReady(l, op.InOrder, a.choice(l, op, granted+moved))
-		if a.store.IsIsolated(first) {
+		first := a.store.Lanes.FirstReady(l, op.InOrder, a.choice(l, op, granted+moved))
+		if a.store.Lanes.IsIsolated(first) {
 			a.store.Change(first, func(e store.Edit) {
 				e.LeaveList()
 				e.Wait(e.OpenLane())
@@ -73,9 +73,9 @@ func (a *applier) grantOne(first store.Task, l *store.Lane, op *fsmpb.Grant, t t
 func (a *applier) applyIsolate(r request) *fsmpb.Result {
 	op := r.GetIsolate()
 	if name := laneOf(op.Lane).Receiver(); op.End {
-		a.store.EndIsolation(name)
+		a.store.Lanes.EndIsolation(name)
 	} else {
-		a.store.Isolate(name)
+		a.store.Lanes.Isolate(name)
 	}
 	return done()
 }
@@ -96,7 +96,7 @@ func (a *applier) applyTakeover(r request) *fsmpb.Result {
 	op := r.GetTakeover()
 	a.bind(op.Policy)
 	a.store.Origins.Own = cmp.Or(a.store.Origins.Own, op.Origin)
-	for _, t := range a.store.PushedGrants() {
+	for _, t := range a.store.Lanes.PushedGrants() {
 		a.store.Number++
 		a.store.Change(t, func(e store.Edit) { a.grant(e, e.Lane(), 0, op.Policy, taker{}) })
 	}

@@ -86,7 +86,7 @@ func (m *Machine) Apply(data []byte, full bool) (Applied, error) {
 		}
 		m.applier.closeOccurrences()
 	}
-	applied.Lanes = m.store.SettleLanes(full)
+	applied.Lanes = m.store.Lanes.Settle(full)
 	m.moving.Store(!m.store.Slots.AllOpen())
 	applied.Grants, m.applier.grants = m.applier.grants, nil
 	applied.Wanting = m.store.Wants()

@@ -156,7 +156,7 @@ func (m *Machine) Position() int64 {
 func (m *Machine) Loads() []task.LaneLoad {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.store.Loads()
+	return m.store.Lanes.Loads()
 }
 
 // LiveLeases returns the leases among the last few thousand that are neither settled nor ended, the earliest first. A
@@ -173,28 +173,28 @@ func (m *Machine) LiveLeases() []task.LiveLease {
 func (m *Machine) Rules() []*fsmpb.QueueRule {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.store.Rules()
+	return m.store.Queues().Rules()
 }
 
 // Queues returns the sorted names of a namespace's queues that have a rule or hold a task, tombstones included.
 func (m *Machine) Queues(namespace string) []string {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.store.Queues(namespace)
+	return m.store.Queues().Names(namespace)
 }
 
-// QueueCounts returns the shard's counts of a queue, at nowMs: see store.Store.QueueCounts.
+// QueueCounts returns the shard's counts of a queue, at nowMs: see store.Queues.Counts.
 func (m *Machine) QueueCounts(namespace, queue string, nowMs int64) *fsmpb.QueueCounts {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.store.QueueCounts(namespace, queue, nowMs)
+	return m.store.Queues().Counts(namespace, queue, nowMs)
 }
 
-// NamespaceUse returns the shard's counts of a namespace: see store.Store.NamespaceUse.
+// NamespaceUse returns the shard's counts of a namespace: see store.Queues.Use.
 func (m *Machine) NamespaceUse(namespace string) task.NamespaceUse {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.store.NamespaceUse(namespace)
+	return m.store.Queues().Use(namespace)
 }
 
 // Drops returns the number of times that tasks have left with their slots since the process began. It rises no later
@@ -236,7 +236,7 @@ func (m *Machine) QueueSizes(nowMs int64) iter.Seq[task.QueueSize] {
 func (m *Machine) queueSizes(nowMs int64, first int) (sizes []task.QueueSize, more bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.store.QueueSizes(nowMs, first, queuesAtOnce)
+	return m.store.Queues().Sizes(nowMs, first, queuesAtOnce)
 }
 
 // Outlook counts the tasks that wait in the wheel. Its cost does not grow with the number of tasks or of queues.

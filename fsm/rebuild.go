@@ -31,11 +31,11 @@ func (b *Rebuild) Add(t *fsmpb.SnapshotTask) error { return b.to.Add(t) }
 // tasks go before all others of their lanes, and no attempt counts. The Rebuild must not be used afterwards.
 func (b *Rebuild) Machine() *Machine {
 	m := newMachine(b.shard, b.to.Store())
-	for _, t := range slices.Backward(m.store.Firing()) { // each goes to the head of its lane
+	for _, t := range slices.Backward(m.store.Lanes.Firing()) { // each goes to the head of its lane
 		m.store.Number++
 		m.store.Change(t, m.applier.release)
 	}
-	m.store.SettleLanes(false)
+	m.store.Lanes.Settle(false)
 	return m
 }
 
@@ -64,7 +64,7 @@ func (m *Machine) BuryOverdue(nowMs int64, reason string) (buried int) {
 		})
 		m.applier.closeOccurrences() // which may start further ones
 	}
-	m.store.SettleLanes(false)
+	m.store.Lanes.Settle(false)
 	return buried
 }
 

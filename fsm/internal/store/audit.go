@@ -108,13 +108,13 @@ func (a *auditor) walkCopies(walked *coming, pending map[int64]int, r slots.Rang
 
 // checkRetrying compares the retrying tasks of groups with those that their lanes count.
 func (a *auditor) checkRetrying() {
-	for _, l := range a.s.lanes.values {
+	for _, l := range a.s.Lanes.values {
 		if l != nil && l.retrying != a.retrying[l.Lane] {
 			a.breach("lane %v counts %d retrying tasks, and has %d", l.Lane, l.retrying, a.retrying[l.Lane])
 		}
 	}
 	for name, n := range a.retrying {
-		if a.s.lanes.find(name) == nil {
+		if a.s.Lanes.Find(name) == nil {
 			a.breach("lane %v is not open, and has %d retrying tasks", name, n)
 		}
 	}
@@ -147,17 +147,17 @@ type auditor struct {
 
 func (a *auditor) walkLists() {
 	a.walkList("tombstones", &a.s.tombstones)
-	for n, l := range a.s.lanes.values {
+	for n, l := range a.s.Lanes.values {
 		if l == nil {
 			continue
 		}
-		if a.s.lanes.numbers[l.Lane] != uint32(n) {
+		if a.s.Lanes.numbers[l.Lane] != uint32(n) {
 			a.breach("lane %v is not found by its name", l.Lane)
 		}
 		if !l.hasTasks() && !l.isolated {
 			a.breach("lane %v is empty and still open", l.Lane)
 		}
-		isolated := a.s.isolation.has(l.Destined(), l.Path)
+		isolated := a.s.Lanes.isolation.has(l.Destined(), l.Path)
 		if l.isolated != (isolated && l.Group == "") || isolated != (l.Path != "") {
 			a.breach("lane %v: isolated is %v", l.Lane, l.isolated)
 		}
@@ -419,7 +419,7 @@ func (a *auditor) checkDues(of string, seconds map[int64]int, kept *dues) {
 // checkOverdue compares a queue's heap of lanes with the lanes.
 func (a *auditor) checkOverdue(q *queue) {
 	oldest, n := int64(math.MaxInt64), 0
-	for _, l := range a.s.lanes.values {
+	for _, l := range a.s.Lanes.values {
 		if l != nil && l.queue == q && l.Ready() > 0 {
 			n++
 			oldest = min(oldest, l.earliest(a.s.links()))

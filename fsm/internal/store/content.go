@@ -59,7 +59,7 @@ func (t Task) ExpiresAfterMs() int64 {
 	return t.s.extraOf(&c).Spec.ExpiresAfterMs
 }
 
-// Counted returns the bytes that the task counts with in NamespaceUse.
+// Counted returns the bytes that the task counts with in Queues.Use.
 func (t Task) Counted() int {
 	var c spaceCounts
 	c.add(t.record().state, t.s.heldBytes(t.record()), 1)

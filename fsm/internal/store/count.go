@@ -89,13 +89,13 @@ func (s *Store) slotOf(r *record) uint32 {
 	return uint32(xxhash.Sum64(key[:n]) % task.Slots)
 }
 
-// QueueCounts returns the counts of a queue at nowMs. Its cost does not depend on the number of tasks. Counts by due
+// Counts returns the counts of a queue at nowMs. Its cost does not depend on the number of tasks. Counts by due
 // time are exact to within two seconds, and include tasks that have been due for less than a day and are still in the
 // wheel.
-func (s *Store) QueueCounts(namespace, queue string, nowMs int64) *fsmpb.QueueCounts {
+func (qs *Queues) Counts(namespace, queue string, nowMs int64) *fsmpb.QueueCounts {
 	key := keyOfQueue(namespace, queue)
 	counts := &fsmpb.QueueCounts{Namespace: key.namespace, Queue: key.name}
-	q := s.queues.find(key)
+	q := qs.Find(key)
 	if q == nil {
 		return counts
 	}

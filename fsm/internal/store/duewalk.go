@@ -51,7 +51,7 @@ func duePosition(q *fsmpb.ListQuery) dueKey { return newDueKey(0, q.AfterDueMs) 
 func (l *lister) mayFind() bool {
 	q, held := l.q, &l.s.counts
 	if q.Queue != "" {
-		queue := l.s.queues.find(keyOfQueue(q.Namespace, q.Queue))
+		queue := l.s.queues.Find(keyOfQueue(q.Namespace, q.Queue))
 		if queue == nil {
 			return false
 		}

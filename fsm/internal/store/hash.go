@@ -26,7 +26,7 @@ func (s *Store) Hash() uint64 {
 	d.int(s.HorizonMs)
 	d.int(s.KeepDoneMs)
 	if s.queues.rules > 0 {
-		d.uint(s.rulesSum)
+		d.uint(s.queues.rulesSum)
 	}
 	for _, i := range s.Origins.Inherited {
 		d.uint(uint64(i.FirstSlot)<<32 | uint64(i.EndSlot))

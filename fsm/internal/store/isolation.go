@@ -29,9 +29,9 @@ func (i *isolation) countGroup(name task.Lane, n int) {
 
 // Isolate gives the tasks of a path a lane of their own. Tasks in the receiver's lane stay there. It changes nothing if
 // there are too many isolated paths.
-func (s *Store) Isolate(name task.Lane) {
+func (ls *Lanes) Isolate(name task.Lane) {
 	name = cloned(name)
-	i, receiver := &s.isolation, name.Destined()
+	i, receiver := &ls.isolation, name.Destined()
 	paths := i.receivers[receiver]
 	if name.Destination == "" || name.Path == "" || paths[name.Path] != nil ||
 		len(paths) >= task.MaxIsolatedPaths || i.paths >= task.MaxIsolated {
@@ -41,21 +41,21 @@ func (s *Store) Isolate(name task.Lane) {
 		paths = map[string]*Lane{}
 		i.receivers[receiver] = paths
 	}
-	l := s.openLane(name)
+	l := ls.open(name)
 	l.isolated, paths[name.Path] = true, l
 	i.paths++
-	s.lanes.touch(l)
+	ls.touch(l)
 }
 
 // EndIsolation ends the isolation of a path without tasks.
-func (s *Store) EndIsolation(name task.Lane) {
-	i, receiver := &s.isolation, name.Destined()
+func (ls *Lanes) EndIsolation(name task.Lane) {
+	i, receiver := &ls.isolation, name.Destined()
 	l := i.receivers[receiver][name.Path]
 	if l == nil || l.hasTasks() || l.groups > 0 {
 		return
 	}
 	l.isolated = false
-	s.lanes.touch(l)
+	ls.touch(l)
 	delete(i.receivers[receiver], name.Path)
 	if len(i.receivers[receiver]) == 0 {
 		delete(i.receivers, receiver)
@@ -64,17 +64,17 @@ func (s *Store) EndIsolation(name task.Lane) {
 }
 
 // IsIsolated reports whether the path of a ready task is isolated, and the task waits in the lane of the other paths.
-func (s *Store) IsIsolated(t Task) bool {
-	if s.isolation.paths == 0 || t.read().isolated {
+func (ls *Lanes) IsIsolated(t Task) bool {
+	if ls.isolation.paths == 0 || t.read().isolated {
 		return false
 	}
-	name, _ := s.laneOf(t.record())
+	name, _ := ls.nameOf(t.record())
 	return name.Path != ""
 }
 
-// isolated returns the lanes of all isolated paths, sorted.
-func (s *Store) isolated() (lanes []*fsmpb.Lane) {
-	for _, paths := range s.isolation.receivers {
+// messages returns the lanes of all isolated paths, sorted.
+func (i *isolation) messages() (lanes []*fsmpb.Lane) {
+	for _, paths := range i.receivers {
 		for _, l := range paths {
 			lanes = append(lanes, &fsmpb.Lane{
 				Namespace: l.Namespace, Queue: l.Queue, Destination: l.Destination, Path: l.Path,

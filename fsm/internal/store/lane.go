@@ -42,7 +42,7 @@ func (l *Lane) Firing() int { return l.firing.len }
 
 func (l *Lane) hasTasks() bool { return l.Ready()+l.firing.len+l.retrying > 0 }
 
-func (s *Store) loadOf(l *Lane) task.LaneLoad {
+func (ls *Lanes) loadOf(l *Lane) task.LaneLoad {
 	load := task.LaneLoad{
 		Lane: l.Lane, Ready: l.Ready(), Firing: l.firing.len, Retrying: l.retrying, Pulled: l.Pulled(),
 		Isolated: l.isolated, Waiting: l.ranked.counts,
@@ -52,7 +52,7 @@ func (s *Store) loadOf(l *Lane) task.LaneLoad {
 	case l.Group != "":
 		load.FirstMs = l.ranked.firstMs()
 	case load.Pulled && l.fresh.len+l.retried.len > 0:
-		load.NextMs = Task{s, Oldest.of(s, l.fresh.head, l.fresh.tail, l.retried.head)}.FireAtMs()
+		load.NextMs = Task{ls.s, Oldest.of(ls.s.links(), l.fresh.head, l.fresh.tail, l.retried.head)}.FireAtMs()
 	}
 	return load
 }
@@ -73,24 +73,30 @@ func (l *Lane) listed(links listLinks) iter.Seq[handle] {
 	}
 }
 
-// lanes holds the lanes that have a task. Number 0 means no lane.
-type lanes struct {
+// Lanes are the open lanes: those that have a task, and those of isolated paths. Number 0 means no lane.
+type Lanes struct {
 	numbered[task.Lane, Lane]
-	touched []*Lane // lanes whose lists this entry has changed; some may be empty by now
+	s           *Store
+	touched     []*Lane // lanes whose lists this entry has changed; some may be empty by now
+	isolation   isolation
+	newRankTree func() rankTree // for a lane
 }
 
-func newLanes() lanes { return lanes{numbered: newNumbered[task.Lane, Lane](nil)} }
+func newLanes(s *Store) Lanes {
+	return Lanes{
+		numbered: newNumbered[task.Lane, Lane](nil), s: s,
+		isolation:   isolation{receivers: map[task.Lane]map[string]*Lane{}},
+		newRankTree: newRankTrees(),
+	}
+}
 
 // touch notes that the entry has changed a lane.
-func (ls *lanes) touch(l *Lane) {
+func (ls *Lanes) touch(l *Lane) {
 	if !l.touched {
 		l.touched = true
 		ls.touched = append(ls.touched, l)
 	}
 }
-
-// Lane returns an open lane, or nil if no open lane has this name.
-func (s *Store) Lane(name task.Lane) *Lane { return s.lanes.find(name) }
 
 // Choice is the kind of ready task that a grant prefers.
 type Choice int
@@ -105,21 +111,21 @@ const (
 
 // FirstReady returns the ready task of a lane that is granted next: one of the best priority and of the kind preferred
 // or, in a group's lane with inOrder set, the earliest. The lane must have a ready task.
-func (s *Store) FirstReady(l *Lane, inOrder bool, prefer Choice) Task {
+func (ls *Lanes) FirstReady(l *Lane, inOrder bool, prefer Choice) Task {
 	first, ok := l.ranked.first(inOrder)
 	switch {
 	case l.Group != "":
-		return Task{s, first.task}
+		return Task{ls.s, first.task}
 	case l.fresh.len+l.retried.len > 0 && (!ok || first.priority > task.DefaultPriority):
-		return Task{s, prefer.of(s, l.fresh.head, l.fresh.tail, l.retried.head)}
+		return Task{ls.s, prefer.of(ls.s.links(), l.fresh.head, l.fresh.tail, l.retried.head)}
 	}
 	oldest, newest, retried := l.ranked.ends(first.priority)
-	return Task{s, prefer.of(s, oldest, newest, retried)}
+	return Task{ls.s, prefer.of(ls.s.links(), oldest, newest, retried)}
 }
 
 // of returns the preferred one of the tasks of one priority. oldest and newest are 0 if all of them are retried, and
 // retried is 0 if none is.
-func (prefer Choice) of(s *Store, oldest, newest, retried handle) handle {
+func (prefer Choice) of(links listLinks, oldest, newest, retried handle) handle {
 	switch {
 	case oldest == 0 || retried == 0:
 		if prefer == NewestFresh {
@@ -128,7 +134,7 @@ func (prefer Choice) of(s *Store, oldest, newest, retried handle) handle {
 		return cmp.Or(oldest, retried)
 	case prefer == NewestFresh:
 		return newest
-	case prefer == OldestRetried, prefer == Oldest && s.links().read(retried).order < s.links().read(oldest).order:
+	case prefer == OldestRetried, prefer == Oldest && links.read(retried).order < links.read(oldest).order:
 		return retried
 	}
 	return oldest
@@ -136,14 +142,14 @@ func (prefer Choice) of(s *Store, oldest, newest, retried handle) handle {
 
 // OpenLane returns the lane that delivers the task, and opens it if need be. It also returns the task's priority.
 func (e Edit) OpenLane() (l *Lane, priority int) {
-	name, priority := e.s.laneOf(e.record())
-	return e.s.openLane(name), priority
+	name, priority := e.s.Lanes.nameOf(e.record())
+	return e.s.Lanes.open(name), priority
 }
 
-// laneOf returns the name of the lane that delivers a task, and the task's priority.
-func (s *Store) laneOf(r *record) (name task.Lane, priority int) {
-	name, path, priority := s.laneAndPathOf(r)
-	if s.isolation.paths > 0 && s.isolation.has(name.Destined(), path) {
+// nameOf returns the name of the lane that delivers a task, and the task's priority.
+func (ls *Lanes) nameOf(r *record) (name task.Lane, priority int) {
+	name, path, priority := ls.s.laneAndPathOf(r)
+	if ls.isolation.paths > 0 && ls.isolation.has(name.Destined(), path) {
 		name.Path = path
 	}
 	return name, priority
@@ -159,13 +165,13 @@ func (s *Store) laneAndPathOf(r *record) (name task.Lane, path string, priority 
 	return name, path, task.PriorityOf(extra.Spec.Priority)
 }
 
-func (s *Store) openLane(name task.Lane) *Lane {
-	if l := s.lanes.find(name); l != nil {
+func (ls *Lanes) open(name task.Lane) *Lane {
+	if l := ls.Find(name); l != nil {
 		return l
 	}
-	l := &Lane{Lane: name, queue: s.queues.acquire(queueKey{name.Namespace, name.Queue})}
-	l.number = s.lanes.add(name, l)
-	s.isolation.countGroup(name, 1)
+	l := &Lane{Lane: name, queue: ls.s.queues.acquire(queueKey{name.Namespace, name.Queue})}
+	l.number = ls.add(name, l)
+	ls.isolation.countGroup(name, 1)
 	return l
 }
 
@@ -175,7 +181,7 @@ func (e Edit) Wait(l *Lane, priority int) { e.wait(l, priority, int64(e.s.Number
 // WaitFirst moves a firing task back to the ready tasks of its lane, before all others of its rank.
 func (e Edit) WaitFirst() {
 	l := e.Lane()
-	_, priority := e.s.laneOf(e.record())
+	_, priority := e.s.Lanes.nameOf(e.record())
 	e.LeaveList()
 	if l.isRanked(priority) {
 		e.wait(l, priority, -int64(e.s.Number))
@@ -207,7 +213,7 @@ func (e Edit) waiting(l *Lane) *list {
 func (e Edit) join(l *Lane) {
 	p := e.write()
 	p.lane, p.isolated = l.number, l.Path != ""
-	e.s.lanes.touch(l)
+	e.s.Lanes.touch(l)
 }
 
 // AwaitRetry makes the task wait in the wheel for its next attempt. A task of a group stays in its lane, because it
@@ -217,14 +223,14 @@ func (e Edit) AwaitRetry(untilMs int64) {
 	e.LeaveList()
 	e.SetState(fsmpb.State_STATE_RETRYING)
 	e.WaitUntil(untilMs)
-	name, _ := e.s.laneOf(e.record())
+	name, _ := e.s.Lanes.nameOf(e.record())
 	e.countRetry(name)
 }
 
 // countRetry counts a retrying task in its lane, if that is the lane of a group or of an isolated path.
 func (e Edit) countRetry(name task.Lane) {
 	if name.Group+name.Path != "" {
-		l := e.s.openLane(name)
+		l := e.s.Lanes.open(name)
 		e.join(l)
 		l.retrying++
 	}
@@ -245,7 +251,7 @@ func (e Edit) LeaveList() {
 	p := s.progress.Read(r.progress)
 	switch {
 	case p.lane != 0:
-		l := s.lanes.at(p.lane)
+		l := s.Lanes.at(p.lane)
 		switch {
 		case p.priority != 0:
 			e.unrank(l)
@@ -260,7 +266,7 @@ func (e Edit) LeaveList() {
 		}
 		p := s.progress.Write(r.progress)
 		p.lane, p.retried, p.isolated = 0, false, false
-		s.lanes.touch(l)
+		s.Lanes.touch(l)
 	case p.size != 0:
 		s.tombstones.remove(s.links(), e.h)
 		s.tombstoneBytes -= int64(p.size)
@@ -268,33 +274,33 @@ func (e Edit) LeaveList() {
 	}
 }
 
-// SettleLanes ends an entry. It closes the lanes that the entry left empty, because there may have been as many lanes
+// Settle ends an entry. It closes the lanes that the entry left empty, because there may have been as many lanes
 // as receivers. It returns the loads of the lanes that the entry has changed if full is set.
-func (s *Store) SettleLanes(full bool) []task.LaneLoad {
+func (ls *Lanes) Settle(full bool) []task.LaneLoad {
 	var loads []task.LaneLoad
-	for i, l := range s.lanes.touched {
-		s.lanes.touched[i] = nil
+	for i, l := range ls.touched {
+		ls.touched[i] = nil
 		l.touched = false
 		if full {
-			loads = append(loads, s.loadOf(l))
+			loads = append(loads, ls.loadOf(l))
 		}
-		l.queue.waiting.place(l, s.links())
+		l.queue.waiting.place(l, ls.s.links())
 		if !l.hasTasks() && !l.isolated {
-			s.lanes.remove(l.Lane)
-			s.isolation.countGroup(l.Lane, -1)
-			s.queues.release(l.queue)
+			ls.remove(l.Lane)
+			ls.isolation.countGroup(l.Lane, -1)
+			ls.s.queues.release(l.queue)
 		}
 	}
-	s.lanes.touched = s.lanes.touched[:0]
+	ls.touched = ls.touched[:0]
 	return loads
 }
 
 // Loads returns the load of every open lane, in no particular order.
-func (s *Store) Loads() []task.LaneLoad {
-	loads := make([]task.LaneLoad, 0, len(s.lanes.numbers))
-	for _, l := range s.lanes.values {
+func (ls *Lanes) Loads() []task.LaneLoad {
+	loads := make([]task.LaneLoad, 0, len(ls.numbers))
+	for _, l := range ls.values {
 		if l != nil {
-			loads = append(loads, s.loadOf(l))
+			loads = append(loads, ls.loadOf(l))
 		}
 	}
 	return loads
@@ -302,18 +308,18 @@ func (s *Store) Loads() []task.LaneLoad {
 
 // PushedGrants returns the tasks with a running attempt that no consumer has, in the order in which the attempts
 // began.
-func (s *Store) PushedGrants() []Task { return slices.DeleteFunc(s.Firing(), Task.Leased) }
+func (ls *Lanes) PushedGrants() []Task { return slices.DeleteFunc(ls.Firing(), Task.Leased) }
 
 // Firing returns the tasks with a running attempt, in the order in which the attempts began. The order of the lanes
 // themselves differs between replicas.
-func (s *Store) Firing() []Task {
+func (ls *Lanes) Firing() []Task {
 	var firing []Task
-	for _, l := range s.lanes.values {
+	for _, l := range ls.values {
 		if l == nil {
 			continue
 		}
-		for h := l.firing.head; h != 0; h = s.links().read(h).next {
-			firing = append(firing, Task{s, h})
+		for h := l.firing.head; h != 0; h = ls.s.links().read(h).next {
+			firing = append(firing, Task{ls.s, h})
 		}
 	}
 	slices.SortFunc(firing, func(a, b Task) int { return cmp.Compare(a.read().order, b.read().order) })

@@ -55,7 +55,7 @@ func (c *spaceCounts) grow(state uint8, bytes int) {
 }
 
 // join returns a namespace and counts one more queue of it.
-func (qs *queues) join(name string) *namespace {
+func (qs *Queues) join(name string) *namespace {
 	n := qs.spaces[name]
 	if n == nil {
 		n = &namespace{name: strings.Clone(name)}
@@ -66,18 +66,18 @@ func (qs *queues) join(name string) *namespace {
 }
 
 // leave counts one queue less of a namespace, and removes a namespace without queues.
-func (qs *queues) leave(n *namespace) {
+func (qs *Queues) leave(n *namespace) {
 	if n.queues--; n.queues == 0 {
 		delete(qs.spaces, n.name)
 	}
 }
 
-// NamespaceUse returns the tasks and bytes of a namespace. Its cost does not depend on the number of tasks or queues.
+// Use returns the tasks and bytes of a namespace. Its cost does not depend on the number of tasks or queues.
 // Replicas share different values between tasks, and encode their numbers, so the bytes differ a little from replica to
-// replica. Copies of moving tasks are left out, as in QueueCounts.
-func (s *Store) NamespaceUse(name string) task.NamespaceUse {
+// replica. Copies of moving tasks are left out, as in Counts.
+func (qs *Queues) Use(name string) task.NamespaceUse {
 	use := task.NamespaceUse{Namespace: task.CanonicalNamespace(name)}
-	n := s.queues.spaces[use.Namespace]
+	n := qs.spaces[use.Namespace]
 	if n == nil {
 		return use
 	}
@@ -93,7 +93,7 @@ func (s *Store) NamespaceUse(name string) task.NamespaceUse {
 	}
 	use.Bytes = uint64(max(0, n.bytes-n.copies.bytes))
 	use.Queues = uint64(n.queues)
-	if q := s.queues.at(0); q.space == n && q.rule == noRule && !q.holds() {
+	if q := qs.at(0); q.space == n && q.rule == noRule && !q.holds() {
 		use.Queues--
 	}
 	return use

@@ -15,8 +15,8 @@ func newNumbered[K comparable, V any](zeroth *V) numbered[K, V] {
 	return numbered[K, V]{numbers: map[K]uint32{}, values: []*V{zeroth}}
 }
 
-// find returns the value of a key, or nil if there is none.
-func (t *numbered[K, V]) find(key K) *V {
+// Find returns the value of a key, or nil if there is none.
+func (t *numbered[K, V]) Find(key K) *V {
 	if n, ok := t.numbers[key]; ok {
 		return t.values[n]
 	}

@@ -25,16 +25,18 @@ type queue struct {
 	waiting laneHeap
 }
 
-// queues holds the queues in use. Number 0 is the default queue of the default namespace, which always exists.
-type queues struct {
+// Queues are the queues in use, with their rules and counts. Number 0 is the default queue of the default namespace,
+// which always exists.
+type Queues struct {
 	numbered[queueKey, queue]
-	spaces map[string]*namespace // of the queues, by name
-	rules  int                   // number of queues that have a rule
+	spaces   map[string]*namespace // of the queues, by name
+	rules    int                   // number of queues that have a rule
+	rulesSum uint64                // sum of digestRule over all rules
 }
 
-func newQueues() queues {
+func newQueues() Queues {
 	q := &queue{queueKey: queueKey{task.DefaultNamespace, task.DefaultQueue}, uses: 1, rule: noRule}
-	qs := queues{numbered: newNumbered[queueKey](q), spaces: map[string]*namespace{}}
+	qs := Queues{numbered: newNumbered[queueKey](q), spaces: map[string]*namespace{}}
 	qs.numbers[q.queueKey] = 0
 	q.space = qs.join(q.namespace)
 	return qs
@@ -48,8 +50,8 @@ func keyOfQueue(namespace, name string) queueKey {
 }
 
 // acquire counts one more use of a queue, and makes the queue if it is new.
-func (qs *queues) acquire(key queueKey) *queue {
-	q := qs.find(key)
+func (qs *Queues) acquire(key queueKey) *queue {
+	q := qs.Find(key)
 	if q == nil {
 		q = &queue{queueKey: queueKey{strings.Clone(key.namespace), strings.Clone(key.name)}, rule: noRule}
 		q.number = qs.add(q.queueKey, q)
@@ -60,7 +62,7 @@ func (qs *queues) acquire(key queueKey) *queue {
 }
 
 // release counts one use less, and removes a queue without uses.
-func (qs *queues) release(q *queue) {
+func (qs *Queues) release(q *queue) {
 	if q.uses--; q.uses == 0 {
 		qs.remove(q.queueKey)
 		qs.leave(q.space)
@@ -70,11 +72,14 @@ func (qs *queues) release(q *queue) {
 // queueOf returns the queue of a task.
 func (s *Store) queueOf(r *record) *queue { return s.queues.at(coldQueue(s.blobs.Get(r.cold))) }
 
-// Queues returns the sorted names of a namespace's queues that have a rule or hold a task, tombstones included.
-func (s *Store) Queues(namespace string) []string {
+// Queues returns the queues of the store.
+func (s *Store) Queues() *Queues { return &s.queues }
+
+// Names returns the sorted names of a namespace's queues that have a rule or hold a task, tombstones included.
+func (qs *Queues) Names(namespace string) []string {
 	namespace = task.CanonicalNamespace(namespace)
 	var names []string
-	for _, q := range s.queues.values {
+	for _, q := range qs.values {
 		if q != nil && q.namespace == namespace && (q.rule != noRule || q.holds()) {
 			names = append(names, q.name)
 		}
@@ -94,15 +99,15 @@ func (q *queue) holds() bool {
 }
 
 // bytes returns an estimate of the memory of the queues in bytes, with their names and smallest counters.
-func (qs *queues) bytes() int64 {
+func (qs *Queues) bytes() int64 {
 	const each = 800
 	return int64(len(qs.numbers)) * each
 }
 
-// QueueSizes returns the sizes at nowMs of the queues with a live task whose numbers are in [first, first+limit). more
+// Sizes returns the sizes at nowMs of the queues with a live task whose numbers are in [first, first+limit). more
 // is set if there are higher numbers.
-func (s *Store) QueueSizes(nowMs int64, first, limit int) (sizes []task.QueueSize, more bool) {
-	list := s.queues.values
+func (qs *Queues) Sizes(nowMs int64, first, limit int) (sizes []task.QueueSize, more bool) {
+	list := qs.values
 	end := min(first+limit, len(list))
 	for _, q := range list[min(first, end):end] {
 		if q == nil {

@@ -162,7 +162,7 @@ func (l *Lane) isRanked(priority int) bool { return l.Group != "" || priority !=
 func (e Edit) rank(l *Lane, priority int, order int64) {
 	p := e.write()
 	p.priority, p.order = uint8(priority), order
-	l.ranked.add(l.rankOf(e.h, p), e.s.newRankTree)
+	l.ranked.add(l.rankOf(e.h, p), e.s.Lanes.newRankTree)
 }
 
 // unrank takes the task out of the ranked tasks of a lane.

@@ -111,7 +111,7 @@ func (to *restoring) header(in *snapshotReader) error {
 	to.s.Defaults = Defaults{header.TombstoneBytes, header.HorizonMs, header.KeepDoneMs}
 	to.s.wheel = wheel.New(nodes{to.s.tasks}, header.PositionMs)
 	for _, l := range header.Isolated {
-		to.s.Isolate(task.Lane{Namespace: l.Namespace, Queue: l.Queue, Destination: l.Destination, Path: l.Path})
+		to.s.Lanes.Isolate(task.Lane{Namespace: l.Namespace, Queue: l.Queue, Destination: l.Destination, Path: l.Path})
 	}
 	return to.moves(&header)
 }
@@ -257,10 +257,10 @@ func (to *restoring) lists() {
 		switch fsmpb.State(r.state) {
 		case fsmpb.State_STATE_READY:
 			name, priority := to.lane(t.h, t.isolated)
-			Edit{Task{to.s, t.h}}.wait(to.s.openLane(name), priority, t.order)
+			Edit{Task{to.s, t.h}}.wait(to.s.Lanes.open(name), priority, t.order)
 		case fsmpb.State_STATE_FIRING:
 			name, _ := to.lane(t.h, t.isolated)
-			l := to.s.openLane(name)
+			l := to.s.Lanes.open(name)
 			Edit{Task{to.s, t.h}}.join(l)
 			l.firing.pushBack(to.s.links(), t.h, t.order)
 		case fsmpb.State_STATE_DELIVERED, fsmpb.State_STATE_CANCELLED:
@@ -270,7 +270,7 @@ func (to *restoring) lists() {
 			to.s.tombstoneBytes += int64(p.size)
 		}
 	}
-	to.s.SettleLanes(false)
+	to.s.Lanes.Settle(false)
 	to.land()
 }
 
@@ -278,7 +278,7 @@ func (to *restoring) lists() {
 // was isolated.
 func (to *restoring) lane(h handle, isolated bool) (name task.Lane, priority int) {
 	name, path, priority := to.s.laneAndPathOf(to.s.tasks.Read(h))
-	if isolated && to.s.isolation.has(name.Destined(), path) {
+	if isolated && to.s.Lanes.isolation.has(name.Destined(), path) {
 		name.Path = path
 	}
 	return name, priority

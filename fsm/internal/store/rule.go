@@ -20,8 +20,8 @@ func isEmptyRule(r *fsmpb.QueueRule) bool {
 
 // Rules returns copies of the rules of all queues that have one, sorted by namespace and queue, with names written
 // out.
-func (s *Store) Rules() []*fsmpb.QueueRule {
-	rules := s.queues.allRules()
+func (qs *Queues) Rules() []*fsmpb.QueueRule {
+	rules := qs.allRules()
 	for i, r := range rules {
 		rules[i] = proto.CloneOf(r)
 	}
@@ -32,7 +32,7 @@ func (s *Store) Rules() []*fsmpb.QueueRule {
 }
 
 // allRules returns the stored rules in no particular order. The caller must not change them.
-func (qs *queues) allRules() []*fsmpb.QueueRule {
+func (qs *Queues) allRules() []*fsmpb.QueueRule {
 	rules := make([]*fsmpb.QueueRule, 0, qs.rules)
 	for _, q := range qs.values {
 		if q != nil && q.rule != noRule {
@@ -49,7 +49,7 @@ func (s *Store) SetRule(r *fsmpb.QueueRule) {
 	q := s.queues.acquire(key) // for the new rule
 	before := q.rule
 	if before != noRule {
-		s.rulesSum -= digestRule(before)
+		s.queues.rulesSum -= digestRule(before)
 		s.queues.rules--
 		s.queues.release(q) // for the old rule
 	}
@@ -59,19 +59,19 @@ func (s *Store) SetRule(r *fsmpb.QueueRule) {
 	} else {
 		q.rule = proto.CloneOf(r)
 		q.rule.Namespace, q.rule.Queue = q.namespace, q.name
-		s.rulesSum += digestRule(q.rule)
+		s.queues.rulesSum += digestRule(q.rule)
 		s.queues.rules++
 	}
 	if before.Pushed != q.rule.Pushed {
-		s.touchUntargeted(q)
+		s.Lanes.touchUntargeted(q)
 	}
 }
 
 // touchUntargeted notes that the loads of the lanes of tasks without a target have changed, since they include Pulled.
-func (s *Store) touchUntargeted(q *queue) {
-	for _, l := range s.lanes.values {
+func (ls *Lanes) touchUntargeted(q *queue) {
+	for _, l := range ls.values {
 		if l != nil && l.queue == q && l.Destination == "" {
-			s.lanes.touch(l)
+			ls.touch(l)
 		}
 	}
 }

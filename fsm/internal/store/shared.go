@@ -12,7 +12,7 @@ import (
 
 // shared holds the values that many tasks have in common. Tasks refer to them by number.
 type shared struct {
-	queues  queues
+	queues  Queues
 	targets internTable[target]
 	manners internTable[manner]
 }
@@ -24,7 +24,7 @@ func newShared() shared {
 // copyForReading returns the same values under the same numbers, which a snapshot reads while the originals change.
 func (s *shared) copyForReading() shared {
 	return shared{
-		queues:  queues{numbered: s.queues.copyForReading()},
+		queues:  Queues{numbered: s.queues.copyForReading()},
 		targets: internTable[target]{s.targets.copyForReading()},
 		manners: internTable[manner]{s.manners.copyForReading()},
 	}

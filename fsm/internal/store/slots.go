@@ -57,7 +57,7 @@ func (s *Store) listedIn(ranges []slots.Range) []handle {
 		}
 	}
 	if tasks > s.counts[fsmpb.State_STATE_READY]+s.counts[fsmpb.State_STATE_FIRING] {
-		return s.listedInLanes(ranges)
+		return s.Lanes.listedIn(ranges)
 	}
 	var listed []handle
 	for _, slot := range walk {
@@ -70,14 +70,15 @@ func (s *Store) listedIn(ranges []slots.Range) []handle {
 	return listed
 }
 
-func (s *Store) listedInLanes(ranges []slots.Range) []handle {
+// listedIn returns the ready and firing tasks in ranges of slots.
+func (ls *Lanes) listedIn(ranges []slots.Range) []handle {
 	var listed []handle
-	for _, l := range s.lanes.values {
+	for _, l := range ls.values {
 		if l == nil {
 			continue
 		}
-		for h := range l.listed(s.links()) {
-			if slots.Have(ranges, s.slotOf(s.tasks.Read(h))) {
+		for h := range l.listed(ls.s.links()) {
+			if slots.Have(ranges, ls.s.slotOf(ls.s.tasks.Read(h))) {
 				listed = append(listed, h)
 			}
 		}

@@ -38,7 +38,7 @@ func (s *Store) Snapshot() *Snapshot {
 			Slots:          s.Slots.Messages(),
 			Coming:         s.coming.message(),
 			Inherited:      s.Origins.Inherited,
-			Isolated:       s.isolated(),
+			Isolated:       s.Lanes.isolation.messages(),
 		},
 		rules:    s.queues.allRules(),
 		sum:      s.Hash(),

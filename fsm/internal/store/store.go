@@ -27,10 +27,8 @@ type Store struct {
 	wheel    *wheel.Wheel // of tasks that wait for an instant
 
 	shared
-	lanes       lanes
-	isolation   isolation
-	newRankTree func() rankTree // for a lane
-	dues        dueIndex
+	Lanes Lanes
+	dues  dueIndex
 
 	tombstones     list  // delivered and cancelled tasks, oldest first
 	tombstoneBytes int64 // sum of their sizes
@@ -47,7 +45,6 @@ type Store struct {
 	ended     []EndedOccurrence // by the current command
 	leases    leaseRing
 	sum       uint64 // sum of digest over all tasks, digestCold over their blobs and digestKeys over their keys
-	rulesSum  uint64 // sum of digestRule over all rules
 
 	due     []handle // the tasks that the last Advance popped; reused
 	scratch []byte   // for encoding; reused
@@ -76,23 +73,20 @@ type Defaults struct {
 // New returns an empty store.
 func New(shard uint32) *Store {
 	s := &Store{
-		Header:      Header{Defaults: Defaults{KeepDoneMs: task.DefaultKeepDone.Milliseconds()}},
-		Version:     FirstVersion,
-		shard:       shard,
-		tasks:       slab.NewPages[record](),
-		progress:    slab.NewPages[progress](),
-		blobs:       slab.NewArena(),
-		index:       slab.NewIndex(),
-		seed:        maphash.MakeSeed(),
-		shared:      newShared(),
-		lanes:       newLanes(),
-		isolation:   isolation{receivers: map[task.Lane]map[string]*Lane{}},
-		newRankTree: newRankTrees(),
-		bySlot:      make(slotCounts, task.Slots),
-		idle:        map[uint32][]handle{},
-		wanting:     map[handle]struct{}{}, calendars: newCalendarUses(),
+		Header:   Header{Defaults: Defaults{KeepDoneMs: task.DefaultKeepDone.Milliseconds()}},
+		Version:  FirstVersion,
+		shard:    shard,
+		tasks:    slab.NewPages[record](),
+		progress: slab.NewPages[progress](),
+		blobs:    slab.NewArena(),
+		index:    slab.NewIndex(),
+		seed:     maphash.MakeSeed(),
+		shared:   newShared(),
+		bySlot:   make(slotCounts, task.Slots),
+		idle:     map[uint32][]handle{},
+		wanting:  map[handle]struct{}{}, calendars: newCalendarUses(),
 	}
-	s.wheel, s.dues = wheel.New(nodes{s.tasks}, 0), newDueIndex()
+	s.wheel, s.dues, s.Lanes = wheel.New(nodes{s.tasks}, 0), newDueIndex(), newLanes(s)
 	s.labels = newLabelIndex(func(h handle) uint32 { return s.slotOf(s.tasks.Read(h)) })
 	return s
 }

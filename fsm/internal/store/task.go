@@ -91,7 +91,7 @@ func (t Task) Begun() bool {
 }
 
 // Lane returns the lane of a ready or firing task, or nil if the task's slot is not open.
-func (t Task) Lane() *Lane { return t.s.lanes.at(t.read().lane) }
+func (t Task) Lane() *Lane { return t.s.Lanes.at(t.read().lane) }
 
 // Rule returns the rule of the task's queue. It is never nil, and the caller must not change it.
 func (t Task) Rule() *fsmpb.QueueRule { return t.s.queueOf(t.record()).rule }

@@ -58,7 +58,7 @@ func (s *Store) Counts() Counts {
 	return Counts{
 		ByState: s.counted(),
 		Tasks:   s.tasks.Len() - s.coming.count(),
-		Lanes:   len(s.lanes.numbers),
+		Lanes:   len(s.Lanes.numbers),
 		Bytes: s.tasks.Bytes() + s.progress.Bytes() + s.blobs.Bytes() + s.index.Bytes() +
 			s.labels.Bytes() + s.dues.Bytes() + s.queues.bytes(),
 		Free:   s.tasks.FreeBytes() + s.progress.FreeBytes() + s.blobs.FreeBytes(),
