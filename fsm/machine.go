@@ -89,7 +89,7 @@ func (m *Machine) Apply(data []byte, full bool) (Applied, error) {
 	applied.Lanes = m.store.Lanes.Settle(full)
 	m.moving.Store(!m.store.Slots.AllOpen())
 	applied.Grants, m.applier.grants = m.applier.grants, nil
-	applied.Wanting = m.store.Wants()
+	applied.Wanting = m.store.Schedules.Wants()
 	return applied, nil
 }
 

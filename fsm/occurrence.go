@@ -196,7 +196,7 @@ func follows(before, o *fsmpb.Occurrence) bool {
 // waited for them.
 func (a *applier) closeOccurrences() {
 	a.runAfter()
-	for ended, ok := a.store.TakeEnded(); ok; ended, ok = a.store.TakeEnded() {
+	for ended, ok := a.store.Schedules.TakeEnded(); ok; ended, ok = a.store.Schedules.TakeEnded() {
 		id := task.SeriesID(ended.Schedule)
 		at := a.store.PlaceOf(ended.Namespace, id)
 		if t := a.store.FindAt(at, ended.Namespace, id); t.Exists() && a.store.IsOpen(at) {

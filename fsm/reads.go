@@ -84,15 +84,15 @@ func (m *Machine) Attempt(namespace, id string, fence uint64) (task *fsmpb.Task,
 func (m *Machine) WantingSeries(limit int) []*fsmpb.Task {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.store.Wanting(limit)
+	return m.store.Schedules.Wanting(limit)
 }
 
 // OutdatedSeries returns at most limit schedules whose coming instants were computed by another version of their
-// calendar than the current one: see store.Store.Outdated.
+// calendar than the current one: see store.Schedules.Outdated.
 func (m *Machine) OutdatedSeries(limit int, current func(namespace, calendar string) uint64) []*fsmpb.Task {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.store.Outdated(limit, current)
+	return m.store.Schedules.Outdated(limit, current)
 }
 
 // Remembers reports whether a call's task remembers the call's key. Such a call needs no memory.

@@ -47,7 +47,7 @@ func (m *Machine) BuryOverdue(nowMs int64, reason string) (buried int) {
 	defer m.mu.Unlock()
 	const atOnce = 10_000
 	m.applier.passTime(nowMs)
-	for _, t := range m.store.Schedules() {
+	for _, t := range m.store.Schedules.All() {
 		m.store.Number++
 		m.applier.changeSeries(t, func(_ store.Edit, series *fsmpb.Series) { m.applier.passOverdue(series) })
 	}

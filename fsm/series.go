@@ -29,7 +29,7 @@ func (a *applier) applySetSeries(r request) *fsmpb.Result {
 	}
 	if !r.task.Exists() {
 		content.Series = a.newSeries(op)
-		a.store.AddSeries(r.at, r.Namespace, r.Id, content)
+		a.store.Schedules.Add(r.at, r.Namespace, r.Id, content)
 		return &fsmpb.Result{Code: fsmpb.Code_CODE_CREATED}
 	}
 	series := a.changedSeries(op, r.task.Series())

@@ -112,8 +112,7 @@ func (e Edit) Drop() {
 	c := e.cold()
 	s.labels.removeTask(e.h, e.Namespace(), s.labelsOf(&c))
 	s.dropCold(r)
-	delete(s.wanting, e.h)
-	s.calendars.forget(e.h)
+	s.Schedules.forget(e.h)
 	s.tasks.Free(e.h)
 }
 

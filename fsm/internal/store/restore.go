@@ -195,7 +195,7 @@ func (to *restoring) task(t *fsmpb.SnapshotTask) (handle, error) {
 		e.addKeys()
 	}
 	if task.Series != nil {
-		to.s.noteSeries(h, task.Series)
+		to.s.Schedules.note(h, task.Series)
 	}
 	return h, nil
 }

@@ -14,14 +14,27 @@ import (
 // occurrences, and it waits in the wheel for the first of its coming instants. It has a progress record for its
 // revision, and is in no list.
 
-// AddSeries makes a schedule under an id that has none, in no wheel.
-func (s *Store) AddSeries(at Place, namespace, id string, content Content) Task {
+// Schedules finds the schedules by what they wait for. It is derived from the tasks.
+type Schedules struct {
+	s         *Store
+	wanting   map[handle]struct{} // schedules that want coming instants
+	calendars calendarUses
+	ended     []EndedOccurrence // by the current command
+}
+
+func newSchedules(s *Store) Schedules {
+	return Schedules{s: s, wanting: map[handle]struct{}{}, calendars: newCalendarUses()}
+}
+
+// Add makes a schedule under an id that has none, in no wheel.
+func (ss *Schedules) Add(at Place, namespace, id string, content Content) Task {
+	s := ss.s
 	h := s.add(at, namespace, id, s.newCold(namespace, &content))
 	s.tasks.Write(h).state = uint8(fsmpb.State_STATE_REPEATING)
 	s.progressOf(h).revision = s.Number
 	s.dues.add(s.dueKeysOf(h), at.slot, h)
 	s.land(h)
-	s.noteSeries(h, content.Series)
+	ss.note(h, content.Series)
 	return Task{s, h}
 }
 
@@ -67,7 +80,7 @@ func (e Edit) AwaitNext(series *fsmpb.Series) {
 	case !e.record().waits || e.WaitsUntilMs() != series.Next[0].FireMs:
 		e.WaitUntil(series.Next[0].FireMs)
 	}
-	e.s.noteSeries(e.h, series)
+	e.s.Schedules.note(e.h, series)
 }
 
 // A schedule wants coming instants while it has fewer than fewestNext of them, or fewer than enoughNext that reach no
@@ -86,36 +99,46 @@ func wantsInstants(s *fsmpb.Series, nowMs int64) bool {
 	return n < fewestNext || n < enoughNext && s.Next[n-1].FireMs < nowMs+nextSpanMs
 }
 
-// noteSeries records whether a schedule that is new or has changed wants coming instants, and its calendar.
-func (s *Store) noteSeries(h handle, series *fsmpb.Series) {
-	namespace, _ := Task{s, h}.ID()
-	s.calendars.note(h, namespace, series)
-	if wantsInstants(series, s.NowMs) {
-		s.wanting[h] = struct{}{}
+// note records whether a schedule that is new or has changed wants coming instants, and its calendar.
+func (ss *Schedules) note(h handle, series *fsmpb.Series) {
+	namespace, _ := Task{ss.s, h}.ID()
+	ss.calendars.note(h, namespace, series)
+	if wantsInstants(series, ss.s.NowMs) {
+		ss.wanting[h] = struct{}{}
 	} else {
-		delete(s.wanting, h)
+		delete(ss.wanting, h)
 	}
 }
 
+func (ss *Schedules) forget(h handle) {
+	delete(ss.wanting, h)
+	ss.calendars.forget(h)
+}
+
 // Wants reports whether a schedule wants coming instants.
-func (s *Store) Wants() bool { return len(s.wanting) > 0 }
+func (ss *Schedules) Wants() bool { return len(ss.wanting) > 0 }
 
 // Wanting returns at most limit schedules in open slots that want coming instants, without payloads and in no order.
-func (s *Store) Wanting(limit int) []*fsmpb.Task {
-	var views []*fsmpb.Task
-	for h := range s.wanting {
+func (ss *Schedules) Wanting(limit int) []*fsmpb.Task {
+	return ss.appendOpen(nil, limit, ss.wanting)
+}
+
+// appendOpen appends the schedules in open slots to at most limit views.
+func (ss *Schedules) appendOpen(views []*fsmpb.Task, limit int, schedules map[handle]struct{}) []*fsmpb.Task {
+	for h := range schedules {
 		if len(views) == limit {
 			break
 		}
-		if s.Slots.IsOpen(s.slotOf(s.tasks.Read(h))) {
-			views = append(views, Task{s, h}.View(false))
+		if t := (Task{ss.s, h}); ss.s.Slots.IsOpen(t.slot()) {
+			views = append(views, t.View(false))
 		}
 	}
 	return views
 }
 
-// Schedules returns all schedules, slot by slot and sorted by namespace and id within one.
-func (s *Store) Schedules() (all []Task) {
+// All returns all schedules, slot by slot and sorted by namespace and id within one.
+func (ss *Schedules) All() (all []Task) {
+	s := ss.s
 	for slot := range uint32(task.Slots) {
 		if s.bySlot[slot][fsmpb.State_STATE_REPEATING] == 0 {
 			continue
@@ -126,14 +149,14 @@ func (s *Store) Schedules() (all []Task) {
 				all = append(all, t)
 			}
 		}
-		slices.SortFunc(all[first:], Task.compareNames)
+		slices.SortFunc(all[first:], compareNames)
 	}
 	return all
 }
 
-func (t Task) compareNames(other Task) int {
-	namespace, id := t.ID()
-	otherNamespace, otherID := other.ID()
+func compareNames(a, b Task) int {
+	namespace, id := a.ID()
+	otherNamespace, otherID := b.ID()
 	return cmp.Or(strings.Compare(namespace, otherNamespace), strings.Compare(id, otherID))
 }
 
@@ -149,7 +172,7 @@ type EndedOccurrence struct {
 
 // noteEnd records that a task has ended if it is an occurrence.
 func (e Edit) noteEnd() {
-	if e.isOccurrence() {
+	if isOccurrence(e.Task) {
 		e.NoteEnd(e.State(), "")
 	}
 }
@@ -172,24 +195,24 @@ func (e Edit) NoteEnd(state fsmpb.State, reason string) {
 	if len(h.past) > 0 && h.past[0].attempt == 1 {
 		ended.BeganMs = h.past[0].start
 	}
-	e.s.ended = append(e.s.ended, ended)
+	e.s.Schedules.ended = append(e.s.Schedules.ended, ended)
 }
 
 // TakeEnded returns the first occurrence that the current command has ended and that no call has returned yet.
-func (s *Store) TakeEnded() (ended EndedOccurrence, ok bool) {
-	if len(s.ended) == 0 {
+func (ss *Schedules) TakeEnded() (ended EndedOccurrence, ok bool) {
+	if len(ss.ended) == 0 {
 		return EndedOccurrence{}, false
 	}
-	ended = s.ended[0]
-	s.ended = s.ended[1:]
-	if len(s.ended) == 0 {
-		s.ended = nil
+	ended = ss.ended[0]
+	ss.ended = ss.ended[1:]
+	if len(ss.ended) == 0 {
+		ss.ended = nil
 	}
 	return ended, true
 }
 
 // isOccurrence reports whether the task's id is that of an occurrence. It allocates nothing.
-func (t Task) isOccurrence() bool {
+func isOccurrence(t Task) bool {
 	r := t.record()
 	if r.idLen != 0 {
 		return bytes.IndexByte(r.id[:r.idLen], '@') >= 0
@@ -202,4 +225,63 @@ func coldID(b []byte) []byte {
 	_, in := readHead(b)
 	in.sized() // the namespace
 	return in.sized()
+}
+
+// calendarUse names the version of a calendar by which the coming instants of schedules were computed.
+type calendarUse struct {
+	namespace, calendar string
+	version             uint64
+}
+
+// calendarUses finds the schedules of each version of a calendar. It is derived from the schedules, and takes about 150
+// bytes for each one with a calendar.
+type calendarUses struct {
+	of        map[handle]calendarUse
+	schedules map[calendarUse]map[handle]struct{}
+}
+
+func newCalendarUses() calendarUses {
+	return calendarUses{map[handle]calendarUse{}, map[calendarUse]map[handle]struct{}{}}
+}
+
+// note records the calendar of a schedule that is new or has changed. A schedule without coming instants has none that
+// could be outdated, and a paused one none at all.
+func (u *calendarUses) note(h handle, namespace string, series *fsmpb.Series) {
+	use := calendarUse{namespace, series.Repeat.GetCalendar(), series.CalendarVersion}
+	if use.calendar == "" || series.Paused || len(series.Next) == 0 && !series.Complete {
+		u.forget(h)
+		return
+	}
+	if u.of[h] == use {
+		return
+	}
+	u.forget(h)
+	if u.schedules[use] == nil {
+		u.schedules[use] = map[handle]struct{}{}
+	}
+	u.schedules[use][h] = struct{}{}
+	u.of[h] = use
+}
+
+func (u *calendarUses) forget(h handle) {
+	use, ok := u.of[h]
+	if !ok {
+		return
+	}
+	delete(u.of, h)
+	if delete(u.schedules[use], h); len(u.schedules[use]) == 0 {
+		delete(u.schedules, use)
+	}
+}
+
+// Outdated returns at most limit schedules in open slots whose coming instants were computed by another version of
+// their calendar than the current one, without payloads and in no order.
+func (ss *Schedules) Outdated(limit int, current func(namespace, calendar string) uint64) []*fsmpb.Task {
+	var views []*fsmpb.Task
+	for use, schedules := range ss.calendars.schedules {
+		if current(use.namespace, use.calendar) != use.version {
+			views = ss.appendOpen(views, limit, schedules)
+		}
+	}
+	return views
 }

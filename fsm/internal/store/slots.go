@@ -183,7 +183,7 @@ func (s *Store) resting(slot uint32) []handle {
 		if c := cmp.Compare(x.read().order, y.read().order); c != 0 {
 			return c
 		}
-		return x.compareNames(y)
+		return compareNames(x, y)
 	})
 	return all
 }

@@ -39,10 +39,8 @@ type Store struct {
 	idle    map[uint32][]handle // by slot: see rest; may have stale handles
 	watch   *Watch              // nil: no move reads the changes
 	events  events
-	wanting map[handle]struct{} // schedules that want coming instants; derived from the tasks
 
-	calendars calendarUses
-	ended     []EndedOccurrence // by the current command
+	Schedules Schedules
 	leases    leaseRing
 	sum       uint64 // sum of digest over all tasks, digestCold over their blobs and digestKeys over their keys
 
@@ -84,9 +82,9 @@ func New(shard uint32) *Store {
 		shared:   newShared(),
 		bySlot:   make(slotCounts, task.Slots),
 		idle:     map[uint32][]handle{},
-		wanting:  map[handle]struct{}{}, calendars: newCalendarUses(),
 	}
 	s.wheel, s.dues, s.Lanes = wheel.New(nodes{s.tasks}, 0), newDueIndex(), newLanes(s)
+	s.Schedules = newSchedules(s)
 	s.labels = newLabelIndex(func(h handle) uint32 { return s.slotOf(s.tasks.Read(h)) })
 	return s
 }

@@ -53,6 +53,9 @@ func (t Task) Revision() uint64 {
 	return t.s.progress.Read(r.progress).revision
 }
 
+// slot returns the slot of the task's id.
+func (t Task) slot() uint32 { return t.s.slotOf(t.record()) }
+
 // FireAtMs returns the task's due time, in Unix milliseconds, even if the task now waits for another instant.
 func (t Task) FireAtMs() int64 { return t.s.fireAtOf(t.record()) }
 
