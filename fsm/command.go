@@ -112,7 +112,7 @@ type request struct {
 func (a *applier) apply(c *fsmpb.Command, at store.Place) *fsmpb.Result {
 	a.store.Number++
 	kind := commandOf(c.Op)
-	if !a.store.IsOpen(at) && c.Id != "" {
+	if !a.store.Slots.IsOpen(at.Slot()) && c.Id != "" {
 		return a.shut(at)
 	}
 	if !kind.call {

@@ -199,7 +199,7 @@ func (a *applier) closeOccurrences() {
 	for ended, ok := a.store.Schedules.TakeEnded(); ok; ended, ok = a.store.Schedules.TakeEnded() {
 		id := task.SeriesID(ended.Schedule)
 		at := a.store.PlaceOf(ended.Namespace, id)
-		if t := a.store.FindAt(at, ended.Namespace, id); t.Exists() && a.store.IsOpen(at) {
+		if t := a.store.FindAt(at, ended.Namespace, id); t.Exists() && a.store.Slots.IsOpen(at.Slot()) {
 			a.store.Number++
 			a.changeSeries(t, func(e store.Edit, series *fsmpb.Series) { a.close(e, series, ended) })
 			a.runAfter()

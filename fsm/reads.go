@@ -60,7 +60,7 @@ func (m *Machine) Get(namespace, id string) *fsmpb.Task {
 func (m *Machine) Lookup(namespace, id string) (*fsmpb.Task, SlotState) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	s := m.store.SlotAt(m.store.PlaceOf(namespace, id))
+	s := m.store.Slots.At(task.Slot(namespace, id))
 	if t := m.store.FindOwn(namespace, id); t.Exists() {
 		return t.View(true), s
 	}

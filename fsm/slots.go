@@ -45,7 +45,7 @@ func commandOfMove(op any) command {
 
 // shut answers a command on a task whose slot is not open.
 func (a *applier) shut(at store.Place) *fsmpb.Result {
-	s := a.store.SlotAt(at)
+	s := a.store.Slots.At(at.Slot())
 	result := &fsmpb.Result{Code: fsmpb.Code_CODE_MOVING, Revision: s.Epoch, Task: &fsmpb.Task{Shard: s.Shard}}
 	switch s.Phase {
 	case coming, ready:
@@ -73,14 +73,14 @@ func (a *applier) applyExpectSlots(r request) *fsmpb.Result {
 		return invalidRanges(err)
 	case tookPart(&a.store.Slots, ranges, op.Move) && len(a.store.Slots.Of(op.Move, gone)) == 0:
 		return done()
-	case a.store.Coming() != 0:
+	case a.store.Moves.Coming() != 0:
 		return refusedMove("another move into the shard is under way")
 	case !mayBegin(&a.store.Slots, ranges, op.Move):
 		return refusedMove("the slots took part in a later move, or take part in one")
 	case a.holds(ranges):
 		return refusedMove("the shard owns the slots or has tasks in them")
 	}
-	a.store.Expect(ranges, SlotState{Phase: coming, Move: op.Move, Shard: op.From, Epoch: op.Epoch}, op.Fresh)
+	a.store.Moves.Expect(ranges, SlotState{Phase: coming, Move: op.Move, Shard: op.From, Epoch: op.Epoch}, op.Fresh)
 	return done()
 }
 
@@ -107,7 +107,7 @@ func mayBegin(t *slots.Table, ranges []SlotRange, move uint64) bool {
 // holds reports whether the shard is known to own a slot of the ranges, or has a task there.
 func (a *applier) holds(ranges []SlotRange) bool {
 	for p := range a.store.Slots.In(ranges) {
-		if p.Phase == open && p.Move > 0 || a.store.HasTasks(p.Range) {
+		if p.Phase == open && p.Move > 0 || a.store.Moves.HasTasks(p.Range) {
 			return true
 		}
 	}
@@ -117,14 +117,14 @@ func (a *applier) holds(ranges []SlotRange) bool {
 // applyImportTasks adds copies of tasks. It stops at a task that it refuses.
 func (a *applier) applyImportTasks(r request) *fsmpb.Result {
 	op := r.GetImportTasks()
-	if a.store.Coming() != op.Move || op.Move == 0 {
+	if a.store.Moves.Coming() != op.Move || op.Move == 0 {
 		return refusedMove("is not the one under way")
 	}
 	for _, name := range op.Gone {
-		a.store.DropCopy(name.GetNamespace(), name.GetId())
+		a.store.Moves.DropCopy(name.GetNamespace(), name.GetId())
 	}
 	for _, data := range op.Tasks {
-		if err := a.store.Copy(data); err != nil {
+		if err := a.store.Moves.Copy(data); err != nil {
 			return &fsmpb.Result{Code: fsmpb.Code_CODE_INVALID, Field: "tasks", Detail: err.Error()}
 		}
 	}
@@ -134,7 +134,7 @@ func (a *applier) applyImportTasks(r request) *fsmpb.Result {
 func (a *applier) applyReadySlots(r request) *fsmpb.Result {
 	op := r.GetReadySlots()
 	ranges := a.store.Slots.Of(op.Move, coming)
-	if a.store.Coming() != op.Move || op.Move == 0 {
+	if a.store.Moves.Coming() != op.Move || op.Move == 0 {
 		if len(a.store.Slots.Of(op.Move, open)) > 0 {
 			return done() // opened already
 		}
@@ -143,10 +143,10 @@ func (a *applier) applyReadySlots(r request) *fsmpb.Result {
 	if len(ranges) == 0 {
 		return done()
 	}
-	if tasks, sum := a.store.Copied(); tasks != op.Tasks || sum != op.Sum {
+	if tasks, sum := a.store.Moves.Copied(); tasks != op.Tasks || sum != op.Sum {
 		return refusedMove("the copies differ from the tasks of the source")
 	}
-	a.store.Inherit(op.Number, op.Inherited)
+	a.store.Moves.Inherit(op.Number, op.Inherited)
 	a.setPhase(ranges, ready)
 	return done()
 }
@@ -167,9 +167,9 @@ func (a *applier) applyOpenSlots(r request) *fsmpb.Result {
 		}
 		return refusedMove("has no slots that are ready")
 	}
-	more := a.store.Open(op.Move, ready, int(op.Max), a.leaseUntil(op.LeaseMs))
+	more := a.store.Moves.Open(op.Move, ready, int(op.Max), a.leaseUntil(op.LeaseMs))
 	if !more {
-		a.store.Arrived()
+		a.store.Moves.Arrived()
 		a.store.TrimTombstones()
 	}
 	return &fsmpb.Result{Code: fsmpb.Code_CODE_OK, More: more}
@@ -194,14 +194,14 @@ func (a *applier) applyAbandonSlots(r request) *fsmpb.Result {
 	case mayBegin(&a.store.Slots, ranges, op.Move) && !a.holds(ranges):
 		mark(&a.store.Slots, ranges, SlotState{Phase: gone, Move: op.Move, Shard: op.From, Epoch: op.Epoch - 1})
 		return done()
-	case a.store.Coming() != op.Move:
+	case a.store.Moves.Coming() != op.Move:
 		return done()
 	}
 	a.giveBack(a.store.Slots.Of(op.Move, coming))
 	a.giveBack(a.store.Slots.Of(op.Move, ready))
-	more := a.store.DropTasks(a.store.Slots.Of(op.Move, gone), int(op.Max))
+	more := a.store.Moves.DropTasks(a.store.Slots.Of(op.Move, gone), int(op.Max))
 	if !more {
-		a.store.Arrived()
+		a.store.Moves.Arrived()
 	}
 	return &fsmpb.Result{Code: fsmpb.Code_CODE_OK, More: more}
 }
@@ -237,7 +237,7 @@ func (a *applier) applySealSlots(r request) *fsmpb.Result {
 	case !mayBegin(&a.store.Slots, ranges, op.Move) || !owns(&a.store.Slots, ranges):
 		return refusedMove("the slots took part in a later move, or take part in one, or are not the shard's own")
 	}
-	a.store.Seal(ranges, SlotState{Phase: sealed, Move: op.Move, Shard: op.To, Epoch: op.Epoch})
+	a.store.Moves.Seal(ranges, SlotState{Phase: sealed, Move: op.Move, Shard: op.To, Epoch: op.Epoch})
 	return done()
 }
 
@@ -265,17 +265,17 @@ func (a *applier) applyUnsealSlots(r request) *fsmpb.Result {
 	case len(a.store.Slots.Of(op.Move, sealed)) == 0:
 		return done()
 	}
-	more := a.store.Open(op.Move, sealed, int(op.Max), a.leaseUntil(op.LeaseMs))
+	more := a.store.Moves.Open(op.Move, sealed, int(op.Max), a.leaseUntil(op.LeaseMs))
 	return &fsmpb.Result{Code: fsmpb.Code_CODE_OK, More: more}
 }
 
 func (a *applier) applyDropSlots(r request) *fsmpb.Result {
 	op := r.GetDropSlots()
-	if op.Move == 0 || a.store.Coming() == op.Move || len(a.store.Slots.Of(op.Move, open)) > 0 {
+	if op.Move == 0 || a.store.Moves.Coming() == op.Move || len(a.store.Slots.Of(op.Move, open)) > 0 {
 		return refusedMove("has slots that are open or coming")
 	}
 	a.drops.Add(1)
 	a.setPhase(a.store.Slots.Of(op.Move, sealed), gone)
-	more := a.store.DropTasks(a.store.Slots.Of(op.Move, gone), int(op.Max))
+	more := a.store.Moves.DropTasks(a.store.Slots.Of(op.Move, gone), int(op.Max))
 	return &fsmpb.Result{Code: fsmpb.Code_CODE_OK, More: more}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/internal/store"
+	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // Watch reads the tasks of slots that move away, and follows their changes: see store.Watch. Its methods hold the
@@ -21,7 +22,7 @@ var ErrUnwatched = errors.New("the changes of the slots are no longer followed")
 func (m *Machine) Watch(ranges []SlotRange) *Watch {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return &Watch{m, m.store.Watch(ranges)}
+	return &Watch{m, m.store.Moves.Watch(ranges)}
 }
 
 // Copy returns the next tasks, as ImportTasks has them. They have limit bytes and one task at most. done is set if no
@@ -29,7 +30,7 @@ func (m *Machine) Watch(ranges []SlotRange) *Watch {
 func (w *Watch) Copy(limit int) (tasks [][]byte, done bool, changes int, err error) {
 	w.m.mu.RLock()
 	defer w.m.mu.RUnlock()
-	if !w.m.store.Follows(w.w) {
+	if !w.m.store.Moves.Follows(w.w) {
 		return nil, false, 0, ErrUnwatched
 	}
 	tasks, done = w.w.Copy(w.m.store, limit)
@@ -41,7 +42,7 @@ func (w *Watch) Copy(limit int) (tasks [][]byte, done bool, changes int, err err
 func (w *Watch) Changes(limit int) (tasks [][]byte, gone []*fsmpb.TaskName, left int, err error) {
 	w.m.mu.RLock()
 	defer w.m.mu.RUnlock()
-	if !w.m.store.Follows(w.w) {
+	if !w.m.store.Moves.Follows(w.w) {
 		return nil, nil, 0, ErrUnwatched
 	}
 	tasks, gone = w.w.Changes(w.m.store, limit)
@@ -53,7 +54,7 @@ func (w *Watch) Changes(limit int) (tasks [][]byte, gone []*fsmpb.TaskName, left
 func (w *Watch) Sealed() (*fsmpb.ReadySlots, error) {
 	w.m.mu.RLock()
 	defer w.m.mu.RUnlock()
-	if !w.m.store.Follows(w.w) {
+	if !w.m.store.Moves.Follows(w.w) {
 		return nil, ErrUnwatched
 	}
 	tasks, sum := w.w.Sum()
@@ -66,7 +67,7 @@ func (w *Watch) Sealed() (*fsmpb.ReadySlots, error) {
 func (w *Watch) Stop() {
 	w.m.mu.Lock()
 	defer w.m.mu.Unlock()
-	w.m.store.Unwatch(w.w)
+	w.m.store.Moves.Unwatch(w.w)
 }
 
 // Slots returns the states of the slots that have taken part in moves, sorted.
@@ -83,10 +84,10 @@ func (m *Machine) IsMoving() bool { return m.moving.Load() }
 func (m *Machine) Copies() uint64 {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	if m.store.Coming() == 0 {
+	if m.store.Moves.Coming() == 0 {
 		return 0
 	}
-	tasks, _ := m.store.Copied()
+	tasks, _ := m.store.Moves.Copied()
 	return tasks
 }
 
@@ -94,5 +95,5 @@ func (m *Machine) Copies() uint64 {
 func (m *Machine) SlotOf(namespace, id string) SlotState {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	return m.store.SlotAt(m.store.PlaceOf(namespace, id))
+	return m.store.Slots.At(task.Slot(namespace, id))
 }

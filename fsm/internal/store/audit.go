@@ -67,7 +67,7 @@ func (a *auditor) checkManners() {
 // checkCopies compares the copies of a move with those counted. It leaves out moves whose slots are being opened or
 // dropped.
 func (a *auditor) checkCopies() {
-	c := a.s.coming
+	c := a.s.Moves.coming
 	if c == nil {
 		for _, q := range a.s.queues.values {
 			if q != nil && q.copies != nil {
@@ -274,7 +274,7 @@ func (a *auditor) checkState(id string, h handle, r *record) {
 	}[fsmpb.State(r.state)]
 	if unlisted := (Task{a.s, h}).isUnlisted(); unlisted || r.parked {
 		slot := a.s.slotOf(r)
-		if a.s.Slots.IsOpen(slot) || !slices.Contains(a.s.idle[slot], h) {
+		if a.s.Slots.IsOpen(slot) || !slices.Contains(a.s.Moves.idle[slot], h) {
 			a.breach("%q rests, and its slot %d is open or does not know of it", id, slot)
 		}
 		if unlisted {
@@ -335,7 +335,7 @@ func (a *auditor) checkNamespaces() {
 		if *kept != *walked {
 			a.breach("namespace %s: counts kept are %+v, those of a full walk %+v", name, *kept, *walked)
 		}
-		if a.s.coming == nil && kept.copies != (spaceCounts{}) {
+		if a.s.Moves.coming == nil && kept.copies != (spaceCounts{}) {
 			a.breach("namespace %s counts copies, and no slot is coming", name)
 		}
 	}

@@ -43,39 +43,49 @@ func (c *coming) count() int {
 // counted returns the numbers of tasks by state without the copies.
 func (s *Store) counted() byState {
 	counts := s.counts
-	if s.coming != nil {
-		for state, n := range s.coming.states {
+	if s.Moves.coming != nil {
+		for state, n := range s.Moves.coming.states {
 			counts[state] = max(0, counts[state]-n)
 		}
 	}
 	return counts
 }
 
+// Moves are the moves of slots into this shard and out of it. See Header.Slots for the parts that the slots play.
+type Moves struct {
+	s      *Store
+	coming *coming             // nil: no slot holds copied tasks
+	idle   map[uint32][]handle // by slot: see rest; may have stale handles
+	watch  *Watch              // nil: no move reads the changes
+}
+
+func newMoves(s *Store) Moves { return Moves{s: s, idle: map[uint32][]handle{}} }
+
 // Coming returns the move that copies tasks into this shard, and 0 if there is none.
-func (s *Store) Coming() (move uint64) {
-	if s.coming != nil {
-		return s.coming.move
+func (ms *Moves) Coming() (move uint64) {
+	if ms.coming != nil {
+		return ms.coming.move
 	}
 	return 0
 }
 
 // Copied returns the number of copies and the sum of the hashes of their content.
-func (s *Store) Copied() (tasks, sum uint64) { return s.coming.tasks, s.coming.sum }
+func (ms *Moves) Copied() (tasks, sum uint64) { return ms.coming.tasks, ms.coming.sum }
 
 // Expect begins a move into slots that hold no task. No other move into this shard may be under way. fresh says that
 // the shard has owned no slot. Copies then keep their numbers in the wheel, and need no progress record for their
 // revision. The shard itself gives no such number before it opens a slot.
-func (s *Store) Expect(ranges []slots.Range, state slots.State, fresh bool) {
+func (ms *Moves) Expect(ranges []slots.Range, state slots.State, fresh bool) {
 	for _, r := range ranges {
-		s.Slots.Set(r, state)
+		ms.s.Slots.Set(r, state)
 	}
-	s.coming = &coming{move: state.Move, keepsNumbers: fresh && s.tasks.Len() == 0, pending: &dues{}}
+	ms.coming = &coming{move: state.Move, keepsNumbers: fresh && ms.s.tasks.Len() == 0, pending: &dues{}}
 }
 
 // Arrived ends a move after the opening or the dropping of its last copy: copies are tasks from now on.
-func (s *Store) Arrived() {
-	s.coming = nil
-	for _, q := range s.queues.values {
+func (ms *Moves) Arrived() {
+	ms.coming = nil
+	for _, q := range ms.s.queues.values {
 		if q != nil {
 			q.copies, q.space.copies = nil, spaceCounts{}
 		}
@@ -83,46 +93,45 @@ func (s *Store) Arrived() {
 }
 
 // DropCopy removes the copy of a task that the source no longer has.
-func (s *Store) DropCopy(namespace, id string) {
-	at := s.PlaceOf(namespace, id)
-	if h := s.findAt(at, namespace, id); h != 0 && s.isComing(at.slot) {
-		s.dropCopy(h)
+func (ms *Moves) DropCopy(namespace, id string) {
+	if h := ms.s.find(namespace, id); h != 0 && ms.isComing(task.Slot(namespace, id)) {
+		ms.dropCopy(h)
 	}
 }
 
-func (s *Store) isComing(slot uint32) bool {
-	at := s.Slots.At(slot)
-	return s.coming != nil && at.Move == s.coming.move && at.Phase == fsmpb.SlotPhase_SLOT_PHASE_COMING
+func (ms *Moves) isComing(slot uint32) bool {
+	at := ms.s.Slots.At(slot)
+	return ms.coming != nil && at.Move == ms.coming.move && at.Phase == fsmpb.SlotPhase_SLOT_PHASE_COMING
 }
 
 // Copy adds a copy of a task, a marshalled fsmpb.SnapshotTask, or replaces the task's copy by a later one.
-func (s *Store) Copy(data []byte) error {
+func (ms *Moves) Copy(data []byte) error {
 	m := fsmpb.SnapshotTaskFromVTPool()
 	defer m.ReturnToVTPool()
 	if err := m.UnmarshalVTUnsafe(data); err != nil {
 		return fmt.Errorf("task cannot be read: %w", err)
 	}
-	if err := s.checkCopy(m); err != nil {
+	if err := ms.checkCopy(m); err != nil {
 		return err
 	}
-	if h := s.find(m.Task.Namespace, m.Task.Id); h != 0 {
-		if (Task{s, h}).Revision() > m.Task.Revision {
+	if t := ms.s.Find(m.Task.Namespace, m.Task.Id); t.Exists() {
+		if t.Revision() > m.Task.Revision {
 			return nil
 		}
-		s.dropCopy(h)
+		ms.dropCopy(t.h)
 	}
-	return s.addCopy(m)
+	return ms.addCopy(m)
 }
 
 // maxNumber is the highest number that a copy may have, so that the shard can count on for ever.
 const maxNumber = wheel.MaxSeq / 2
 
-func (s *Store) checkCopy(m *fsmpb.SnapshotTask) error {
+func (ms *Moves) checkCopy(m *fsmpb.SnapshotTask) error {
 	t := m.GetTask()
 	switch slot := task.Slot(t.GetNamespace(), t.GetId()); {
 	case t.GetId() == "":
 		return errors.New("task has no id")
-	case !s.isComing(slot):
+	case !ms.isComing(slot):
 		return fmt.Errorf("task %q: slot %d is not coming", t.Id, slot)
 	case max(t.Revision, t.Fence, t.Occurrence, m.WheelSeq) > maxNumber:
 		return fmt.Errorf("task %q has a number out of range", t.Id)
@@ -130,11 +139,11 @@ func (s *Store) checkCopy(m *fsmpb.SnapshotTask) error {
 	return nil
 }
 
-func (s *Store) addCopy(m *fsmpb.SnapshotTask) error {
-	t := m.Task
+func (ms *Moves) addCopy(m *fsmpb.SnapshotTask) error {
+	s, t := ms.s, m.Task
 	s.Number = max(s.Number, t.Revision, t.Fence, t.Occurrence, m.WheelSeq)
 	wakeMessage(m)
-	if m.InWheel && !s.coming.keepsNumbers {
+	if m.InWheel && !ms.coming.keepsNumbers {
 		s.Number++
 		m.WheelSeq = s.Number
 	}
@@ -146,29 +155,30 @@ func (s *Store) addCopy(m *fsmpb.SnapshotTask) error {
 	if r := s.tasks.Read(h); r.progress != 0 {
 		s.progress.Write(r.progress).order = m.Order
 		if (Task{s, h}).isUnlisted() {
-			s.addIdle(h)
+			ms.addIdle(h)
 		}
 	}
 	s.land(h)
-	s.countCopy(h, 1)
-	s.coming.tasks++
-	s.coming.sum += s.contentDigest(h)
+	ms.countCopy(h, 1)
+	ms.coming.tasks++
+	ms.coming.sum += s.contentDigest(h)
 	return nil
 }
 
-func (s *Store) dropCopy(h handle) {
-	s.coming.tasks--
-	s.coming.sum -= s.contentDigest(h)
-	s.countCopy(h, -1)
-	s.Change(Task{s, h}, Edit.Drop)
+func (ms *Moves) dropCopy(h handle) {
+	ms.coming.tasks--
+	ms.coming.sum -= ms.s.contentDigest(h)
+	ms.countCopy(h, -1)
+	ms.s.Change(Task{ms.s, h}, Edit.Drop)
 }
 
 // countCopy adds n, 1 or -1, to the counts of copies.
-func (s *Store) countCopy(h handle, n int) {
+func (ms *Moves) countCopy(h handle, n int) {
+	s := ms.s
 	r := s.tasks.Read(h)
-	s.coming.states[r.state] += n
+	ms.coming.states[r.state] += n
 	if r.waitsForAttempt() {
-		s.coming.pending.add(r.Due(), n)
+		ms.coming.pending.add(r.Due(), n)
 	}
 	q := s.queueOf(r)
 	if q.copies == nil {
@@ -179,7 +189,8 @@ func (s *Store) countCopy(h handle, n int) {
 }
 
 // Inherit records the origins of the occurrences of moved tasks, and counts on above their numbers.
-func (s *Store) Inherit(number uint64, origins []*fsmpb.Inherited) {
+func (ms *Moves) Inherit(number uint64, origins []*fsmpb.Inherited) {
+	s := ms.s
 	s.Number = max(s.Number, min(number, maxNumber))
 	for _, o := range origins {
 		s.Origins.add(slots.Range{First: o.FirstSlot, End: o.EndSlot}, o.Last, o.Origin)

@@ -99,8 +99,8 @@ func (e Edit) Hold(dueMs int64) {
 // Drop removes the task. None of its data can be read afterwards.
 func (e Edit) Drop() {
 	s := e.s
-	if s.watch != nil {
-		s.watch.drop(e.Task)
+	if s.Moves.watch != nil {
+		s.Moves.watch.drop(e.Task)
 	}
 	e.StopWaiting()
 	e.LeaveList()

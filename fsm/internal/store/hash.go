@@ -39,7 +39,7 @@ func (s *Store) Hash() uint64 {
 		d.uint(p.Move)
 		d.uint(p.Epoch)
 	}
-	if c := s.coming; c != nil {
+	if c := s.Moves.coming; c != nil {
 		d.uint(c.move)
 		d.uint(c.tasks)
 		d.uint(c.sum)
@@ -50,8 +50,8 @@ func (s *Store) Hash() uint64 {
 
 // lift subtracts a task's record from the state hash and the counts, before the record changes.
 func (s *Store) lift(h handle) {
-	if s.watch != nil {
-		s.watch.lift(s, h)
+	if s.Moves.watch != nil {
+		s.Moves.watch.lift(s, h)
 	}
 	s.sum -= s.digest(h)
 	s.tally(s.tasks.Read(h), -1)
@@ -61,8 +61,8 @@ func (s *Store) lift(h handle) {
 func (s *Store) land(h handle) {
 	s.sum += s.digest(h)
 	s.tally(s.tasks.Read(h), 1)
-	if s.watch != nil {
-		s.watch.land(s, h)
+	if s.Moves.watch != nil {
+		s.Moves.watch.land(s, h)
 	}
 }
 

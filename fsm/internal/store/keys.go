@@ -62,9 +62,9 @@ func (s *Store) Remember(t Task, key *fsmpb.Key, result *fsmpb.Result, number ui
 	} else if r.progress != 0 && result.Outcome == 0 {
 		s.rememberProgress(&k, r)
 	}
-	if s.watch != nil {
-		s.watch.lift(s, t.h)
-		defer s.watch.land(s, t.h)
+	if s.Moves.watch != nil {
+		s.Moves.watch.lift(s, t.h)
+		defer s.Moves.watch.land(s, t.h)
 	}
 	before := s.heldBytes(r)
 	Edit{t}.setKeys(append(keys, k))

@@ -73,8 +73,8 @@ func (s *Store) waitsForAttempt(h wheel.Handle) bool { return s.tasks.Read(h).wa
 // dues.sum does.
 func (s *Store) pendingBetween(fromMs, toMs int64) uint64 {
 	n := s.pending.sum(fromMs, toMs)
-	if s.coming != nil {
-		n -= min(n, s.coming.pending.sum(fromMs, toMs))
+	if s.Moves.coming != nil {
+		n -= min(n, s.Moves.coming.pending.sum(fromMs, toMs))
 	}
 	return n
 }

@@ -13,6 +13,9 @@ type Place struct {
 	hash uint64
 }
 
+// Slot returns the slot of the id.
+func (at Place) Slot() uint32 { return at.slot }
+
 // PlaceOf returns the place of an id.
 func (s *Store) PlaceOf(namespace, id string) Place {
 	return Place{slot: task.Slot(namespace, id), hash: s.indexHash(namespace, id)}

@@ -82,7 +82,7 @@ func (to *restoring) take(t *fsmpb.SnapshotTask) error {
 		return err
 	}
 	if t.Parked || t.Idle {
-		to.s.addIdle(h)
+		to.s.Moves.addIdle(h)
 	}
 	switch n := to.s.tasks.Read(h).progress; {
 	case n == 0:
@@ -122,7 +122,7 @@ func (to *restoring) moves(header *fsmpb.SnapshotHeader) (err error) {
 		return err
 	}
 	if c := header.Coming; c != nil {
-		to.s.coming = &coming{move: c.Move, tasks: c.Tasks, sum: c.Sum, keepsNumbers: c.KeepsNumbers, pending: &dues{}}
+		to.s.Moves.coming = &coming{move: c.Move, tasks: c.Tasks, sum: c.Sum, keepsNumbers: c.KeepsNumbers, pending: &dues{}}
 	}
 	return nil
 }
@@ -221,7 +221,7 @@ func (to *restoring) checkTask(t *fsmpb.SnapshotTask) error {
 		return fmt.Errorf("%q is scheduled and in no wheel", task.Id)
 	case task.CreatedAtMs>>48 != 0 || t.GetDelayMs() < 0 || t.WheelSeq > to.s.Number || task.Occurrence > to.s.Number:
 		return fmt.Errorf("%q has a number out of range", task.Id)
-	case (t.Parked || t.Idle) && to.s.IsOpen(to.s.PlaceOf(task.Namespace, task.Id)) || t.Parked && t.InWheel:
+	case (t.Parked || t.Idle) && to.s.Slots.IsOpen(to.s.PlaceOf(task.Namespace, task.Id).slot) || t.Parked && t.InWheel:
 		return fmt.Errorf("%q does not wait in the wheel or in its list, and its slot is open", task.Id)
 	case to.s.find(task.Namespace, task.Id) != 0:
 		return fmt.Errorf("%q is there twice", task.Id)
@@ -287,11 +287,12 @@ func (to *restoring) lane(h handle, isolated bool) (name task.Lane, priority int
 // land adds every record to the state hash after all records are complete.
 func (to *restoring) land() {
 	for slot := uint32(0); slot < task.Slots; slot++ {
-		isCopy := to.s.coming != nil && !to.s.Slots.IsOpen(slot) && to.s.Slots.At(slot).Move == to.s.coming.move
+		coming := to.s.Moves.coming
+		isCopy := coming != nil && !to.s.Slots.IsOpen(slot) && to.s.Slots.At(slot).Move == coming.move
 		for h := range to.s.index.Each(slot) {
 			to.s.land(h)
 			if isCopy {
-				to.s.countCopy(h, 1)
+				to.s.Moves.countCopy(h, 1)
 			}
 		}
 	}

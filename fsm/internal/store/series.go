@@ -279,7 +279,7 @@ func (u *calendarUses) forget(h handle) {
 func (ss *Schedules) Outdated(limit int, current func(namespace, calendar string) uint64) []*fsmpb.Task {
 	var views []*fsmpb.Task
 	for use, schedules := range ss.calendars.schedules {
-		if current(use.namespace, use.calendar) != use.version {
+		if len(views) < limit && current(use.namespace, use.calendar) != use.version {
 			views = ss.appendOpen(views, limit, schedules)
 		}
 	}

@@ -17,16 +17,10 @@ import (
 //
 // idle has the tasks that are parked or in no list, so that opening a slot does not touch the other tasks.
 
-// IsOpen reports whether the slot of a place is open.
-func (s *Store) IsOpen(at Place) bool { return s.Slots.IsOpen(at.slot) }
-
-// SlotAt returns the state of the slot of a place.
-func (s *Store) SlotAt(at Place) slots.State { return s.Slots.At(at.slot) }
-
 // HasTasks reports whether the store holds tasks in a range of slots.
-func (s *Store) HasTasks(r slots.Range) bool {
+func (ms *Moves) HasTasks(r slots.Range) bool {
 	for slot := r.First; slot < r.End; slot++ {
-		if s.index.SlotLen(slot) > 0 {
+		if ms.s.index.SlotLen(slot) > 0 {
 			return true
 		}
 	}
@@ -34,17 +28,18 @@ func (s *Store) HasTasks(r slots.Range) bool {
 }
 
 // Seal closes slots for all changes.
-func (s *Store) Seal(ranges []slots.Range, state slots.State) {
+func (ms *Moves) Seal(ranges []slots.Range, state slots.State) {
 	for _, r := range ranges {
-		s.Slots.Set(r, state)
+		ms.s.Slots.Set(r, state)
 	}
-	for _, h := range s.listedIn(ranges) {
-		Edit{Task{s, h}}.rest()
+	for _, h := range ms.listedIn(ranges) {
+		Edit{Task{ms.s, h}}.rest()
 	}
 }
 
 // listedIn returns the ready and firing tasks in ranges of slots. It walks the slots or the lanes, whatever is less.
-func (s *Store) listedIn(ranges []slots.Range) []handle {
+func (ms *Moves) listedIn(ranges []slots.Range) []handle {
+	s := ms.s
 	begun := []fsmpb.State{fsmpb.State_STATE_READY, fsmpb.State_STATE_FIRING}
 	var walk []uint32
 	tasks := 0
@@ -111,11 +106,12 @@ func (e Edit) rest() {
 	order := e.read().order
 	e.LeaveList()
 	e.write().order = order
-	e.s.addIdle(e.h)
+	e.s.Moves.addIdle(e.h)
 }
 
 // park keeps a task, just popped from the wheel, out of it if the task's slot is not open. It reports whether it did.
-func (s *Store) park(h handle) bool {
+func (ms *Moves) park(h handle) bool {
+	s := ms.s
 	slot := s.slotOf(s.tasks.Read(h))
 	if s.Slots.IsOpen(slot) {
 		return false
@@ -124,32 +120,33 @@ func (s *Store) park(h handle) bool {
 	r := s.tasks.Write(h)
 	r.waits, r.parked = false, true
 	s.sum += s.digest(h)
-	s.addIdle(h)
+	ms.addIdle(h)
 	return true
 }
 
-func (s *Store) addIdle(h handle) {
-	slot := s.slotOf(s.tasks.Read(h))
-	s.idle[slot] = append(s.idle[slot], h)
+func (ms *Moves) addIdle(h handle) {
+	slot := Task{ms.s, h}.slot()
+	ms.idle[slot] = append(ms.idle[slot], h)
 }
 
 // Open opens slots of a move that are in a phase, whole slots one after another, until at least limit tasks have
 // returned to the wheel or to lists. Their number is at most limit and one slot's tasks. No lease that runs ends before
 // leaseUntilMs, since the settle of its task may have been waiting for the slot. Open reports whether slots are left.
-func (s *Store) Open(move uint64, phase fsmpb.SlotPhase, limit int, leaseUntilMs int64) (more bool) {
+func (ms *Moves) Open(move uint64, phase fsmpb.SlotPhase, limit int, leaseUntilMs int64) (more bool) {
 	returned, limit := 0, max(limit, 1)
-	for _, r := range s.Slots.Of(move, phase) {
-		open := s.Slots.At(r.First)
+	table := &ms.s.Slots
+	for _, r := range table.Of(move, phase) {
+		open := table.At(r.First)
 		open.Phase = fsmpb.SlotPhase_SLOT_PHASE_OPEN
 		if phase == fsmpb.SlotPhase_SLOT_PHASE_SEALED {
 			open.Epoch-- // the target has never owned the slots
 		}
 		slot := r.First
 		for ; slot < r.End && returned < limit; slot++ {
-			returned += s.wake(slot, leaseUntilMs)
+			returned += ms.wake(slot, leaseUntilMs)
 		}
 		if slot > r.First {
-			s.Slots.Set(slots.Range{First: r.First, End: slot}, open)
+			table.Set(slots.Range{First: r.First, End: slot}, open)
 		}
 		if slot < r.End {
 			return true
@@ -160,19 +157,19 @@ func (s *Store) Open(move uint64, phase fsmpb.SlotPhase, limit int, leaseUntilMs
 
 // wake returns the resting tasks of a slot to the wheel and to their lists, and their number. Tasks of one list keep
 // their order among each other, and go behind the tasks that are in the list.
-func (s *Store) wake(slot uint32, leaseUntilMs int64) int {
-	resting := s.resting(slot)
-	delete(s.idle, slot)
+func (ms *Moves) wake(slot uint32, leaseUntilMs int64) int {
+	resting := ms.resting(slot)
+	delete(ms.idle, slot)
 	for _, h := range resting {
-		s.Number++
-		s.Change(Task{s, h}, func(e Edit) { e.wake(leaseUntilMs) })
+		ms.s.Number++
+		ms.s.Change(Task{ms.s, h}, func(e Edit) { e.wake(leaseUntilMs) })
 	}
 	return len(resting)
 }
 
 // resting returns the parked and unlisted tasks of a slot, in the order of their lists.
-func (s *Store) resting(slot uint32) []handle {
-	all := slices.Clone(s.idle[slot])
+func (ms *Moves) resting(slot uint32) []handle {
+	s, all := ms.s, slices.Clone(ms.idle[slot])
 	slices.Sort(all)
 	all = slices.DeleteFunc(slices.Compact(all), func(h handle) bool {
 		r := s.tasks.Read(h) // of the task, or of another one, or free
@@ -220,28 +217,29 @@ func wakeMessage(m *fsmpb.SnapshotTask) {
 
 // DropTasks drops the tasks in ranges of slots, whole slots one after another, until at least limit tasks are dropped.
 // It reports whether tasks are left.
-func (s *Store) DropTasks(ranges []slots.Range, limit int) (more bool) {
+func (ms *Moves) DropTasks(ranges []slots.Range, limit int) (more bool) {
 	dropped, limit := 0, max(limit, 1)
 	for _, r := range ranges {
 		for slot := r.First; slot < r.End; slot++ {
-			n := s.index.SlotLen(slot)
+			n := ms.s.index.SlotLen(slot)
 			if n > 0 && dropped >= limit {
 				return true
 			}
-			s.dropSlot(slot)
+			ms.dropSlot(slot)
 			dropped += n
 		}
 	}
 	return false
 }
 
-func (s *Store) dropSlot(slot uint32) {
+func (ms *Moves) dropSlot(slot uint32) {
+	s := ms.s
 	for _, h := range slices.Collect(s.index.Each(slot)) {
-		if s.coming != nil && s.coming.move == s.Slots.At(slot).Move {
-			s.dropCopy(h)
+		if ms.coming != nil && ms.coming.move == s.Slots.At(slot).Move {
+			ms.dropCopy(h)
 		} else {
 			s.Change(Task{s, h}, Edit.Drop)
 		}
 	}
-	delete(s.idle, slot)
+	delete(ms.idle, slot)
 }

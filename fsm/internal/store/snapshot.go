@@ -36,7 +36,7 @@ func (s *Store) Snapshot() *Snapshot {
 			HorizonMs:      s.HorizonMs,
 			KeepDoneMs:     s.KeepDoneMs,
 			Slots:          s.Slots.Messages(),
-			Coming:         s.coming.message(),
+			Coming:         s.Moves.coming.message(),
 			Inherited:      s.Origins.Inherited,
 			Isolated:       s.Lanes.isolation.messages(),
 		},

@@ -36,11 +36,10 @@ type Store struct {
 	counts  byState
 	pending dues // of all tasks that wait for an attempt, the copies among them
 	bySlot  slotCounts
-	idle    map[uint32][]handle // by slot: see rest; may have stale handles
-	watch   *Watch              // nil: no move reads the changes
 	events  events
 
 	Schedules Schedules
+	Moves     Moves
 	leases    leaseRing
 	sum       uint64 // sum of digest over all tasks, digestCold over their blobs and digestKeys over their keys
 
@@ -57,7 +56,6 @@ type Header struct {
 	NowMs   int64  // the log's time
 	Origins Origins
 	Slots   slots.Table // the parts that slots play in moves
-	coming  *coming     // nil: no slot holds copied tasks
 	Defaults
 }
 
@@ -81,10 +79,9 @@ func New(shard uint32) *Store {
 		seed:     maphash.MakeSeed(),
 		shared:   newShared(),
 		bySlot:   make(slotCounts, task.Slots),
-		idle:     map[uint32][]handle{},
 	}
 	s.wheel, s.dues, s.Lanes = wheel.New(nodes{s.tasks}, 0), newDueIndex(), newLanes(s)
-	s.Schedules = newSchedules(s)
+	s.Schedules, s.Moves = newSchedules(s), newMoves(s)
 	s.labels = newLabelIndex(func(h handle) uint32 { return s.slotOf(s.tasks.Read(h)) })
 	return s
 }
@@ -185,7 +182,7 @@ func (s *Store) add(at Place, namespace, id string, c *cold) handle {
 func (s *Store) Advance(toMs int64, limit int, edit func(Edit)) (more bool) {
 	s.due, more = s.wheel.Advance(toMs, limit, s.due[:0])
 	for _, h := range s.due {
-		if !s.Slots.AllOpen() && s.park(h) {
+		if !s.Slots.AllOpen() && s.Moves.park(h) {
 			continue
 		}
 		s.Number++

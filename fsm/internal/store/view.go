@@ -57,7 +57,7 @@ const comingBytes = 64 + 64
 func (s *Store) Counts() Counts {
 	return Counts{
 		ByState: s.counted(),
-		Tasks:   s.tasks.Len() - s.coming.count(),
+		Tasks:   s.tasks.Len() - s.Moves.coming.count(),
 		Lanes:   len(s.Lanes.numbers),
 		Bytes: s.tasks.Bytes() + s.progress.Bytes() + s.blobs.Bytes() + s.index.Bytes() +
 			s.labels.Bytes() + s.dues.Bytes() + s.queues.bytes(),

@@ -31,26 +31,26 @@ type Watch struct {
 type taskName struct{ namespace, id string }
 
 // Watch begins to follow the changes in ranges of slots, in place of an earlier Watch.
-func (s *Store) Watch(ranges []slots.Range) *Watch {
+func (ms *Moves) Watch(ranges []slots.Range) *Watch {
 	w := &Watch{ranges: ranges, dirty: map[handle]struct{}{}, gone: map[taskName]struct{}{}}
 	for _, r := range ranges {
 		for slot := r.First; slot < r.End; slot++ {
 			w.watched[slot] = true
 		}
 	}
-	s.watch = w
+	ms.watch = w
 	return w
 }
 
 // Unwatch ends w.
-func (s *Store) Unwatch(w *Watch) {
-	if s.watch == w {
-		s.watch = nil
+func (ms *Moves) Unwatch(w *Watch) {
+	if ms.watch == w {
+		ms.watch = nil
 	}
 }
 
 // Follows reports whether w follows the changes of this store.
-func (s *Store) Follows(w *Watch) bool { return s.watch == w }
+func (ms *Moves) Follows(w *Watch) bool { return ms.watch == w }
 
 // lift takes a task that is about to change out of the sum.
 func (w *Watch) lift(s *Store, h handle) {
