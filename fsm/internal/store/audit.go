@@ -53,7 +53,7 @@ func (a *auditor) checkSums() {
 }
 
 func (a *auditor) checkManners() {
-	for n, v := range a.s.manners.values {
+	for n, v := range a.s.mem.manners.values {
 		uses := uint32(0)
 		if v != nil {
 			uses = v.uses
@@ -69,7 +69,7 @@ func (a *auditor) checkManners() {
 func (a *auditor) checkCopies() {
 	c := a.s.Moves.coming
 	if c == nil {
-		for _, q := range a.s.queues.values {
+		for _, q := range a.s.mem.queues.values {
 			if q != nil && q.copies != nil {
 				a.breach("queue %v counts copies, and no slot is coming", q.queueKey)
 			}
@@ -96,8 +96,8 @@ func (a *auditor) walkCopies(walked *coming, pending map[int64]int, r slots.Rang
 	for slot := r.First; slot < r.End; slot++ {
 		for h := range a.s.index.Each(slot) {
 			walked.tasks++
-			walked.sum += a.s.contentDigest(h)
-			r := a.s.tasks.Read(h)
+			walked.sum += a.s.mem.contentDigest(h)
+			r := a.s.mem.tasks.Read(h)
 			walked.states[r.state]++
 			if r.waitsForAttempt() {
 				pending[dueSecond(r.Due())]++
@@ -171,12 +171,12 @@ func (a *auditor) walkLists() {
 
 func (a *auditor) walkList(name string, l *list) {
 	n, last := 0, handle(0)
-	for h := l.head; h != 0; h = a.s.links().read(h).next {
-		p := a.s.links().read(h)
+	for h := l.head; h != 0; h = a.s.mem.links().read(h).next {
+		p := a.s.mem.links().read(h)
 		if p.prev != last {
 			a.breach("%s: the list is torn at task %d", name, h)
 		}
-		if last != 0 && a.s.links().read(last).order >= p.order {
+		if last != 0 && a.s.mem.links().read(last).order >= p.order {
 			a.breach("%s: order does not rise", name)
 		}
 		if a.listed[h] != "" {
@@ -198,7 +198,7 @@ func (a *auditor) walkRanked(l *Lane) {
 	}
 	var counts [task.LastPriority]int32
 	l.ranked.ranks.Ascend(func(r rank) bool {
-		if kept := l.rankOf(r.task, a.s.links().read(r.task)); kept != r {
+		if kept := l.rankOf(r.task, a.s.mem.links().read(r.task)); kept != r {
 			a.breach("task %d of lane %v has the rank %+v, and is kept at %+v", r.task, l.Lane, kept, r)
 		}
 		counts[r.priority-1]++
@@ -219,8 +219,8 @@ func (a *auditor) walkTasks() {
 }
 
 func (a *auditor) walkTask(slot uint32, h handle) {
-	r := a.s.tasks.Read(h)
-	namespace, id := a.s.idOf(r)
+	r := a.s.mem.tasks.Read(h)
+	namespace, id := a.s.mem.idOf(r)
 	if a.s.find(namespace, id) != h || task.Slot(namespace, id) != slot {
 		a.breach("%q is not found by its id", id)
 	}
@@ -228,7 +228,7 @@ func (a *auditor) walkTask(slot uint32, h handle) {
 	if !r.is(fsmpb.State_STATE_SCHEDULED) {
 		a.slots[slot][r.state]++
 	}
-	c := readCold(a.s.blobs.Get(r.cold))
+	c := readCold(a.s.mem.blobs.Get(r.cold))
 	if c.manner != 0 {
 		a.manners[c.manner]++
 	}
@@ -236,19 +236,16 @@ func (a *auditor) walkTask(slot uint32, h handle) {
 	if r.is(fsmpb.State_STATE_RETRYING) {
 		if l := (Task{a.s, h}).Lane(); l != nil {
 			a.retrying[l.Lane]++
-		} else if group := a.s.extraOf(&c).Spec.Group; group != "" {
+		} else if group := a.s.mem.extraOf(&c).Spec.Group; group != "" {
 			a.breach("%q waits for its next attempt, and is not in the lane of its group %s", id, group)
 		}
 	}
 	a.walkDue(id, slot, h)
-	for _, k := range a.s.labels.appendKeys(nil, namespace, a.s.extraOf(&c).Spec.Labels) {
+	for _, k := range a.s.labels.appendKeys(nil, namespace, a.s.mem.extraOf(&c).Spec.Labels) {
 		a.labels[k] = append(a.labels[k], h)
 	}
-	a.spaceOf(namespace).add(r.state, a.s.heldBytes(r), 1)
-	a.sum += a.s.digest(h) + a.s.digestCold(r, &c)
-	if keys := a.s.keysOf(nil, r); len(keys) > 0 {
-		a.sum += a.s.digestKeys(r, keys)
-	}
+	a.spaceOf(namespace).add(r.state, a.s.mem.heldBytes(r), 1)
+	a.sum += a.s.mem.digest(h) + a.s.mem.digestCold(r, &c) + a.s.mem.keysDigest(r)
 	if r.waits {
 		a.waiting++
 	}
@@ -265,7 +262,7 @@ func (a *auditor) walkTask(slot uint32, h handle) {
 }
 
 func (a *auditor) checkState(id string, h handle, r *record) {
-	if r.parked && (r.waits || a.s.Slots.IsOpen(a.s.slotOf(r))) {
+	if r.parked && (r.waits || a.s.Slots.IsOpen(a.s.mem.slotOf(r))) {
 		a.breach("%q is parked, and waits in the wheel or is in an open slot", id)
 	}
 	want := map[fsmpb.State]string{
@@ -273,7 +270,7 @@ func (a *auditor) checkState(id string, h handle, r *record) {
 		fsmpb.State_STATE_DELIVERED: "tombstones", fsmpb.State_STATE_CANCELLED: "tombstones",
 	}[fsmpb.State(r.state)]
 	if unlisted := (Task{a.s, h}).isUnlisted(); unlisted || r.parked {
-		slot := a.s.slotOf(r)
+		slot := a.s.mem.slotOf(r)
 		if a.s.Slots.IsOpen(slot) || !slices.Contains(a.s.Moves.idle[slot], h) {
 			a.breach("%q rests, and its slot %d is open or does not know of it", id, slot)
 		}
@@ -290,7 +287,7 @@ func (a *auditor) checkState(id string, h handle, r *record) {
 	if r.progress == 0 {
 		return
 	}
-	p := a.s.progress.Read(r.progress)
+	p := a.s.mem.progress.Read(r.progress)
 	a.bytes += int64(p.size)
 	if p.fence > a.s.Number || p.revision > a.s.Number {
 		a.breach("%q: fence %d or revision %d is beyond the counter %d", id, p.fence, p.revision, a.s.Number)
@@ -320,13 +317,13 @@ func (a *auditor) spaceOf(name string) *namespace {
 
 // checkNamespaces compares the counts of each namespace with those of a full walk.
 func (a *auditor) checkNamespaces() {
-	for _, q := range a.s.queues.values {
+	for _, q := range a.s.mem.queues.values {
 		if q != nil {
 			a.spaceOf(q.namespace).queues++
 		}
 	}
 	for name, walked := range a.spaces {
-		kept := a.s.queues.spaces[name]
+		kept := a.s.mem.queues.spaces[name]
 		if kept == nil {
 			a.breach("namespace %s is not kept", name)
 			continue
@@ -339,8 +336,8 @@ func (a *auditor) checkNamespaces() {
 			a.breach("namespace %s counts copies, and no slot is coming", name)
 		}
 	}
-	if len(a.spaces) != len(a.s.queues.spaces) {
-		a.breach("%d namespaces are kept, and %d have a queue", len(a.s.queues.spaces), len(a.spaces))
+	if len(a.spaces) != len(a.s.mem.queues.spaces) {
+		a.breach("%d namespaces are kept, and %d have a queue", len(a.s.mem.queues.spaces), len(a.spaces))
 	}
 }
 
@@ -348,11 +345,11 @@ func (a *auditor) checkNamespaces() {
 func (a *auditor) checkQueues() {
 	a.checkDues("the shard", a.pending, &a.s.pending)
 	rules := 0
-	for n, q := range a.s.queues.values {
+	for n, q := range a.s.mem.queues.values {
 		if q == nil {
 			continue
 		}
-		if a.s.queues.numbers[q.queueKey] != uint32(n) || q.number != uint32(n) {
+		if a.s.mem.queues.numbers[q.queueKey] != uint32(n) || q.number != uint32(n) {
 			a.breach("queue %v is not found by its name", q.queueKey)
 		}
 		if got := (queueTally{q.tasks, q.leased}); got != a.queueTallies[q.queueKey] {
@@ -373,18 +370,18 @@ func (a *auditor) checkQueues() {
 		}
 		delete(a.queueTallies, q.queueKey)
 	}
-	if rules != a.s.queues.rules || len(a.queueTallies) != 0 {
-		a.breach("%d rules, and %d are kept; queues not kept: %v", rules, a.s.queues.rules, a.queueTallies)
+	if rules != a.s.mem.queues.rules || len(a.queueTallies) != 0 {
+		a.breach("%d rules, and %d are kept; queues not kept: %v", rules, a.s.mem.queues.rules, a.queueTallies)
 	}
 }
 
 // countQueue counts a task for its queue by other means than the store uses.
 func (a *auditor) countQueue(r *record, c *cold) {
-	namespace, _ := a.s.idOf(r)
-	key := queueKey{namespace, a.s.specOf(c, false).Queue}
+	namespace, _ := a.s.mem.idOf(r)
+	key := queueKey{namespace, a.s.mem.specOf(c, false).Queue}
 	tally := a.queueTallies[key]
 	tally.tasks[r.state]++
-	if r.progress != 0 && a.s.progress.Read(r.progress).leased {
+	if r.progress != 0 && a.s.mem.progress.Read(r.progress).leased {
 		tally.leased++
 	}
 	a.queueTallies[key] = tally
@@ -422,7 +419,7 @@ func (a *auditor) checkOverdue(q *queue) {
 	for _, l := range a.s.Lanes.values {
 		if l != nil && l.queue == q && l.Ready() > 0 {
 			n++
-			oldest = min(oldest, l.earliest(a.s.links()))
+			oldest = min(oldest, l.earliest(a.s.mem.links()))
 		}
 	}
 	if n != len(q.waiting) || n > 0 && q.waiting[0].overdue != oldest {

@@ -49,7 +49,7 @@ func (a *auditor) checkLabel(k labelKey, tasks []handle) {
 
 // walkDue looks for a task in the index of due times.
 func (a *auditor) walkDue(id string, slot uint32, h handle) {
-	for _, k := range a.s.dueKeysOf(h) {
+	for _, k := range dueKeysOf(Task{a.s, h}) {
 		if k == 0 {
 			continue
 		}

@@ -79,13 +79,13 @@ func (ms *Moves) Expect(ranges []slots.Range, state slots.State, fresh bool) {
 	for _, r := range ranges {
 		ms.s.Slots.Set(r, state)
 	}
-	ms.coming = &coming{move: state.Move, keepsNumbers: fresh && ms.s.tasks.Len() == 0, pending: &dues{}}
+	ms.coming = &coming{move: state.Move, keepsNumbers: fresh && ms.s.mem.tasks.Len() == 0, pending: &dues{}}
 }
 
 // Arrived ends a move after the opening or the dropping of its last copy: copies are tasks from now on.
 func (ms *Moves) Arrived() {
 	ms.coming = nil
-	for _, q := range ms.s.queues.values {
+	for _, q := range ms.s.mem.queues.values {
 		if q != nil {
 			q.copies, q.space.copies = nil, spaceCounts{}
 		}
@@ -152,8 +152,8 @@ func (ms *Moves) addCopy(m *fsmpb.SnapshotTask) error {
 	if err != nil {
 		return err
 	}
-	if r := s.tasks.Read(h); r.progress != 0 {
-		s.progress.Write(r.progress).order = m.Order
+	if r := s.mem.tasks.Read(h); r.progress != 0 {
+		s.mem.progress.Write(r.progress).order = m.Order
 		if (Task{s, h}).isUnlisted() {
 			ms.addIdle(h)
 		}
@@ -161,13 +161,13 @@ func (ms *Moves) addCopy(m *fsmpb.SnapshotTask) error {
 	s.land(h)
 	ms.countCopy(h, 1)
 	ms.coming.tasks++
-	ms.coming.sum += s.contentDigest(h)
+	ms.coming.sum += s.mem.contentDigest(h)
 	return nil
 }
 
 func (ms *Moves) dropCopy(h handle) {
 	ms.coming.tasks--
-	ms.coming.sum -= ms.s.contentDigest(h)
+	ms.coming.sum -= ms.s.mem.contentDigest(h)
 	ms.countCopy(h, -1)
 	ms.s.Change(Task{ms.s, h}, Edit.Drop)
 }
@@ -175,17 +175,17 @@ func (ms *Moves) dropCopy(h handle) {
 // countCopy adds n, 1 or -1, to the counts of copies.
 func (ms *Moves) countCopy(h handle, n int) {
 	s := ms.s
-	r := s.tasks.Read(h)
+	r := s.mem.tasks.Read(h)
 	ms.coming.states[r.state] += n
 	if r.waitsForAttempt() {
 		ms.coming.pending.add(r.Due(), n)
 	}
-	q := s.queueOf(r)
+	q := s.mem.queueOf(r)
 	if q.copies == nil {
 		q.copies = &queueCounts{}
 	}
-	q.copies.add(s, r, n)
-	q.space.copies.add(r.state, s.heldBytes(r), n)
+	q.copies.add(&s.mem, r, n)
+	q.space.copies.add(r.state, s.mem.heldBytes(r), n)
 }
 
 // Inherit records the origins of the occurrences of moved tasks, and counts on above their numbers.

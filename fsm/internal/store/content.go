@@ -26,8 +26,8 @@ const NoDelay = -1
 func (t Task) Content(withPayload bool) Content {
 	c := t.cold()
 	return Content{
-		Spec: t.s.specOf(&c, withPayload), CreatedMs: c.created, Occurrence: c.occurrence, DelayMs: c.delay,
-		Series: t.s.extraOf(&c).Series,
+		Spec: t.s.mem.specOf(&c, withPayload), CreatedMs: c.created, Occurrence: c.occurrence, DelayMs: c.delay,
+		Series: t.s.mem.extraOf(&c).Series,
 	}
 }
 
@@ -35,49 +35,49 @@ func (t Task) Content(withPayload bool) Content {
 func (t Task) DelayMs() int64 { return t.cold().delay }
 
 // Namespace returns the task's namespace.
-func (t Task) Namespace() string { return t.s.queueOf(t.record()).namespace }
+func (t Task) Namespace() string { return t.s.mem.queueOf(t.record()).namespace }
 
 // Queue returns the name of the task's queue.
-func (t Task) Queue() string { return t.s.queueOf(t.record()).name }
+func (t Task) Queue() string { return t.s.mem.queueOf(t.record()).name }
 
 // Target returns the task's own target, or nil if it has none. The caller must not change it.
 func (t Task) Target() *fsmpb.Target {
 	c := t.cold()
-	return t.s.targetOf(&c, t.s.extraOf(&c))
+	return t.s.mem.targetOf(&c, t.s.mem.extraOf(&c))
 }
 
 // Terms returns the task's own terms.
 func (t Task) Terms() task.Terms {
 	c := t.cold()
-	extra := t.s.extraOf(&c)
-	return task.TermsOf(t.s.targetOf(&c, extra), extra.Spec.Retry)
+	extra := t.s.mem.extraOf(&c)
+	return task.TermsOf(t.s.mem.targetOf(&c, extra), extra.Spec.Retry)
 }
 
 // ExpiresAfterMs returns how long after its due time the task's first attempt may begin. 0 means without a limit.
 func (t Task) ExpiresAfterMs() int64 {
 	c := t.cold()
-	return t.s.extraOf(&c).Spec.ExpiresAfterMs
+	return t.s.mem.extraOf(&c).Spec.ExpiresAfterMs
 }
 
 // Counted returns the bytes that the task counts with in Queues.Use.
 func (t Task) Counted() int {
 	var c spaceCounts
-	c.add(t.record().state, t.s.heldBytes(t.record()), 1)
+	c.add(t.record().state, t.s.mem.heldBytes(t.record()), 1)
 	return int(c.bytes)
 }
 
-func (t Task) cold() cold { return readCold(t.s.blobs.Get(t.record().cold)) }
+func (t Task) cold() cold { return readCold(t.s.mem.blobs.Get(t.record().cold)) }
 
 // Rewrite replaces the content of the task.
 func (e Edit) Rewrite(content Content) {
-	s, r := e.s, e.s.tasks.Write(e.h)
-	c := s.newCold(e.Namespace(), &content) // acquires the new shared values before the old content releases its own
+	s, r := e.s, e.s.mem.tasks.Write(e.h)
+	c := s.mem.newCold(e.Namespace(), &content) // acquires the new shared values before the old content releases its own
 	if r.idLen == 0 {
-		c.namespace, c.id = s.idOf(r)
+		c.namespace, c.id = s.mem.idOf(r)
 	}
 	var kept [keysRemembered]remembered
-	keys := s.keysOf(kept[:0], r)
-	e.relabel(s.labelsOf(c))
+	keys := s.mem.keysOf(kept[:0], r)
+	e.relabel(s.mem.labelsOf(c))
 	ref := s.putCold(r, c)
 	s.dropCold(r)
 	r.cold = ref
@@ -89,10 +89,27 @@ func (e Edit) Rewrite(content Content) {
 // relabel replaces the labels of the task in the index.
 func (e Edit) relabel(labels []*fsmpb.Label) {
 	c := e.cold()
-	if old := e.s.labelsOf(&c); !slices.EqualFunc(old, labels, equalLabels) {
+	if old := e.s.mem.labelsOf(&c); !slices.EqualFunc(old, labels, equalLabels) {
 		e.s.labels.removeTask(e.h, e.Namespace(), old)
 		e.s.labels.addTask(e.h, e.Namespace(), labels)
 	}
+}
+
+// ForgetExpiry removes the task's expiry, so that an attempt may begin at any time.
+func (e Edit) ForgetExpiry() {
+	c := e.cold()
+	extra := e.s.mem.extraOf(&c)
+	if extra.Spec.ExpiresAfterMs == 0 {
+		return
+	}
+	spec := &fsmpb.Spec{}
+	task.CopySpec(spec, extra.Spec)
+	spec.ExpiresAfterMs = 0
+	e.rewriteCold(func(c *cold) {
+		before := c.manner
+		e.s.mem.setExtra(c, &fsmpb.Extra{Spec: spec, Series: extra.Series})
+		e.s.mem.manners.release(before)
+	})
 }
 
 func equalLabels(a, b *fsmpb.Label) bool { return a.Name == b.Name && a.Value == b.Value }
@@ -106,11 +123,11 @@ func (e Edit) DropPayload() {
 }
 
 // newCold makes the cold part of a task and counts its uses of shared values.
-func (s *Store) newCold(namespace string, content *Content) *cold {
+func (m *memory) newCold(namespace string, content *Content) *cold {
 	spec := content.Spec
 	c := &cold{
 		coldHead: coldHead{created: content.CreatedMs, occurrence: content.Occurrence},
-		queue:    s.queues.acquire(keyOfQueue(namespace, spec.Queue)).number,
+		queue:    m.queues.acquire(keyOfQueue(namespace, spec.Queue)).number,
 		delay:    content.DelayMs,
 		asBytes:  spec.PayloadIsBytes,
 		payload:  spec.Payload,
@@ -123,12 +140,12 @@ func (s *Store) newCold(namespace string, content *Content) *cold {
 	task.CopySpec(rest, spec)
 	rest.Queue, rest.Payload, rest.PayloadIsBytes = "", nil, false
 	if spec.Target != nil {
-		c.target = s.targets.acquire(targetKey(spec.Target), func() target { return newTarget(CopyOf(spec.Target)) })
+		c.target = m.targets.acquire(targetKey(spec.Target), func() target { return newTarget(CopyOf(spec.Target)) })
 		if c.target != 0 {
 			rest.Target = nil
 		}
 	}
-	s.setExtra(c, &fsmpb.Extra{Spec: rest, Series: content.Series})
+	m.setExtra(c, &fsmpb.Extra{Spec: rest, Series: content.Series})
 	return c
 }
 
@@ -147,30 +164,30 @@ func CopyOf[M any, P interface {
 
 // putCold stores a blob and adds it to the state hash.
 func (s *Store) putCold(r *record, c *cold) slab.Ref {
-	s.sum += s.digestCold(r, c)
-	s.scratch = c.appendTo(s.scratch[:0])
-	return s.blobs.Put(s.scratch)
+	s.sum += s.mem.digestCold(r, c)
+	s.mem.scratch = c.appendTo(s.mem.scratch[:0])
+	return s.mem.blobs.Put(s.mem.scratch)
 }
 
 // dropCold frees a task's blob and its uses of shared values.
 func (s *Store) dropCold(r *record) {
-	c := readCold(s.blobs.Get(r.cold))
-	s.sum -= s.digestCold(r, &c)
-	s.queues.release(s.queues.at(c.queue))
-	s.targets.release(c.target)
-	s.manners.release(c.manner)
-	s.blobs.Free(r.cold)
+	c := readCold(s.mem.blobs.Get(r.cold))
+	s.sum -= s.mem.digestCold(r, &c)
+	s.mem.queues.release(s.mem.queues.at(c.queue))
+	s.mem.targets.release(c.target)
+	s.mem.manners.release(c.manner)
+	s.mem.blobs.Free(r.cold)
 }
 
 // rewriteCold replaces the task's blob by a changed copy. The uses of shared values stay the same.
 func (e Edit) rewriteCold(change func(*cold)) {
-	s, r := e.s, e.s.tasks.Write(e.h)
-	c := readCold(s.blobs.Get(r.cold))
+	s, r := e.s, e.s.mem.tasks.Write(e.h)
+	c := readCold(s.mem.blobs.Get(r.cold))
 	old := r.cold
-	s.sum -= s.digestCold(r, &c)
+	s.sum -= s.mem.digestCold(r, &c)
 	change(&c)
 	r.cold = s.putCold(r, &c)
-	s.blobs.Free(old)
+	s.mem.blobs.Free(old)
 }
 
 func mustMarshal(m sizedMessage) []byte {

@@ -1,14 +1,10 @@
 package store
 
 import (
-	"bytes"
 	"math"
-
-	"github.com/cespare/xxhash/v2"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/internal/slab"
-	"github.com/belfryhq/belfry/fsm/task"
 )
 
 // Tasks are counted for the shard, for their namespace, for their queue and for their slot. The shard and each queue
@@ -23,15 +19,15 @@ type byState [states]int
 
 // tally adds n, 1 or -1, to all counts that the task belongs to in its present state.
 func (s *Store) tally(r *record, n int) {
-	q := s.queueOf(r)
+	q := s.mem.queueOf(r)
 	s.counts[r.state] += n
 	if r.waitsForAttempt() {
 		s.pending.add(r.Due(), n)
 	}
-	q.add(s, r, n)
-	q.space.add(r.state, s.heldBytes(r), n)
+	q.add(&s.mem, r, n)
+	q.space.add(r.state, s.mem.heldBytes(r), n)
 	if !r.is(fsmpb.State_STATE_SCHEDULED) {
-		s.bySlot.count(s.slotOf(r), r.state, n)
+		s.bySlot.count(s.mem.slotOf(r), r.state, n)
 	}
 }
 
@@ -42,12 +38,12 @@ type queueCounts struct {
 	dues   dues // of the tasks that wait for an attempt
 }
 
-func (c *queueCounts) add(s *Store, r *record, n int) {
+func (c *queueCounts) add(m *memory, r *record, n int) {
 	c.tasks[r.state] += n
 	switch {
 	case r.waitsForAttempt():
 		c.dues.add(r.Due(), n)
-	case r.is(fsmpb.State_STATE_FIRING) && s.progress.Read(r.progress).leased:
+	case r.is(fsmpb.State_STATE_FIRING) && m.progress.Read(r.progress).leased:
 		c.leased += n
 	}
 }
@@ -72,21 +68,6 @@ func (c slotCounts) mayHold(slot uint32, states []fsmpb.State) bool {
 		}
 	}
 	return false
-}
-
-// slotOf returns the slot of a task's id.
-func (s *Store) slotOf(r *record) uint32 {
-	if r.idLen == 0 {
-		return task.Slot(s.idOf(r))
-	}
-	var key [len(task.DefaultNamespace) + 1 + inlineIDBytes]byte
-	n := copy(key[:], task.DefaultNamespace) + 1
-	id := r.id[:r.idLen]
-	if at := bytes.IndexByte(id, '@'); at >= 0 {
-		id = id[:at]
-	}
-	n += copy(key[n:], id)
-	return uint32(xxhash.Sum64(key[:n]) % task.Slots)
 }
 
 // Counts returns the counts of a queue at nowMs. Its cost does not depend on the number of tasks. Counts by due

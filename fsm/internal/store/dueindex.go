@@ -104,8 +104,8 @@ func newDueIndex() dueIndex { return dueIndex{btree.NewG(dueDegree, duePlace.bef
 type dueKeys [2]dueKey
 
 // dueKeysOf returns the keys of a task's places.
-func (s *Store) dueKeysOf(h handle) dueKeys {
-	t, r := Task{s, h}, s.tasks.Read(h)
+func dueKeysOf(t Task) dueKeys {
+	r := t.record()
 	due := t.FireAtMs()
 	class, next := dueMoved, r.Due()
 	switch t.State() {

@@ -51,7 +51,7 @@ func duePosition(q *fsmpb.ListQuery) dueKey { return newDueKey(0, q.AfterDueMs) 
 func (l *lister) mayFind() bool {
 	q, held := l.q, &l.s.counts
 	if q.Queue != "" {
-		queue := l.s.queues.Find(keyOfQueue(q.Namespace, q.Queue))
+		queue := l.s.mem.queues.Find(keyOfQueue(q.Namespace, q.Queue))
 		if queue == nil {
 			return false
 		}
@@ -111,8 +111,8 @@ func (l *lister) walk() *dueWalk {
 	if few, ok := s.labels.fewTasks(q); ok {
 		var run dueRun
 		for _, h := range few {
-			slot := s.slotOf(s.tasks.Read(h))
-			for _, k := range s.dueKeysOf(h) {
+			slot := s.mem.slotOf(s.mem.tasks.Read(h))
+			for _, k := range dueKeysOf(Task{s, h}) {
 				if k != 0 && slices.Contains(classes, k.class()) && k.position()|dueKey(slot) >= from {
 					run.ahead = append(run.ahead, k.place(slot, h))
 				}

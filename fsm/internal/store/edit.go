@@ -9,17 +9,17 @@ type Edit struct{ Task }
 // afterwards puts the changed task back unless edit has dropped it.
 func (s *Store) Change(t Task, edit func(Edit)) {
 	var before outline
-	dues, slot := s.dueKeysOf(t.h), s.slotOf(t.record())
+	dues, slot := dueKeysOf(t), s.mem.slotOf(t.record())
 	if s.events.tell != nil {
 		before = outlineOf(t)
 	}
 	s.lift(t.h)
 	edit(Edit{t})
-	if s.tasks.Read(t.h).state == 0 {
+	if s.mem.tasks.Read(t.h).state == 0 {
 		s.dues.remove(dues, slot, t.h)
 		return
 	}
-	if now := s.dueKeysOf(t.h); now != dues {
+	if now := dueKeysOf(t); now != dues {
 		s.dues.remove(dues, slot, t.h)
 		s.dues.add(now, slot, t.h)
 	}
@@ -30,7 +30,7 @@ func (s *Store) Change(t Task, edit func(Edit)) {
 }
 
 // write returns the task's progress for writing; a scheduled task gets one.
-func (e Edit) write() *progress { return e.s.progressOf(e.h) }
+func (e Edit) write() *progress { return e.s.mem.progressOf(e.h) }
 
 // Begin gives a scheduled task its progress record, which it needs from the moment it comes due.
 func (e Edit) Begin() { e.write() }
@@ -38,7 +38,7 @@ func (e Edit) Begin() { e.write() }
 // SetState moves a begun task to another state and takes the current number as its revision. No consumer has the task
 // afterwards.
 func (e Edit) SetState(to fsmpb.State) {
-	e.s.tasks.Write(e.h).state = uint8(to)
+	e.s.mem.tasks.Write(e.h).state = uint8(to)
 	p := e.write()
 	p.revision, p.leased = e.s.Number, false
 }
@@ -59,7 +59,7 @@ func (e Edit) WaitUntil(dueMs int64) { e.s.waitUntil(e.h, dueMs) }
 func (e Edit) StopWaiting() {
 	if e.record().waits {
 		e.s.wheel.Remove(e.h)
-		e.s.tasks.Write(e.h).waits = false
+		e.s.mem.tasks.Write(e.h).waits = false
 	}
 }
 
@@ -67,7 +67,7 @@ func (e Edit) StopWaiting() {
 func (e Edit) Hasten(dueMs int64) {
 	if e.State() == fsmpb.State_STATE_SCHEDULED {
 		e.writeFirstOut()
-		e.s.dropProgress(e.h)
+		e.s.mem.dropProgress(e.h)
 	}
 	e.WaitUntil(min(dueMs, e.WaitsUntilMs()))
 	if e.record().progress != 0 {
@@ -79,15 +79,15 @@ func (e Edit) Hasten(dueMs int64) {
 func (e Edit) Reschedule(fireAtMs int64) {
 	e.writeFirstOut()
 	e.LeaveList()
-	e.s.dropProgress(e.h)
-	e.s.tasks.Write(e.h).state = uint8(fsmpb.State_STATE_SCHEDULED)
+	e.s.mem.dropProgress(e.h)
+	e.s.mem.tasks.Write(e.h).state = uint8(fsmpb.State_STATE_SCHEDULED)
 	e.WaitUntil(fireAtMs)
 }
 
 // Hold takes back a grant whose attempt did not begin, and puts the task into the wheel until dueMs. A task without an
 // earlier attempt is scheduled again, and keeps its due time.
 func (e Edit) Hold(dueMs int64) {
-	if p := e.read(); p.attempts > 0 || e.s.hasPast(p) {
+	if p := e.read(); p.attempts > 0 || e.s.mem.hasPast(p) {
 		e.AwaitRetry(dueMs)
 		return
 	}
@@ -105,33 +105,13 @@ func (e Edit) Drop() {
 	e.StopWaiting()
 	e.LeaveList()
 	e.dropKeys() // their encoding may depend on the progress
-	s.dropProgress(e.h)
+	s.mem.dropProgress(e.h)
 	r := e.record()
-	at := s.PlaceOf(s.idOf(r))
+	at := s.PlaceOf(s.mem.idOf(r))
 	s.index.Delete(at.slot, at.hash, e.h)
 	c := e.cold()
-	s.labels.removeTask(e.h, e.Namespace(), s.labelsOf(&c))
+	s.labels.removeTask(e.h, e.Namespace(), s.mem.labelsOf(&c))
 	s.dropCold(r)
 	s.Schedules.forget(e.h)
-	s.tasks.Free(e.h)
-}
-
-// progressOf returns a task's progress for writing; a scheduled task gets one.
-func (s *Store) progressOf(h handle) *progress {
-	r := s.tasks.Read(h)
-	if r.progress == 0 {
-		s.tasks.Write(h).progress = s.progress.Alloc()
-		s.progress.Write(r.progress).fireAt = r.Due()
-	}
-	return s.progress.Write(r.progress)
-}
-
-func (s *Store) dropProgress(h handle) {
-	r := s.tasks.Write(h)
-	if r.progress == 0 {
-		return
-	}
-	s.blobs.Free(s.progress.Read(r.progress).history)
-	s.progress.Free(r.progress)
-	r.progress = 0
+	s.mem.tasks.Free(e.h)
 }

@@ -19,14 +19,14 @@ func TestExtraIsReadBack(t *testing.T) {
 		var sums []uint64
 		for _, s := range []*Store{free, full} {
 			c := &cold{delay: NoDelay}
-			s.setExtra(c, e)
-			if got := s.extraOf(c); !proto.Equal(got, e) {
+			s.mem.setExtra(c, e)
+			if got := s.mem.extraOf(c); !proto.Equal(got, e) {
 				t.Fatalf("%v, not %v", got, e)
 			}
 			if c.manner != 0 && s == full || c.manner == 0 && s == free && mannerOf(e.Spec).SizeVT() > 0 {
 				t.Errorf("manner %d", c.manner)
 			}
-			sums = append(sums, s.digestCold(&record{}, c), uint64(extraBytes(s.extraOf(c))))
+			sums = append(sums, s.mem.digestCold(&record{}, c), uint64(extraBytes(s.mem.extraOf(c))))
 		}
 		if sums[0] != sums[2] || sums[1] != sums[3] {
 			t.Errorf("hashes and sizes %v", sums)
@@ -36,7 +36,7 @@ func TestExtraIsReadBack(t *testing.T) {
 
 func (s *Store) fillManners() {
 	for i := range maxInterned {
-		s.manners.acquire(fmt.Sprint("manner ", i), func() manner { return manner{extra: noExtra} })
+		s.mem.manners.acquire(fmt.Sprint("manner ", i), func() manner { return manner{extra: noExtra} })
 	}
 }
 
@@ -72,18 +72,18 @@ func TestMannersAreLetGo(t *testing.T) {
 	labelled("a", gold)
 	labelled("b", gold)
 	labelled("c", iron)
-	if n := len(s.manners.numbers); n != 2 {
+	if n := len(s.mem.manners.numbers); n != 2 {
 		t.Errorf("%d manners of three tasks", n)
 	}
 	labelled("a", iron)
 	labelled("b", iron)
-	if n := len(s.manners.numbers); n != 1 {
+	if n := len(s.mem.manners.numbers); n != 1 {
 		t.Errorf("%d manners when all are the same", n)
 	}
 	for _, id := range []string{"a", "b", "c"} {
 		labelled(id)
 	}
-	if n := len(s.manners.numbers); n != 0 {
+	if n := len(s.mem.manners.numbers); n != 0 {
 		t.Errorf("%d manners when none is left", n)
 	}
 }

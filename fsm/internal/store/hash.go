@@ -6,7 +6,6 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/fsm/internal/slab"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
@@ -25,8 +24,8 @@ func (s *Store) Hash() uint64 {
 	d.int(s.TombstoneBound)
 	d.int(s.HorizonMs)
 	d.int(s.KeepDoneMs)
-	if s.queues.rules > 0 {
-		d.uint(s.queues.rulesSum)
+	if s.mem.queues.rules > 0 {
+		d.uint(s.mem.queues.rulesSum)
 	}
 	for _, i := range s.Origins.Inherited {
 		d.uint(uint64(i.FirstSlot)<<32 | uint64(i.EndSlot))
@@ -53,24 +52,24 @@ func (s *Store) lift(h handle) {
 	if s.Moves.watch != nil {
 		s.Moves.watch.lift(s, h)
 	}
-	s.sum -= s.digest(h)
-	s.tally(s.tasks.Read(h), -1)
+	s.sum -= s.mem.digest(h)
+	s.tally(s.mem.tasks.Read(h), -1)
 }
 
 // land adds a task's record to the state hash and the counts, after the record has changed.
 func (s *Store) land(h handle) {
-	s.sum += s.digest(h)
-	s.tally(s.tasks.Read(h), 1)
+	s.sum += s.mem.digest(h)
+	s.tally(s.mem.tasks.Read(h), 1)
 	if s.Moves.watch != nil {
 		s.Moves.watch.land(s, h)
 	}
 }
 
 // digest hashes a record and its progress. Handles, links and interned numbers differ between replicas and stay out.
-func (s *Store) digest(h handle) uint64 {
-	r := s.tasks.Read(h)
+func (m *memory) digest(h handle) uint64 {
+	r := m.tasks.Read(h)
 	d := digester{}
-	d.uint(s.idDigest(r))
+	d.uint(m.idDigest(r))
 	d.uint(uint64(r.state))
 	if r.waits || r.parked {
 		d.int(r.Due())
@@ -80,14 +79,14 @@ func (s *Store) digest(h handle) uint64 {
 		d.bool(true)
 	}
 	if r.progress != 0 {
-		p := s.progress.Read(r.progress)
+		p := m.progress.Read(r.progress)
 		d.int(p.fireAt)
 		d.uint(p.revision)
 		d.uint(p.fence)
 		d.int(p.order)
 		d.uint(uint64(p.attempts))
 		d.uint(uint64(p.outcome))
-		d.history(s.blob(p.history))
+		d.history(m.blob(p.history))
 		if p.leased {
 			d.bool(true)
 		}
@@ -97,38 +96,38 @@ func (s *Store) digest(h handle) uint64 {
 
 // contentDigest hashes the parts of a task that stay when the task moves to another shard: all but its numbers in the
 // wheel and in lists.
-func (s *Store) contentDigest(h handle) uint64 {
-	r := s.tasks.Read(h)
-	c := readCold(s.blobs.Get(r.cold))
+func (m *memory) contentDigest(h handle) uint64 {
+	r := m.tasks.Read(h)
+	c := readCold(m.blobs.Get(r.cold))
 	d := digester{}
-	d.uint(s.digestCold(r, &c))
-	d.uint(Task{s, h}.keysDigest())
-	d.uint(s.idDigest(r))
+	d.uint(m.digestCold(r, &c))
+	d.uint(m.keysDigest(r))
+	d.uint(m.idDigest(r))
 	d.uint(uint64(r.state))
 	if r.waits || r.parked {
 		d.int(r.Due())
 	}
-	d.int(s.fireAtOf(r))
-	d.uint(Task{s, h}.Revision())
+	d.int(m.fireAtOf(r))
+	d.uint(m.revisionOf(r))
 	if r.progress != 0 && !r.is(fsmpb.State_STATE_SCHEDULED) {
-		p := s.progress.Read(r.progress)
+		p := m.progress.Read(r.progress)
 		d.uint(p.fence)
 		d.uint(uint64(p.attempts))
 		d.uint(uint64(p.outcome))
-		d.history(s.blob(p.history))
+		d.history(m.blob(p.history))
 		d.bool(p.leased)
 	}
 	return d.sum()
 }
 
 // idDigest hashes a task's namespace and id. Every replica gets the same value, whether the id is inline or not.
-func (s *Store) idDigest(r *record) uint64 {
+func (m *memory) idDigest(r *record) uint64 {
 	d := digester{}
 	if r.idLen != 0 {
 		d.string(task.DefaultNamespace)
 		d.bytes(r.id[:r.idLen])
 	} else {
-		namespace, id := s.idOf(r)
+		namespace, id := m.idOf(r)
 		d.string(namespace)
 		d.string(id)
 	}
@@ -136,9 +135,9 @@ func (s *Store) idDigest(r *record) uint64 {
 }
 
 // digestCold hashes the content of a blob. Shared values enter by their content, not by their numbers.
-func (s *Store) digestCold(r *record, c *cold) uint64 { return s.digestContent(r, c, s.extraOf(c)) }
+func (m *memory) digestCold(r *record, c *cold) uint64 { return m.digestContent(r, c, m.extraOf(c)) }
 
-func (s *Store) digestContent(r *record, c *cold, extra *fsmpb.Extra) uint64 {
+func (m *memory) digestContent(r *record, c *cold, extra *fsmpb.Extra) uint64 {
 	d := digester{}
 	if c.id != "" {
 		d.string(c.namespace)
@@ -151,12 +150,12 @@ func (s *Store) digestContent(r *record, c *cold, extra *fsmpb.Extra) uint64 {
 	d.int(c.delay)
 	d.bool(c.asBytes)
 	d.uint(xxhash.Sum64(c.payload))
-	d.string(s.queues.at(c.queue).name)
-	if t := s.targetOf(c, extra); t != nil {
+	d.string(m.queues.at(c.queue).name)
+	if t := m.targetOf(c, extra); t != nil {
 		d.target(t)
 	}
 	spec := extra.Spec
-	if sum := s.mannerSum(c, extra); sum != 0 || spec.Traceparent != "" || spec.Group != "" {
+	if sum := m.mannerSum(c, extra); sum != 0 || spec.Traceparent != "" || spec.Group != "" {
 		d.uint(sum)
 		d.string(spec.Traceparent)
 		d.string(spec.Group)
@@ -170,9 +169,15 @@ func (s *Store) digestContent(r *record, c *cold, extra *fsmpb.Extra) uint64 {
 	return d.sum()
 }
 
-func (s *Store) digestKeys(r *record, keys []remembered) uint64 {
+// keysDigest hashes the keys of a task. It is 0 if the task remembers none.
+func (m *memory) keysDigest(r *record) uint64 {
+	var kept [keysRemembered]remembered
+	keys := m.keysOf(kept[:0], r)
+	if len(keys) == 0 {
+		return 0
+	}
 	d := digester{}
-	d.uint(s.idDigest(r))
+	d.uint(m.idDigest(r))
 	for i := range keys {
 		k := &keys[i]
 		d.uint(k.hash)
@@ -193,10 +198,6 @@ func (s *Store) digestKeys(r *record, keys []remembered) uint64 {
 		}
 	}
 	return d.sum()
-}
-
-func (s *Store) blob(ref slab.Ref) []byte {
-	return s.blobs.Get(ref)
 }
 
 // digester hashes fields one after another. Most digests fit the buffer and are hashed in one go.

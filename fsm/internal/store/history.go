@@ -110,12 +110,6 @@ func cutText(text string, limit int) string {
 	return strings.ToValidUTF8(text[:min(len(text), limit)], "")
 }
 
-// hasPast reports whether an attempt of the current occurrence has ended.
-func (s *Store) hasPast(p *progress) bool {
-	b := s.blob(p.history)
-	return len(b) > 0 && b[0]&^historyOwnError != 0
-}
-
 // Ended describes an attempt that ends now.
 type Ended struct {
 	Fence     uint64
@@ -135,20 +129,14 @@ func (e Edit) EndAttempt(attempt Ended) {
 		h.past = slices.Delete(h.past, i, i+1)
 	}
 	h.add(ended{number, attempt.Fence, attempt.StartedMs, e.s.NowMs, attempt.Node, attempt.Error})
-	e.s.putHistory(p, &h)
+	e.s.mem.putHistory(p, &h)
 }
 
 // SetLastError records why the task ended without an attempt, or clears the last error if text is empty.
 func (e Edit) SetLastError(text string) {
 	p, h := e.write(), e.history()
 	h.lastError = cutText(text, task.MaxErrorBytes)
-	e.s.putHistory(p, &h)
-}
-
-func (s *Store) putHistory(p *progress, h *history) {
-	s.blobs.Free(p.history)
-	s.scratch = h.appendTo(s.scratch[:0])
-	p.history = s.blobs.Put(s.scratch)
+	e.s.mem.putHistory(p, &h)
 }
 
 // addTo copies the history into a task message.

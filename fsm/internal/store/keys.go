@@ -16,7 +16,7 @@ func (t Task) Recall(key *fsmpb.Key) *fsmpb.RememberedKey {
 		return nil
 	}
 	var kept [keysRemembered]remembered
-	for _, k := range t.s.keysOf(kept[:0], t.record()) {
+	for _, k := range t.s.mem.keysOf(kept[:0], t.record()) {
 		if k.hash == key.Hash {
 			message := &keyMessage{}
 			k.fill(&message.remembered, &message.key)
@@ -34,13 +34,13 @@ func (s *Store) Remember(t Task, key *fsmpb.Key, result *fsmpb.Result, number ui
 		return
 	}
 	r := t.record()
-	c := s.headOf(r)
+	c := s.mem.headOf(r)
 	if c.first.kept && c.occurrence == s.Number {
 		return // the call has made the task, which has the key already
 	}
 	var kept [keysRemembered + 1]remembered
 	unchanged := result.Revision < number
-	keys, ok := roomForKey(s.keysOf(kept[:0], r), unchanged)
+	keys, ok := roomForKey(s.mem.keysOf(kept[:0], r), unchanged)
 	if !ok {
 		return
 	}
@@ -51,7 +51,7 @@ func (s *Store) Remember(t Task, key *fsmpb.Key, result *fsmpb.Result, number ui
 		previous: result.Previous,
 		outcome:  result.Outcome,
 		state:    fsmpb.State(r.state),
-		fireAt:   s.fireAtOf(r),
+		fireAt:   s.mem.fireAtOf(r),
 		created:  c.created,
 	}
 	if c.occurrence != result.Revision {
@@ -60,16 +60,18 @@ func (s *Store) Remember(t Task, key *fsmpb.Key, result *fsmpb.Result, number ui
 	if r.is(fsmpb.State_STATE_REPEATING) {
 		k.next = int64(result.Number)
 	} else if r.progress != 0 && result.Outcome == 0 {
-		s.rememberProgress(&k, r)
+		k.takeProgress(t)
 	}
 	if s.Moves.watch != nil {
 		s.Moves.watch.lift(s, t.h)
 		defer s.Moves.watch.land(s, t.h)
 	}
-	before := s.heldBytes(r)
-	Edit{t}.setKeys(append(keys, k))
-	if grown := s.heldBytes(r) - before; grown != 0 {
-		s.queueOf(r).space.grow(r.state, grown) // the task is not lifted
+	before := s.mem.heldBytes(r)
+	s.sum -= s.mem.keysDigest(r)
+	Edit{t}.putKeys(append(keys, k))
+	s.sum += s.mem.keysDigest(r)
+	if grown := s.mem.heldBytes(r) - before; grown != 0 {
+		s.mem.queueOf(r).space.grow(r.state, grown) // the task is not lifted
 	}
 }
 
@@ -90,41 +92,33 @@ func roomForKey(keys []remembered, unchanged bool) (_ []remembered, ok bool) {
 	return slices.Delete(keys, oldest, oldest+1), true
 }
 
-func (s *Store) rememberProgress(k *remembered, r *record) {
-	p := s.progress.Read(r.progress)
-	h := readHistory(s.blob(p.history))
-	k.attempts, k.lastError = p.attempts, h.lastError
-	if r.is(fsmpb.State_STATE_RETRYING) {
-		k.next = r.Due()
+// takeProgress records the progress of a task that has begun.
+func (k *remembered) takeProgress(t Task) {
+	k.attempts, k.lastError = t.Attempts(), t.history().lastError
+	if t.State() == fsmpb.State_STATE_RETRYING {
+		k.next = t.WaitsUntilMs()
 	}
-}
-
-// setKeys replaces the keys of the task.
-func (e Edit) setKeys(keys []remembered) {
-	e.subtractKeys()
-	e.putKeys(keys)
-	e.addKeys()
 }
 
 // putKeys writes keys in place of the task's. A first key in the cold blob stays there if keys begins with it, and is
 // removed otherwise.
 func (e Edit) putKeys(keys []remembered) {
-	s, r := e.s, e.s.tasks.Write(e.h)
-	c := s.headOf(r)
+	s, r := e.s, e.s.mem.tasks.Write(e.h)
+	c := s.mem.headOf(r)
 	var kept [1]remembered
-	switch first := c.appendFirst(kept[:0], s.fireAtOf(r)); {
+	switch first := c.appendFirst(kept[:0], s.mem.fireAtOf(r)); {
 	case len(first) == 0:
 	case len(keys) > 0 && keys[0] == first[0]:
 		keys = keys[1:]
 	default:
 		e.rewriteCold(func(c *cold) { c.first = firstKey{} })
 	}
-	s.blobs.Free(r.keys)
-	s.scratch = s.scratch[:0]
+	s.mem.blobs.Free(r.keys)
+	s.mem.scratch = s.mem.scratch[:0]
 	for i := range keys {
-		s.scratch = keys[i].appendTo(s.scratch, &c)
+		s.mem.scratch = keys[i].appendTo(s.mem.scratch, &c)
 	}
-	r.keys = s.blobs.Put(s.scratch)
+	r.keys = s.mem.blobs.Put(s.mem.scratch)
 }
 
 // writeFirstOut moves the first key out of the cold blob. It must run before the task's due time changes.
@@ -133,44 +127,16 @@ func (e Edit) writeFirstOut() {
 		return
 	}
 	var kept [keysRemembered]remembered
-	keys := e.s.keysOf(kept[:0], e.record())
+	keys := e.s.mem.keysOf(kept[:0], e.record())
 	e.rewriteCold(func(c *cold) { c.first = firstKey{} })
 	e.putKeys(keys)
 }
 
 // dropKeys forgets the task's keys, except a first key in the cold blob. The first key goes with that blob.
 func (e Edit) dropKeys() {
-	e.subtractKeys()
-	if r := e.s.tasks.Write(e.h); r.keys != 0 {
-		e.s.blobs.Free(r.keys)
+	e.s.sum -= e.s.mem.keysDigest(e.record())
+	if r := e.s.mem.tasks.Write(e.h); r.keys != 0 {
+		e.s.mem.blobs.Free(r.keys)
 		r.keys = 0
 	}
-}
-
-// addKeys adds the task's keys to the state hash.
-func (e Edit) addKeys() { e.s.sum += e.keysDigest() }
-
-// subtractKeys takes the task's keys out of the state hash.
-func (e Edit) subtractKeys() { e.s.sum -= e.keysDigest() }
-
-// keysDigest hashes the task's keys. It is 0 if the task remembers none.
-func (t Task) keysDigest() uint64 {
-	var kept [keysRemembered]remembered
-	keys := t.s.keysOf(kept[:0], t.record())
-	if len(keys) == 0 {
-		return 0
-	}
-	return t.s.digestKeys(t.record(), keys)
-}
-
-// keysOf appends the keys of a task to keys.
-func (s *Store) keysOf(keys []remembered, r *record) []remembered {
-	c := s.headOf(r)
-	return readKeys(c.appendFirst(keys, s.fireAtOf(r)), s.blobs.Get(r.keys), &c)
-}
-
-// headOf decodes the head of a task's cold blob, which is all that the keys need.
-func (s *Store) headOf(r *record) coldHead {
-	h, _ := readHead(s.blobs.Get(r.cold))
-	return h
 }

@@ -52,7 +52,7 @@ func (ls *Lanes) loadOf(l *Lane) task.LaneLoad {
 	case l.Group != "":
 		load.FirstMs = l.ranked.firstMs()
 	case load.Pulled && l.fresh.len+l.retried.len > 0:
-		load.NextMs = Task{ls.s, Oldest.of(ls.s.links(), l.fresh.head, l.fresh.tail, l.retried.head)}.FireAtMs()
+		load.NextMs = Task{ls.s, Oldest.of(ls.s.mem.links(), l.fresh.head, l.fresh.tail, l.retried.head)}.FireAtMs()
 	}
 	return load
 }
@@ -117,10 +117,10 @@ func (ls *Lanes) FirstReady(l *Lane, inOrder bool, prefer Choice) Task {
 	case l.Group != "":
 		return Task{ls.s, first.task}
 	case l.fresh.len+l.retried.len > 0 && (!ok || first.priority > task.DefaultPriority):
-		return Task{ls.s, prefer.of(ls.s.links(), l.fresh.head, l.fresh.tail, l.retried.head)}
+		return Task{ls.s, prefer.of(ls.s.mem.links(), l.fresh.head, l.fresh.tail, l.retried.head)}
 	}
 	oldest, newest, retried := l.ranked.ends(first.priority)
-	return Task{ls.s, prefer.of(ls.s.links(), oldest, newest, retried)}
+	return Task{ls.s, prefer.of(ls.s.mem.links(), oldest, newest, retried)}
 }
 
 // of returns the preferred one of the tasks of one priority. oldest and newest are 0 if all of them are retried, and
@@ -148,7 +148,7 @@ func (e Edit) OpenLane() (l *Lane, priority int) {
 
 // nameOf returns the name of the lane that delivers a task, and the task's priority.
 func (ls *Lanes) nameOf(r *record) (name task.Lane, priority int) {
-	name, path, priority := ls.s.laneAndPathOf(r)
+	name, path, priority := ls.s.mem.laneAndPathOf(r)
 	if ls.isolation.paths > 0 && ls.isolation.has(name.Destined(), path) {
 		name.Path = path
 	}
@@ -157,10 +157,10 @@ func (ls *Lanes) nameOf(r *record) (name task.Lane, priority int) {
 
 // laneAndPathOf returns the name of the lane that delivers a task while no path is isolated, and the path of its
 // target.
-func (s *Store) laneAndPathOf(r *record) (name task.Lane, path string, priority int) {
-	c := readCold(s.blobs.Get(r.cold))
-	q, extra := s.queues.at(c.queue), s.extraOf(&c)
-	destination, path := s.receiverOf(&c, extra)
+func (m *memory) laneAndPathOf(r *record) (name task.Lane, path string, priority int) {
+	c := readCold(m.blobs.Get(r.cold))
+	q, extra := m.queues.at(c.queue), m.extraOf(&c)
+	destination, path := m.receiverOf(&c, extra)
 	name = task.Lane{Namespace: q.namespace, Queue: q.name, Destination: destination, Group: extra.Spec.Group}
 	return name, path, task.PriorityOf(extra.Spec.Priority)
 }
@@ -169,7 +169,7 @@ func (ls *Lanes) open(name task.Lane) *Lane {
 	if l := ls.Find(name); l != nil {
 		return l
 	}
-	l := &Lane{Lane: name, queue: ls.s.queues.acquire(queueKey{name.Namespace, name.Queue})}
+	l := &Lane{Lane: name, queue: ls.s.mem.queues.acquire(queueKey{name.Namespace, name.Queue})}
 	l.number = ls.add(name, l)
 	ls.isolation.countGroup(name, 1)
 	return l
@@ -188,7 +188,7 @@ func (e Edit) WaitFirst() {
 		return
 	}
 	e.join(l)
-	e.waiting(l).pushFront(e.s.links(), e.h, int64(e.s.Number))
+	e.waiting(l).pushFront(e.s.mem.links(), e.h, int64(e.s.Number))
 }
 
 func (e Edit) wait(l *Lane, priority int, order int64) {
@@ -196,14 +196,14 @@ func (e Edit) wait(l *Lane, priority int, order int64) {
 	if waiting := e.waiting(l); l.isRanked(priority) {
 		e.rank(l, priority, order)
 	} else {
-		waiting.pushBack(e.s.links(), e.h, order)
+		waiting.pushBack(e.s.mem.links(), e.h, order)
 	}
 }
 
 // waiting notes whether an attempt of the task has ended, and returns the list for such tasks.
 func (e Edit) waiting(l *Lane) *list {
 	p := e.write()
-	if p.retried = p.attempts > 0 || e.s.hasPast(p); p.retried {
+	if p.retried = p.attempts > 0 || e.s.mem.hasPast(p); p.retried {
 		return &l.retried
 	}
 	return &l.fresh
@@ -239,7 +239,7 @@ func (e Edit) countRetry(name task.Lane) {
 // Fire puts the task, which is in no list, into a lane's firing list.
 func (e Edit) Fire(l *Lane) {
 	e.join(l)
-	l.firing.pushBack(e.s.links(), e.h, int64(e.s.Number))
+	l.firing.pushBack(e.s.mem.links(), e.h, int64(e.s.Number))
 }
 
 // LeaveList takes the task out of its lane's list or out of the tombstones.
@@ -248,7 +248,7 @@ func (e Edit) LeaveList() {
 	if r.progress == 0 {
 		return
 	}
-	p := s.progress.Read(r.progress)
+	p := s.mem.progress.Read(r.progress)
 	switch {
 	case p.lane != 0:
 		l := s.Lanes.at(p.lane)
@@ -256,21 +256,21 @@ func (e Edit) LeaveList() {
 		case p.priority != 0:
 			e.unrank(l)
 		case r.is(fsmpb.State_STATE_READY) && p.retried:
-			l.retried.remove(s.links(), e.h)
+			l.retried.remove(s.mem.links(), e.h)
 		case r.is(fsmpb.State_STATE_READY):
-			l.fresh.remove(s.links(), e.h)
+			l.fresh.remove(s.mem.links(), e.h)
 		case r.is(fsmpb.State_STATE_RETRYING):
 			l.retrying--
 		default:
-			l.firing.remove(s.links(), e.h)
+			l.firing.remove(s.mem.links(), e.h)
 		}
-		p := s.progress.Write(r.progress)
+		p := s.mem.progress.Write(r.progress)
 		p.lane, p.retried, p.isolated = 0, false, false
 		s.Lanes.touch(l)
 	case p.size != 0:
-		s.tombstones.remove(s.links(), e.h)
+		s.tombstones.remove(s.mem.links(), e.h)
 		s.tombstoneBytes -= int64(p.size)
-		s.progress.Write(r.progress).size = 0
+		s.mem.progress.Write(r.progress).size = 0
 	}
 }
 
@@ -284,11 +284,11 @@ func (ls *Lanes) Settle(full bool) []task.LaneLoad {
 		if full {
 			loads = append(loads, ls.loadOf(l))
 		}
-		l.queue.waiting.place(l, ls.s.links())
+		l.queue.waiting.place(l, ls.s.mem.links())
 		if !l.hasTasks() && !l.isolated {
 			ls.remove(l.Lane)
 			ls.isolation.countGroup(l.Lane, -1)
-			ls.s.queues.release(l.queue)
+			ls.s.mem.queues.release(l.queue)
 		}
 	}
 	ls.touched = ls.touched[:0]
@@ -318,7 +318,7 @@ func (ls *Lanes) Firing() []Task {
 		if l == nil {
 			continue
 		}
-		for h := l.firing.head; h != 0; h = ls.s.links().read(h).next {
+		for h := l.firing.head; h != 0; h = ls.s.mem.links().read(h).next {
 			firing = append(firing, Task{ls.s, h})
 		}
 	}

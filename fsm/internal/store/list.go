@@ -78,7 +78,7 @@ func (l *lister) listSlots(end uint32) {
 // candidates returns the tasks with the rarest label of the query, or those of its range of due times if they are fewer
 // and not many, or all tasks. Many tasks of a range are found as fast by looking at all tasks.
 func (l *lister) candidates() candidates {
-	labelled, most := candidates(l.s.index), l.s.tasks.Len()
+	labelled, most := candidates(l.s.index), l.s.mem.tasks.Len()
 	if len(l.q.Labels) > 0 {
 		k, n := l.s.labels.rarest(l.q)
 		labelled, most = l.s.labels.tasks(k), n
@@ -141,11 +141,11 @@ func matches(t Task, q *fsmpb.ListQuery) bool {
 	if q.Queue == "" && len(q.Labels) == 0 {
 		return true
 	}
-	if q.Queue != "" && t.s.queueOf(t.record()).name != q.Queue {
+	if q.Queue != "" && t.s.mem.queueOf(t.record()).name != q.Queue {
 		return false
 	}
 	c := t.cold()
-	spec := t.s.extraOf(&c).Spec
+	spec := t.s.mem.extraOf(&c).Spec
 	for _, want := range q.Labels {
 		if !slices.ContainsFunc(spec.Labels, func(l *fsmpb.Label) bool { return equalLabels(l, want) }) {
 			return false

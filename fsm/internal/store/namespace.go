@@ -28,25 +28,6 @@ func (c *spaceCounts) add(state uint8, held, n int) {
 	c.grow(state, n*held)
 }
 
-// heldBytes returns the bytes that a task holds. The values that it shares with other tasks (target, labels, and so on)
-// count as if they were its own: otherwise distinct ones would count for nothing, and the count would depend on the
-// order in which tasks came.
-func (s *Store) heldBytes(r *record) int {
-	blob := s.blobs.Get(r.cold)
-	_, target, manner := coldShared(blob)
-	held := task.RecordBytes + len(blob) + len(s.blob(r.keys))
-	if target != 0 {
-		held += len(s.targets.at(target).key)
-	}
-	if manner != 0 {
-		held += len(s.manners.at(manner).key)
-	}
-	if r.progress != 0 {
-		held += len(s.blob(s.progress.Read(r.progress).history))
-	}
-	return held
-}
-
 // grow adds to the bytes of a task in one state.
 func (c *spaceCounts) grow(state uint8, bytes int) {
 	if s := fsmpb.State(state); s != fsmpb.State_STATE_DELIVERED && s != fsmpb.State_STATE_CANCELLED {

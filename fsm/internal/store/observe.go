@@ -130,7 +130,7 @@ func eventOf(t Task, kind task.EventType) task.Event {
 	c := t.cold()
 	namespace, id := t.ID()
 	return task.Event{
-		Type: kind, Namespace: namespace, ID: id, Queue: t.s.queues.at(c.queue).name, Labels: t.s.labelsOf(&c),
+		Type: kind, Namespace: namespace, ID: id, Queue: t.s.mem.queues.at(c.queue).name, Labels: t.s.mem.labelsOf(&c),
 		AtMs: t.s.NowMs, DueMs: t.FireAtMs(),
 	}
 }

@@ -5,7 +5,6 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
-	"github.com/belfryhq/belfry/wheel"
 )
 
 const (
@@ -31,7 +30,7 @@ func (s *Store) Outlook(nowMs int64) *fsmpb.Outlook {
 	o := &fsmpb.Outlook{NowMs: nowMs, FirstMs: nowMs / outlookStepMs * outlookStepMs}
 	counts := s.counted()
 	o.Waiting = uint64(counts[fsmpb.State_STATE_SCHEDULED] + counts[fsmpb.State_STATE_RETRYING])
-	rows, beside := s.wheel.Occupancy(lookedAt, s.waitsForAttempt, func(firstMs, lastMs int64, counted int) int {
+	rows, beside := s.wheel.Occupancy(lookedAt, s.mem.waitsForAttempt, func(firstMs, lastMs int64, counted int) int {
 		rest := max(int(o.Waiting)-counted, 0)
 		if int(o.Waiting) == s.wheel.Len() || lastMs-firstMs > longSlotMs {
 			return rest
@@ -58,16 +57,13 @@ func (s *Store) DueWithin(nowMs int64) (within []uint64) {
 	for i, span := range horizons {
 		end := nowMs + span.Milliseconds()
 		if i < nearHorizons {
-			within = append(within, uint64(s.wheel.DueBy(end, lookedAt, s.waitsForAttempt)))
+			within = append(within, uint64(s.wheel.DueBy(end, lookedAt, s.mem.waitsForAttempt)))
 		} else {
 			within = append(within, s.pendingBetween(nowMs-dayMs, end))
 		}
 	}
 	return within
 }
-
-// waitsForAttempt reports whether a task in the wheel waits for an attempt.
-func (s *Store) waitsForAttempt(h wheel.Handle) bool { return s.tasks.Read(h).waitsForAttempt() }
 
 // pendingBetween returns the number of tasks that wait for an attempt and come due in [fromMs, toMs), both rounded as
 // dues.sum does.

@@ -51,12 +51,12 @@ func (s *Store) Locate(commands []*fsmpb.Command) []Place {
 	}
 	for _, h := range s.found {
 		if h != 0 {
-			s.fetched += uint64(s.tasks.Read(h).state)
+			s.fetched += uint64(s.mem.tasks.Read(h).state)
 		}
 	}
 	for _, h := range s.found {
 		if h != 0 {
-			s.fetched += uint64(s.blobs.Get(s.tasks.Read(h).cold)[0])
+			s.fetched += uint64(s.mem.blobs.Get(s.mem.tasks.Read(h).cold)[0])
 		}
 	}
 	return s.places

@@ -69,11 +69,8 @@ func (qs *Queues) release(q *queue) {
 	}
 }
 
-// queueOf returns the queue of a task.
-func (s *Store) queueOf(r *record) *queue { return s.queues.at(coldQueue(s.blobs.Get(r.cold))) }
-
 // Queues returns the queues of the store.
-func (s *Store) Queues() *Queues { return &s.queues }
+func (s *Store) Queues() *Queues { return &s.mem.queues }
 
 // Names returns the sorted names of a namespace's queues that have a rule or hold a task, tombstones included.
 func (qs *Queues) Names(namespace string) []string {

@@ -31,7 +31,7 @@ func NewRebuild(shard uint32, rules []*fsmpb.QueueRule, positionMs int64) *Rebui
 	for _, r := range rules {
 		s.SetRule(r)
 	}
-	s.wheel = wheel.New(nodes{s.tasks}, positionMs)
+	s.wheel = wheel.New(nodes{s.mem.tasks}, positionMs)
 	return &Rebuild{to: restoring{s: s}}
 }
 
@@ -89,28 +89,28 @@ func (b *Rebuild) orderTies() {
 	s := b.to.s
 	var tied []handle
 	waiting := b.waiting()
-	slices.SortStableFunc(waiting, s.compareDue)
+	slices.SortStableFunc(waiting, s.mem.compareDue)
 	for i, h := range waiting {
-		if i > 0 && s.compareDue(waiting[i-1], h) == 0 {
+		if i > 0 && s.mem.compareDue(waiting[i-1], h) == 0 {
 			tied = append(tied, h)
 		}
 	}
 	for _, h := range tied {
-		if r := s.tasks.Read(h); r.progress == 0 {
-			s.progressOf(h).revision = r.Seq()
+		if r := s.mem.tasks.Read(h); r.progress == 0 {
+			s.mem.progressOf(h).revision = r.Seq()
 		}
 		s.Number++
-		s.wheel.Reschedule(h, s.tasks.Read(h).Due(), s.Number)
+		s.wheel.Reschedule(h, s.mem.tasks.Read(h).Due(), s.Number)
 	}
 }
 
 // waiting returns the tasks in the wheel, by slot.
 func (b *Rebuild) waiting() []handle {
 	s := b.to.s
-	all := make([]handle, 0, s.tasks.Len())
+	all := make([]handle, 0, s.mem.tasks.Len())
 	for slot := range uint32(task.Slots) {
 		for h := range s.index.Each(slot) {
-			if s.tasks.Read(h).waits {
+			if s.mem.tasks.Read(h).waits {
 				all = append(all, h)
 			}
 		}
@@ -118,8 +118,8 @@ func (b *Rebuild) waiting() []handle {
 	return all
 }
 
-func (s *Store) compareDue(a, b handle) int {
-	x, y := s.tasks.Read(a), s.tasks.Read(b)
+func (m *memory) compareDue(a, b handle) int {
+	x, y := m.tasks.Read(a), m.tasks.Read(b)
 	return cmp.Or(cmp.Compare(x.Due(), y.Due()), cmp.Compare(x.Seq(), y.Seq()))
 }
 

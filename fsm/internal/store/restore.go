@@ -84,10 +84,10 @@ func (to *restoring) take(t *fsmpb.SnapshotTask) error {
 	if t.Parked || t.Idle {
 		to.s.Moves.addIdle(h)
 	}
-	switch n := to.s.tasks.Read(h).progress; {
+	switch n := to.s.mem.tasks.Read(h).progress; {
 	case n == 0:
 	case t.Idle:
-		to.s.progress.Write(n).order = t.Order
+		to.s.mem.progress.Write(n).order = t.Order
 	default:
 		to.listed = append(to.listed, listedTask{h, t.Order, t.Isolated})
 	}
@@ -109,7 +109,7 @@ func (to *restoring) header(in *snapshotReader) error {
 	to.s.Number, to.s.NowMs = header.Number, header.NowMs
 	to.s.Origins = Origins{header.Origin, header.Inherited}
 	to.s.Defaults = Defaults{header.TombstoneBytes, header.HorizonMs, header.KeepDoneMs}
-	to.s.wheel = wheel.New(nodes{to.s.tasks}, header.PositionMs)
+	to.s.wheel = wheel.New(nodes{to.s.mem.tasks}, header.PositionMs)
 	for _, l := range header.Isolated {
 		to.s.Lanes.Isolate(task.Lane{Namespace: l.Namespace, Queue: l.Queue, Destination: l.Destination, Path: l.Path})
 	}
@@ -170,7 +170,7 @@ func (to *restoring) task(t *fsmpb.SnapshotTask) (handle, error) {
 	if t.DelayMs != nil {
 		content.DelayMs = *t.DelayMs
 	}
-	c := to.s.newCold(task.Namespace, &content)
+	c := to.s.mem.newCold(task.Namespace, &content)
 	keys := rememberedIn(t.Remembered)
 	if len(keys) > 0 {
 		c.takeFirst(&keys[0], task.FireAtMs)
@@ -182,17 +182,16 @@ func (to *restoring) task(t *fsmpb.SnapshotTask) (handle, error) {
 	}
 	if t.InWheel || t.Parked {
 		to.s.wheel.Insert(h, t.WheelDueMs, t.WheelSeq)
-		to.s.tasks.Write(h).waits = true
+		to.s.mem.tasks.Write(h).waits = true
 	}
 	if t.Parked {
 		Edit{Task{to.s, h}}.StopWaiting() // keeps the instant and the number
-		to.s.tasks.Write(h).parked = true
+		to.s.mem.tasks.Write(h).parked = true
 	}
-	to.s.dues.add(to.s.dueKeysOf(h), at.slot, h)
+	to.s.dues.add(dueKeysOf(Task{to.s, h}), at.slot, h)
 	if len(keys) > 0 {
-		e := Edit{Task{to.s, h}}
-		e.putKeys(keys)
-		e.addKeys()
+		Edit{Task{to.s, h}}.putKeys(keys)
+		to.s.sum += to.s.mem.keysDigest(to.s.mem.tasks.Read(h))
 	}
 	if task.Series != nil {
 		to.s.Schedules.note(h, task.Series)
@@ -230,10 +229,10 @@ func (to *restoring) checkTask(t *fsmpb.SnapshotTask) error {
 }
 
 func (to *restoring) progress(h handle, task *fsmpb.Task, isolated bool) {
-	p := to.s.progressOf(h)
+	p := to.s.mem.progressOf(h)
 	p.fireAt, p.fence, p.attempts = task.FireAtMs, task.Fence, task.Attempts
 	p.outcome = uint8(task.Outcome)
-	to.s.putHistory(p, historyOf(task))
+	to.s.mem.putHistory(p, historyOf(task))
 	Edit{Task{to.s, h}}.SetState(task.State)
 	p.revision = task.Revision
 	p.leased = task.Leased && task.State == fsmpb.State_STATE_FIRING
@@ -253,7 +252,7 @@ type listedTask struct {
 func (to *restoring) lists() {
 	slices.SortFunc(to.listed, func(a, b listedTask) int { return cmp.Compare(a.order, b.order) })
 	for _, t := range to.listed {
-		r := to.s.tasks.Read(t.h)
+		r := to.s.mem.tasks.Read(t.h)
 		switch fsmpb.State(r.state) {
 		case fsmpb.State_STATE_READY:
 			name, priority := to.lane(t.h, t.isolated)
@@ -262,11 +261,11 @@ func (to *restoring) lists() {
 			name, _ := to.lane(t.h, t.isolated)
 			l := to.s.Lanes.open(name)
 			Edit{Task{to.s, t.h}}.join(l)
-			l.firing.pushBack(to.s.links(), t.h, t.order)
+			l.firing.pushBack(to.s.mem.links(), t.h, t.order)
 		case fsmpb.State_STATE_DELIVERED, fsmpb.State_STATE_CANCELLED:
-			p := to.s.progressOf(t.h)
-			to.s.tombstones.pushBack(to.s.links(), t.h, t.order)
-			p.size = to.s.footprint(t.h)
+			p := to.s.mem.progressOf(t.h)
+			to.s.tombstones.pushBack(to.s.mem.links(), t.h, t.order)
+			p.size = to.s.mem.footprint(t.h)
 			to.s.tombstoneBytes += int64(p.size)
 		}
 	}
@@ -277,7 +276,7 @@ func (to *restoring) lists() {
 // lane returns the name of the lane that a task was in, and the task's priority. A task may have come before its path
 // was isolated.
 func (to *restoring) lane(h handle, isolated bool) (name task.Lane, priority int) {
-	name, path, priority := to.s.laneAndPathOf(to.s.tasks.Read(h))
+	name, path, priority := to.s.mem.laneAndPathOf(to.s.mem.tasks.Read(h))
 	if isolated && to.s.Lanes.isolation.has(name.Destined(), path) {
 		name.Path = path
 	}

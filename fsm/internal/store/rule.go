@@ -46,21 +46,21 @@ func (qs *Queues) allRules() []*fsmpb.QueueRule {
 // attempt ends as it began.
 func (s *Store) SetRule(r *fsmpb.QueueRule) {
 	key := keyOfQueue(r.Namespace, r.Queue)
-	q := s.queues.acquire(key) // for the new rule
+	q := s.mem.queues.acquire(key) // for the new rule
 	before := q.rule
 	if before != noRule {
-		s.queues.rulesSum -= digestRule(before)
-		s.queues.rules--
-		s.queues.release(q) // for the old rule
+		s.mem.queues.rulesSum -= digestRule(before)
+		s.mem.queues.rules--
+		s.mem.queues.release(q) // for the old rule
 	}
 	if isEmptyRule(r) {
 		q.rule = noRule
-		s.queues.release(q)
+		s.mem.queues.release(q)
 	} else {
 		q.rule = proto.CloneOf(r)
 		q.rule.Namespace, q.rule.Queue = q.namespace, q.name
-		s.queues.rulesSum += digestRule(q.rule)
-		s.queues.rules++
+		s.mem.queues.rulesSum += digestRule(q.rule)
+		s.mem.queues.rules++
 	}
 	if before.Pushed != q.rule.Pushed {
 		s.Lanes.touchUntargeted(q)

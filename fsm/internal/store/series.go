@@ -29,10 +29,10 @@ func newSchedules(s *Store) Schedules {
 // Add makes a schedule under an id that has none, in no wheel.
 func (ss *Schedules) Add(at Place, namespace, id string, content Content) Task {
 	s := ss.s
-	h := s.add(at, namespace, id, s.newCold(namespace, &content))
-	s.tasks.Write(h).state = uint8(fsmpb.State_STATE_REPEATING)
-	s.progressOf(h).revision = s.Number
-	s.dues.add(s.dueKeysOf(h), at.slot, h)
+	h := s.add(at, namespace, id, s.mem.newCold(namespace, &content))
+	s.mem.tasks.Write(h).state = uint8(fsmpb.State_STATE_REPEATING)
+	s.mem.progressOf(h).revision = s.Number
+	s.dues.add(dueKeysOf(Task{s, h}), at.slot, h)
 	s.land(h)
 	ss.note(h, content.Series)
 	return Task{s, h}
@@ -41,7 +41,7 @@ func (ss *Schedules) Add(at Place, namespace, id string, content Content) Task {
 // Series returns a copy of the state of a schedule, or nil for a task.
 func (t Task) Series() *fsmpb.Series {
 	c := t.cold()
-	return t.s.extraOf(&c).Series
+	return t.s.mem.extraOf(&c).Series
 }
 
 // EditSeries calls edit to change the state of a schedule, and makes it wait for its next instant. edit may change
@@ -49,8 +49,8 @@ func (t Task) Series() *fsmpb.Series {
 func (e Edit) EditSeries(edit func(*fsmpb.Series)) {
 	s := e.s
 	c := e.cold()
-	extra := s.extraOf(&c) // of its own: no other task shares a schedule's
-	s.sum -= s.digestContent(e.record(), &c, extra)
+	extra := s.mem.extraOf(&c) // of its own: no other task shares a schedule's
+	s.sum -= s.mem.digestContent(e.record(), &c, extra)
 	number, passed := s.Number, extra.Series.Passed
 	edit(extra.Series)
 	if s.Number != number {
@@ -58,14 +58,14 @@ func (e Edit) EditSeries(edit func(*fsmpb.Series)) {
 	}
 	c = e.cold() // edit may have moved the blob's memory
 	shared, old := c.manner, e.record().cold
-	s.setExtra(&c, extra)
-	s.manners.release(shared)
-	s.scratch = c.appendTo(s.scratch[:0])
-	ref := s.blobs.Put(s.scratch)
-	s.blobs.Free(old)
-	r := s.tasks.Write(e.h)
+	s.mem.setExtra(&c, extra)
+	s.mem.manners.release(shared)
+	s.mem.scratch = c.appendTo(s.mem.scratch[:0])
+	ref := s.mem.blobs.Put(s.mem.scratch)
+	s.mem.blobs.Free(old)
+	r := s.mem.tasks.Write(e.h)
 	r.cold = ref
-	s.sum += s.digestContent(r, &c, extra)
+	s.sum += s.mem.digestContent(r, &c, extra)
 	e.AwaitNext(extra.Series)
 	if s.events.tell != nil && extra.Series.Passed > passed {
 		s.events.skipped(e.Task, extra.Series, extra.Series.Passed-passed)
@@ -170,16 +170,12 @@ type EndedOccurrence struct {
 	Error               string
 }
 
-// noteEnd records that a task has ended if it is an occurrence.
-func (e Edit) noteEnd() {
-	if isOccurrence(e.Task) {
-		e.NoteEnd(e.State(), "")
-	}
-}
-
 // NoteEnd records that the occurrence ends in a state, for the error if it is not empty, or else for the task's last
 // error. It does nothing for other tasks.
 func (e Edit) NoteEnd(state fsmpb.State, reason string) {
+	if !isOccurrence(e.Task) { // most tasks end here, without an allocation
+		return
+	}
 	namespace, id := e.ID()
 	schedule, number, ok := task.SplitOccurrence(id)
 	if !ok {
@@ -217,7 +213,7 @@ func isOccurrence(t Task) bool {
 	if r.idLen != 0 {
 		return bytes.IndexByte(r.id[:r.idLen], '@') >= 0
 	}
-	return bytes.IndexByte(coldID(t.s.blobs.Get(r.cold)), '@') >= 0
+	return bytes.IndexByte(coldID(t.s.mem.blobs.Get(r.cold)), '@') >= 0
 }
 
 // coldID returns the id in a blob that has one. The result aliases the blob.

@@ -175,20 +175,3 @@ func extraBytes(e *fsmpb.Extra) int {
 	spec.Target, spec.ScheduledMs = nil, 0
 	return spec.SizeVT()
 }
-
-// ForgetExpiry removes the task's expiry, so that an attempt may begin at any time.
-func (e Edit) ForgetExpiry() {
-	c := e.cold()
-	extra := e.s.extraOf(&c)
-	if extra.Spec.ExpiresAfterMs == 0 {
-		return
-	}
-	spec := &fsmpb.Spec{}
-	task.CopySpec(spec, extra.Spec)
-	spec.ExpiresAfterMs = 0
-	e.rewriteCold(func(c *cold) {
-		before := c.manner
-		e.s.setExtra(c, &fsmpb.Extra{Spec: spec, Series: extra.Series})
-		e.s.manners.release(before)
-	})
-}

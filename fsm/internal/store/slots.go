@@ -57,7 +57,7 @@ func (ms *Moves) listedIn(ranges []slots.Range) []handle {
 	var listed []handle
 	for _, slot := range walk {
 		for h := range s.index.Each(slot) {
-			if s.isListed(h) {
+			if s.mem.isListed(h) {
 				listed = append(listed, h)
 			}
 		}
@@ -72,19 +72,13 @@ func (ls *Lanes) listedIn(ranges []slots.Range) []handle {
 		if l == nil {
 			continue
 		}
-		for h := range l.listed(ls.s.links()) {
-			if slots.Have(ranges, ls.s.slotOf(ls.s.tasks.Read(h))) {
+		for h := range l.listed(ls.s.mem.links()) {
+			if slots.Have(ranges, ls.s.mem.slotOf(ls.s.mem.tasks.Read(h))) {
 				listed = append(listed, h)
 			}
 		}
 	}
 	return listed
-}
-
-// isListed reports whether a task is among the ready or firing tasks of a lane.
-func (s *Store) isListed(h handle) bool {
-	r := s.tasks.Read(h)
-	return r.progress != 0 && s.progress.Read(r.progress).lane != 0 && !r.is(fsmpb.State_STATE_RETRYING)
 }
 
 // isUnlisted reports whether a task in this state is in no list although the state names one.
@@ -112,14 +106,14 @@ func (e Edit) rest() {
 // park keeps a task, just popped from the wheel, out of it if the task's slot is not open. It reports whether it did.
 func (ms *Moves) park(h handle) bool {
 	s := ms.s
-	slot := s.slotOf(s.tasks.Read(h))
+	slot := s.mem.slotOf(s.mem.tasks.Read(h))
 	if s.Slots.IsOpen(slot) {
 		return false
 	}
-	s.sum -= s.digest(h)
-	r := s.tasks.Write(h)
+	s.sum -= s.mem.digest(h)
+	r := s.mem.tasks.Write(h)
 	r.waits, r.parked = false, true
-	s.sum += s.digest(h)
+	s.sum += s.mem.digest(h)
 	ms.addIdle(h)
 	return true
 }
@@ -172,8 +166,8 @@ func (ms *Moves) resting(slot uint32) []handle {
 	s, all := ms.s, slices.Clone(ms.idle[slot])
 	slices.Sort(all)
 	all = slices.DeleteFunc(slices.Compact(all), func(h handle) bool {
-		r := s.tasks.Read(h) // of the task, or of another one, or free
-		return r.state == 0 || !r.parked && !(Task{s, h}).isUnlisted() || s.slotOf(r) != slot
+		r := s.mem.tasks.Read(h) // of the task, or of another one, or free
+		return r.state == 0 || !r.parked && !(Task{s, h}).isUnlisted() || s.mem.slotOf(r) != slot
 	})
 	slices.SortFunc(all, func(a, b handle) int {
 		x, y := Task{s, a}, Task{s, b}
@@ -189,7 +183,7 @@ func (ms *Moves) resting(slot uint32) []handle {
 // end before leaseUntilMs ends then, under the present number.
 func (e Edit) wake(leaseUntilMs int64) {
 	s := e.s
-	if r := s.tasks.Write(e.h); r.parked {
+	if r := s.mem.tasks.Write(e.h); r.parked {
 		s.wheel.Insert(e.h, r.Due(), r.Seq())
 		r.parked, r.waits = false, true
 	}

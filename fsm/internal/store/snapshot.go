@@ -40,12 +40,12 @@ func (s *Store) Snapshot() *Snapshot {
 			Inherited:      s.Origins.Inherited,
 			Isolated:       s.Lanes.isolation.messages(),
 		},
-		rules:    s.queues.allRules(),
+		rules:    s.mem.queues.allRules(),
 		sum:      s.Hash(),
-		tasks:    s.tasks.Freeze(),
-		progress: s.progress.Freeze(),
-		blobs:    s.blobs.Freeze(),
-		values:   s.shared.copyForReading(),
+		tasks:    s.mem.tasks.Freeze(),
+		progress: s.mem.progress.Freeze(),
+		blobs:    s.mem.blobs.Freeze(),
+		values:   s.mem.shared.copyForReading(),
 	}
 }
 
@@ -134,16 +134,16 @@ type keyMessage struct {
 	key        fsmpb.Key
 }
 
-// taskSource is the memory behind a record: a snapshot or the store itself.
+// taskSource is the memory behind a record: that of a snapshot or of the store.
 type taskSource interface {
 	blob(ref slab.Ref) []byte
-	progressOf(r *record) progress
+	progressAt(n uint32) progress
 	sharedValues() *shared
 }
 
-func (s *Snapshot) blob(ref slab.Ref) []byte      { return s.blobs.Get(ref) }
-func (s *Snapshot) progressOf(r *record) progress { return s.progress.At(r.progress) }
-func (s *Snapshot) sharedValues() *shared         { return &s.values }
+func (s *Snapshot) blob(ref slab.Ref) []byte     { return s.blobs.Get(ref) }
+func (s *Snapshot) progressAt(n uint32) progress { return s.progress.At(n) }
+func (s *Snapshot) sharedValues() *shared        { return &s.values }
 
 // of makes m the record of a task. The result is valid until the next call, and until the source changes.
 func (m *taskMessage) of(s taskSource, r *record) *fsmpb.SnapshotRecord {
@@ -186,7 +186,7 @@ func (m *taskMessage) of(s taskSource, r *record) *fsmpb.SnapshotRecord {
 }
 
 func (m *taskMessage) addProgress(s taskSource, r *record) {
-	p := s.progressOf(r)
+	p := s.progressAt(r.progress)
 	t := &m.seen
 	t.FireAtMs, t.Revision, t.Fence, t.Attempts = p.fireAt, p.revision, p.fence, p.attempts
 	t.Outcome, t.Leased = fsmpb.CancelOutcome(p.outcome), p.leased

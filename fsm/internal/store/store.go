@@ -18,17 +18,13 @@ type Store struct {
 	Version uint32
 	shard   uint32
 
-	tasks    *slab.Pages[record]
-	progress *slab.Pages[progress]
-	blobs    *slab.Arena
-	index    *slab.Index
-	labels   labelIndex
-	seed     maphash.Seed // of the index: a caller cannot choose ids that collide
-	wheel    *wheel.Wheel // of tasks that wait for an instant
-
-	shared
-	Lanes Lanes
-	dues  dueIndex
+	mem    memory
+	index  *slab.Index
+	seed   maphash.Seed // of the index: a caller cannot choose ids that collide
+	labels labelIndex
+	dues   dueIndex
+	wheel  *wheel.Wheel // of tasks that wait for an instant
+	Lanes  Lanes
 
 	tombstones     list  // delivered and cancelled tasks, oldest first
 	tombstoneBytes int64 // sum of their sizes
@@ -44,7 +40,6 @@ type Store struct {
 	sum       uint64 // sum of digest over all tasks, digestCold over their blobs and digestKeys over their keys
 
 	due     []handle // the tasks that the last Advance popped; reused
-	scratch []byte   // for encoding; reused
 	places  []Place  // of an entry's commands; reused
 	found   []handle // the first candidate at each of places; reused
 	fetched uint64   // without meaning: it keeps the compiler from dropping the reads ahead
@@ -69,24 +64,20 @@ type Defaults struct {
 // New returns an empty store.
 func New(shard uint32) *Store {
 	s := &Store{
-		Header:   Header{Defaults: Defaults{KeepDoneMs: task.DefaultKeepDone.Milliseconds()}},
-		Version:  FirstVersion,
-		shard:    shard,
-		tasks:    slab.NewPages[record](),
-		progress: slab.NewPages[progress](),
-		blobs:    slab.NewArena(),
-		index:    slab.NewIndex(),
-		seed:     maphash.MakeSeed(),
-		shared:   newShared(),
-		bySlot:   make(slotCounts, task.Slots),
+		Header:  Header{Defaults: Defaults{KeepDoneMs: task.DefaultKeepDone.Milliseconds()}},
+		Version: FirstVersion,
+		shard:   shard,
+		mem:     newMemory(),
+		index:   slab.NewIndex(),
+		seed:    maphash.MakeSeed(),
+		dues:    newDueIndex(),
+		bySlot:  make(slotCounts, task.Slots),
 	}
-	s.wheel, s.dues, s.Lanes = wheel.New(nodes{s.tasks}, 0), newDueIndex(), newLanes(s)
-	s.Schedules, s.Moves = newSchedules(s), newMoves(s)
-	s.labels = newLabelIndex(func(h handle) uint32 { return s.slotOf(s.tasks.Read(h)) })
+	s.wheel = wheel.New(nodes{s.mem.tasks}, 0)
+	s.Lanes, s.Schedules, s.Moves = newLanes(s), newSchedules(s), newMoves(s)
+	s.labels = newLabelIndex(func(h handle) uint32 { return s.mem.slotOf(s.mem.tasks.Read(h)) })
 	return s
 }
-
-func (s *Store) links() listLinks { return listLinks{s.tasks, s.progress} }
 
 // Find returns the task of an id. The task may not exist.
 func (s *Store) Find(namespace, id string) Task {
@@ -115,7 +106,7 @@ func (s *Store) find(namespace, id string) handle {
 func (s *Store) findAt(at Place, namespace, id string) handle {
 	probe := s.index.Probe(at.slot, at.hash)
 	for h := probe.Next(); h != 0; h = probe.Next() {
-		if s.hasID(s.tasks.Read(h), namespace, id) {
+		if s.mem.hasID(s.mem.tasks.Read(h), namespace, id) {
 			return h
 		}
 	}
@@ -130,32 +121,16 @@ func fitsInline(namespace, id string) bool {
 	return isDefaultNamespace(namespace) && len(id) <= inlineIDBytes && id != ""
 }
 
-func (s *Store) hasID(r *record, namespace, id string) bool {
-	if r.idLen != 0 {
-		return isDefaultNamespace(namespace) && string(r.id[:r.idLen]) == id
-	}
-	return coldIs(s.blobs.Get(r.cold), task.CanonicalNamespace(namespace), id)
-}
-
-// idOf returns a task's namespace and id.
-func (s *Store) idOf(r *record) (namespace, id string) {
-	if r.idLen != 0 {
-		return task.DefaultNamespace, string(r.id[:r.idLen])
-	}
-	c := readCold(s.blobs.Get(r.cold))
-	return c.namespace, c.id
-}
-
 // Add makes a task under an id that has none. key is the key of the call that makes it, nil if the call has no key.
 func (s *Store) Add(at Place, namespace, id string, key *fsmpb.Key, content Content, fireAtMs int64) {
-	c := s.newCold(namespace, &content)
+	c := s.mem.newCold(namespace, &content)
 	c.first = firstKeyOf(key)
 	h := s.add(at, namespace, id, c)
 	s.waitUntil(h, fireAtMs)
-	s.dues.add(s.dueKeysOf(h), at.slot, h)
+	s.dues.add(dueKeysOf(Task{s, h}), at.slot, h)
 	s.land(h)
 	if c.first.kept {
-		Edit{Task{s, h}}.addKeys()
+		s.sum += s.mem.keysDigest(s.mem.tasks.Read(h))
 	}
 	s.events.added(Task{s, h})
 }
@@ -163,8 +138,8 @@ func (s *Store) Add(at Place, namespace, id string, key *fsmpb.Key, content Cont
 // add allocates a scheduled record with this id and blob. The record is not yet in the wheel, the state hash or the
 // counts.
 func (s *Store) add(at Place, namespace, id string, c *cold) handle {
-	h := s.tasks.Alloc()
-	r := s.tasks.Write(h)
+	h := s.mem.tasks.Alloc()
+	r := s.mem.tasks.Write(h)
 	if fitsInline(namespace, id) {
 		r.idLen = uint8(copy(r.id[:], id))
 	} else {
@@ -173,7 +148,7 @@ func (s *Store) add(at Place, namespace, id string, c *cold) handle {
 	r.state = uint8(fsmpb.State_STATE_SCHEDULED)
 	r.cold = s.putCold(r, c)
 	s.index.Insert(at.slot, at.hash, h)
-	s.labels.addTask(h, namespace, s.labelsOf(c))
+	s.labels.addTask(h, namespace, s.mem.labelsOf(c))
 	return h
 }
 
@@ -187,7 +162,7 @@ func (s *Store) Advance(toMs int64, limit int, edit func(Edit)) (more bool) {
 		}
 		s.Number++
 		s.Change(Task{s, h}, func(e Edit) {
-			s.tasks.Write(h).waits = false
+			s.mem.tasks.Write(h).waits = false
 			edit(e)
 		})
 	}
@@ -203,10 +178,10 @@ func (s *Store) Position() int64 { return s.wheel.Position() }
 
 // waitUntil puts a task into the wheel, or moves it there, under the current number.
 func (s *Store) waitUntil(h handle, due int64) {
-	if s.tasks.Read(h).waits {
+	if s.mem.tasks.Read(h).waits {
 		s.wheel.Reschedule(h, due, s.Number)
 		return
 	}
 	s.wheel.Insert(h, due, s.Number)
-	s.tasks.Write(h).waits = true
+	s.mem.tasks.Write(h).waits = true
 }

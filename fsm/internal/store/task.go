@@ -12,19 +12,19 @@ type Task struct {
 // noProgress stands for the progress of a task that has none. It is never written to.
 var noProgress progress
 
-func (t Task) record() *record { return t.s.tasks.Read(t.h) }
+func (t Task) record() *record { return t.s.mem.tasks.Read(t.h) }
 
 // read returns the progress of a task, all zero if the task has not begun. The caller must not change it.
 func (t Task) read() *progress {
 	if n := t.record().progress; n != 0 {
-		return t.s.progress.Read(n)
+		return t.s.mem.progress.Read(n)
 	}
 	return &noProgress
 }
 
-func (t Task) head() coldHead { return t.s.headOf(t.record()) }
+func (t Task) head() coldHead { return t.s.mem.headOf(t.record()) }
 
-func (t Task) history() history { return readHistory(t.s.blob(t.read().history)) }
+func (t Task) history() history { return readHistory(t.s.mem.blob(t.read().history)) }
 
 // webhookID returns the webhook id of the task's current occurrence.
 func (t Task) webhookID() string {
@@ -36,7 +36,7 @@ func (t Task) webhookID() string {
 func (t Task) Exists() bool { return t.h != 0 }
 
 // ID returns the task's namespace and id.
-func (t Task) ID() (namespace, id string) { return t.s.idOf(t.record()) }
+func (t Task) ID() (namespace, id string) { return t.s.mem.idOf(t.record()) }
 
 // State returns the task's state.
 func (t Task) State() fsmpb.State { return fsmpb.State(t.record().state) }
@@ -46,18 +46,14 @@ func (t Task) Revision() uint64 {
 	if t.h == 0 {
 		return 0
 	}
-	r := t.record()
-	if r.progress == 0 {
-		return r.Seq()
-	}
-	return t.s.progress.Read(r.progress).revision
+	return t.s.mem.revisionOf(t.record())
 }
 
 // slot returns the slot of the task's id.
-func (t Task) slot() uint32 { return t.s.slotOf(t.record()) }
+func (t Task) slot() uint32 { return t.s.mem.slotOf(t.record()) }
 
 // FireAtMs returns the task's due time, in Unix milliseconds, even if the task now waits for another instant.
-func (t Task) FireAtMs() int64 { return t.s.fireAtOf(t.record()) }
+func (t Task) FireAtMs() int64 { return t.s.mem.fireAtOf(t.record()) }
 
 // WaitsUntilMs returns the instant that the task waits for in the wheel, or the last one that it waited for.
 func (t Task) WaitsUntilMs() int64 { return t.record().Due() }
@@ -88,7 +84,7 @@ func (t Task) Begun() bool {
 		return false
 	case fsmpb.State_STATE_READY:
 		p := t.read()
-		return p.attempts > 0 || t.s.hasPast(p) // a replay has set the attempts to 0
+		return p.attempts > 0 || t.s.mem.hasPast(p) // a replay has set the attempts to 0
 	}
 	return true
 }
@@ -97,12 +93,4 @@ func (t Task) Begun() bool {
 func (t Task) Lane() *Lane { return t.s.Lanes.at(t.read().lane) }
 
 // Rule returns the rule of the task's queue. It is never nil, and the caller must not change it.
-func (t Task) Rule() *fsmpb.QueueRule { return t.s.queueOf(t.record()).rule }
-
-// fireAtOf returns a task's due time, even if the task now waits for another instant.
-func (s *Store) fireAtOf(r *record) int64 {
-	if r.progress == 0 {
-		return r.Due()
-	}
-	return s.progress.Read(r.progress).fireAt
-}
+func (t Task) Rule() *fsmpb.QueueRule { return t.s.mem.queueOf(t.record()).rule }

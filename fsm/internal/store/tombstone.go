@@ -10,7 +10,7 @@ func (e Edit) Entomb(as fsmpb.State) {
 	e.LeaveList()
 	e.DropPayload()
 	e.SetState(as)
-	e.noteEnd()
+	e.NoteEnd(e.State(), "")
 	e.WaitUntil(roundUpToSecond(s.NowMs + s.keepDone(e.Rule())))
 	e.joinTombstones()
 }
@@ -18,9 +18,9 @@ func (e Edit) Entomb(as fsmpb.State) {
 // joinTombstones makes the task the youngest tombstone.
 func (e Edit) joinTombstones() {
 	s := e.s
-	s.tombstones.pushBack(s.links(), e.h, int64(s.Number))
+	s.tombstones.pushBack(s.mem.links(), e.h, int64(s.Number))
 	p := e.write()
-	p.size = s.footprint(e.h)
+	p.size = s.mem.footprint(e.h)
 	s.tombstoneBytes += int64(p.size)
 }
 
@@ -37,19 +37,19 @@ func (e Edit) Bury() {
 	e.StopWaiting()
 	e.LeaveList()
 	e.SetState(fsmpb.State_STATE_DEAD)
-	e.noteEnd()
+	e.NoteEnd(e.State(), "")
 	if ms := e.Rule().KeepDeadMs; ms > 0 {
 		e.WaitUntil(roundUpToSecond(e.s.NowMs + ms))
 	}
 }
 
 // footprint returns about how many bytes a tombstone holds. The result must be the same on every replica.
-func (s *Store) footprint(h handle) uint32 {
+func (m *memory) footprint(h handle) uint32 {
 	const recordAndProgressAndIndex = 64 + 64 + 13
-	r := s.tasks.Read(h)
-	c := readCold(s.blobs.Get(r.cold))
-	history := s.blob(s.progress.Read(r.progress).history)
-	return uint32(recordAndProgressAndIndex + 24 + len(c.id) + extraBytes(s.extraOf(&c)) + len(history))
+	r := m.tasks.Read(h)
+	c := readCold(m.blobs.Get(r.cold))
+	history := m.blob(m.progress.Read(r.progress).history)
+	return uint32(recordAndProgressAndIndex + 24 + len(c.id) + extraBytes(m.extraOf(&c)) + len(history))
 }
 
 func roundUpToSecond(ms int64) int64 { return (ms + 999) / 1000 * 1000 }
@@ -62,7 +62,7 @@ func (s *Store) TombstoneBytes() int64 { return s.tombstoneBytes }
 func (s *Store) TrimTombstones() {
 	for s.TombstoneBound > 0 && s.tombstoneBytes > s.TombstoneBound && s.tombstones.head != 0 {
 		oldest := Edit{Task{s, s.tombstones.head}}
-		if s.Slots.AllOpen() || s.Slots.IsOpen(s.slotOf(oldest.record())) {
+		if s.Slots.AllOpen() || s.Slots.IsOpen(s.mem.slotOf(oldest.record())) {
 			s.Change(oldest.Task, Edit.Drop)
 		} else {
 			oldest.rest()

@@ -9,7 +9,7 @@ func (t Task) View(withPayload bool) *fsmpb.Task {
 	v := &fsmpb.Task{
 		Namespace:   namespace,
 		Id:          id,
-		Spec:        s.specOf(&c, withPayload),
+		Spec:        s.mem.specOf(&c, withPayload),
 		FireAtMs:    t.FireAtMs(),
 		CreatedAtMs: c.created,
 		State:       t.State(),
@@ -57,11 +57,11 @@ const comingBytes = 64 + 64
 func (s *Store) Counts() Counts {
 	return Counts{
 		ByState: s.counted(),
-		Tasks:   s.tasks.Len() - s.Moves.coming.count(),
+		Tasks:   s.mem.tasks.Len() - s.Moves.coming.count(),
 		Lanes:   len(s.Lanes.numbers),
-		Bytes: s.tasks.Bytes() + s.progress.Bytes() + s.blobs.Bytes() + s.index.Bytes() +
-			s.labels.Bytes() + s.dues.Bytes() + s.queues.bytes(),
-		Free:   s.tasks.FreeBytes() + s.progress.FreeBytes() + s.blobs.FreeBytes(),
-		Coming: int64(s.tasks.Len()-s.progress.Len()) * comingBytes,
+		Bytes: s.mem.tasks.Bytes() + s.mem.progress.Bytes() + s.mem.blobs.Bytes() + s.index.Bytes() +
+			s.labels.Bytes() + s.dues.Bytes() + s.mem.queues.bytes(),
+		Free:   s.mem.tasks.FreeBytes() + s.mem.progress.FreeBytes() + s.mem.blobs.FreeBytes(),
+		Coming: int64(s.mem.tasks.Len()-s.mem.progress.Len()) * comingBytes,
 	}
 }

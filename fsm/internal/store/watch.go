@@ -2,7 +2,6 @@ package store
 
 import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/fsm/internal/slab"
 	"github.com/belfryhq/belfry/fsm/internal/slots"
 	"github.com/belfryhq/belfry/fsm/task"
 )
@@ -54,24 +53,24 @@ func (ms *Moves) Follows(w *Watch) bool { return ms.watch == w }
 
 // lift takes a task that is about to change out of the sum.
 func (w *Watch) lift(s *Store, h handle) {
-	if w.passed[s.slotOf(s.tasks.Read(h))] {
+	if w.passed[s.mem.slotOf(s.mem.tasks.Read(h))] {
 		w.tasks--
-		w.sum -= s.contentDigest(h)
+		w.sum -= s.mem.contentDigest(h)
 	}
 }
 
 // land adds a changed or new task to the sum and to the changes.
 func (w *Watch) land(s *Store, h handle) {
-	if w.passed[s.slotOf(s.tasks.Read(h))] {
+	if w.passed[s.mem.slotOf(s.mem.tasks.Read(h))] {
 		w.tasks++
-		w.sum += s.contentDigest(h)
+		w.sum += s.mem.contentDigest(h)
 		w.dirty[h] = struct{}{}
 	}
 }
 
 // drop notes that a task, already out of the sum, is about to be dropped.
 func (w *Watch) drop(t Task) {
-	if w.passed[t.s.slotOf(t.record())] {
+	if w.passed[t.s.mem.slotOf(t.record())] {
 		delete(w.dirty, t.h)
 		namespace, id := t.ID()
 		w.gone[taskName{namespace, id}] = struct{}{}
@@ -122,7 +121,7 @@ func (w *Watch) begin(s *Store) bool {
 		for h := range s.index.Each(w.next) {
 			w.rest = append(w.rest, h)
 			w.tasks++
-			w.sum += s.contentDigest(h)
+			w.sum += s.mem.contentDigest(h)
 		}
 		w.next++
 		return true
@@ -132,11 +131,11 @@ func (w *Watch) begin(s *Store) bool {
 
 // encode returns a task as ImportTasks has it, or nil if the task is gone or in a slot that does not move.
 func (w *Watch) encode(s *Store, h handle) []byte {
-	r := s.tasks.Read(h)
-	if r.state == 0 || !w.passed[s.slotOf(r)] {
+	r := s.mem.tasks.Read(h)
+	if r.state == 0 || !w.passed[s.mem.slotOf(r)] {
 		return nil
 	}
-	m := w.message.of(storeSource{s}, r).GetTask()
+	m := w.message.of(&s.mem, r).GetTask()
 	wakeMessage(m)
 	return mustMarshal(m)
 }
@@ -167,10 +166,3 @@ func (w *Watch) Changes(s *Store, limit int) (tasks [][]byte, gone []*fsmpb.Task
 	}
 	return tasks, gone
 }
-
-// storeSource is the store as a taskSource.
-type storeSource struct{ s *Store }
-
-func (s storeSource) blob(ref slab.Ref) []byte      { return s.s.blob(ref) }
-func (s storeSource) progressOf(r *record) progress { return *s.s.progress.Read(r.progress) }
-func (s storeSource) sharedValues() *shared         { return &s.s.shared }
