@@ -15,7 +15,7 @@ func (a *applier) recur(e store.Edit, credits *credits) {
 		if len(series.Next) == 0 {
 			return
 		}
-		if a.isMissed(series) {
+		if isMissed(series, a.store.NowMs) {
 			series.Next, series.Complete = nil, false
 			return
 		}
@@ -24,9 +24,9 @@ func (a *applier) recur(e store.Edit, credits *credits) {
 }
 
 // isMissed reports whether the first coming instant is long past, and the leader has not judged it yet.
-func (a *applier) isMissed(series *fsmpb.Series) bool {
+func isMissed(series *fsmpb.Series, nowMs int64) bool {
 	fire, limit := series.Next[0].FireMs, task.MissedAfter.Milliseconds()
-	return fire < a.store.NowMs-limit && fire >= series.JudgedMs-limit
+	return fire < nowMs-limit && fire >= series.JudgedMs-limit
 }
 
 // nextOf takes the first coming instant of a schedule as an occurrence.
@@ -221,17 +221,17 @@ func (a *applier) close(e store.Edit, series *fsmpb.Series, ended store.EndedOcc
 	if i := slices.IndexFunc(series.Live, has); i >= 0 {
 		o := series.Live[i]
 		series.Live = slices.Delete(series.Live, i, i+1)
-		a.fill(o, ended)
+		fill(o, ended, a.store.NowMs)
 		record(series, o)
 		a.startQueued(e, series)
 	} else if i := slices.IndexFunc(series.Past, has); i >= 0 {
-		a.fill(series.Past[i], ended)
+		fill(series.Past[i], ended, a.store.NowMs)
 	}
 }
 
-func (a *applier) fill(o *fsmpb.Occurrence, ended store.EndedOccurrence) {
+func fill(o *fsmpb.Occurrence, ended store.EndedOccurrence, nowMs int64) {
 	o.State, o.Attempts, o.Error = ended.State, ended.Attempts, ended.Error
-	o.BeganMs, o.EndedMs = ended.BeganMs, a.store.NowMs
+	o.BeganMs, o.EndedMs = ended.BeganMs, nowMs
 }
 
 // applyStartOccurrence begins an occurrence that no rule names, at the entry's instant.

@@ -77,7 +77,7 @@ func (a *applier) passOverdue(series *fsmpb.Series) {
 		pass(series, o)
 	}
 	if len(series.Next) == 0 && !series.Complete {
-		a.forgetInstants(series)
+		forgetInstants(series, a.store.NowMs)
 	}
 }
 

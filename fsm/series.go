@@ -59,7 +59,7 @@ func (a *applier) changedSeries(op *fsmpb.SetSeries, before *fsmpb.Series) *fsmp
 		series.Ruled, series.AfterMs = 0, min(series.AfterMs, a.store.NowMs+a.store.HorizonMs)
 	}
 	if isNew || before.Paused || settings.Paused {
-		a.forgetInstants(series)
+		forgetInstants(series, a.store.NowMs)
 	}
 	series.Repeat, series.Paused, series.Note = settings.Repeat, settings.Paused, settings.Note
 	series.Misfire, series.MisfireWindowMs = settings.Misfire, settings.MisfireWindowMs
@@ -67,10 +67,10 @@ func (a *applier) changedSeries(op *fsmpb.SetSeries, before *fsmpb.Series) *fsmp
 	return series
 }
 
-// forgetInstants drops the coming instants of a schedule. Its rule continues after the log's time.
-func (a *applier) forgetInstants(series *fsmpb.Series) {
+// forgetInstants drops the coming instants of a schedule. Its rule continues after nowMs, the log's time.
+func forgetInstants(series *fsmpb.Series, nowMs int64) {
 	series.Next, series.Complete = nil, false
-	series.AfterMs = max(series.AfterMs, a.store.NowMs)
+	series.AfterMs = max(series.AfterMs, nowMs)
 }
 
 // settingsOf returns a schedule with the settings that callers give.
@@ -105,7 +105,7 @@ func (a *applier) applyPauseSeries(r request) *fsmpb.Result {
 	op := r.GetPauseSeries()
 	a.changeSeries(r.task, func(e store.Edit, series *fsmpb.Series) {
 		if series.Paused != op.Paused {
-			a.forgetInstants(series)
+			forgetInstants(series, a.store.NowMs)
 			series.Version = a.store.Number
 		}
 		series.Paused, series.Note = op.Paused, op.Note

@@ -147,15 +147,15 @@ func (a *applier) applyReadySlots(r request) *fsmpb.Result {
 		return refusedMove("the copies differ from the tasks of the source")
 	}
 	a.store.Moves.Inherit(op.Number, op.Inherited)
-	a.setPhase(ranges, ready)
+	setPhase(&a.store.Slots, ranges, ready)
 	return done()
 }
 
-func (a *applier) setPhase(ranges []SlotRange, phase fsmpb.SlotPhase) {
+func setPhase(t *slots.Table, ranges []SlotRange, phase fsmpb.SlotPhase) {
 	for _, r := range ranges {
-		s := a.store.Slots.At(r.First)
+		s := t.At(r.First)
 		s.Phase = phase
-		a.store.Slots.Set(r, s)
+		t.Set(r, s)
 	}
 }
 
@@ -197,8 +197,8 @@ func (a *applier) applyAbandonSlots(r request) *fsmpb.Result {
 	case a.store.Moves.Coming() != op.Move:
 		return done()
 	}
-	a.giveBack(a.store.Slots.Of(op.Move, coming))
-	a.giveBack(a.store.Slots.Of(op.Move, ready))
+	giveBack(&a.store.Slots, a.store.Slots.Of(op.Move, coming))
+	giveBack(&a.store.Slots, a.store.Slots.Of(op.Move, ready))
 	more := a.store.Moves.DropTasks(a.store.Slots.Of(op.Move, gone), int(op.Max))
 	if !more {
 		a.store.Moves.Arrived()
@@ -215,11 +215,11 @@ func mark(t *slots.Table, ranges []SlotRange, s SlotState) {
 }
 
 // giveBack makes the source the owner of slots again, in the epoch before the move.
-func (a *applier) giveBack(ranges []SlotRange) {
+func giveBack(t *slots.Table, ranges []SlotRange) {
 	for _, r := range ranges {
-		s := a.store.Slots.At(r.First)
+		s := t.At(r.First)
 		s.Phase, s.Epoch = gone, s.Epoch-1
-		a.store.Slots.Set(r, s)
+		t.Set(r, s)
 	}
 }
 
@@ -275,7 +275,7 @@ func (a *applier) applyDropSlots(r request) *fsmpb.Result {
 		return refusedMove("has slots that are open or coming")
 	}
 	a.drops.Add(1)
-	a.setPhase(a.store.Slots.Of(op.Move, sealed), gone)
+	setPhase(&a.store.Slots, a.store.Slots.Of(op.Move, sealed), gone)
 	more := a.store.Moves.DropTasks(a.store.Slots.Of(op.Move, gone), int(op.Max))
 	return &fsmpb.Result{Code: fsmpb.Code_CODE_OK, More: more}
 }

@@ -173,7 +173,7 @@ type EndedOccurrence struct {
 // NoteEnd records that the occurrence ends in a state, for the error if it is not empty, or else for the task's last
 // error. It does nothing for other tasks.
 func (e Edit) NoteEnd(state fsmpb.State, reason string) {
-	if !isOccurrence(e.Task) { // most tasks end here, without an allocation
+	if !isOccurrence(e.Task) { // saves most tasks an allocation
 		return
 	}
 	namespace, id := e.ID()
