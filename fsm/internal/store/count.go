@@ -188,3 +188,30 @@ func (d *dues) sumBy(level int, from, to int64) uint64 {
 	}
 	return n + d.sumBy(level-1, from, first*span) + d.sumBy(level-1, end*span, to)
 }
+
+// Counts holds the numbers of tasks, lanes and bytes of a store. Reading them costs the same at any size.
+type Counts struct {
+	ByState [states]int // indexed by fsmpb.State
+	Tasks   int         // tombstones included
+	Lanes   int         // lanes with a task in them
+	Bytes   int64       // memory of tasks, blobs, indexes and queues
+	Free    int64       // the free part of Bytes, for new tasks
+	Coming  int64       // beside Bytes: memory that tasks may take when they come due
+}
+
+// comingBytes is the memory that a task takes from the moment it comes due, in addition to its own. It is the task's
+// progress, of 64 bytes, and a short history of one attempt once an attempt has ended.
+const comingBytes = 64 + 64
+
+// Counts returns the counts of the store.
+func (s *Store) Counts() Counts {
+	return Counts{
+		ByState: s.counted(),
+		Tasks:   s.mem.tasks.Len() - s.Moves.coming.count(),
+		Lanes:   len(s.Lanes.numbers),
+		Bytes: s.mem.tasks.Bytes() + s.mem.progress.Bytes() + s.mem.blobs.Bytes() + s.index.Bytes() +
+			s.labels.Bytes() + s.dues.Bytes() + s.mem.queues.bytes(),
+		Free:   s.mem.tasks.FreeBytes() + s.mem.progress.FreeBytes() + s.mem.blobs.FreeBytes(),
+		Coming: int64(s.mem.tasks.Len()-s.mem.progress.Len()) * comingBytes,
+	}
+}

@@ -6,6 +6,19 @@
 //	Lane      the tasks for one receiver: ready tasks wait for a grant, firing tasks have one
 //	Snapshot  the state of one moment, written while the store changes; Restore reads it
 //
+// The parts of a Store have one subject each:
+//
+//	memory     records, blobs and shared values of all tasks, and how they are decoded and hashed
+//	Queues     rules, counts and sizes of queues and namespaces
+//	Lanes      open lanes with their ready and firing tasks, and isolated paths
+//	Schedules  schedules that want coming instants, and occurrences that have ended
+//	Moves      copies of tasks that come, tasks that rest in slots on the move, and the Watch of tasks that go
+//	Origins    webhook ids
+//	events     the difference that a change makes, told to an observer
+//
+// Lanes, Schedules and Moves point back to their Store. Why not a narrow interface for each? They hand out tasks and
+// change them, and each change passes the state hash and all counts.
+//
 // Change is the one way to write to a task:
 //
 //	lift   the task leaves the state hash, its queue's counts, its slot's counts
@@ -51,8 +64,7 @@
 // # Moves
 //
 // Copies of tasks in slots that are coming are tasks in the index, the wheel and the state hash, and in no list. Tasks
-// in slots that are sealed leave the lanes' lists, but not the wheel. See slots.go, coming.go, and watch.go for the
-// source's side.
+// in slots that are sealed leave the lanes' lists, but not the wheel. See moves.go, and watch.go for the source's side.
 //
 // # State hash
 //

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -152,4 +153,42 @@ func matches(t Task, q *fsmpb.ListQuery) bool {
 		}
 	}
 	return true
+}
+
+// candidates are tasks by slot, among them all that a query can find.
+type candidates interface {
+	SlotLen(slot uint32) int
+	Each(slot uint32) iter.Seq[handle]
+}
+
+// foundTasks are handles with the slots of their tasks in the upper half, ascending.
+type foundTasks []uint64
+
+func newFoundTasks(tasks []handle, slotOf func(handle) uint32) foundTasks {
+	found := make(foundTasks, len(tasks))
+	for i, h := range tasks {
+		found[i] = uint64(slotOf(h))<<32 | uint64(h)
+	}
+	slices.Sort(found)
+	return found
+}
+
+func (f foundTasks) of(slot uint32) foundTasks {
+	first, _ := slices.BinarySearch(f, uint64(slot)<<32)
+	n, _ := slices.BinarySearch(f[first:], uint64(slot+1)<<32)
+	return f[first:][:n]
+}
+
+// SlotLen returns the number of handles of one slot.
+func (f foundTasks) SlotLen(slot uint32) int { return len(f.of(slot)) }
+
+// Each yields the handles of one slot.
+func (f foundTasks) Each(slot uint32) iter.Seq[handle] {
+	return func(yield func(handle) bool) {
+		for _, found := range f.of(slot) {
+			if !yield(handle(found)) {
+				return
+			}
+		}
+	}
 }

@@ -1,8 +1,14 @@
 package store
 
 import (
+	"cmp"
+	"container/heap"
+	"math"
 	"slices"
 	"strings"
+
+	"github.com/cespare/xxhash/v2"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
@@ -130,4 +136,214 @@ func (q *queue) size(nowMs int64) task.QueueSize {
 	}
 	size.DueMinute, size.DueHour = q.dueSoon(nowMs)
 	return size
+}
+
+// noRule is the rule of a queue without a rule. It is never written to.
+var noRule = &fsmpb.QueueRule{}
+
+// isEmptyRule reports whether a rule sets no field and so equals noRule.
+func isEmptyRule(r *fsmpb.QueueRule) bool {
+	return !r.Pushed && !r.Held && r.AttemptTimeoutMs == 0 && r.MaxAttempts == 0 && r.KeepDoneMs == 0 && r.KeepDeadMs == 0
+}
+
+// Rules returns copies of the rules of all queues that have one, sorted by namespace and queue, with names written
+// out.
+func (qs *Queues) Rules() []*fsmpb.QueueRule {
+	rules := qs.allRules()
+	for i, r := range rules {
+		rules[i] = proto.CloneOf(r)
+	}
+	slices.SortFunc(rules, func(a, b *fsmpb.QueueRule) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Queue, b.Queue))
+	})
+	return rules
+}
+
+// allRules returns the stored rules in no particular order. The caller must not change them.
+func (qs *Queues) allRules() []*fsmpb.QueueRule {
+	rules := make([]*fsmpb.QueueRule, 0, qs.rules)
+	for _, q := range qs.values {
+		if q != nil && q.rule != noRule {
+			rules = append(rules, q.rule)
+		}
+	}
+	return rules
+}
+
+// SetRule makes r the rule of its queue. It moves no task: the queue and destination name a task's lane, and a begun
+// attempt ends as it began.
+func (s *Store) SetRule(r *fsmpb.QueueRule) {
+	key := keyOfQueue(r.Namespace, r.Queue)
+	q := s.mem.queues.acquire(key) // for the new rule
+	before := q.rule
+	if before != noRule {
+		s.mem.queues.rulesSum -= digestRule(before)
+		s.mem.queues.rules--
+		s.mem.queues.release(q) // for the old rule
+	}
+	if isEmptyRule(r) {
+		q.rule = noRule
+		s.mem.queues.release(q)
+	} else {
+		q.rule = proto.CloneOf(r)
+		q.rule.Namespace, q.rule.Queue = q.namespace, q.name
+		s.mem.queues.rulesSum += digestRule(q.rule)
+		s.mem.queues.rules++
+	}
+	if before.Pushed != q.rule.Pushed {
+		s.Lanes.touchUntargeted(q)
+	}
+}
+
+// touchUntargeted notes that the loads of the lanes of tasks without a target have changed, since they include Pulled.
+func (ls *Lanes) touchUntargeted(q *queue) {
+	for _, l := range ls.values {
+		if l != nil && l.queue == q && l.Destination == "" {
+			ls.touch(l)
+		}
+	}
+}
+
+func digestRule(r *fsmpb.QueueRule) uint64 { return xxhash.Sum64(mustMarshal(r)) }
+
+// namespace counts the tasks of one namespace. It exists as long as one of its queues does.
+type namespace struct {
+	name   string
+	queues int // in use, the default queue of the default namespace included
+
+	spaceCounts
+	copies spaceCounts // the part of copied tasks, which are not counted yet
+}
+
+// spaceCounts counts the tasks of a namespace.
+type spaceCounts struct {
+	tasks byState
+	bytes int64 // of all tasks but the delivered and the cancelled ones
+}
+
+// add adds n, 1 or -1, tasks in one state that hold some bytes.
+func (c *spaceCounts) add(state uint8, held, n int) {
+	c.tasks[state] += n
+	c.grow(state, n*held)
+}
+
+// grow adds to the bytes of a task in one state.
+func (c *spaceCounts) grow(state uint8, bytes int) {
+	if s := fsmpb.State(state); s != fsmpb.State_STATE_DELIVERED && s != fsmpb.State_STATE_CANCELLED {
+		c.bytes += int64(bytes)
+	}
+}
+
+// join returns a namespace and counts one more queue of it.
+func (qs *Queues) join(name string) *namespace {
+	n := qs.spaces[name]
+	if n == nil {
+		n = &namespace{name: strings.Clone(name)}
+		qs.spaces[n.name] = n
+	}
+	n.queues++
+	return n
+}
+
+// leave counts one queue less of a namespace, and removes a namespace without queues.
+func (qs *Queues) leave(n *namespace) {
+	if n.queues--; n.queues == 0 {
+		delete(qs.spaces, n.name)
+	}
+}
+
+// Use returns the tasks and bytes of a namespace. Its cost does not depend on the number of tasks or queues.
+// Replicas share different values between tasks, and encode their numbers, so the bytes differ a little from replica to
+// replica. Copies of moving tasks are left out, as in Counts.
+func (qs *Queues) Use(name string) task.NamespaceUse {
+	use := task.NamespaceUse{Namespace: task.CanonicalNamespace(name)}
+	n := qs.spaces[use.Namespace]
+	if n == nil {
+		return use
+	}
+	for state, tasks := range n.tasks {
+		live := uint64(max(0, tasks-n.copies.tasks[state]))
+		switch fsmpb.State(state) {
+		case fsmpb.State_STATE_DEAD:
+			use.Dead += live
+		case fsmpb.State_STATE_DELIVERED, fsmpb.State_STATE_CANCELLED:
+		default:
+			use.Pending += live
+		}
+	}
+	use.Bytes = uint64(max(0, n.bytes-n.copies.bytes))
+	use.Queues = uint64(n.queues)
+	if q := qs.at(0); q.space == n && q.rule == noRule && !q.holds() {
+		use.Queues--
+	}
+	return use
+}
+
+// laneHeap is a heap of a queue's lanes that have ready tasks. On top is the lane whose first ready task was due first,
+// and of several such lanes the one of tasks without a target, so that all replicas answer alike. Each lane moves at
+// most once an entry, however many of its tasks the entry moved.
+type laneHeap []*Lane
+
+// place moves a lane to its right position by its ready list: into the heap, within it, or out of it.
+func (h *laneHeap) place(l *Lane, links listLinks) {
+	inHeap := l.waitingAt > 0
+	switch {
+	case l.Ready() == 0:
+		if inHeap {
+			heap.Remove(h, l.waitingAt-1)
+		}
+		return
+	case !inHeap:
+		l.overdue = l.earliest(links)
+		heap.Push(h, l)
+		return
+	}
+	if first := l.earliest(links); first != l.overdue {
+		l.overdue = first
+		heap.Fix(h, l.waitingAt-1)
+	}
+}
+
+// earliest returns the earliest due time among the first ready tasks of a lane, one of each kind of rank.
+func (l *Lane) earliest(links listLinks) int64 {
+	due := int64(math.MaxInt64)
+	for _, first := range []handle{l.fresh.head, l.retried.head} {
+		if first != 0 {
+			due = min(due, links.read(first).fireAt)
+		}
+	}
+	if first, ok := l.ranked.first(true); ok {
+		due = min(due, first.due)
+	}
+	return due
+}
+
+// The methods of heap.Interface.
+
+func (h laneHeap) Len() int { return len(h) }
+
+func (h laneHeap) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(h[i].overdue, h[j].overdue), strings.Compare(h[i].Destination, h[j].Destination)) < 0
+}
+
+func (h laneHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].waitingAt, h[j].waitingAt = i+1, j+1
+}
+
+// Push is called by the heap package.
+func (h *laneHeap) Push(x any) {
+	l := x.(*Lane) // the store pushes only lanes
+	*h = append(*h, l)
+	l.waitingAt = len(*h)
+}
+
+// Pop is called by the heap package.
+func (h *laneHeap) Pop() any {
+	last := len(*h) - 1
+	l := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	l.waitingAt = 0
+	return l
 }

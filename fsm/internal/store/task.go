@@ -94,3 +94,40 @@ func (t Task) Lane() *Lane { return t.s.Lanes.at(t.read().lane) }
 
 // Rule returns the rule of the task's queue. It is never nil, and the caller must not change it.
 func (t Task) Rule() *fsmpb.QueueRule { return t.s.mem.queueOf(t.record()).rule }
+
+// View returns the task as a caller sees it, with its payload only if withPayload is set.
+func (t Task) View(withPayload bool) *fsmpb.Task {
+	s, r, c := t.s, t.record(), t.cold()
+	namespace, id := t.ID()
+	v := &fsmpb.Task{
+		Namespace:   namespace,
+		Id:          id,
+		Spec:        s.mem.specOf(&c, withPayload),
+		FireAtMs:    t.FireAtMs(),
+		CreatedAtMs: c.created,
+		State:       t.State(),
+		Revision:    t.Revision(),
+		Occurrence:  c.occurrence,
+		WebhookId:   s.Origins.WebhookID(namespace, id, c.occurrence),
+		Shard:       s.shard,
+	}
+	if r.is(fsmpb.State_STATE_REPEATING) {
+		v.Series = t.Series()
+	}
+	if r.progress == 0 {
+		return v
+	}
+	p := t.read()
+	v.Attempts, v.Fence = p.attempts, p.fence
+	flawChangesWebhookID(s, v)
+	history := t.history()
+	history.addTo(v)
+	v.Outcome = t.Outcome()
+	if p.leased {
+		v.Leased, v.LeaseEndMs = true, r.Due()-s.HorizonMs
+	}
+	if v.State == fsmpb.State_STATE_RETRYING || v.State == fsmpb.State_STATE_SCHEDULED && r.Due() != p.fireAt {
+		v.NextAttemptAtMs = r.Due()
+	}
+	return v
+}
