@@ -221,7 +221,7 @@ func (a *auditor) walkTasks() {
 func (a *auditor) walkTask(slot uint32, h handle) {
 	r := a.s.mem.tasks.Read(h)
 	namespace, id := a.s.mem.idOf(r)
-	if a.s.find(namespace, id) != h || task.Slot(namespace, id) != slot {
+	if a.s.Find(namespace, id).h != h || task.Slot(namespace, id) != slot {
 		a.breach("%q is not found by its id", id)
 	}
 	a.counts[r.state]++

@@ -149,17 +149,23 @@ func (m *memory) newCold(namespace string, content *Content) *cold {
 	return c
 }
 
-// CopyOf returns a copy of a message. The copy shares no memory with the entry that the message came in.
-func CopyOf[M any, P interface {
+// messageOf is a pointer to a message of package fsmpb.
+type messageOf[M any] interface {
 	*M
 	sizedMessage
 	UnmarshalVTUnsafe(b []byte) error
-}](m P) P {
-	own := P(new(M))
-	if err := own.UnmarshalVTUnsafe(mustMarshal(m)); err != nil {
-		panic(fmt.Sprintf("fsm: a %T cannot be copied: %v", m, err))
+}
+
+// CopyOf returns a copy of a message. The copy shares no memory with the entry that the message came in.
+func CopyOf[M any, P messageOf[M]](m P) P { return mustRead[M, P](mustMarshal(m)) }
+
+// mustRead decodes a message that this process has encoded. The result aliases b.
+func mustRead[M any, P messageOf[M]](b []byte) P {
+	m := P(new(M))
+	if err := m.UnmarshalVTUnsafe(b); err != nil {
+		panic(fmt.Sprintf("fsm: a %T of this process cannot be read: %v", m, err))
 	}
-	return own
+	return m
 }
 
 // putCold stores a blob and adds it to the state hash.

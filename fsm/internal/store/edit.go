@@ -130,13 +130,13 @@ func (e Edit) Entomb(as fsmpb.State) {
 		keep = s.KeepDoneMs
 	}
 	e.WaitUntil(roundUpToSecond(s.NowMs + keep))
-	e.joinTombstones()
+	e.joinTombstones(int64(s.Number))
 }
 
-// joinTombstones makes the task the youngest tombstone.
-func (e Edit) joinTombstones() {
+// joinTombstones makes the task the youngest tombstone, at a place behind those of the others.
+func (e Edit) joinTombstones(order int64) {
 	s := e.s
-	s.tombstones.pushBack(s.mem.links(), e.h, int64(s.Number))
+	s.tombstones.pushBack(s.mem.links(), e.h, order)
 	p := e.write()
 	p.size = s.mem.footprint(e.h)
 	s.tombstoneBytes += int64(p.size)

@@ -157,7 +157,7 @@ func TestCollidingLabels(t *testing.T) {
 		s.Add(s.PlaceOf("", value), "", value, nil, content, int64(2000+i))
 	}
 	red := s.labels.key(task.DefaultNamespace, labels("red")[0])
-	s.labels.add(red, s.find("", "blue"))
+	s.labels.add(red, s.Find("", "blue").h)
 	if n := s.labels.len(red); n != 2 {
 		t.Fatalf("%d tasks share the key, want 2", n)
 	}

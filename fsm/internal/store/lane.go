@@ -195,7 +195,7 @@ func (e Edit) WaitFirst() {
 func (e Edit) wait(l *Lane, priority int, order int64) {
 	e.join(l)
 	if waiting := e.waiting(l); l.isRanked(priority) {
-		e.rank(l, priority, order)
+		l.putRanked(e, priority, order)
 	} else {
 		waiting.pushBack(e.s.mem.links(), e.h, order)
 	}
@@ -255,7 +255,7 @@ func (e Edit) LeaveList() {
 		l := s.Lanes.at(p.lane)
 		switch {
 		case p.priority != 0:
-			e.unrank(l)
+			l.takeRanked(e)
 		case r.is(fsmpb.State_STATE_READY) && p.retried:
 			l.retried.remove(s.mem.links(), e.h)
 		case r.is(fsmpb.State_STATE_READY):

@@ -214,7 +214,7 @@ func (e Edit) wake(leaseUntilMs int64) {
 			e.WaitUntil(leaseUntilMs)
 		}
 	default:
-		e.joinTombstones()
+		e.joinTombstones(int64(s.Number))
 	}
 }
 
@@ -326,8 +326,8 @@ func (ms *Moves) Arrived() {
 
 // DropCopy removes the copy of a task that the source no longer has.
 func (ms *Moves) DropCopy(namespace, id string) {
-	if h := ms.s.find(namespace, id); h != 0 && ms.isComing(task.Slot(namespace, id)) {
-		ms.dropCopy(h)
+	if t := ms.s.Find(namespace, id); t.Exists() && ms.isComing(task.Slot(namespace, id)) {
+		ms.dropCopy(t.h)
 	}
 }
 

@@ -158,15 +158,15 @@ func (rs *ranked) firstMs() int64 {
 // isRanked reports whether a ready task of a priority is among the ranked tasks of the lane.
 func (l *Lane) isRanked(priority int) bool { return l.Group != "" || priority != task.DefaultPriority }
 
-// rank puts the task among the ranked tasks of a lane.
-func (e Edit) rank(l *Lane, priority int, order int64) {
+// putRanked puts a task among the ranked tasks of the lane.
+func (l *Lane) putRanked(e Edit, priority int, order int64) {
 	p := e.write()
 	p.priority, p.order = uint8(priority), order
 	l.ranked.add(l.rankOf(e.h, p), e.s.Lanes.newRankTree)
 }
 
-// unrank takes the task out of the ranked tasks of a lane.
-func (e Edit) unrank(l *Lane) {
+// takeRanked takes a task out of the ranked tasks of the lane.
+func (l *Lane) takeRanked(e Edit) {
 	p := e.write()
 	l.ranked.remove(l.rankOf(e.h, p))
 	p.priority, p.order = 0, 0

@@ -56,7 +56,6 @@ func (b *Rebuild) From(header *fsmpb.SnapshotHeader, ranges []slots.Range) error
 // Add adds a task of the shard that From named last. It keeps no part of the message. A task that rests in a slot on
 // the move returns to the wheel and to its list.
 func (b *Rebuild) Add(t *fsmpb.SnapshotTask) error {
-	b.to.tasks++
 	wakeMessage(t)
 	return b.to.take(t)
 }
@@ -135,31 +134,6 @@ func ReadHeader(r io.Reader) (*fsmpb.SnapshotHeader, error) {
 // ReadTasks reads a snapshot without building its store. It calls begin with the header and then add with each task,
 // whose message is valid until add returns. It compares the number of tasks with the trailer, but not the state hash.
 func ReadTasks(r io.Reader, begin func(*fsmpb.SnapshotHeader) error, add func(*fsmpb.SnapshotTask) error) error {
-	in := newSnapshotReader(r)
-	var header fsmpb.SnapshotHeader
-	if err := in.get(&header); err != nil {
-		return fmt.Errorf("header: %w", err)
-	}
-	if err := begin(&header); err != nil {
-		return err
-	}
-	var rec fsmpb.SnapshotRecord
-	for tasks := uint64(0); ; {
-		rec.ResetVT()
-		if err := in.get(&rec); err != nil {
-			return fmt.Errorf("after %d tasks: %w", tasks, err)
-		}
-		switch rec := rec.Record.(type) {
-		case *fsmpb.SnapshotRecord_Rule:
-		case *fsmpb.SnapshotRecord_Trailer:
-			return checkCount(rec.Trailer, tasks)
-		case *fsmpb.SnapshotRecord_Task:
-			tasks++
-			if err := add(rec.Task); err != nil {
-				return fmt.Errorf("task %d: %w", tasks, err)
-			}
-		default:
-			return errUnknownRecord(tasks)
-		}
-	}
+	_, err := readRecords(r, begin, func(*fsmpb.QueueRule) {}, add)
+	return err
 }

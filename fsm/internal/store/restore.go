@@ -21,9 +21,8 @@ const maxSnapshotRecord = 1 << 20
 
 // Restore builds a store from a snapshot and checks it against the snapshot's own state hash.
 func Restore(shard uint32, r io.Reader) (*Store, error) {
-	in := newSnapshotReader(r)
 	to := restoring{s: New(shard)}
-	if err := to.read(in); err != nil {
+	if err := to.read(r); err != nil {
 		return nil, fmt.Errorf("snapshot of shard %d: %w", shard, err)
 	}
 	return to.s, nil
@@ -32,47 +31,19 @@ func Restore(shard uint32, r io.Reader) (*Store, error) {
 // restoring is a store under construction from a snapshot.
 type restoring struct {
 	s      *Store
-	tasks  uint64       // read so far
 	listed []listedTask // the tasks that have a place in a list
 }
 
-func (to *restoring) read(in *snapshotReader) error {
-	if err := to.header(in); err != nil {
+func (to *restoring) read(r io.Reader) error {
+	trailer, err := readRecords(r, to.header, to.s.SetRule, to.take)
+	if err != nil {
 		return err
 	}
-	var rec fsmpb.SnapshotRecord
-	for {
-		rec.ResetVT()
-		if err := in.get(&rec); err != nil {
-			return fmt.Errorf("after %d tasks: %w", to.tasks, err)
-		}
-		if trailer := rec.GetTrailer(); trailer != nil {
-			to.lists()
-			return to.check(trailer)
-		}
-		if err := to.record(&rec); err != nil {
-			return err
-		}
-	}
-}
-
-func (to *restoring) record(rec *fsmpb.SnapshotRecord) error {
-	switch rec := rec.Record.(type) {
-	case *fsmpb.SnapshotRecord_Rule:
-		to.s.SetRule(rec.Rule)
-	case *fsmpb.SnapshotRecord_Task:
-		to.tasks++
-		if err := to.take(rec.Task); err != nil {
-			return fmt.Errorf("task %d: %w", to.tasks, err)
-		}
-	default:
-		return errUnknownRecord(to.tasks)
+	to.lists()
+	if sum := to.s.Hash(); sum != trailer.Sum {
+		return fmt.Errorf("its tasks hash to %x where its trailer says %x", sum, trailer.Sum)
 	}
 	return nil
-}
-
-func errUnknownRecord(tasks uint64) error {
-	return fmt.Errorf("after %d tasks: a record of a kind unknown to this build: upgrade this node", tasks)
 }
 
 // take adds a task. Its place in a list follows after the last task.
@@ -94,12 +65,8 @@ func (to *restoring) take(t *fsmpb.SnapshotTask) error {
 	return nil
 }
 
-func (to *restoring) header(in *snapshotReader) error {
-	var header fsmpb.SnapshotHeader
-	if err := in.get(&header); err != nil {
-		return fmt.Errorf("header: %w", err)
-	}
-	if err := checkHeader(&header); err != nil {
+func (to *restoring) header(header *fsmpb.SnapshotHeader) error {
+	if err := checkHeader(header); err != nil {
 		return err
 	}
 	if header.Shard != to.s.shard {
@@ -113,7 +80,7 @@ func (to *restoring) header(in *snapshotReader) error {
 	for _, l := range header.Isolated {
 		to.s.Lanes.Isolate(task.Lane{Namespace: l.Namespace, Queue: l.Queue, Destination: l.Destination, Path: l.Path})
 	}
-	return to.moves(&header)
+	return to.moves(header)
 }
 
 // moves restores the states of the slots.
@@ -134,23 +101,6 @@ func checkHeader(header *fsmpb.SnapshotHeader) error {
 			header.Version, Version)
 	case header.Number > wheel.MaxSeq || header.NowMs < 0:
 		return errors.New("header has a number out of range")
-	}
-	return nil
-}
-
-func checkCount(trailer *fsmpb.SnapshotTrailer, tasks uint64) error {
-	if trailer.Tasks != tasks {
-		return fmt.Errorf("has %d tasks where its trailer says %d", tasks, trailer.Tasks)
-	}
-	return nil
-}
-
-func (to *restoring) check(trailer *fsmpb.SnapshotTrailer) error {
-	if err := checkCount(trailer, to.tasks); err != nil {
-		return err
-	}
-	if sum := to.s.Hash(); sum != trailer.Sum {
-		return fmt.Errorf("its tasks hash to %x where its trailer says %x", sum, trailer.Sum)
 	}
 	return nil
 }
@@ -222,7 +172,7 @@ func (to *restoring) checkTask(t *fsmpb.SnapshotTask) error {
 		return fmt.Errorf("%q has a number out of range", task.Id)
 	case (t.Parked || t.Idle) && to.s.Slots.IsOpen(to.s.PlaceOf(task.Namespace, task.Id).slot) || t.Parked && t.InWheel:
 		return fmt.Errorf("%q does not wait in the wheel or in its list, and its slot is open", task.Id)
-	case to.s.find(task.Namespace, task.Id) != 0:
+	case to.s.Find(task.Namespace, task.Id).Exists():
 		return fmt.Errorf("%q is there twice", task.Id)
 	}
 	return nil
@@ -252,21 +202,18 @@ type listedTask struct {
 func (to *restoring) lists() {
 	slices.SortFunc(to.listed, func(a, b listedTask) int { return cmp.Compare(a.order, b.order) })
 	for _, t := range to.listed {
-		r := to.s.mem.tasks.Read(t.h)
-		switch fsmpb.State(r.state) {
+		e := Edit{Task{to.s, t.h}}
+		switch e.State() {
 		case fsmpb.State_STATE_READY:
 			name, priority := to.lane(t.h, t.isolated)
-			Edit{Task{to.s, t.h}}.wait(to.s.Lanes.open(name), priority, t.order)
+			e.wait(to.s.Lanes.open(name), priority, t.order)
 		case fsmpb.State_STATE_FIRING:
 			name, _ := to.lane(t.h, t.isolated)
 			l := to.s.Lanes.open(name)
-			Edit{Task{to.s, t.h}}.join(l)
+			e.join(l)
 			l.firing.pushBack(to.s.mem.links(), t.h, t.order)
 		case fsmpb.State_STATE_DELIVERED, fsmpb.State_STATE_CANCELLED:
-			p := to.s.mem.progressOf(t.h)
-			to.s.tombstones.pushBack(to.s.mem.links(), t.h, t.order)
-			p.size = to.s.mem.footprint(t.h)
-			to.s.tombstoneBytes += int64(p.size)
+			e.joinTombstones(t.order)
 		}
 	}
 	to.s.Lanes.Settle(false)
@@ -293,6 +240,43 @@ func (to *restoring) land() {
 			if isCopy {
 				to.s.Moves.countCopy(h, 1)
 			}
+		}
+	}
+}
+
+// readRecords reads a snapshot. It calls begin with the header, rule with each rule and add with each task, whose
+// messages are valid until the call returns. It compares the number of tasks with the trailer, and returns the trailer.
+func readRecords(r io.Reader, begin func(*fsmpb.SnapshotHeader) error, rule func(*fsmpb.QueueRule),
+	add func(*fsmpb.SnapshotTask) error) (*fsmpb.SnapshotTrailer, error) {
+	in := newSnapshotReader(r)
+	var header fsmpb.SnapshotHeader
+	if err := in.get(&header); err != nil {
+		return nil, fmt.Errorf("header: %w", err)
+	}
+	if err := begin(&header); err != nil {
+		return nil, err
+	}
+	var rec fsmpb.SnapshotRecord
+	for tasks := uint64(0); ; {
+		rec.ResetVT()
+		if err := in.get(&rec); err != nil {
+			return nil, fmt.Errorf("after %d tasks: %w", tasks, err)
+		}
+		switch rec := rec.Record.(type) {
+		case *fsmpb.SnapshotRecord_Rule:
+			rule(rec.Rule)
+		case *fsmpb.SnapshotRecord_Task:
+			tasks++
+			if err := add(rec.Task); err != nil {
+				return nil, fmt.Errorf("task %d: %w", tasks, err)
+			}
+		case *fsmpb.SnapshotRecord_Trailer:
+			if n := rec.Trailer.Tasks; n != tasks {
+				return nil, fmt.Errorf("has %d tasks where its trailer says %d", tasks, n)
+			}
+			return rec.Trailer, nil
+		default:
+			return nil, fmt.Errorf("after %d tasks: a record of a kind unknown to this build: upgrade this node", tasks)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package store
 
 import (
 	"bytes"
-	"fmt"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -91,7 +90,7 @@ func (s *shared) setExtra(c *cold, e *fsmpb.Extra) {
 	}}
 	if data := mustMarshal(mannerOf(e.Spec)); len(data) > 0 {
 		c.manner = s.manners.acquire(string(data), func() manner {
-			return manner{&fsmpb.Extra{Spec: mustReadSpec(data)}, xxhash.Sum64(data)}
+			return manner{&fsmpb.Extra{Spec: mustRead[fsmpb.Spec](data)}, xxhash.Sum64(data)}
 		})
 		if c.manner == 0 {
 			own = e
@@ -111,7 +110,7 @@ func (s *shared) extraOf(c *cold) *fsmpb.Extra {
 	if len(c.extra) == 0 {
 		return common
 	}
-	extra := mustReadExtra(c.extra)
+	extra := mustRead[fsmpb.Extra](bytes.Clone(c.extra))
 	if c.manner != 0 {
 		own := extra.Spec
 		extra.Spec = &fsmpb.Spec{}
@@ -130,7 +129,7 @@ func (s *shared) labelsOf(c *cold) []*fsmpb.Label {
 	case len(c.extra) == 0:
 		return nil
 	}
-	return mustReadExtra(c.extra).Spec.Labels
+	return mustRead[fsmpb.Extra](bytes.Clone(c.extra)).Spec.Labels
 }
 
 // mannerSum returns the hash of the manner of a task with this extra, or 0 if the manner is empty.
@@ -149,24 +148,6 @@ func (s *shared) mannerSum(c *cold, extra *fsmpb.Extra) uint64 {
 }
 
 var noExtra = &fsmpb.Extra{Spec: &fsmpb.Spec{}} // never written to
-
-// mustReadExtra decodes an extra from a copy of b.
-func mustReadExtra(b []byte) *fsmpb.Extra {
-	var extra fsmpb.Extra
-	if err := extra.UnmarshalVTUnsafe(bytes.Clone(b)); err != nil {
-		panic(fmt.Sprintf("fsm: a blob of this process cannot be read: %v", err))
-	}
-	return &extra
-}
-
-// mustReadSpec decodes a spec. The result aliases b.
-func mustReadSpec(b []byte) *fsmpb.Spec {
-	var spec fsmpb.Spec
-	if err := spec.UnmarshalVTUnsafe(b); err != nil {
-		panic(fmt.Sprintf("fsm: a manner of this process cannot be read: %v", err))
-	}
-	return &spec
-}
 
 // extraBytes returns the size of an extra without its target, its instant and its series, shared parts included.
 func extraBytes(e *fsmpb.Extra) int {

@@ -24,7 +24,12 @@ type Store struct {
 	labels labelIndex
 	dues   dueIndex
 	wheel  *wheel.Wheel // of tasks that wait for an instant
-	Lanes  Lanes
+
+	Lanes     Lanes
+	Schedules Schedules
+	Moves     Moves
+	events    events
+	leases    leaseRing
 
 	tombstones     list  // delivered and cancelled tasks, oldest first
 	tombstoneBytes int64 // sum of their sizes
@@ -32,12 +37,7 @@ type Store struct {
 	counts  byState
 	pending dues // of all tasks that wait for an attempt, the copies among them
 	bySlot  slotCounts
-	events  events
-
-	Schedules Schedules
-	Moves     Moves
-	leases    leaseRing
-	sum       uint64 // sum of digest over all tasks, digestCold over their blobs and digestKeys over their keys
+	sum     uint64 // sum of digest over all tasks, digestCold over their blobs and keysDigest over their keys
 
 	due     []handle // the tasks that the last Advance popped; reused
 	places  []Place  // of an entry's commands; reused
@@ -86,7 +86,13 @@ func (s *Store) Find(namespace, id string) Task {
 
 // FindAt is Find for an id with a known place.
 func (s *Store) FindAt(at Place, namespace, id string) Task {
-	return Task{s, s.findAt(at, namespace, id)}
+	probe := s.index.Probe(at.slot, at.hash)
+	for h := probe.Next(); h != 0; h = probe.Next() {
+		if s.mem.hasID(s.mem.tasks.Read(h), namespace, id) {
+			return Task{s, h}
+		}
+	}
+	return Task{s, 0}
 }
 
 // FindOwn is Find for readers. It finds neither the copies of slots that are coming nor the remains of slots that are
@@ -97,20 +103,6 @@ func (s *Store) FindOwn(namespace, id string) Task {
 		return Task{}
 	}
 	return s.FindAt(at, namespace, id)
-}
-
-func (s *Store) find(namespace, id string) handle {
-	return s.findAt(s.PlaceOf(namespace, id), namespace, id)
-}
-
-func (s *Store) findAt(at Place, namespace, id string) handle {
-	probe := s.index.Probe(at.slot, at.hash)
-	for h := probe.Next(); h != 0; h = probe.Next() {
-		if s.mem.hasID(s.mem.tasks.Read(h), namespace, id) {
-			return h
-		}
-	}
-	return 0
 }
 
 func isDefaultNamespace(namespace string) bool {

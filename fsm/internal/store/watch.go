@@ -149,7 +149,7 @@ func (w *Watch) Changes(s *Store, limit int) (tasks [][]byte, gone []*fsmpb.Task
 			return nil, gone
 		}
 		delete(w.gone, name)
-		if s.find(name.namespace, name.id) == 0 {
+		if !s.Find(name.namespace, name.id).Exists() {
 			gone = append(gone, &fsmpb.TaskName{Namespace: name.namespace, Id: name.id})
 			bytes += len(name.namespace) + len(name.id)
 		}
