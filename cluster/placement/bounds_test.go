@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawEven draws a cluster of equal weights: without zones, or with nodes divided evenly among as many zones as a shard
-// has replicas. Its placement has come about by nodes that joined and left.
+// drawEven draws a cluster of equal weights: without zones, or with as many zones as a shard has replicas. Its placement
+// has come about by nodes that joined and left. No zone lost its last node.
 func drawEven(t *rapid.T) world {
 	w := world{replication: rapid.SampledFrom([]int{1, 3, 3, 5}).Draw(t, "replication")}
 	zones := rapid.SampledFrom([]int{0, w.replication}).Draw(t, "zones")
@@ -19,7 +19,7 @@ func drawEven(t *rapid.T) world {
 	for range rapid.IntRange(0, 4).Draw(t, "changes") {
 		if rapid.Bool().Draw(t, "joins") {
 			w = w.join(t)
-		} else if len(w.nodes) > 1 {
+		} else if len(w.nodes) > 1 && len(w.leavers()) > 0 {
 			w, _ = w.leave(t)
 		}
 		w.present = target(t, w)
@@ -35,8 +35,24 @@ func (w world) join(t *rapid.T) world {
 	return w
 }
 
+// leavers returns the indices of the nodes that leave no zone empty. With a zone less, the others hold more replicas of
+// each shard, and a new shard can make the numbers of nodes uneven unless others move.
+func (w world) leavers() []int {
+	inZone := map[string]int{}
+	for _, n := range w.nodes {
+		inZone[n.Zone]++
+	}
+	var indices []int
+	for i, n := range w.nodes {
+		if n.Zone == "" || inZone[n.Zone] > 1 {
+			indices = append(indices, i)
+		}
+	}
+	return indices
+}
+
 func (w world) leave(t *rapid.T) (world, Node) {
-	i := rapid.IntRange(0, len(w.nodes)-1).Draw(t, "leaver")
+	i := rapid.SampledFrom(w.leavers()).Draw(t, "leaver")
 	gone := w.nodes[i]
 	w.nodes = slices.Delete(slices.Clone(w.nodes), i, i+1)
 	return w, gone
