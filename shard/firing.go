@@ -142,18 +142,17 @@ func (f *firing) due() []task.Grant {
 
 // started counts grants that have started, for a dev clock.
 func (f *firing) started(grants []task.Grant) {
-	f.mu.Lock()
-	f.starting = false
-	f.mu.Unlock()
-	if len(grants) == 0 {
-		return
-	}
 	t := &f.shard.tally
 	t.mu.Lock()
 	t.begun += uint64(len(grants))
 	t.given = append(t.given, leased(grants)...)
 	t.mu.Unlock()
-	f.shard.stir()
+	f.mu.Lock()
+	f.starting = false // after the count, which CatchUp promises with it
+	f.mu.Unlock()
+	if len(grants) > 0 {
+		f.shard.stir()
+	}
 }
 
 // heldBack returns the number of held grants of pushed attempts.
