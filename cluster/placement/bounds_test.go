@@ -20,7 +20,7 @@ func drawEven(t *rapid.T) world {
 		if rapid.Bool().Draw(t, "joins") {
 			w = w.join(t)
 		} else if len(w.nodes) > 1 && len(w.leavers()) > 0 {
-			w, _ = w.leave(t)
+			w, _ = w.without(rapid.SampledFrom(w.leavers()).Draw(t, "leaver"))
 		}
 		w.present = target(t, w)
 	}
@@ -52,7 +52,11 @@ func (w world) leavers() []int {
 }
 
 func (w world) leave(t *rapid.T) (world, Node) {
-	i := rapid.SampledFrom(w.leavers()).Draw(t, "leaver")
+	return w.without(rapid.IntRange(0, len(w.nodes)-1).Draw(t, "leaver"))
+}
+
+// without returns the world without a node, and the node.
+func (w world) without(i int) (world, Node) {
 	gone := w.nodes[i]
 	w.nodes = slices.Delete(slices.Clone(w.nodes), i, i+1)
 	return w, gone
