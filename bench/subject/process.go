@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -130,6 +131,41 @@ func (p *Process) Stop() error {
 	case <-grace.C:
 	}
 	return p.KillAll() // the server's own children too
+}
+
+// Group is the servers of a service of several nodes. A [Service] may embed it. The methods are not safe for concurrent
+// use.
+type Group []*Process
+
+// PIDs returns the process ids of the running servers.
+func (g Group) PIDs() []int {
+	var pids []int
+	for _, p := range g {
+		pids = append(pids, p.PIDs()...)
+	}
+	return pids
+}
+
+// KillAll kills all servers at the same time.
+func (g Group) KillAll() error { return g.each((*Process).KillAll) }
+
+// Restart starts all servers after KillAll or Stop, and does not wait until they are ready.
+func (g Group) Restart(ctx context.Context) error {
+	return g.each(func(p *Process) error { return p.Restart(ctx) })
+}
+
+// Stop asks all servers at the same time to end, as [Process.Stop] does.
+func (g Group) Stop() error { return g.each((*Process).Stop) }
+
+// each returns when do has returned for all servers.
+func (g Group) each(do func(p *Process) error) error {
+	errs := make([]error, len(g))
+	var all sync.WaitGroup
+	for i, p := range g {
+		all.Go(func() { errs[i] = do(p) })
+	}
+	all.Wait()
+	return errors.Join(errs...)
 }
 
 // Answers returns a Ready for a [Command] whose server is ready once it accepts connections.

@@ -123,6 +123,25 @@ func TestRunTellsWhyItFailed(t *testing.T) {
 	}
 }
 
+func TestGroup(t *testing.T) {
+	group := Group{run(t, "touch ready; sleep 1000 & wait"), run(t, "touch ready; sleep 1000 & wait")}
+	if err := group[1].KillAll(); err != nil || len(group.PIDs()) != 1 {
+		t.Fatalf("processes %v after the end of one, %v", group.PIDs(), err)
+	}
+	if err := group.Restart(t.Context()); err == nil || len(group.PIDs()) != 2 {
+		t.Errorf("one ran and one did not; processes %v, error %v", group.PIDs(), err)
+	}
+	if err := group.KillAll(); err != nil || group.PIDs() != nil {
+		t.Errorf("processes %v after all were killed, %v", group.PIDs(), err)
+	}
+	if err := group.Restart(t.Context()); err != nil || len(group.PIDs()) != 2 {
+		t.Errorf("processes %v after all were restarted, %v", group.PIDs(), err)
+	}
+	if err := group.Stop(); err != nil || group.PIDs() != nil {
+		t.Errorf("processes %v after all were stopped, %v", group.PIDs(), err)
+	}
+}
+
 func TestAnswers(t *testing.T) {
 	addrs, err := local.FreeAddrs(1)
 	if err != nil {

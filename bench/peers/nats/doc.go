@@ -1,7 +1,8 @@
 // Package nats measures the message schedules of NATS JetStream (nats-server 2.12 and later).
 //
-//	OneNode      one server, which syncs each write
-//	ThreeNodes   three replicas with the default sync interval of two minutes: a majority has the message in memory
+//	OneNode            one server, which syncs each write
+//	ThreeNodes         three replicas with the default sync interval of two minutes: a majority has the message in memory
+//	ThreeNodesSynced   three replicas that sync each write: a majority has the message on disk
 //
 // How the driver uses the service:
 //   - A message with the header Nats-Schedule waits in a stream, on a subject of its own. When it is due, the server

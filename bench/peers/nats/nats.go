@@ -41,6 +41,15 @@ func ThreeNodes() subject.Subject {
 	}
 }
 
+// ThreeNodesSynced returns three servers that replicate the stream, each of which syncs each write.
+func ThreeNodesSynced() subject.Subject {
+	return subject.Subject{
+		Name:    "NATS JetStream, 3 nodes, sync always",
+		Promise: subject.Promise{Nodes: 3, Replicated: true, Fsync: subject.FsyncEachWrite},
+		Need:    need, Start: servers{nodes: 3, sync: "always"}.start,
+	}
+}
+
 func need() error {
 	_, err := installed.NATS()
 	return err
@@ -111,7 +120,7 @@ func (v *service) launch(ctx context.Context, program, dir, config string) error
 	if err != nil {
 		return err
 	}
-	v.nodes = append(v.nodes, node)
+	v.Group = append(v.Group, node)
 	return nil
 }
 
@@ -127,7 +136,7 @@ const (
 
 // service is the servers and the connections to them.
 type service struct {
-	nodes    []*subject.Process
+	subject.Group
 	urls     []string
 	payloads sync.Map // by task id, for heartbeats
 
@@ -151,7 +160,7 @@ func (v *service) createStream(ctx context.Context) error {
 			return nil
 		}
 		if !wait.For(ctx, createPoll) {
-			return fmt.Errorf("the servers make no stream (%w): %w; see %s", ctx.Err(), err, v.nodes[0].Log())
+			return fmt.Errorf("the servers make no stream (%w): %w; see %s", ctx.Err(), err, v.Group[0].Log())
 		}
 	}
 }
@@ -165,7 +174,7 @@ func (v *service) tryStream(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	_, err = js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-		Name: streamName, Subjects: []string{waiting + "*", due}, Replicas: len(v.nodes),
+		Name: streamName, Subjects: []string{waiting + "*", due}, Replicas: len(v.Group),
 		Retention: jetstream.WorkQueuePolicy, AllowMsgSchedules: true, AllowDirect: true,
 	})
 	return err
@@ -190,28 +199,10 @@ func (v *service) disconnect() {
 	v.shared = nil
 }
 
-func (v *service) PIDs() []int {
-	var pids []int
-	for _, node := range v.nodes {
-		pids = append(pids, node.PIDs()...)
-	}
-	return pids
-}
-
-func (v *service) each(do func(node *subject.Process) error) error {
-	var all error
-	for _, node := range v.nodes {
-		all = errors.Join(all, do(node))
-	}
-	return all
-}
-
-func (v *service) KillAll() error { return v.each((*subject.Process).KillAll) }
-
 // Restart closes the shared connections. Callers of before are closed and made anew.
 func (v *service) Restart(ctx context.Context) error {
 	v.disconnect()
-	return v.each(func(node *subject.Process) error { return node.Restart(ctx) })
+	return v.Group.Restart(ctx)
 }
 
 // cluster is a service of several nodes.
@@ -234,7 +225,7 @@ func (v cluster) KillLeader() error {
 	if group == nil {
 		return errors.New("the stream is of no cluster")
 	}
-	for i, node := range v.nodes {
+	for i, node := range v.Group {
 		if nodeName(i) == group.Leader {
 			return node.KillAll()
 		}
@@ -244,5 +235,5 @@ func (v cluster) KillLeader() error {
 
 func (v *service) Stop() error {
 	v.disconnect()
-	return v.each((*subject.Process).Stop)
+	return v.Group.Stop()
 }
