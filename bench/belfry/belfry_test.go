@@ -121,6 +121,7 @@ func TestBelfryDoesAllThatIsAsked(t *testing.T) {
 	s.must(s.caller.Schedule(ctx, tasks("one", 1, due)[0]))
 	s.must(s.single.Schedule(ctx, tasks("put", 1, due)[0]))
 	s.must(s.caller.(subject.BatchCanceller).CancelBatch(ctx, []string{"batch-0", "batch-1", "batch-2"}))
+	s.must(s.single.(subject.Toucher).Touch(ctx, "batch-3", due.Add(time.Hour)))
 	s.must(s.single.(subject.Canceller).Cancel(ctx, "batch-3"))
 	s.consumed(due, "batch-4", "one-0", "put-0")
 	if err := s.caller.(subject.Canceller).Cancel(ctx, "one-0"); err == nil || !strings.Contains(err.Error(), "already_fired") {

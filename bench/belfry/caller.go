@@ -168,11 +168,16 @@ func (c *single) Cancel(ctx context.Context, id string) error {
 	return c.call(ctx, http.MethodDelete, id, nil)
 }
 
+// Touch restarts the task's delay with a POST.
+func (c *single) Touch(ctx context.Context, id string, due time.Time) error {
+	return c.call(ctx, http.MethodPost, id+"/touch", fmt.Appendf(nil, `{"delay":"%dms"}`, time.Until(due).Milliseconds()))
+}
+
 // repeatAfter is the pause before a call is repeated.
 const repeatAfter = 20 * time.Millisecond
 
 // call makes a call, and repeats it while the shard has no leader or the outcome is unknown. Any program without a
-// client has to repeat such calls; a PUT and a DELETE are idempotent.
+// client has to repeat such calls; a PUT, a DELETE and a touch are idempotent.
 func (c *single) call(ctx context.Context, method, id string, body []byte) error {
 	for {
 		again, err := c.once(ctx, method, id, body)

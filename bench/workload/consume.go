@@ -76,7 +76,7 @@ func (r *run) consumeThrough(ctx context.Context, n int, got got) (stop func()) 
 }
 
 func (r *run) consumeOnce(ctx context.Context, got got) error {
-	caller, err := r.service.Caller(ctx)
+	caller, err := r.caller(ctx)
 	if err != nil {
 		return err
 	}

@@ -190,7 +190,7 @@ const writeTry = 5 * time.Second
 func (w *writes) keepOn(ctx context.Context, r *run) error {
 	writers := make([]*writer, r.sizes.Callers)
 	for i := range writers {
-		writers[i] = &writer{service: r.service, failures: &w.failures}
+		writers[i] = &writer{run: r, failures: &w.failures}
 		defer writers[i].drop()
 	}
 	task := farOff(newIDs(), newPayload(r.sizes.Payload))
@@ -214,7 +214,7 @@ func (w *writes) longestSince(at time.Time) time.Duration {
 
 // writer is a caller that is replaced after a failed call, as a program does after a broken connection.
 type writer struct {
-	service  subject.Service
+	run      *run
 	caller   subject.Caller // nil: to be made
 	failures *atomic.Int64
 }
@@ -238,7 +238,7 @@ func (w *writer) try(ctx context.Context, task subject.Task) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTry)
 	defer cancel()
 	if w.caller == nil {
-		if w.caller, err = w.service.Caller(ctx); err != nil {
+		if w.caller, err = w.run.caller(ctx); err != nil {
 			w.caller = nil
 			return err
 		}

@@ -105,16 +105,18 @@ func (f firing) layDown(l *ledger, first time.Time) {
 
 // latenessFigures are the figures of setLateness.
 func latenessFigures() []Figure {
-	kinds := append(latencyKinds("", "late"), Figure{Key: "p99.9", Title: "late p99.9", Unit: "ms"})
+	kinds := append(latencyKinds("", "late"), Figure{Key: "p99.9", Title: "late p99.9", Unit: "ms"}, processor)
 	return append(kinds, strayKinds()...)
 }
 
+// setLateness records how late the tasks arrived, and what they cost. The meter has stopped.
 func (r *run) setLateness(f *fired) {
 	p := f.punctuality(nil)
 	r.setLatencies("", p.lateness)
 	if len(p.lateness) > 0 {
 		r.set("p99.9", milliseconds(quantileOf(p.lateness, 0.999)))
 	}
+	r.setProcessor(len(f.due))
 	r.setStrays(f.ledger, p)
 	r.say("%d arrived, %d of them early, %d came again, %d did not arrive",
 		len(p.lateness), p.early, f.repeats.Load(), p.lost)

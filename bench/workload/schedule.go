@@ -12,12 +12,14 @@ import (
 
 // callFigures are the figures of a closed loop.
 func callFigures(rate string) []Figure {
-	return append([]Figure{{Key: "rate", Title: rate, Unit: "/s", Higher: true}}, latencyKinds("", "call")...)
+	return append([]Figure{{Key: "rate", Title: rate, Unit: "/s", Higher: true}, processor},
+		latencyKinds("", "call")...)
 }
 
-// setCalls records the figures of a closed loop with a number of operations in all.
+// setCalls records the figures of a closed loop with a number of operations in all. The meter has stopped.
 func (r *run) setCalls(d loop.Outcome, operations int) {
 	r.set("rate", perSecond(operations, d.Elapsed))
+	r.setProcessor(operations)
 	r.setLatencies("", d.Latencies)
 }
 
@@ -140,7 +142,7 @@ func cancel(s Sizes) Workload {
 		Name: "cancel", Title: fmt.Sprintf("cancel, %d callers", s.Callers), Figures: callFigures("cancelled a second"),
 		needs: []need{toCancel},
 		run: func(ctx context.Context, r *run) error {
-			return r.cancel(ctx, 1, func(ctx context.Context, c subject.Caller, ids []string) error {
+			return r.change(ctx, "cancelled", 1, func(ctx context.Context, c subject.Caller, ids []string) error {
 				return c.(subject.Canceller).Cancel(ctx, ids[0])
 			})
 		},
@@ -153,27 +155,43 @@ func cancelBatch(s Sizes) Workload {
 		Name: "cancel-batch", Title: fmt.Sprintf("cancel, %d callers, batches of %d", s.Callers, s.Batch),
 		Figures: callFigures("cancelled a second"), needs: []need{toCancelMany},
 		run: func(ctx context.Context, r *run) error {
-			return r.cancel(ctx, r.sizes.Batch, func(ctx context.Context, c subject.Caller, ids []string) error {
+			return r.change(ctx, "cancelled", r.sizes.Batch, func(ctx context.Context, c subject.Caller, ids []string) error {
 				return c.(subject.BatchCanceller).CancelBatch(ctx, ids)
 			})
 		},
 	}
 }
 
-type cancelling func(ctx context.Context, c subject.Caller, ids []string) error
+// touchCalls measures how many tasks a second the callers touch with one task a call. The tasks are far off.
+func touchCalls(s Sizes) Workload {
+	return Workload{
+		Name: "touch-calls", Title: fmt.Sprintf("touch, %d callers", s.Callers), Figures: callFigures("touched a second"),
+		needs: []need{toTouch},
+		run: func(ctx context.Context, r *run) error {
+			due := time.Now().Truncate(time.Millisecond).Add(48 * time.Hour)
+			return r.change(ctx, "touched", 1, func(ctx context.Context, c subject.Caller, ids []string) error {
+				return c.(subject.Toucher).Touch(ctx, ids[0], due)
+			})
+		},
+	}
+}
 
-func (r *run) cancel(ctx context.Context, size int, cancel cancelling) error {
+// changing is one call that cancels or touches tasks.
+type changing func(ctx context.Context, c subject.Caller, ids []string) error
+
+// change measures how many tasks a second the callers change. did says what a call does to a task.
+func (r *run) change(ctx context.Context, did string, size int, change changing) error {
 	load, err := r.loader(ctx)
 	if err != nil {
 		return err
 	}
-	// The cancels of a first round do not count. They make connections and clients ready.
+	// The changes of a first round do not count. They make connections and clients ready.
 	extra := len(load.callers) * size
 	tasks, n := newIDs(), r.sizes.CancelTasks
 	if _, err := load.load(ctx, extra, farOff(tasks, newPayload(r.sizes.Payload))); err != nil {
 		return err
 	}
-	if _, err := r.cancelAll(ctx, load.callers, tasks, extra, size, cancel); err != nil {
+	if _, err := changeAll(ctx, load.callers, tasks, extra, size, change); err != nil {
 		return err
 	}
 	tasks = newIDs()
@@ -181,18 +199,18 @@ func (r *run) cancel(ctx context.Context, size int, cancel cancelling) error {
 		return err
 	}
 	stop := r.meter()
-	d, err := r.cancelAll(ctx, load.callers, tasks, n, size, cancel)
+	d, err := changeAll(ctx, load.callers, tasks, n, size, change)
 	stop()
 	if err != nil {
 		return err
 	}
 	r.setCalls(d, n)
-	r.say("%d callers cancelled %d tasks, %d in a call, in %v", len(load.callers), n, size, d.Elapsed)
+	r.say("%d callers %s %d tasks, %d in a call, in %v", len(load.callers), did, n, size, d.Elapsed)
 	return nil
 }
 
-func (r *run) cancelAll(
-	ctx context.Context, callers []subject.Caller, tasks ids, n, size int, cancel cancelling,
+func changeAll(
+	ctx context.Context, callers []subject.Caller, tasks ids, n, size int, change changing,
 ) (loop.Outcome, error) {
 	calls := (n + size - 1) / size
 	return loop.Closed(ctx, callers, calls, loop.Forever, func(ctx context.Context, c subject.Caller, i int) error {
@@ -200,6 +218,6 @@ func (r *run) cancelAll(
 		for k := i * size; k < min(n, (i+1)*size); k++ {
 			names = append(names, tasks.id(k))
 		}
-		return cancel(ctx, c, names)
+		return change(ctx, c, names)
 	})
 }

@@ -111,7 +111,7 @@ func (t *tailRun) open(ctx context.Context) (err error) {
 	}
 	t.writers = make([]*writer, t.sizes.ManyCallers)
 	for i := range t.writers {
-		t.writers[i] = &writer{service: t.service, failures: &t.failures}
+		t.writers[i] = &writer{run: t.run, failures: &t.failures}
 	}
 	return nil
 }

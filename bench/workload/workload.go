@@ -35,7 +35,7 @@ func All(s Sizes) []Workload {
 		badPathWebhook(s),
 		burst("burst", "pulled", firing{tasks: s.BurstTasks}),
 		burst("burst-webhook", "webhooks", firing{tasks: s.BurstTasks, push: true}),
-		cancel(s), cancelBatch(s), touch(s),
+		cancel(s), cancelBatch(s), touchCalls(s), touch(s),
 		memory("memory", s.MemoryTasks, s.Payload), memory("memory-small", s.MemoryTasks, s.SmallPayload),
 		memoryMany(s), repeating(s), idle(s), restart(s),
 		breakdown{"failover", "leader killed, pulled", false, toLoseLeader, killLeader}.workload(s),
@@ -163,6 +163,7 @@ type run struct {
 	sizes   Sizes
 	say     func(format string, args ...any)
 	opened  []subject.Caller // callers to close before the service stops
+	making  sync.Mutex       // held while the service makes a caller
 
 	values map[string]float64
 	usage  Usage
@@ -170,7 +171,15 @@ type run struct {
 
 // callers makes n callers that live as long as the run.
 func (r *run) callers(ctx context.Context, n int) ([]subject.Caller, error) {
-	return r.open(n, func(int) (subject.Caller, error) { return r.service.Caller(ctx) })
+	return r.open(n, func(int) (subject.Caller, error) { return r.caller(ctx) })
+}
+
+// caller makes a caller. Consumers and writers that begin anew call it at the same time, but a service makes one caller
+// at a time.
+func (r *run) caller(ctx context.Context) (subject.Caller, error) {
+	r.making.Lock()
+	defer r.making.Unlock()
+	return r.service.Caller(ctx)
 }
 
 func (r *run) open(n int, open func(i int) (subject.Caller, error)) ([]subject.Caller, error) {
@@ -208,6 +217,16 @@ func (r *run) setLatencies(prefix string, sorted []time.Duration) {
 		if len(sorted) > 0 {
 			r.set(prefix+key, milliseconds(quantileOf(sorted, quantile)))
 		}
+	}
+}
+
+// processor is the figure of setProcessor.
+var processor = Figure{Key: "task_cpu", Title: "processor time a task", Unit: "µs"}
+
+// setProcessor records the service's processor time in the measured part for each of its tasks. The meter has stopped.
+func (r *run) setProcessor(tasks int) {
+	if tasks > 0 {
+		r.set(processor.Key, float64(r.usage.ServiceCPU)/float64(time.Microsecond)/float64(tasks))
 	}
 }
 

@@ -91,8 +91,9 @@ func TestScheduleIsAClosedLoop(t *testing.T) {
 	}
 }
 
-func TestCancelIsAClosedLoop(t *testing.T) {
+func TestChangeIsAClosedLoop(t *testing.T) {
 	expect(t, measure(t, "cancel", &fake{latency: time.Millisecond}), map[string]float64{"rate": 4000, "max": 1})
+	expect(t, measure(t, "touch-calls", &fake{latency: time.Millisecond}), map[string]float64{"rate": 4000, "max": 1})
 	expect(t, measure(t, "cancel-batch", &fake{latency: time.Millisecond}), map[string]float64{"rate": 40_000, "max": 1})
 }
 
@@ -192,7 +193,7 @@ func TestWhatASubjectCannotDo(t *testing.T) {
 	for name, want := range map[string]string{
 		"schedule-batch": "cannot schedule by batches", "lateness": "cannot be consumed from",
 		"lateness-webhook": "cannot send webhooks", "burst": "cannot be consumed from", "cancel": "cannot cancel",
-		"cancel-batch": "cannot cancel by batches", "touch": "cannot be consumed from",
+		"cancel-batch": "cannot cancel by batches", "touch": "cannot be consumed from", "touch-calls": "cannot touch",
 		"restart": "cannot be killed and started again", "failover": "cannot lose its leader",
 		"handover": "cannot let its leader stop", "growth": "cannot be consumed from",
 		"growth-queues": "cannot keep queues apart", "steady": "cannot be consumed from",
