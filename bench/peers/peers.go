@@ -25,7 +25,7 @@ func All() []subject.Subject {
 		nats.OneNode(),
 		nats.ThreeNodes(),
 		rabbitmq.OneQueue(),
-		postgres.Subject(),
+		postgres.OneServer(),
 	}
 }
 

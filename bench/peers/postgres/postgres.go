@@ -22,10 +22,18 @@ const schema = `
 CREATE TABLE tasks (id text PRIMARY KEY, due timestamptz NOT NULL, payload bytea NOT NULL);
 CREATE INDEX tasks_due ON tasks (due)`
 
-// Subject returns PostgreSQL with a table of tasks.
-func Subject() subject.Subject {
+// OneServer returns PostgreSQL with a table of tasks.
+func OneServer() subject.Subject { return postgresSubject("PostgreSQL, SKIP LOCKED", 0) }
+
+// WithStandbys returns a primary with two standbys. A commit waits until one of them has synced it, too.
+func WithStandbys() subject.Subject { return postgresSubject("PostgreSQL, ANY 1 of 2 standbys", 2) }
+
+func postgresSubject(name string, standbys int) subject.Subject {
 	return subject.Subject{
-		Name: "PostgreSQL, SKIP LOCKED", Promise: subject.Promise{Nodes: 1, Fsync: subject.FsyncEachWrite},
+		Name: name,
+		Promise: subject.Promise{
+			Nodes: 1 + standbys, Replicated: standbys > 0, Fsync: subject.FsyncEachWrite,
+		},
 		Need: func() error {
 			_, err := installed.PostgreSQL()
 			if err == nil {
@@ -33,33 +41,33 @@ func Subject() subject.Subject {
 			}
 			return err
 		},
-		Start: start,
+		Start: func(ctx context.Context, dir string) (subject.Service, error) { return start(ctx, dir, standbys) },
 	}
 }
 
-func start(ctx context.Context, dir string) (subject.Service, error) {
-	server, err := startServer(ctx, dir)
+func start(ctx context.Context, dir string, standbys int) (subject.Service, error) {
+	v := &service{}
+	err := v.startServers(ctx, dir, standbys)
+	if err == nil {
+		err = v.connect(ctx)
+	}
+	if err == nil {
+		_, err = v.pool.Exec(ctx, schema) // returns once a standby has it
+	}
 	if err != nil {
-		return nil, err
-	}
-	v := &service{server: server}
-	if err := v.connect(ctx); err != nil {
-		return nil, errors.Join(err, v.Stop())
-	}
-	if _, err := v.pool.Exec(ctx, schema); err != nil {
 		return nil, errors.Join(err, v.Stop())
 	}
 	return v, nil
 }
 
-// service is a server and the pool of connections to it.
+// service is the servers and the pool of connections to the primary.
 type service struct {
-	*server
+	servers
 	pool *pgxpool.Pool // nil: not connected
 }
 
 func (v *service) connect(ctx context.Context) error {
-	config, err := pgxpool.ParseConfig(v.url())
+	config, err := pgxpool.ParseConfig(v.url)
 	if err != nil {
 		return err
 	}
@@ -87,12 +95,12 @@ func (v *service) disconnect() {
 // Restart closes the pool. Callers of before are closed and made anew.
 func (v *service) Restart(ctx context.Context) error {
 	v.disconnect()
-	return v.Process.Restart(ctx)
+	return v.Group.Restart(ctx)
 }
 
 func (v *service) Stop() error {
 	v.disconnect()
-	return v.stop()
+	return errors.Join(v.Group.Stop(), v.killOthers())
 }
 
 const (

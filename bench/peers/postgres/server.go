@@ -11,6 +11,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -23,70 +24,115 @@ import (
 
 const role = "bench"
 
-// server is a server that runs on a data folder. Its process is the main one, the parent of all others.
-type server struct {
-	*subject.Process
-	addr string
-	data string
+// servers are a primary and its standbys. The processes of the group are the main ones, the parents of all others. The
+// primary is the first.
+type servers struct {
+	subject.Group
+	programs string // folder
+	owner    *owner
+	data     []string // folders, by server
+	url      string   // of the primary
 }
 
-func startServer(ctx context.Context, dir string) (*server, error) {
-	programs, err := installed.PostgreSQL()
-	if err != nil {
-		return nil, err
+// startServers starts a primary and its standbys, each in a folder of dir.
+func (s *servers) startServers(ctx context.Context, dir string, standbys int) (err error) {
+	if s.programs, err = installed.PostgreSQL(); err != nil {
+		return err
 	}
-	owner, err := runAs()
-	if err != nil {
-		return nil, err
+	if s.owner, err = runAs(); err != nil {
+		return err
 	}
-	data := filepath.Join(dir, "data")
-	if err := owner.makeFolder(data); err != nil {
-		return nil, err
+	names := make([]string, standbys)
+	for i := range names {
+		names[i] = fmt.Sprintf("standby%d", i+1)
 	}
-	initdb := owner.command(filepath.Join(programs, "initdb"), "-D", data, "-U", role, "-A", "trust", "-E", "UTF8",
-		"--no-locale", "--no-sync")
-	making := exec.CommandContext(ctx, initdb[0], initdb[1:]...)
-	making.Dir = data // a folder that the owner may enter
-	if out, err := making.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("initdb: %w: %s", err, out)
+	if err := s.startPrimary(ctx, filepath.Join(dir, "primary"), names); err != nil {
+		return err
 	}
-	s := &server{data: data}
-	return s, s.launch(ctx, owner, filepath.Join(programs, "postgres"), dir)
+	for _, name := range names {
+		if err := s.startStandby(ctx, filepath.Join(dir, name), name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func (s *server) launch(ctx context.Context, owner *owner, program, dir string) error {
-	addrs, err := local.FreeAddrs(1)
+func (s *servers) startPrimary(ctx context.Context, dir string, standbys []string) error {
+	data, err := s.fill(ctx, dir, "initdb", "-U", role, "-A", "trust", "-E", "UTF8", "--no-locale", "--no-sync")
 	if err != nil {
 		return err
 	}
-	s.addr = addrs[0]
-	host, port, err := net.SplitHostPort(s.addr)
-	if err != nil {
-		return err
+	var settings []string
+	if len(standbys) > 0 {
+		settings = []string{"-c", fmt.Sprintf("synchronous_standby_names=ANY 1 (%s)", strings.Join(standbys, ", "))}
 	}
-	s.Process, err = subject.Run(ctx, subject.Command{
-		Args: owner.command(program, "-D", s.data, "-h", host, "-p", port, "-k", "", "-N", fmt.Sprint(connections+36),
-			"-c", "shared_buffers=512MB", "-c", "max_wal_size=4GB"),
-		Dir: dir, Ready: s.ready, Stop: syscall.SIGINT, // it aborts open transactions
-	})
+	s.url, err = s.launch(ctx, dir, data, settings...)
 	return err
 }
 
-func (s *server) url() string {
-	return fmt.Sprintf("postgres://%s@%s/postgres?sslmode=disable", role, s.addr)
+// startStandby copies the primary's data. A replication slot of the standby's name keeps the log that the standby has
+// not received yet.
+func (s *servers) startStandby(ctx context.Context, dir, name string) error {
+	data, err := s.fill(ctx, dir, "pg_basebackup", "-d", s.url+"&application_name="+name, "-R", "-C", "-S", name,
+		"-c", "fast", "--no-sync")
+	if err == nil {
+		_, err = s.launch(ctx, dir, data)
+	}
+	return err
 }
 
-func (s *server) ready(ctx context.Context) error {
-	conn, err := pgx.Connect(ctx, s.url())
+// fill makes a server's folder, and returns the data folder in it, which a program has filled.
+func (s *servers) fill(ctx context.Context, dir, program string, args ...string) (data string, err error) {
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return "", err
+	}
+	data = filepath.Join(dir, "data")
+	if err := s.owner.makeFolder(data); err != nil {
+		return "", err
+	}
+	command := s.owner.command(filepath.Join(s.programs, program), append([]string{"-D", data}, args...)...)
+	filling := exec.CommandContext(ctx, command[0], command[1:]...)
+	filling.Dir = data // a folder that the owner may enter
+	if out, err := filling.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%s: %w: %s", program, err, out)
+	}
+	return data, nil
+}
+
+// launch starts a server on its data, and returns its URL.
+func (s *servers) launch(ctx context.Context, dir, data string, settings ...string) (url string, err error) {
+	addrs, err := local.FreeAddrs(1)
+	if err != nil {
+		return "", err
+	}
+	host, port, err := net.SplitHostPort(addrs[0])
+	if err != nil {
+		return "", err
+	}
+	url = fmt.Sprintf("postgres://%s@%s/postgres?sslmode=disable", role, addrs[0])
+	args := append([]string{"-D", data, "-h", host, "-p", port, "-k", "", "-N", fmt.Sprint(connections + 36),
+		"-c", "shared_buffers=512MB", "-c", "max_wal_size=4GB"}, settings...)
+	process, err := subject.Run(ctx, subject.Command{
+		Args: s.owner.command(filepath.Join(s.programs, "postgres"), args...), Dir: dir,
+		Ready: func(ctx context.Context) error { return answers(ctx, url) }, Stop: syscall.SIGINT, // aborts transactions
+	})
+	if err == nil {
+		s.Group, s.data = append(s.Group, process), append(s.data, data)
+	}
+	return url, err
+}
+
+func answers(ctx context.Context, url string) error {
+	conn, err := pgx.Connect(ctx, url)
 	if err != nil {
 		return err
 	}
 	return conn.Close(ctx)
 }
 
-// KillAll kills the main process and then the others, each of which has a process group of its own.
-func (s *server) KillAll() error {
-	return errors.Join(s.Process.KillAll(), s.killOthers())
+// KillAll kills the main processes and then the others, each of which has a process group of its own.
+func (s *servers) KillAll() error {
+	return errors.Join(s.Group.KillAll(), s.killOthers())
 }
 
 const (
@@ -94,14 +140,22 @@ const (
 	goneTime = 10 * time.Second
 )
 
-// killOthers kills the processes that work in the data folder, and returns when there are none. They would end by
-// themselves after the main process, but the server cannot restart before. killOthers finds the processes in /proc;
+// killOthers kills the processes that work in the data folders, and returns when there are none. They would end by
+// themselves after the main process, but a server cannot restart before. killOthers finds the processes in /proc;
 // without /proc it does nothing.
-func (s *server) killOthers() error {
+func (s *servers) killOthers() error {
+	var all error
+	for _, data := range s.data {
+		all = errors.Join(all, killIn(data))
+	}
+	return all
+}
+
+func killIn(data string) error {
 	poll, deadline := time.NewTicker(gonePoll), time.Now().Add(goneTime)
 	defer poll.Stop()
 	for {
-		pids, err := workingIn(s.data)
+		pids, err := workingIn(data)
 		if err != nil || len(pids) == 0 {
 			return err
 		}
@@ -111,7 +165,7 @@ func (s *server) killOthers() error {
 			}
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("processes %v work in %s still", pids, s.data)
+			return fmt.Errorf("processes %v work in %s still", pids, data)
 		}
 		<-poll.C
 	}
@@ -139,14 +193,6 @@ func workingIn(dir string) ([]int, error) {
 		pids = append(pids, pid)
 	}
 	return pids, nil
-}
-
-// stop makes the server write its data and end.
-func (s *server) stop() error {
-	if s.Process == nil {
-		return nil
-	}
-	return errors.Join(s.Process.Stop(), s.killOthers())
 }
 
 // owner is the user that runs the server. The zero owner is the user of this process.
