@@ -159,7 +159,7 @@ manifests: ## render the chart into the plain manifests of deploy/kubernetes
 
 .PHONY: bench-peers
 bench-peers: ## install what the bench compares with, and name what is there
-	.ci/servers beanstalkd nats postgresql rabbitmq redis
+	.ci/servers beanstalkd etcd nats postgresql rabbitmq redis
 
 .PHONY: fuzz
 fuzz: ## fuzz every target for long, into a cache outside the repository

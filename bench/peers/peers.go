@@ -8,6 +8,7 @@ package peers
 
 import (
 	"github.com/belfryhq/belfry/bench/peers/beanstalkd"
+	"github.com/belfryhq/belfry/bench/peers/etcd"
 	"github.com/belfryhq/belfry/bench/peers/nats"
 	"github.com/belfryhq/belfry/bench/peers/postgres"
 	"github.com/belfryhq/belfry/bench/peers/rabbitmq"
@@ -24,8 +25,11 @@ func All() []subject.Subject {
 		beanstalkd.Subject(),
 		nats.OneNode(),
 		nats.ThreeNodes(),
+		nats.ThreeNodesSynced(),
 		rabbitmq.OneQueue(),
 		postgres.OneServer(),
+		postgres.WithStandbys(),
+		etcd.Subject(),
 	}
 }
 

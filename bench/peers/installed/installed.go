@@ -19,13 +19,22 @@ func NATS() (string, error) {
 	if named := os.Getenv(natsVariable); named != "" {
 		return exec.LookPath(named)
 	}
-	if built, err := built("nats-server"); err == nil {
-		return built, nil
-	}
-	if path, err := exec.LookPath("nats-server"); err == nil {
+	return goServer("nats-server")
+}
+
+// Etcd finds etcd: the one in a folder bin, else the one in the PATH.
+func Etcd() (string, error) { return goServer("etcd") }
+
+// goServer finds a server that make bench-peers builds: the one in a folder bin, else the one in the PATH.
+func goServer(program string) (string, error) {
+	if path, err := built(program); err == nil {
 		return path, nil
 	}
-	return "", errors.New("nats-server (make bench-peers builds it from its Go module)")
+	path, err := exec.LookPath(program)
+	if err != nil {
+		return "", fmt.Errorf("%s (make bench-peers builds it from its Go module)", program)
+	}
+	return path, nil
 }
 
 // built finds a program in the folder bin of a module. It searches from the working directory upwards.
