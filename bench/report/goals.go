@@ -89,6 +89,35 @@ const (
 	mostKept = 90.0 // percent of the tasks
 )
 
+// Names of the peers in contests.
+const (
+	natsSynced  = "NATS JetStream, 3 nodes, sync always"
+	etcdMembers = "etcd, 3 members"
+	anyStandby  = "PostgreSQL, ANY 1 of 2 standbys"
+	redisAlways = "Redis sorted set, always"
+)
+
+// contest is a goal for the ratio of a figure of Belfry to the same figure of a peer.
+type contest struct {
+	goal
+	peer string
+}
+
+// contests are the project's goals against peers in the same run.
+var contests = []contest{
+	{goal{column{"schedule", "rate"}, Single, true, 1.3}, natsSynced},
+	{goal{column{"schedule-many", "rate"}, Single, true, 1.3}, natsSynced},
+	{goal{column{"schedule", "rate"}, Single, true, 2.5}, etcdMembers},
+	{goal{column{"schedule-many", "rate"}, Single, true, 2.5}, etcdMembers},
+	{goal{column{"schedule", "rate"}, Client, true, 4}, natsSynced},
+	{goal{column{"schedule-many", "rate"}, Client, true, 4}, natsSynced},
+	{goal{column{"schedule-batch", "rate"}, Client, true, 1}, redisAlways},
+	{goal{column{"cancel", "rate"}, Single, true, 1.5}, anyStandby},
+	{goal{column{"touch-calls", "rate"}, Single, true, 1.5}, anyStandby},
+	{goal{column{"burst", "drained"}, Client, false, 1.5}, redisAlways},
+	{goal{column{"steady", "p99"}, Client, false, 1}, redisAlways},
+}
+
 // verdict says whether the measured figure meets the goal.
 func (g goal) verdict(c cell) string {
 	switch {

@@ -12,8 +12,12 @@ func (r *Run) Markdown(w io.Writer) error {
 	var b strings.Builder
 	r.head(&b)
 	var notes []string
+	for _, t := range samePromise {
+		notes = append(notes, r.table(&b, t, r.samePromise())...)
+	}
+	r.contests(&b)
 	for _, t := range tables {
-		notes = append(notes, r.table(&b, t)...)
+		notes = append(notes, r.table(&b, t, r.Subjects)...)
 	}
 	r.goals(&b)
 	r.absent(&b)
@@ -41,6 +45,9 @@ Medians of %s rounds, in which the services take turns; in parentheses the lowes
 ratio to %s; then in how many rounds it failed. The load runs on the same machine: "load" is its share of
 the processor time that it and the service used in the workload of the first column, with * where it used more than the
 service, so that the figure says more about the load than about the service. Raw figures: results.json.
+
+The tables of the same promise have the services alone whose acknowledgement promises as much as that of
+%[2]s. Processor time is that of all processes of a service in the measured part.
 `, r.rounds(), r.reference())
 }
 
@@ -52,8 +59,19 @@ func (r *Run) reference() string {
 	return r.Subjects[0].Name
 }
 
-// table writes a table if some workload of it was run. It returns the reasons of failed rounds.
-func (r *Run) table(b *strings.Builder, t table) (notes []string) {
+// samePromise returns the subjects with the promise of the reference.
+func (r *Run) samePromise() []Subject {
+	var same []Subject
+	for _, s := range r.Subjects {
+		if s.Promise == r.Subjects[0].Promise {
+			same = append(same, s)
+		}
+	}
+	return same
+}
+
+// table writes a table of some subjects if some workload of it was run. It returns the reasons of failed rounds.
+func (r *Run) table(b *strings.Builder, t table, subjects []Subject) (notes []string) {
 	var columns []column
 	for _, c := range t.columns {
 		if r.kind(c.workload, c.key) != nil {
@@ -75,7 +93,7 @@ func (r *Run) table(b *strings.Builder, t table) (notes []string) {
 		fmt.Fprintf(b, " %s |", r.header(c))
 	}
 	b.WriteString(" load |\n|---|---|---|---|" + strings.Repeat("--:|", len(columns)+1) + "\n")
-	for _, s := range r.Subjects {
+	for _, s := range subjects {
 		notes = append(notes, r.row(b, s, columns)...)
 	}
 	return notes
@@ -138,6 +156,33 @@ func oneLine(reason string) string {
 		return string(line[:longest]) + " …"
 	}
 	return string(line)
+}
+
+func (r *Run) contests(b *strings.Builder) {
+	b.WriteString("\n## Against peers\n\n| service | peer | workload | figure | goal | measured | |\n" +
+		"|---|---|---|---|--:|--:|---|\n")
+	for _, c := range contests {
+		kind := r.kind(c.workload, c.key)
+		if kind == nil {
+			continue
+		}
+		measured, result := "–", r.contest(c)
+		if result.known() {
+			measured = ratio(result.median()) + " ×"
+		}
+		fmt.Fprintf(b, "| %s | %s | %s | %s | %s | %s | %s |\n", c.subject, c.peer, r.title(c.workload), kind.Title,
+			c.demand("×"), measured, c.verdict(result))
+	}
+}
+
+// contest returns the ratio of the medians. It is unknown if one of them is.
+func (r *Run) contest(c contest) cell {
+	ours, theirs := r.cell(c.subject, c.workload, c.key), r.cell(c.peer, c.workload, c.key)
+	result := cell{present: ours.present && theirs.present}
+	if ours.known() && theirs.median() > 0 {
+		result.values = []float64{ours.median() / theirs.median()}
+	}
+	return result
 }
 
 func (r *Run) goals(b *strings.Builder) {

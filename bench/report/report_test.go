@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,6 +25,7 @@ const peer = "A <peer> & co"
 // fixed returns a run whose tables can be computed by hand.
 func fixed() *Run {
 	rate := workload.Figure{Key: "rate", Title: "acknowledged a second", Unit: "/s", Higher: true}
+	cost := workload.Figure{Key: "task_cpu", Title: "processor time a task", Unit: "µs"}
 	late := func(key string) workload.Figure { return workload.Figure{Key: key, Title: "late " + key, Unit: "ms"} }
 	run := &Run{
 		Commit: "abc1234", Date: time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC),
@@ -35,9 +37,10 @@ func fixed() *Run {
 			{Name: peer, Promise: subject.Promise{Nodes: 1, Fsync: subject.FsyncNone}},
 			{Name: "Broken", Promise: subject.Promise{Nodes: 1, Fsync: subject.FsyncEachSecond}},
 			{Name: "Absent", Missing: "absent-server:\n  apt-get install absent"},
+			{Name: natsSynced, Promise: subject.Promise{Nodes: 3, Replicated: true, Fsync: subject.FsyncEachWrite}},
 		},
 		Workloads: []workload.Workload{
-			{Name: "schedule", Title: "64 callers", Figures: []workload.Figure{rate}},
+			{Name: "schedule", Title: "64 callers", Figures: []workload.Figure{rate, cost}},
 			{Name: "schedule-batch", Title: "batches of 100", Figures: []workload.Figure{rate}},
 			{Name: "lateness", Title: "pulled",
 				Figures: []workload.Figure{late("p50"), late("p99"), late("max"), {Key: "early", Title: "early"}}},
@@ -55,8 +58,9 @@ func fixedRound(round int) []workload.Measured {
 		return workload.Usage{Elapsed: time.Second, LoadCPU: load, ServiceCPU: service}
 	}
 	all := []workload.Measured{
-		{Workload: "schedule", Subject: Client, Values: map[string]float64{"rate": nth(44_000, 50_000, 48_400)},
-			Usage: used(time.Second, 3*time.Second)},
+		{Workload: "schedule", Subject: Client,
+			Values: map[string]float64{"rate": nth(44_000, 50_000, 48_400), "task_cpu": nth(45, 40, 41.25)},
+			Usage:  used(time.Second, 3*time.Second)},
 		{Workload: "schedule", Subject: peer, Values: map[string]float64{"rate": nth(96_800, 90_000, 120_000)},
 			Usage: used(2*time.Second, time.Second)},
 		{Workload: "schedule", Subject: "Broken", Failed: "starting: it died:\n\tno room"},
@@ -66,6 +70,7 @@ func fixedRound(round int) []workload.Measured {
 			Values: map[string]float64{"p50": 0.41234, "p99": 1.9, "max": nth(9, 12, 11), "early": 0}},
 		{Workload: "lateness", Subject: peer,
 			Values: map[string]float64{"p50": 3430, "p99": 5211, "max": 5414, "early": 110}},
+		{Workload: "schedule", Subject: natsSynced, Values: map[string]float64{"rate": 10_000, "task_cpu": 99}},
 	}
 	if round == 2 {
 		all[6].Values, all[6].Failed = nil, "timed out" // one of three rounds
@@ -162,7 +167,7 @@ func TestMedian(t *testing.T) {
 // nothing.
 func TestGoalsAndTablesAgree(t *testing.T) {
 	shown := map[column]bool{}
-	for _, table := range tables {
+	for _, table := range slices.Concat(samePromise, tables) {
 		for _, c := range table.columns {
 			shown[c] = true
 		}
@@ -170,6 +175,11 @@ func TestGoalsAndTablesAgree(t *testing.T) {
 	for _, g := range goals {
 		if !shown[g.column] {
 			t.Errorf("the goal of %v is in no table", g.column)
+		}
+	}
+	for _, c := range contests {
+		if !shown[c.column] {
+			t.Errorf("the contest of %v is in no table", c.column)
 		}
 	}
 }

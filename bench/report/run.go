@@ -84,13 +84,19 @@ func (r *Run) title(workload string) string {
 	return workload
 }
 
-// Unknown returns the figures that tables show but no workload of this run has.
+// Unknown returns the figures that tables show but no workload of this run has, and the peers of contests that are no
+// subjects of this run.
 func (r *Run) Unknown() (unknown []string) {
-	for _, t := range tables {
+	for _, t := range slices.Concat(samePromise, tables) {
 		for _, c := range t.columns {
 			if r.kind(c.workload, c.key) == nil {
 				unknown = append(unknown, c.workload+" "+c.key)
 			}
+		}
+	}
+	for _, c := range contests {
+		if !slices.ContainsFunc(r.Subjects, func(s Subject) bool { return s.Name == c.peer }) {
+			unknown = append(unknown, c.peer)
 		}
 	}
 	return unknown

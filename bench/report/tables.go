@@ -128,7 +128,21 @@ var alone = map[string]string{
 // Alone reports whether a workload measures Belfry alone.
 func Alone(workload string) bool { return alone[workload] != "" }
 
-// tables are the tables of the report, in order.
+// samePromise are the tables that have only the services with the promise of the reference. Beside each rate stands its
+// cost.
+var samePromise = []table{
+	{"The same promise: acknowledged schedules a second", "",
+		[]column{{"schedule", "rate"}, {"schedule", "task_cpu"}, {"schedule-many", "rate"}, {"schedule-many", "task_cpu"},
+			{"schedule-batch", "rate"}, {"schedule-batch", "task_cpu"}}},
+	{"The same promise: cancelled and touched a second", "",
+		[]column{{"cancel", "rate"}, {"cancel", "task_cpu"}, {"touch-calls", "rate"}, {"touch-calls", "task_cpu"},
+			{"cancel-batch", "rate"}, {"cancel-batch", "task_cpu"}}},
+	{"The same promise: fires", "",
+		[]column{{"burst", "drained"}, {"burst", "task_cpu"}, {"lateness", "p99"}, {"lateness", "task_cpu"},
+			{"steady", "p99"}, {"steady", "task_cpu"}}},
+}
+
+// tables are the tables of all services, in order.
 var tables = []table{
 	{"Acknowledged schedules a second", "schedule",
 		[]column{{"schedule", "rate"}, {"schedule-many", "rate"}, {"schedule-batch", "rate"}}},
@@ -159,6 +173,7 @@ var tables = []table{
 		[]column{{"burst", "drained"}, {"burst", "early"}, {"burst", "lost"}, {"burst-webhook", "rate"},
 			{"burst-webhook", "lost"}}},
 	{"Cancelled a second", "cancel", []column{{"cancel", "rate"}, {"cancel-batch", "rate"}}},
+	{"Touched a second", "", []column{{"touch-calls", "rate"}, {"touch-calls", "p50"}, {"touch-calls", "p99"}}},
 	{"Heartbeats", "touch",
 		[]column{{"touch", "rate"}, {"touch", "false"}, {"touch", "silent_p50"}, {"touch", "silent_max"},
 			{"touch", "early"}, {"touch", "lost"}}},
