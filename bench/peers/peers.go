@@ -27,6 +27,7 @@ func All() []subject.Subject {
 		nats.ThreeNodes(),
 		nats.ThreeNodesSynced(),
 		rabbitmq.OneQueue(),
+		rabbitmq.ThreeNodes(),
 		postgres.OneServer(),
 		postgres.WithStandbys(),
 		etcd.Subject(),

@@ -15,28 +15,40 @@ import (
 )
 
 // OneQueue returns RabbitMQ with one queue for waiting tasks, and another for tasks that wait long.
-func OneQueue() subject.Subject { return rabbitSubject("RabbitMQ quorum queue", false) }
+func OneQueue() subject.Subject { return rabbitSubject("RabbitMQ quorum queue", 1, false) }
+
+// ThreeNodes returns the same on three nodes, which replicate the queues.
+func ThreeNodes() subject.Subject { return rabbitSubject("RabbitMQ quorum queue, 3 nodes", 3, false) }
 
 // QueuePerSecond returns RabbitMQ with one queue for each second in which tasks are due.
 func QueuePerSecond() subject.Subject {
-	return rabbitSubject("RabbitMQ quorum queues, one a due second", true)
+	return rabbitSubject("RabbitMQ quorum queues, one a due second", 1, true)
 }
 
-func rabbitSubject(name string, perSecond bool) subject.Subject {
+func rabbitSubject(name string, nodes int, perSecond bool) subject.Subject {
 	return subject.Subject{
-		Name: name, Promise: subject.Promise{Nodes: 1, Fsync: subject.FsyncEachWrite},
-		Need:  func() error { _, err := installed.RabbitMQ(); return err },
-		Start: func(ctx context.Context, dir string) (subject.Service, error) { return start(ctx, dir, perSecond) },
+		Name:    name,
+		Promise: subject.Promise{Nodes: nodes, Replicated: nodes > 1, Fsync: subject.FsyncEachWrite},
+		Need:    func() error { _, err := installed.RabbitMQ(); return err },
+		Start: func(ctx context.Context, dir string) (subject.Service, error) {
+			v, err := start(ctx, dir, nodes, perSecond)
+			switch {
+			case err != nil:
+				return nil, err
+			case nodes > 1:
+				return cluster{v}, nil
+			}
+			return v, nil
+		},
 	}
 }
 
-func start(ctx context.Context, dir string, perSecond bool) (subject.Service, error) {
-	server, err := startServer(ctx, dir)
-	if err != nil {
-		return nil, err
+func start(ctx context.Context, dir string, nodes int, perSecond bool) (*service, error) {
+	v := &service{delays: &delays{perSecond: perSecond, known: map[string]bool{}}}
+	err := v.startServers(ctx, dir, nodes)
+	if err == nil {
+		err = v.declare()
 	}
-	v := &service{server: server, delays: &delays{perSecond: perSecond, known: map[string]bool{}}}
-	err = v.declare()
 	// A server that is killed sooner after declaring its quorum queues was seen not to find them again. The reason is
 	// unknown.
 	if err == nil && !wait.For(ctx, time.Second) {
@@ -48,16 +60,17 @@ func start(ctx context.Context, dir string, perSecond bool) (subject.Service, er
 	return v, nil
 }
 
-// service is a server and the connections that callers share.
+// service is the servers and the connections that callers share.
 type service struct {
-	*server
+	servers
 	delays *delays
 	shared []*connection
-	made   int // number of callers on those connections
+	made   int // number of callers on the last connection
 }
 
+// declare declares the queues through the first node, which leads them from then on.
 func (v *service) declare() error {
-	conn, err := v.dial()
+	conn, err := dial(v.addrs[0])
 	if err != nil {
 		return err
 	}
@@ -80,12 +93,13 @@ func (v *service) declare() error {
 }
 
 func (v *service) Caller(context.Context) (subject.Caller, error) {
-	if v.made%callersPerConnection == 0 {
-		conn, err := v.dial()
+	n := len(v.shared)
+	if n == 0 || v.made == callersPerConnection || v.shared[n-1].conn.IsClosed() {
+		conn, err := v.dialNext(n)
 		if err != nil {
 			return nil, err
 		}
-		v.shared = append(v.shared, &connection{conn, v.delays})
+		v.shared, v.made = append(v.shared, &connection{conn, v.delays}), 0
 	}
 	v.made++
 	return v.shared[len(v.shared)-1].caller()
@@ -94,7 +108,7 @@ func (v *service) Caller(context.Context) (subject.Caller, error) {
 // Restart closes the shared connections. Callers of before are closed and made anew.
 func (v *service) Restart(ctx context.Context) error {
 	v.disconnect()
-	return v.broker.Restart(ctx)
+	return v.Group.Restart(ctx)
 }
 
 // disconnect closes the shared connections. It ignores errors, because the server may be dead.
@@ -109,6 +123,13 @@ func (v *service) Stop() error {
 	v.disconnect()
 	return v.stop()
 }
+
+// cluster is a service of several nodes.
+type cluster struct{ *service }
+
+// KillLeader kills the node that leads the queues: the first one, through which they were declared, unless a node was
+// killed before.
+func (v cluster) KillLeader() error { return v.Group[0].KillAll() }
 
 const (
 	ready       = "ready" // queue that consumers read

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -24,50 +25,75 @@ const (
 	deadLetters = 512
 )
 
-// server is a RabbitMQ with all its files in one folder, and an epmd of its own. It leaves nothing behind, and does not
-// touch another RabbitMQ on this machine.
-type server struct {
-	names, broker *subject.Process
-	addr          string
+// servers are the brokers of a RabbitMQ with all their files in one folder, and an epmd of their own. They leave
+// nothing behind, and do not touch another RabbitMQ on this machine.
+type servers struct {
+	subject.Group // the brokers. It is killed without the name service, which would be apart on machines of their own
+	addrs         []string
+	names         *subject.Process // the name service
 }
 
-func startServer(ctx context.Context, dir string) (*server, error) {
+// startServers starts the nodes one after the other. Each of them joins those before it.
+func (s *servers) startServers(ctx context.Context, dir string, nodes int) error {
 	program, err := installed.RabbitMQ()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	addrs, err := local.FreeAddrs(3)
+	addrs, err := local.FreeAddrs(1 + 2*nodes) // for names; for clients and for other brokers
 	if err != nil {
-		return nil, err
+		return err
 	}
 	ports := make([]string, len(addrs))
 	for i, addr := range addrs {
 		if _, ports[i], err = net.SplitHostPort(addr); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	if err := writeConfig(dir, addrs[0]); err != nil {
-		return nil, err
-	}
-	s := &server{addr: addrs[0]}
 	s.names, err = subject.Run(ctx, subject.Command{
-		Args: []string{"epmd", "-address", "127.0.0.1", "-port", ports[1]}, Dir: dir, Ready: subject.Answers(addrs[1]),
+		Args: []string{"epmd", "-address", "127.0.0.1", "-port", ports[0]}, Dir: dir, Ready: subject.Answers(addrs[0]),
 	})
-	if err == nil {
-		s.broker, err = subject.Run(ctx, subject.Command{
-			Args: []string{program}, Env: environment(dir, ports[1], ports[2]), Dir: dir, Ready: s.ready,
-		})
-	}
 	if err != nil {
-		return nil, errors.Join(err, s.stop())
+		return err
 	}
-	return s, nil
+	s.addrs = addrs[1 : 1+nodes]
+	for i := range nodes {
+		if err := s.launch(ctx, program, filepath.Join(dir, fmt.Sprint("n", i+1)), ports[0], ports[1+nodes+i]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-func writeConfig(dir, addr string) error {
+// launch starts the next broker.
+func (s *servers) launch(ctx context.Context, program, dir, namesPort, peersPort string) error {
+	node := len(s.Group)
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	if err := writeConfig(dir, s.addrs[node], node); err != nil {
+		return err
+	}
+	broker, err := subject.Run(ctx, subject.Command{
+		Args: []string{program}, Env: environment(dir, nodeName(node), namesPort, peersPort), Dir: dir,
+		Ready: func(context.Context) error { return answers(s.addrs[node]) },
+	})
+	if err == nil {
+		s.Group = append(s.Group, broker)
+	}
+	return err
+}
+
+func nodeName(node int) string { return fmt.Sprintf("belfry-bench%d@localhost", node+1) }
+
+// writeConfig writes the configuration of a node, which names the nodes before it and itself as the cluster to join.
+func writeConfig(dir, addr string, node int) error {
+	var cluster strings.Builder
+	for i := range node + 1 {
+		fmt.Fprintf(&cluster, "cluster_formation.classic_config.nodes.%d = %s\n", i+1, nodeName(i))
+	}
 	for name, text := range map[string]string{
 		"rabbitmq.conf": fmt.Sprintf("listeners.tcp.1 = %s\ndefault_user = %s\ndefault_pass = %s\nlog.console = true\n"+
-			"log.console.level = warning\nlog.file = false\n", addr, user, password),
+			"log.console.level = warning\nlog.file = false\n%s", addr, user, password, &cluster),
 		"advanced.config": fmt.Sprintf("[{rabbit, [{dead_letter_worker_consumer_prefetch, %d}]}].\n", deadLetters),
 		"plugins":         "[].\n",
 	} {
@@ -78,12 +104,14 @@ func writeConfig(dir, addr string) error {
 	return nil
 }
 
-func environment(dir, namesPort, peersPort string) []string {
+// environment returns the variables of a node. The nodes share a home, because the first one makes the secret there by
+// which nodes know each other.
+func environment(dir, name, namesPort, peersPort string) []string {
 	in := func(name string) string { return filepath.Join(dir, name) }
 	return []string{
-		"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "HOME=" + dir,
+		"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "HOME=" + filepath.Dir(dir),
 		"RUNNING_UNDER_SYSTEMD=true", // exec the server instead of waiting for it
-		"RABBITMQ_NODENAME=belfry-bench@localhost", "RABBITMQ_DIST_PORT=" + peersPort,
+		"RABBITMQ_NODENAME=" + name, "RABBITMQ_DIST_PORT=" + peersPort,
 		"ERL_EPMD_ADDRESS=127.0.0.1", "ERL_EPMD_PORT=" + namesPort,
 		"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=-kernel inet_dist_use_interface {127,0,0,1}",
 		"RABBITMQ_CONF_ENV_FILE=/dev/null", "RABBITMQ_CONFIG_FILE=" + in("rabbitmq.conf"),
@@ -94,34 +122,40 @@ func environment(dir, namesPort, peersPort string) []string {
 	}
 }
 
-func (s *server) dial() (*amqp.Connection, error) {
-	return amqp.DialConfig("amqp://"+s.addr+"/", amqp.Config{
+// dialNext dials the broker whose turn it is, or the next one that answers.
+func (s *servers) dialNext(turn int) (conn *amqp.Connection, err error) {
+	for i := range s.addrs {
+		if conn, err = dial(s.addrs[(turn+i)%len(s.addrs)]); err == nil {
+			return conn, nil
+		}
+	}
+	return nil, err
+}
+
+func dial(addr string) (*amqp.Connection, error) {
+	return amqp.DialConfig("amqp://"+addr+"/", amqp.Config{
 		SASL:      []amqp.Authentication{&amqp.PlainAuth{Username: user, Password: password}},
 		Heartbeat: time.Minute, // a machine busy with measuring may delay a heartbeat
 		Dial:      amqp.DefaultDial(5 * time.Second),
 	})
 }
 
-func (s *server) ready(context.Context) error {
-	conn, err := s.dial()
+func answers(addr string) error {
+	conn, err := dial(addr)
 	if err != nil {
 		return err
 	}
 	return conn.Close()
 }
 
-// PIDs returns the process ids of the server and of its name service.
-func (s *server) PIDs() []int { return append(s.broker.PIDs(), s.names.PIDs()...) }
+// PIDs returns the process ids of the brokers and of their name service.
+func (s *servers) PIDs() []int { return append(s.Group.PIDs(), s.names.PIDs()...) }
 
-// KillAll kills the server but not the name service, which would be a separate service on a machine of its own.
-func (s *server) KillAll() error { return s.broker.KillAll() }
-
-func (s *server) stop() error {
-	var all error
-	for _, p := range []*subject.Process{s.broker, s.names} {
-		if p != nil {
-			all = errors.Join(all, p.Stop())
-		}
+// stop stops the brokers and then their name service.
+func (s *servers) stop() error {
+	err := s.Group.Stop()
+	if s.names != nil {
+		err = errors.Join(err, s.names.Stop())
 	}
-	return all
+	return err
 }
