@@ -20,6 +20,11 @@
 //   - Repeating schedules are measured with Belfry alone: the drivers of the other services have no equal.
 //   - The tables show the durability of an acknowledgement beside every figure, because a service that stores nothing
 //     is always fast.
+//   - The first tables have only the services with Belfry's promise: three copies, and a majority has synced each write
+//     before the acknowledgement. These are NATS JetStream with three replicas and sync_interval "always", a RabbitMQ
+//     quorum queue on three nodes, PostgreSQL with commits that wait for one of two standbys, and etcd on three
+//     members, which fires nothing and shows the cost of a plain write. Beside each rate stands its cost: the processor
+//     time of all processes of the service for a task. Goals against peers are ratios of figures of the same run.
 //
 // The packages of the wheel, the store, the codec and the proposer measure their own cost with testing.B.
 package bench
