@@ -151,11 +151,11 @@ func neverTaken(err error) bool {
 		errors.Is(err, raftgroup.ErrReplaced)
 }
 
-// proposalError converts a proposal's error into the caller's error. Every error except the few that precede the write
+// errorOf converts a proposal's error into the caller's error. Every error except the few that precede the write
 // of the entry is ambiguous: a log that holds the entry may yet prevail.
-func (s *Shard) proposalError(err error) error {
+func (p *proposer) errorOf(err error) error {
 	if neverTaken(err) {
-		return s.notLeader()
+		return p.shard.notLeader()
 	}
 	return fmt.Errorf("%w: %w", task.ErrUnknown, err)
 }

@@ -83,7 +83,7 @@ const (
 func (l *leadership) agreeOnClock(ctx context.Context) bool {
 	s := l.shard
 	for failures := 1; ; failures++ {
-		err := s.compareClocks(ctx)
+		err := l.compareClocks(ctx)
 		if err == nil {
 			s.clock.trust()
 			return ctx.Err() == nil
@@ -101,7 +101,8 @@ func (l *leadership) agreeOnClock(ctx context.Context) bool {
 	}
 }
 
-func (s *Shard) compareClocks(ctx context.Context) error {
+func (l *leadership) compareClocks(ctx context.Context) error {
+	s := l.shard
 	if s.cfg.ClockAgrees == nil || s.isAlone() {
 		return nil
 	}

@@ -41,7 +41,7 @@ func (s *Shard) Cut(ctx context.Context) (*Cut, error) {
 	if err := l.awaitReady(ctx); err != nil {
 		return nil, err
 	}
-	captured, at, err := s.capture(ctx)
+	captured, at, err := s.snapshots.capture(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("shard %d: %w", s.cfg.ID, err)
 	}
@@ -54,16 +54,6 @@ func (s *Shard) Cut(ctx context.Context) (*Cut, error) {
 	}
 	cut.At = at
 	return cut, nil
-}
-
-// capture takes and opens a snapshot when it is the shard's turn, and returns the time just before.
-func (s *Shard) capture(ctx context.Context) (captured *raftgroup.Captured, at time.Time, err error) {
-	err = s.inSnapshotTurn(ctx, func() error {
-		at, _ = s.clock.now()
-		captured, err = s.group.Capture(ctx)
-		return err
-	})
-	return captured, at, err
 }
 
 // cutOf reads the headers of a snapshot, and returns a cut whose reader begins with them again.

@@ -45,7 +45,7 @@ func TestCutIsOfOneInstant(t *testing.T) {
 		}
 		for i := range 4 { // more snapshots than a group keeps
 			fill(fmt.Sprint("after-", i, "-"))
-			if err := c.leader().takeSnapshot(t.Context()); err != nil {
+			if err := c.leader().snapshots.take(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}

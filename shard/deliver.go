@@ -44,7 +44,7 @@ func (f *firing) requestsOf(due []task.Grant) (requests [][]task.Grant) {
 }
 
 func (f *firing) batchMax(g task.Grant) int {
-	return max(int(f.shard.policyOf(g.Lane.Namespace, g.Lane.Queue).GetBatchMax()), 1)
+	return max(int(f.shard.cfg.Policies.Policy(g.Lane.Namespace, g.Lane.Queue).GetBatchMax()), 1)
 }
 
 // begun is an attempt that is about to run, with its grant and its plan.
@@ -97,7 +97,7 @@ func (f *firing) prepare(o *openAttempt) (_ begun, refused *fsmpb.Settle, later 
 	if granted == nil {
 		return begun{}, f.unbegun(g, now), 0
 	}
-	queue := f.shard.policyOf(g.Lane.Namespace, g.Lane.Queue)
+	queue := f.shard.cfg.Policies.Policy(g.Lane.Namespace, g.Lane.Queue)
 	if opens, closed := f.shard.opening(granted, queue, now); closed {
 		if opens.Sub(now) <= longestHold {
 			return begun{}, nil, notBefore(opens)
@@ -158,7 +158,7 @@ func batchesOf(attempts []begun) [][]begun {
 // deliver sends attempts with equal targets and settles them.
 func (f *firing) deliver(batch []begun) {
 	timeout := batch[0].Timeout
-	ctx, cancel := f.shard.within(f.shard.attempts.ctx, timeout)
+	ctx, cancel := f.shard.dev.within(f.shard.attempts.ctx, timeout)
 	defer cancel()
 	started, _ := f.shard.clock.now()
 	began := time.Now()

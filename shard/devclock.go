@@ -2,6 +2,7 @@ package shard
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 // and ends them by it: the pauses of a receiver's breaker and the timeouts of attempts pass as fast as the clock moves.
 // Rates and limits of queues keep the machine's time, and so do all timers of Raft and of the network.
 //
-// The clock moves the shard in steps:
+// The clock moves the shard in steps by the shard's DevTime:
 //
 //	NextWork   the instant to which the clock goes next
 //	CatchUp    does all work that is due by then, and begins the attempts
@@ -22,44 +23,51 @@ import (
 type DevClock interface {
 	// Within returns a context that ends with context.DeadlineExceeded after d by this clock.
 	Within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc)
-	// Stir reports that the results of a shard's NextWork or Doing may have changed. It must not block.
+	// Stir reports that the results of NextWork or Doing may have changed. It must not block.
 	Stir()
 	// Stirred returns a channel that the next Stir closes.
 	Stirred() <-chan struct{}
 }
 
-// tally counts the attempts of a shard with a dev clock.
-type tally struct {
+// DevTime is the time by which a shard plans attempts and ends them. In dev mode, it also knows the work through which
+// the dev clock moves the shard.
+type DevTime struct {
+	shard *Shard
+	clock DevClock // nil: the shard is not in dev mode, and the machine's time counts
+
 	mu    sync.Mutex
 	begun uint64       // attempts and leases since the start
 	given []task.Grant // leases since the last Forget that may not have ended
 }
 
-// within is context.WithTimeout by the shard's clock.
-func (s *Shard) within(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	if s.cfg.DevClock != nil {
-		return s.cfg.DevClock.Within(ctx, d)
+// DevTime returns the shard's side of the dev clock.
+func (s *Shard) DevTime() *DevTime { return s.dev }
+
+// within is context.WithTimeout by this time.
+func (d *DevTime) within(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if d.clock != nil {
+		return d.clock.Within(ctx, timeout)
 	}
-	return context.WithTimeout(ctx, d)
+	return context.WithTimeout(ctx, timeout)
 }
 
-func (s *Shard) stir() {
-	if s.cfg.DevClock != nil {
-		s.cfg.DevClock.Stir()
+func (d *DevTime) stir() {
+	if d.clock != nil {
+		d.clock.Stir()
 	}
 }
 
-// planningTime returns the time for the planner, which never goes back.
-func (s *Shard) planningTime() time.Time {
-	if s.cfg.DevClock != nil {
-		return s.cfg.Clock()
+// now returns the time for the planner, which never goes back.
+func (d *DevTime) now() time.Time {
+	if d.clock != nil {
+		return d.shard.cfg.Clock()
 	}
 	return time.Now()
 }
 
 // permitsOf returns a borrower's permits. They keep the machine's time also beside a dev clock.
-func (s *Shard) permitsOf(b *lend.Borrower) dispatch.Permits {
-	if s.cfg.DevClock != nil {
+func (d *DevTime) permitsOf(b *lend.Borrower) dispatch.Permits {
+	if d.clock != nil {
 		return machineTime{b}
 	}
 	return b
@@ -77,7 +85,8 @@ func (m machineTime) Report(_ time.Time, inFlight, want, priority int) {
 // NextWork returns the instant of the shard's next work: a due time, a retry, the end of a lease or of a retention, or
 // the end of a receiver's pause. The instant may have passed, and has if a schedule wants coming instants. ok is false
 // if the shard has no work. The error is a *task.NotLeaderError.
-func (s *Shard) NextWork() (at time.Time, ok bool, err error) {
+func (d *DevTime) NextWork() (at time.Time, ok bool, err error) {
+	s := d.shard
 	l := s.current()
 	if l == nil {
 		return time.Time{}, false, s.notLeader()
@@ -95,9 +104,10 @@ func (s *Shard) NextWork() (at time.Time, ok bool, err error) {
 // CatchUp does all work that is due up to the instant to, which the clock must have reached. It returns when the
 // attempts that may begin have begun, in the order of their instants, and the schedules have their coming instants. The
 // error is a *task.NotLeaderError or the context's.
-func (s *Shard) CatchUp(ctx context.Context, to time.Time) error {
+func (d *DevTime) CatchUp(ctx context.Context, to time.Time) error {
+	s := d.shard
 	for toMs := to.UnixMilli(); ; {
-		l, changed := s.current(), s.cfg.DevClock.Stirred()
+		l, changed := s.current(), d.clock.Stirred()
 		if l == nil {
 			return s.notLeader()
 		}
@@ -151,46 +161,51 @@ type Doing struct {
 	Waiting int
 }
 
-// Doing returns the present counts of this shard.
-func (s *Shard) Doing() (d Doing) {
+// Doing returns the present counts of the shard.
+func (d *DevTime) Doing() (n Doing) {
+	s := d.shard
 	if l := s.current(); l != nil {
-		d.Running = -l.firing.heldBack()
+		n.Running = -l.firing.heldBack()
 	}
 	for _, load := range s.machine.Loads() {
 		if load.Pulled {
 			continue
 		}
-		d.Running += load.Firing
-		policy := s.policyOf(load.Lane.Namespace, load.Lane.Queue)
+		n.Running += load.Firing
+		policy := s.cfg.Policies.Policy(load.Lane.Namespace, load.Lane.Queue)
 		limited := !dispatch.LimitOf(policy).IsNone() || task.LimitsGroups(policy)
 		if !policy.GetPaused() && (load.Firing > 0 || limited) {
-			d.Waiting += load.Ready
+			n.Waiting += load.Ready
 		}
 	}
-	t := &s.tally
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	running := t.given[:0]
-	for _, g := range t.given {
-		if _, _, ok := s.machine.Attempt(g.Namespace, g.ID, g.Fence); ok {
-			running = append(running, g)
-		}
-	}
-	t.given = running
-	d.Running = max(d.Running, 0) + len(running)
-	return d
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.given = slices.DeleteFunc(d.given, func(g task.Grant) bool {
+		_, _, ok := s.machine.Attempt(g.Namespace, g.ID, g.Fence)
+		return !ok
+	})
+	n.Running = max(n.Running, 0) + len(d.given)
+	return n
+}
+
+// count counts attempts and leases that have begun.
+func (d *DevTime) count(grants []task.Grant) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.begun += uint64(len(grants))
+	d.given = append(d.given, leased(grants)...)
 }
 
 // Begun returns the number of attempts and leases that have begun here since the start.
-func (s *Shard) Begun() uint64 {
-	s.tally.mu.Lock()
-	defer s.tally.mu.Unlock()
-	return s.tally.begun
+func (d *DevTime) Begun() uint64 {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.begun
 }
 
 // Forget makes Doing leave out the leases that consumers have got so far.
-func (s *Shard) Forget() {
-	s.tally.mu.Lock()
-	defer s.tally.mu.Unlock()
-	s.tally.given = nil
+func (d *DevTime) Forget() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.given = nil
 }

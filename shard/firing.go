@@ -142,16 +142,12 @@ func (f *firing) due() []task.Grant {
 
 // started counts grants that have started, for a dev clock.
 func (f *firing) started(grants []task.Grant) {
-	t := &f.shard.tally
-	t.mu.Lock()
-	t.begun += uint64(len(grants))
-	t.given = append(t.given, leased(grants)...)
-	t.mu.Unlock()
+	f.shard.dev.count(grants)
 	f.mu.Lock()
 	f.starting = false // after the count, which CatchUp promises with it
 	f.mu.Unlock()
 	if len(grants) > 0 {
-		f.shard.stir()
+		f.shard.dev.stir()
 	}
 }
 

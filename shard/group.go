@@ -38,7 +38,7 @@ func (s *Shard) openGroup() (err error) {
 		Timing: cfg.Timing.Timing, MaxAppend: appendEntries, LogCache: logCache,
 		Copies: cfg.Copies,
 		Snapshots: raftgroup.SnapshotConfig{
-			Bytes: cfg.SnapshotLog, Tail: cfg.SnapshotTail, TailBytes: cfg.SnapshotTailBytes, Urgency: s.snapshotUrgency,
+			Bytes: cfg.SnapshotLog, Tail: cfg.SnapshotTail, TailBytes: cfg.SnapshotTailBytes, Urgency: s.snapshots.urgency,
 		},
 		Reluctant: func() bool { return s.standing.now() != Willing },
 		OnLeader:  s.passOnLeader(), Quiesce: s.settleLast, Fatal: cfg.Fatal, Logger: cfg.Logger,

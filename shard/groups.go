@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
+	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/internal/wait"
@@ -50,7 +52,7 @@ func (s *Shard) AskGroups(ctx context.Context, ask GroupsAsk) (GroupsAnswer, err
 	if err := l.awaitReady(ctx); err != nil {
 		return GroupsAnswer{}, err
 	}
-	policy := s.policyOf(ask.Namespace, ask.Queue)
+	policy := s.cfg.Policies.Policy(ask.Namespace, ask.Queue)
 	if !task.LimitsGroups(policy) {
 		return GroupsAnswer{}, errNoGroups
 	}
@@ -96,7 +98,7 @@ type groupsFound struct {
 
 // groupsIn returns where groups stand, between two entries.
 func (s *Shard) groupsIn(p *dispatch.Planner, look GroupsLook) groupsFound {
-	if s.isHandingOver() {
+	if isHandingOver(s.machine) {
 		return groupsFound{err: errHandingOver}
 	}
 	standing, ok := p.Standing(look)
@@ -112,16 +114,10 @@ func (s *Shard) groupsIn(p *dispatch.Planner, look GroupsLook) groupsFound {
 }
 
 // isHandingOver reports whether tasks of the shard rest in sealed slots: their attempts are in no lane's count.
-func (s *Shard) isHandingOver() bool {
-	if !s.machine.IsMoving() {
-		return false
-	}
-	for _, slot := range s.machine.Slots() {
-		if slot.Phase == fsmpb.SlotPhase_SLOT_PHASE_SEALED {
-			return true
-		}
-	}
-	return false
+func isHandingOver(m *fsm.Machine) bool {
+	return m.IsMoving() && slices.ContainsFunc(m.Slots(), func(slot *fsmpb.SlotState) bool {
+		return slot.Phase == fsmpb.SlotPhase_SLOT_PHASE_SEALED
+	})
 }
 
 // askPause is the pause of an asker after an error.
@@ -132,7 +128,7 @@ func (p *proposer) askGroups(ask groups.Ask) (cancel func()) {
 	ask.Shard, ask.Term = p.shard.cfg.ID, p.lead.term.Load()
 	ctx, cancel := context.WithCancel(p.lead.ctx)
 	p.lead.workers.Go(func() {
-		answer, err := p.shard.limits().AskGroups(ctx, ask)
+		answer, err := p.shard.limits.AskGroups(ctx, ask)
 		if err != nil && !errors.Is(err, context.Canceled) {
 			p.shard.cfg.Logger.Debug("no permits of groups", "queue", ask.Queue, "err", err)
 			wait.For(ctx, askPause)

@@ -49,9 +49,7 @@ func newLeadership(ctx context.Context, s *Shard) *leadership {
 	l := &leadership{shard: s, ctx: ctx, cancel: cancel, ready: make(chan struct{}), began: time.Now()}
 	l.desk = newDesk(l)
 	l.lender = lend.NewLender[dispatch.QueueName, uint32](lend.OfQueues)
-	l.keeper = groups.NewKeeper(ctx, func(ctx context.Context, look groups.Look) ([]groups.Standing, error) {
-		return s.limits().LookGroups(ctx, look)
-	})
+	l.keeper = groups.NewKeeper(ctx, s.limits.LookGroups)
 	l.proposer = newProposer(l)
 	l.ticker = newTicker(l)
 	l.extender = newExtender(l)
@@ -174,7 +172,7 @@ func (l *leadership) inTouch(ctx context.Context) bool {
 // giveAway tries to transfer the leadership to a voter that is well, without waiting for running attempts. It returns
 // false if no such voter exists.
 func (l *leadership) giveAway(ctx context.Context) bool {
-	to := l.shard.bestPeer(l.shard.group.Term())
+	to := l.bestPeer(l.shard.group.Term())
 	if to == "" {
 		return false
 	}

@@ -50,7 +50,7 @@ func (l *leadership) leasedTask(g task.Grant) *fsmpb.Task {
 	if leaseEndMs <= now.UnixMilli() {
 		return nil // this node was stopped: the end of the lease has retried the task, or will
 	}
-	if opens, closed := s.opening(task, s.policyOf(g.Lane.Namespace, g.Lane.Queue), now); closed {
+	if opens, closed := s.opening(task, s.cfg.Policies.Policy(g.Lane.Namespace, g.Lane.Queue), now); closed {
 		l.firing.settle(g, held(g, opens), nil)
 		return nil
 	}

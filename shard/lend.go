@@ -46,7 +46,7 @@ func (s *Shard) Lend(ctx context.Context, ask Borrow) (Loan, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(l.ctx, cancel)()
-	limit := dispatch.LimitOf(s.policyOf(ask.Namespace, ask.Queue))
+	limit := dispatch.LimitOf(s.cfg.Policies.Policy(ask.Namespace, ask.Queue))
 	if limit.IsNone() {
 		// One of the two nodes does not know the newest policy yet. If it is this node, a loan would have no limit.
 		return Loan{Life: lend.Life, RetryAfter: notLimited}, nil
@@ -74,26 +74,19 @@ func (a alone) LookGroups(ctx context.Context, look GroupsLook) ([]GroupsStandin
 	return []GroupsStanding{standing}, err
 }
 
-func (s *Shard) limits() Limits {
-	if s.cfg.Limits == nil {
-		return alone{s}
-	}
-	return s.cfg.Limits
-}
-
 // permits returns the permits of a limited queue. They are kept for the whole leadership, so that this shard has a
 // single borrower per queue.
 func (p *proposer) permits(name dispatch.QueueName) dispatch.Permits {
 	if borrower, ok := p.borrowers[name]; ok {
-		return p.shard.permitsOf(borrower)
+		return p.shard.dev.permitsOf(borrower)
 	}
 	borrower := lend.NewBorrower(lend.BorrowerConfig{
 		Context: p.lead.ctx, Term: p.shard.group.Term(),
 		Call: func(ctx context.Context, ask lend.Borrow) (lend.Loan, error) {
-			return p.shard.limits().Borrow(ctx, Borrow{name.Namespace, name.Queue, p.shard.cfg.ID, ask})
+			return p.shard.limits.Borrow(ctx, Borrow{name.Namespace, name.Queue, p.shard.cfg.ID, ask})
 		},
 		Got: func() { p.intake.tell(func(p *dispatch.Planner, now time.Time) { p.Lent(now, name) }) },
 	})
 	p.borrowers[name] = borrower
-	return p.shard.permitsOf(borrower)
+	return p.shard.dev.permitsOf(borrower)
 }

@@ -375,7 +375,7 @@ func TestIdleGroupSnapshots(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := n.takeSnapshot(t.Context()); err != nil {
+		if err := n.snapshots.take(t.Context()); err != nil {
 			t.Error(err)
 		}
 		if n.Status().Applied != n.group.Stats().Last {

@@ -47,7 +47,9 @@ func newPlanner(p *proposer) *dispatch.Planner {
 	policy := p.shard.cfg.Policy
 	return dispatch.New(dispatch.Config{
 		Throttle: policy.throttle(), Crowd: p.shard.cfg.Crowd,
-		Policy:  func(q dispatch.QueueName) *fsmpb.QueuePolicy { return p.shard.policyOf(q.Namespace, q.Queue) },
+		Policy: func(q dispatch.QueueName) *fsmpb.QueuePolicy {
+			return p.shard.cfg.Policies.Policy(q.Namespace, q.Queue)
+		},
 		Permits: p.permits, Ask: p.askGroups, Desk: p.lead.desk, Weight: p.shard.cfg.Weight,
 	})
 }
@@ -101,7 +103,7 @@ func (p *proposer) assemble(w *work) (*entry, error) {
 	e := newEntry(now, w.bytes)
 	e.segments = w.segments
 	if slices.ContainsFunc(w.segments, func(s segment) bool { return s.call.ofUser }) {
-		p.planner.Called(p.shard.planningTime())
+		p.planner.Called(p.shard.dev.now())
 	}
 	var err error
 	if e.planned = !w.isUsers(); e.planned {
@@ -121,7 +123,7 @@ func (p *proposer) assemble(w *work) (*entry, error) {
 
 // plan tells the planner the content of the entry and returns the plan of its grants.
 func (p *proposer) plan(w *work) dispatch.Plan {
-	now := p.shard.planningTime()
+	now := p.shard.dev.now()
 	p.planner.Isolates(p.shard.cfg.MayWrite(fsm.IsolationSince) == nil)
 	for _, n := range w.news {
 		n(p.planner, now)
@@ -137,7 +139,7 @@ func (p *proposer) plan(w *work) dispatch.Plan {
 
 // addOwn appends the leader's own commands: the Takeover first, settles before the grants that they make room for.
 func (p *proposer) addOwn(e *entry, w *work, plan dispatch.Plan, now time.Time) error {
-	policy := p.shard.policy()
+	policy := p.shard.cfg.Policy.command(p.shard.machine.TombstoneBytes())
 	if e.takeover = w.takeover; e.takeover {
 		err := e.add(&fsmpb.Command{Op: &fsmpb.Command_Takeover{
 			Takeover: &fsmpb.Takeover{Origin: rand.Uint64() | 1, Policy: policy},
@@ -201,7 +203,7 @@ func (p *proposer) fail(e *entry, err error) {
 	p.lead.end(err)
 	var lost *raftgroup.LostError
 	if !errors.As(err, &lost) {
-		p.intake.answer(e.segments, nil, p.shard.proposalError(err))
+		p.intake.answer(e.segments, nil, p.errorOf(err))
 		return
 	}
 	p.intake.close(p.shard.notLeader()) // before the entry is answered, so that no further command of its calls is taken
@@ -224,7 +226,7 @@ func (p *proposer) answerLost(e *entry, lost *raftgroup.LostError) {
 	defer cancel()
 	answer, err := lost.Outcome(ctx)
 	if err != nil {
-		p.intake.answer(e.segments, nil, p.shard.proposalError(err))
+		p.intake.answer(e.segments, nil, p.errorOf(err))
 		return
 	}
 	p.intake.answer(e.segments, repliesOf(answer.(applied).Results[e.usersAt:]), nil)
@@ -234,7 +236,7 @@ func (p *proposer) answerLost(e *entry, lost *raftgroup.LostError) {
 func (p *proposer) finish(e *entry, got applied, took time.Duration) {
 	p.intake.answer(e.segments, repliesOf(got.Results[e.usersAt:]), nil)
 	if len(e.settles) > 0 {
-		p.shard.forwardMoved(e.settles, got.Results[e.settlesAt:])
+		p.forwardMoved(e.settles, got.Results[e.settlesAt:])
 		p.shard.attempts.settled(e.settles)
 	}
 	if e.takeover {
@@ -256,13 +258,13 @@ func (p *proposer) finish(e *entry, got applied, took time.Duration) {
 		p.lead.extender.look()
 	}
 	if e.takeover {
-		p.planner.Begin(p.shard.planningTime(), p.shard.machine.Loads(), p.shard.heldUnknown())
+		p.planner.Begin(p.shard.dev.now(), p.shard.machine.Loads(), p.lead.heldUnknown())
 	}
 	landed := dispatch.Entry{Proposed: true, Took: took, Lanes: got.Lanes, Grants: got.Grants, Renewed: e.takeover}
 	if e.planned || !p.planner.Passed(landed) {
 		p.land(landed)
 	} else {
-		p.shard.stir()
+		p.shard.dev.stir()
 	}
 	if e.advance != nil {
 		e.advance.answer(advanced{more: got.Results[e.advanceAt].More})
@@ -273,7 +275,7 @@ func (p *proposer) finish(e *entry, got applied, took time.Duration) {
 // land tells the planner of an applied entry, starts the entry's grants, and schedules the next entry that may grant
 // more.
 func (p *proposer) land(e dispatch.Entry) {
-	start, back := p.planner.Applied(p.shard.planningTime(), e)
+	start, back := p.planner.Applied(p.shard.dev.now(), e)
 	p.lead.desk.Granted(leased(e.Grants))
 	p.tellReady(e.Lanes)
 	if e.Renewed {
@@ -287,7 +289,7 @@ func (p *proposer) land(e dispatch.Entry) {
 	}
 	p.planNext()
 	p.tellBroken(stats.Broken)
-	p.shard.stir()
+	p.shard.dev.stir()
 }
 
 // answerLooks tells consumers that their lanes hold no task for them. It tells none while the clock is unsure, because
@@ -309,7 +311,7 @@ func (p *proposer) answerLooks() {
 // planNext schedules the next entry for the instant at which it may grant more. While attempts are held back none may:
 // its grants would be given back, and granted again in the entry after it.
 func (p *proposer) planNext() {
-	now := p.shard.planningTime()
+	now := p.shard.dev.now()
 	at, ok := p.planner.Next(now)
 	p.rests(now, at, ok)
 	switch {
@@ -359,7 +361,7 @@ const brokenAge = time.Second
 
 // tellBroken keeps the list of broken receivers up to date, for readers on other goroutines.
 func (p *proposer) tellBroken(lanes int) {
-	now, last := p.shard.planningTime(), p.broken.Load()
+	now, last := p.shard.dev.now(), p.broken.Load()
 	if lanes == last.lanes && (lanes == 0 || now.Sub(last.at) < brokenAge) {
 		return
 	}

@@ -72,14 +72,14 @@ func TestSnapshotNeedsRoom(t *testing.T) {
 		defer c.close()
 		n := c.leader()
 		n.must(t, schedule("a", time.Now().Add(time.Hour)))
-		if err := n.takeSnapshot(t.Context()); err == nil || !strings.Contains(err.Error(), "no room") {
+		if err := n.snapshots.take(t.Context()); err == nil || !strings.Contains(err.Error(), "no room") {
 			t.Errorf("without room: %v", err)
 		}
 		if list, err := n.stores.snapshots.List(); err != nil || len(list) > 0 {
 			t.Errorf("snapshots: %v, %v", list, err)
 		}
 		room.Store(true)
-		if err := n.takeSnapshot(t.Context()); err != nil {
+		if err := n.snapshots.take(t.Context()); err != nil {
 			t.Error(err)
 		}
 	})

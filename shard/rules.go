@@ -46,10 +46,6 @@ func (noPolicies) CalendarVersion(string, string) uint64    { return 0 }
 
 func (noPolicies) Calendar(string, string) (*calendar.Calendar, uint64) { return nil, 0 }
 
-func (s *Shard) policyOf(namespace, queue string) *fsmpb.QueuePolicy {
-	return s.cfg.Policies.Policy(namespace, queue)
-}
-
 // maxRules is the number of rules that one entry sets at most.
 const maxRules = 256
 
@@ -60,7 +56,7 @@ func (l *leadership) keepRules(ctx context.Context) {
 	known := false
 	for {
 		policed, changed := s.cfg.Policies.Watch()
-		held := s.heldUnknown()
+		held := l.heldUnknown()
 		l.proposer.intake.tell(func(p *dispatch.Planner, now time.Time) { p.Policies(now, held) })
 		if policed.Known {
 			l.extender.look() // a calendar may have changed
@@ -166,7 +162,8 @@ func noRule(name dispatch.QueueName) *fsmpb.QueueRule {
 
 // heldUnknown returns the queues that the shard's rules hold while the node does not know the newest policies, and nil
 // once it knows them.
-func (s *Shard) heldUnknown() map[dispatch.QueueName]bool {
+func (l *leadership) heldUnknown() map[dispatch.QueueName]bool {
+	s := l.shard
 	if policed, _ := s.cfg.Policies.Watch(); policed.Known {
 		return nil
 	}

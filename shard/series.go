@@ -221,7 +221,7 @@ func (x *extender) extend(change *seriesChange, view *fsmpb.Task) {
 		x.reportBroken(view, err)
 	}
 	if err != nil || extension == nil {
-		x.shard.stir()
+		x.shard.dev.stir()
 	}
 }
 

@@ -23,11 +23,13 @@ type Shard struct {
 	incumbent *incumbent
 	standing  *standing
 	home      *home
+	dev       *DevTime
+	limits    Limits
 	lack      atomic.Pointer[error] // see SetRoom
 	clock     *clockGuard
 	latencies *latencies
 	attempts  *attempts
-	tally     tally // for Config.DevClock
+	snapshots snapshotter
 	metrics   *metrics
 
 	ctx      context.Context // ends the background workers
@@ -60,6 +62,11 @@ func Open(cfg Config) (*Shard, error) {
 		caughtUp:  make(chan struct{}),
 	}
 	s.clock = newClockGuard(cfg.Clock, cfg.Timing.ClockJump, s.isAlone)
+	s.dev = &DevTime{shard: s, clock: cfg.DevClock}
+	s.snapshots = snapshotter{s}
+	if s.limits = cfg.Limits; s.limits == nil {
+		s.limits = alone{s}
+	}
 	s.applier = newApplier(s.machine)
 	s.applier.keep(cfg.History, cfg.Logger)
 	s.metrics = newMetrics(s, cfg.Registerer)
@@ -79,7 +86,7 @@ func (s *Shard) open() error {
 		return err
 	}
 	s.group.Lead(s.lead)
-	s.workers.Go(func() { s.snapshotter(s.ctx) })
+	s.workers.Go(func() { s.snapshots.run(s.ctx) })
 	s.workers.Go(func() { s.awaitCaughtUp(s.ctx) })
 	return nil
 }
@@ -281,7 +288,7 @@ func (s *Shard) leave(ctx context.Context) {
 	if l == nil || ctx.Err() != nil {
 		return
 	}
-	to := s.bestPeer(s.group.Term())
+	to := l.bestPeer(s.group.Term())
 	if to == "" {
 		return
 	}

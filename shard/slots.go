@@ -68,7 +68,7 @@ func (s *Shard) PullSlots(ctx context.Context, p PullSlots) (SlotsProgress, erro
 	if err != nil {
 		return SlotsProgress{}, err
 	}
-	if phase, ok := s.phaseOf(p.Move); !ok || phase != fsmpb.SlotPhase_SLOT_PHASE_COMING {
+	if phase, ok := phaseOf(p.Move, s.machine.Slots()); !ok || phase != fsmpb.SlotPhase_SLOT_PHASE_COMING {
 		ready := phase == fsmpb.SlotPhase_SLOT_PHASE_READY || ok && phase == fsmpb.SlotPhase_SLOT_PHASE_OPEN
 		if !ready {
 			return SlotsProgress{}, fmt.Errorf("move %d: %w: the shard does not expect it", p.Move, ErrMoveRefused)
@@ -80,9 +80,9 @@ func (s *Shard) PullSlots(ctx context.Context, p PullSlots) (SlotsProgress, erro
 	}, s.machine.Copies())
 }
 
-// phaseOf returns the phase of the first slots of a move; ok is false if the shard has none.
-func (s *Shard) phaseOf(move uint64) (_ fsmpb.SlotPhase, ok bool) {
-	for _, p := range s.machine.Slots() {
+// phaseOf returns the phase of the first slots of a move; ok is false if there are none.
+func phaseOf(move uint64, slots []*fsmpb.SlotState) (_ fsmpb.SlotPhase, ok bool) {
+	for _, p := range slots {
 		if p.Move == move {
 			return p.Phase, true
 		}
@@ -154,22 +154,22 @@ const forwardFor = 10 * time.Second
 
 // forwardMoved passes the ends of attempts on to the shard that owns the tasks now. results begin with those of the
 // settles.
-func (s *Shard) forwardMoved(settles []settle, results []*fsmpb.Result) {
+func (p *proposer) forwardMoved(settles []settle, results []*fsmpb.Result) {
 	var cmds []*fsmpb.Command
 	for i, settled := range settles {
 		if isMoved(results[i]) {
 			cmds = append(cmds, settled.command())
 		}
 	}
-	if len(cmds) == 0 || s.cfg.Forward == nil {
-		return
+	if len(cmds) > 0 && p.shard.cfg.Forward != nil {
+		p.shard.workers.Go(func() { p.forward(cmds) })
 	}
-	s.workers.Go(func() { s.forward(cmds) })
 }
 
 // forward passes settles on, until the shard that owns the tasks takes calls. A settle that is lost leaves its task to
 // the end of its lease, as after the death of a leader.
-func (s *Shard) forward(cmds []*fsmpb.Command) {
+func (p *proposer) forward(cmds []*fsmpb.Command) {
+	s := p.shard
 	ctx, cancel := context.WithTimeout(s.ctx, forwardFor)
 	defer cancel()
 	for i, reply := range s.cfg.Forward(ctx, cmds) {

@@ -90,63 +90,84 @@ func ReadSnapshot(shard uint32, r io.Reader) (m *fsm.Machine, index uint64, err 
 // snapshotRetry is the pause after a failed snapshot.
 const snapshotRetry = 10 * time.Second
 
-// snapshotter takes a snapshot whenever the log has grown enough. Raft's own trigger counts entries, each of which may
-// be a few bytes or a megabyte. A barred replica takes none: its state is wrong, and its log on top of the last good
-// snapshot may yet rebuild the right state.
-func (s *Shard) snapshotter(ctx context.Context) {
+// snapshotter takes the snapshots of a replica, one at a time on its node and while the disk has room.
+type snapshotter struct{ shard *Shard }
+
+// run takes a snapshot whenever the log has grown enough. Raft's own trigger counts entries, each of which may be a few
+// bytes or a megabyte. A barred replica takes none: its state is wrong, and its log on top of the last good snapshot
+// may yet rebuild the right state.
+func (t snapshotter) run(ctx context.Context) {
+	s := t.shard
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.group.Grown():
 		}
-		if !s.snapshotDue() || s.standing.now() == Barred {
+		if t.outgrown() < 1 || s.standing.now() == Barred {
 			continue
 		}
-		if err := s.takeSnapshot(ctx); err != nil && ctx.Err() == nil {
+		if err := t.take(ctx); err != nil && ctx.Err() == nil {
 			s.cfg.Logger.Warn("no snapshot taken", "err", err, "retry", snapshotRetry)
 			wait.For(ctx, snapshotRetry)
 		}
 	}
 }
 
-func (s *Shard) snapshotDue() bool { return s.logOutgrown() >= 1 }
-
-// logOutgrown returns the ratio of the log's size to the size that makes a snapshot due. Writing a snapshot costs as
-// much as the state is large, so the due size grows with the state.
-func (s *Shard) logOutgrown() float64 {
+// outgrown returns the ratio of the log's size to the size that makes a snapshot due. Writing a snapshot costs as much
+// as the state is large, so the due size grows with the state.
+func (t snapshotter) outgrown() float64 {
+	s := t.shard
 	state := s.cfg.SnapshotPart * float64(s.machine.Counts().Bytes)
 	return float64(s.group.LogBytes()) / max(float64(s.cfg.SnapshotLog), state)
 }
 
-// snapshotUrgency returns the ratio of the log's size to the size that makes a snapshot due. A node without memory for
-// more tasks gets the highest urgency: memory freed during a snapshot stays in use until the snapshot is done.
-func (s *Shard) snapshotUrgency() float64 {
-	if errors.Is(s.lacking(), task.ErrNoMemory) {
+// urgency is outgrown, except that a node without memory for more tasks has the highest urgency: memory freed during a
+// snapshot stays in use until the snapshot is done.
+func (t snapshotter) urgency() float64 {
+	if errors.Is(t.shard.lacking(), task.ErrNoMemory) {
 		return raftgroup.SnapshotLate
 	}
-	return s.logOutgrown()
+	return t.outgrown()
 }
 
-func (s *Shard) takeSnapshot(ctx context.Context) error {
-	return s.inSnapshotTurn(ctx, s.group.Snapshot)
+func (t snapshotter) take(ctx context.Context) error { return t.inTurn(ctx, t.shard.group.Snapshot) }
+
+// capture takes and opens a snapshot when it is the shard's turn, and returns the time just before.
+func (t snapshotter) capture(ctx context.Context) (captured *raftgroup.Captured, at time.Time, err error) {
+	err = t.inTurn(ctx, func() error {
+		at, _ = t.shard.clock.now()
+		captured, err = t.shard.group.Capture(ctx)
+		return err
+	})
+	return captured, at, err
 }
 
-// inSnapshotTurn calls take when it is this shard's turn to take a snapshot and the disk has room for one.
-func (s *Shard) inSnapshotTurn(ctx context.Context, take func() error) error {
-	if gate := s.cfg.SnapshotGate; gate != nil {
+// inTurn calls take when it is this shard's turn to take a snapshot and the disk has room for one.
+func (t snapshotter) inTurn(ctx context.Context, take func() error) error {
+	if gate := t.shard.cfg.SnapshotGate; gate != nil {
 		if err := gate.Acquire(ctx, 1); err != nil {
 			return err
 		}
 		defer gate.Release(1)
 	}
-	if err := s.checkSnapshotRoom(); err != nil {
+	if err := t.checkRoom(); err != nil {
 		return err
 	}
 	began := time.Now()
 	if err := take(); err != nil {
 		return err
 	}
-	s.metrics.snapshotTaken(time.Since(began))
+	t.shard.metrics.snapshotTaken(time.Since(began))
+	return nil
+}
+
+// checkRoom returns an error if the disk has no room for a snapshot. A snapshot that fills the disk would end the
+// process, since Raft could not write the log any more. The log stays as long as it is.
+func (t snapshotter) checkRoom() error {
+	size := t.shard.machine.Counts().Bytes
+	if room := t.shard.cfg.SnapshotRoom; room != nil && !room(size) {
+		return fmt.Errorf("no room on the disk for a snapshot of about %d MiB", size>>20+1)
+	}
 	return nil
 }

@@ -73,6 +73,28 @@ func (s *Shard) SetStanding(to Standing) {
 	s.cfg.Logger.Info("standing changed", "to", to)
 }
 
+// SetRoom sets the resource that the shard's replicas lack to grow: task.ErrNoRoom, a task.ErrNoMemory, or nil for
+// none. The leader refuses commands that need room with that error. It carries out all others, which are small and free
+// room.
+func (s *Shard) SetRoom(lack error) {
+	before := s.lacking()
+	s.lack.Store(&lack)
+	switch {
+	case lack == nil && before != nil:
+		s.cfg.Logger.Info("there is room for more at the replicas")
+	case lack != nil && (before == nil || before.Error() != lack.Error()):
+		s.cfg.Logger.Info("there is no room for more at the replicas", "lack", lack)
+	}
+}
+
+// lacking returns the last error given to SetRoom.
+func (s *Shard) lacking() error {
+	if lack := s.lack.Load(); lack != nil {
+		return *lack
+	}
+	return nil
+}
+
 // stepAsideEvery is the pause between tries of an unwilling leader to find another one. The pause doubles up to
 // stepAsideLate after each try, because a transfer holds attempts back.
 const (

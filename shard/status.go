@@ -78,6 +78,12 @@ func (s *Shard) TaskUse(namespace, id string) (bytes int, pending bool) {
 	return s.machine.TaskUse(namespace, id)
 }
 
+// Memory returns the memory of the replica's machine in bytes: see fsm.Counts.
+func (s *Shard) Memory() (held, free, coming int64) {
+	c := s.machine.Counts()
+	return c.Bytes, c.Free, c.Coming
+}
+
 // Remembers reports whether a command repeats a call that this replica's applied state remembers. Such a command gets
 // the kept answer, and changes nothing.
 func (s *Shard) Remembers(cmd *fsmpb.Command) bool { return s.machine.Remembers(cmd) }
@@ -130,7 +136,7 @@ func (s *Shard) awaitCaughtUp(ctx context.Context) {
 			quiet = 0
 		}
 		last = now.Last
-		if s.isFresh(now) || time.Duration(quiet)*caughtUpPoll > 3*s.cfg.Timing.Commit {
+		if isFresh(now, s.applier.index.Load()) || time.Duration(quiet)*caughtUpPoll > 3*s.cfg.Timing.Commit {
 			close(s.caughtUp)
 			return
 		}
@@ -145,7 +151,6 @@ func isIdleFollower(s raftgroup.Stats) bool {
 }
 
 // isFresh reports whether the leader appended the last applied entry recently, and every committed entry is applied.
-func (s *Shard) isFresh(now raftgroup.Stats) bool {
-	return now.Leader != "" && !now.AppendedAt.IsZero() && time.Since(now.AppendedAt) < recently &&
-		s.applier.index.Load() >= now.Committed
+func isFresh(s raftgroup.Stats, applied uint64) bool {
+	return s.Leader != "" && !s.AppendedAt.IsZero() && time.Since(s.AppendedAt) < recently && applied >= s.Committed
 }

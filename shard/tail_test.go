@@ -49,7 +49,7 @@ func TestLogBehindSnapshotIsBounded(t *testing.T) {
 
 func (n *node) mustSnapshot(t *testing.T) {
 	t.Helper()
-	if err := n.takeSnapshot(t.Context()); err != nil {
+	if err := n.snapshots.take(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }

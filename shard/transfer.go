@@ -212,8 +212,8 @@ func (l *leadership) goTo(ctx context.Context, home string) {
 		return
 	}
 	var pause time.Duration
-	for wait.For(ctx, pause) && l.awaitThere(ctx, home, calm+s.homingTurn()) {
-		if !s.isWell(home, l.term.Load()) || !slices.Contains(s.Voters(), home) {
+	for wait.For(ctx, pause) && l.awaitThere(ctx, home, calm+l.homingTurn()) {
+		if !l.isWell(home, l.term.Load()) || !slices.Contains(s.Voters(), home) {
 			continue
 		}
 		if err := l.transfer(ctx, home, calm, false); err != nil && ctx.Err() == nil {
@@ -227,12 +227,11 @@ func (l *leadership) goTo(ctx context.Context, home string) {
 // leadership ends first. A node that has just started must apply its whole log, and would answer no call before that as
 // a leader.
 func (l *leadership) awaitThere(ctx context.Context, node string, long time.Duration) bool {
-	s := l.shard
 	for since := time.Now(); time.Since(since) < long; {
-		if !wait.For(ctx, s.cfg.Timing.Calm/homingTurns) {
+		if !wait.For(ctx, l.shard.cfg.Timing.Calm/homingTurns) {
 			return false
 		}
-		if !s.isThere(node, l.term.Load()) {
+		if !l.isThere(node, l.term.Load()) {
 			since = time.Now()
 		}
 	}
@@ -243,19 +242,20 @@ func (l *leadership) awaitThere(ctx context.Context, node string, long time.Dura
 // and would wait longer if a third of all shards moved at the same moment.
 const homingTurns = 8
 
-func (s *Shard) homingTurn() time.Duration {
-	return s.cfg.Timing.Calm / homingTurns * time.Duration(s.cfg.ID%homingTurns)
+func (l *leadership) homingTurn() time.Duration {
+	return l.shard.cfg.Timing.Calm / homingTurns * time.Duration(l.shard.cfg.ID%homingTurns)
 }
 
 // isWell reports whether a voter could lead: it is fit, it answers, and its log was close to this one's at its last
 // answer. Entries appended since its last answer do not count, because under load more than closeEnough come between
 // two heartbeats.
-func (s *Shard) isWell(node string, term uint64) bool {
-	return s.isThere(node, term) && s.group.Peer(node, term).Lacked <= closeEnough
+func (l *leadership) isWell(node string, term uint64) bool {
+	return l.isThere(node, term) && l.shard.group.Peer(node, term).Lacked <= closeEnough
 }
 
 // isThere reports whether a voter answers and is fit to lead as far as this node knows.
-func (s *Shard) isThere(node string, term uint64) bool {
+func (l *leadership) isThere(node string, term uint64) bool {
+	s := l.shard
 	if s.cfg.MayLead != nil && !s.cfg.MayLead(s.cfg.ID, node) {
 		return false
 	}
@@ -265,12 +265,12 @@ func (s *Shard) isThere(node string, term uint64) bool {
 
 // bestPeer returns the voter that should lead in place of this node: the preferred one, or else the one that lacks the
 // fewest entries. It returns "" if no other voter is well.
-func (s *Shard) bestPeer(term uint64) string {
-	best := ""
+func (l *leadership) bestPeer(term uint64) string {
+	s, best := l.shard, ""
 	home, _ := s.home.watch()
 	for _, node := range s.Voters() {
 		switch {
-		case node == s.cfg.NodeID || !s.isWell(node, term):
+		case node == s.cfg.NodeID || !l.isWell(node, term):
 		case node == home:
 			return node
 		case best == "" || s.group.Peer(node, term).Lag < s.group.Peer(best, term).Lag:

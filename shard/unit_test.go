@@ -427,9 +427,7 @@ func TestListedDelaysAreExact(t *testing.T) {
 // TestEndsAllowForTheLargestHorizon checks that an end written while commits were quick does not come early after they
 // have become slow.
 func TestEndsAllowForTheLargestHorizon(t *testing.T) {
-	s := &Shard{latencies: newLatencies()}
-	s.cfg.Policy.KeepDone = time.Minute
-	p := s.policy()
+	p := Policy{KeepDone: time.Minute}.command(0)
 	for name, spare := range map[string]int64{
 		"lease of a consumer": p.HorizonMs, "lease of an attempt": p.LeaseMarginMs,
 		"tombstone": p.KeepDoneMs - time.Minute.Milliseconds(),
@@ -457,7 +455,8 @@ func TestTombstonesGoLittleByLittle(t *testing.T) {
 			t.Fatalf("only %d bytes of tombstones are there", held)
 		}
 		n.cfg.Policy.TombstoneBytes = 1000
-		if got := n.policy().TombstoneBytes; got != held-droppedAtOnce {
+		bound := func() int64 { return n.cfg.Policy.tombstoneBound(n.machine.TombstoneBytes()) }
+		if got := bound(); got != held-droppedAtOnce {
 			t.Errorf("the bound falls from %d to %d at once", held, got)
 		}
 		for i := 0; n.machine.TombstoneBytes() > 1000; i++ {
@@ -467,7 +466,7 @@ func TestTombstonesGoLittleByLittle(t *testing.T) {
 			n.must(t, schedule("due", time.Now())) // an entry with a policy follows
 			time.Sleep(time.Second)
 		}
-		if got := n.policy().TombstoneBytes; got != 1000 {
+		if got := bound(); got != 1000 {
 			t.Errorf("the bound is %d in the end", got)
 		}
 	})

@@ -115,16 +115,15 @@ func cutError(text string) string {
 // now. The entry's instant, from which the end counts, was also cut to a millisecond.
 const allowance = maxHorizon + time.Millisecond
 
-// policy returns the configured policy in the form that commands carry.
-func (s *Shard) policy() *fsmpb.Policy {
-	p := s.cfg.Policy
+// command returns the policy in the form that commands carry. tombstones are the bytes of the shard's tombstones.
+func (p Policy) command(tombstones int64) *fsmpb.Policy {
 	return &fsmpb.Policy{
 		Window:           p.Window,
 		AttemptTimeoutMs: p.Timeout.Milliseconds(),
 		LeaseMarginMs:    (p.LeaseMargin + allowance).Milliseconds(),
 		MaxAttempts:      p.MaxAttempts,
 		KeepDoneMs:       (p.KeepDone + allowance).Milliseconds(),
-		TombstoneBytes:   s.tombstoneBound(),
+		TombstoneBytes:   p.tombstoneBound(tombstones),
 		HorizonMs:        allowance.Milliseconds(),
 	}
 }
@@ -132,15 +131,15 @@ func (s *Shard) policy() *fsmpb.Policy {
 // droppedAtOnce limits the bytes of tombstones that one entry drops: about a thousand tombstones, about a millisecond.
 const droppedAtOnce = 256 << 10
 
-// tombstoneBound returns the limit on the bytes of all tombstones, 0 for none. A leader whose limit is far below the
-// previous leader's lowers it step by step: a command that drops a million tombstones would block all others for a
-// second. Replicas drop everything above the limit in their log, so the leader has to be slow.
-func (s *Shard) tombstoneBound() int64 {
-	bound := s.cfg.Policy.TombstoneBytes
-	if bound == 0 {
+// tombstoneBound returns the limit on the bytes of all tombstones, 0 for none. bytes are their present bytes. A leader
+// whose limit is far below the previous leader's lowers it step by step: a command that drops a million tombstones
+// would block all others for a second. Replicas drop everything above the limit in their log, so the leader has to be
+// slow.
+func (p Policy) tombstoneBound(bytes int64) int64 {
+	if p.TombstoneBytes == 0 {
 		return 0
 	}
-	return max(bound, s.machine.TombstoneBytes()-droppedAtOnce)
+	return max(p.TombstoneBytes, bytes-droppedAtOnce)
 }
 
 // unstartable returns the reason why an attempt must not start, or nil.
@@ -163,7 +162,7 @@ func (s *Shard) completeSettle(cmd *fsmpb.Command, op *fsmpb.Settle, now time.Ti
 	if !ok {
 		return // the machine will find the settle stale
 	}
-	plan := s.cfg.Policy.planOf(leased, s.policyOf(leased.Namespace, leased.Spec.Queue))
+	plan := s.cfg.Policy.planOf(leased, s.cfg.Policies.Policy(leased.Namespace, leased.Spec.Queue))
 	switch {
 	case leased.Attempts >= plan.maxAttempts:
 		op.Verdict = fsmpb.Verdict_VERDICT_DEAD

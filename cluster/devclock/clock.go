@@ -105,14 +105,14 @@ func (c *Clock) begin(key string, by time.Duration) error {
 	target := c.Now().Add(by + time.Millisecond - 1).Truncate(time.Millisecond)
 	c.last = request{key: key, by: by, target: target, begun: c.begun()}
 	for _, s := range c.shards() {
-		s.Forget()
+		s.DevTime().Forget()
 	}
 	return nil
 }
 
 func (c *Clock) begun() (n uint64) {
 	for _, s := range c.shards() {
-		n += s.Begun()
+		n += s.DevTime().Begun()
 	}
 	return n
 }
@@ -123,7 +123,7 @@ func (c *Clock) advance(ctx context.Context, target time.Time) error {
 	for {
 		now := c.Now()
 		for _, s := range c.shards() {
-			if err := s.CatchUp(ctx, now); err != nil {
+			if err := s.DevTime().CatchUp(ctx, now); err != nil {
 				return err
 			}
 		}
@@ -152,7 +152,7 @@ func (c *Clock) next() (at time.Time, ok bool, err error) {
 		}
 	}
 	for _, s := range c.shards() {
-		t, some, err := s.NextWork()
+		t, some, err := s.DevTime().NextWork()
 		if err != nil {
 			return at, false, err
 		}
@@ -230,10 +230,11 @@ type sight struct {
 
 func (w *waits) look() (s sight) {
 	for _, one := range w.clock.shards() {
-		d := one.Doing()
+		work := one.DevTime()
+		d := work.Doing()
 		s.Running += d.Running
 		s.Waiting += d.Waiting
-		s.begun += one.Begun()
+		s.begun += work.Begun()
 	}
 	return s
 }
