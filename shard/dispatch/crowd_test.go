@@ -10,7 +10,7 @@ import (
 // with few attempts under way still begin some, and so does a renewed attempt.
 func TestShardsShareACrowd(t *testing.T) {
 	first, second := newWorld(t, 80), newWorld(t, 80)
-	second.planner.cfg.Crowd = first.planner.cfg.Crowd
+	second.planner.spaces.crowd = first.planner.spaces.crowd
 	lane := func(namespace, queue string) task.Lane {
 		return task.Lane{Namespace: namespace, Queue: queue, Destination: "http://new.test"}
 	}
@@ -29,7 +29,7 @@ func TestShardsShareACrowd(t *testing.T) {
 	if at, ok := second.planner.Next(second.now); !ok || at.Sub(second.now) != lookAgain {
 		t.Errorf("the held-back lane is looked at again at %v, %v", at, ok)
 	}
-	crowd := first.planner.cfg.Crowd
+	crowd := first.planner.spaces.crowd
 	for range 40 - 2 {
 		if !crowd.TryBegin(loud) {
 			t.Fatal("a renewed attempt has no room")

@@ -119,7 +119,7 @@ func TestRestEndsBeforeTheBacklog(t *testing.T) {
 	w.entry(true)
 	p.Called(w.now)
 	p.backlog.until = w.now.Add(50 * time.Millisecond)
-	p.endBurst(true)
+	p.spaces.endBurst(true)
 	w.end(len(w.running), time.Millisecond)
 	w.entry(false)
 	if len(w.running) > 0 {

@@ -48,9 +48,9 @@ func (g *group) use(n int) {
 	}
 }
 
-// joinGroup makes a part one of its group, if the queue limits groups.
-func (p *Planner) joinGroup(part *part) {
-	q, name := part.lane.queue, part.Lane.Group
+// joinGroup makes the part one of its group, if the queue limits groups.
+func (p *part) joinGroup() {
+	q, name := p.lane.queue, p.Lane.Group
 	if name == "" || !task.LimitsGroups(q.policy) {
 		return
 	}
@@ -59,18 +59,18 @@ func (p *Planner) joinGroup(part *part) {
 		g = &group{name: name, queue: q}
 		q.groups[name] = g
 	}
-	g.parts = append(g.parts, part)
-	part.group = g
+	g.parts = append(g.parts, p)
+	p.group = g
 }
 
-// leaveGroup removes a part from its group, and forgets the group with its last part.
-func (p *Planner) leaveGroup(leaving *part) {
-	g := leaving.group
+// leaveGroup removes the part from its group, and forgets the group with its last part.
+func (p *part) leaveGroup() {
+	g := p.group
 	if g == nil {
 		return
 	}
-	leaving.group = nil
-	g.parts = slices.DeleteFunc(g.parts, func(other *part) bool { return other == leaving })
+	p.group = nil
+	g.parts = slices.DeleteFunc(g.parts, func(other *part) bool { return other == p })
 	if len(g.parts) == 0 {
 		g.want = 0
 		delete(g.queue.groups, g.name)
@@ -88,7 +88,7 @@ func (p *Planner) regroup(q *queue) {
 		}
 		for _, part := range l.parts.all {
 			part.group = nil
-			p.joinGroup(part)
+			part.joinGroup()
 		}
 	}
 	for _, l := range q.lanes.lanes {
@@ -117,7 +117,7 @@ func (p *Planner) follow(g *group, before, after task.LaneLoad) {
 		g.refused = false
 	}
 	if ended {
-		p.inquiryOf(g.queue.QueueName).end(g.name)
+		p.inquiries.open(g.queue.QueueName).end(g.name)
 	}
 	p.reviewGroup(g)
 }
@@ -128,7 +128,7 @@ func (p *Planner) reviewGroup(g *group) {
 	g.permits = min(g.permits, ready)
 	g.want = 0
 	switch head := g.head(); {
-	case !p.mayBegin(g):
+	case !g.mayBegin():
 		g.permits = 0
 	case g.queue.policy.GetFifo():
 		if head == nil || head.FirstMs > g.untilMs {
@@ -144,7 +144,7 @@ func (p *Planner) reviewGroup(g *group) {
 		part.file()
 		p.wake(part.lane)
 	}
-	p.wish(g)
+	p.inquiries.wish(g)
 }
 
 // tasks returns the numbers of the group's tasks.
@@ -159,20 +159,20 @@ func (g *group) tasks() (ready, under, retrying int) {
 
 // mayBegin reports whether a receiver of the group would take a task now. In order, it is the receiver of the earliest
 // task. Otherwise a permit would wait here for a consumer or a receiver, while the group waits for the permit.
-func (p *Planner) mayBegin(g *group) bool {
+func (g *group) mayBegin() bool {
 	switch head := g.head(); {
 	case g.queue.isShut() || head == nil:
 		return false
 	case g.queue.policy.GetFifo():
-		return p.takes(head.lane)
+		return head.lane.takes()
 	}
-	return slices.ContainsFunc(g.parts, func(some *part) bool { return some.Ready > 0 && p.takes(some.lane) })
+	return slices.ContainsFunc(g.parts, func(some *part) bool { return some.Ready > 0 && some.lane.takes() })
 }
 
-// takes reports whether the receiver of a lane takes tasks: a consumer asks for some, or no open breaker is in between.
-func (p *Planner) takes(l *lane) bool {
+// takes reports whether the lane's receiver takes tasks: a consumer asks for some, or no open breaker is in between.
+func (l *lane) takes() bool {
 	if l.Pulled {
-		return p.asked.has(l)
+		return l.isAsked()
 	}
 	return !l.isStranded() && !l.throttle.Open()
 }

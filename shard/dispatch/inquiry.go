@@ -26,19 +26,33 @@ func (i *inquiry) end(name string) {
 	}
 }
 
-// inquiryOf returns the record of a queue's asks and creates it if there is none. The next report makes its ask.
-func (p *Planner) inquiryOf(name QueueName) *inquiry {
-	i := p.inquiries[name]
+// inquiries holds the asks for permits of groups.
+type inquiries struct {
+	byQueue map[QueueName]*inquiry     // under way or to be made
+	due     fifo[*inquiry]             // those to look at with the next report
+	last    uint64                     // number of the last ask
+	owners  map[QueueName]groups.Owner // the latest owners that have looked; one for each queue that limits groups
+}
+
+func newInquiries() inquiries {
+	return inquiries{
+		byQueue: map[QueueName]*inquiry{}, due: fifo[*inquiry]{set: inquiring}, owners: map[QueueName]groups.Owner{},
+	}
+}
+
+// open returns the record of a queue's asks and creates it if there is none. The next report makes its ask.
+func (all *inquiries) open(name QueueName) *inquiry {
+	i := all.byQueue[name]
 	if i == nil {
 		i = &inquiry{QueueName: name}
-		p.inquiries[name] = i
+		all.byQueue[name] = i
 	}
-	p.inquiring.add(i)
+	all.due.add(i)
 	return i
 }
 
 // wish files a group that wants permits for the next ask.
-func (p *Planner) wish(g *group) {
+func (all *inquiries) wish(g *group) {
 	if g.want == 0 || g.asked {
 		return
 	}
@@ -47,7 +61,7 @@ func (p *Planner) wish(g *group) {
 	} else {
 		g.queue.wanting.add(g)
 	}
-	p.inquiryOf(g.queue.QueueName)
+	all.open(g.queue.QueueName)
 }
 
 // inquire makes the next ask of a queue, unless one is under way. An ask that waits at the owner is ended first if
@@ -70,11 +84,11 @@ func (p *Planner) inquire(i *inquiry) {
 		i.take(&ask, &q.refused)
 	}
 	if len(ask.Wants)+len(ask.Ended) == 0 {
-		delete(p.inquiries, i.QueueName)
+		delete(p.inquiries.byQueue, i.QueueName)
 		return
 	}
-	p.asks++
-	ask.Number = p.asks
+	p.inquiries.last++
+	ask.Number = p.inquiries.last
 	i.number, i.parked = ask.Number, ask.Wait
 	i.cancel = p.cfg.Ask(ask)
 }
@@ -102,17 +116,17 @@ func cut(names []string, n int) (first, rest []string) {
 // Answered reports the owner's answer to an ask, or why there is none.
 func (p *Planner) Answered(now time.Time, number uint64, name QueueName, answer groups.Answer, err error) {
 	p.turnTo(now)
-	i := p.inquiries[name]
+	i := p.inquiries.byQueue[name]
 	if i == nil || i.number != number {
 		panic("dispatch: an answer without an ask")
 	}
 	i.number, i.cancel = 0, nil
-	p.inquiring.add(i)
+	p.inquiries.due.add(i)
 	q := p.queues[name]
 	if q == nil {
 		return
 	}
-	if answer.Owner.Compare(p.owners[name]) < 0 {
+	if answer.Owner.Compare(p.inquiries.owners[name]) < 0 {
 		answer.Given = nil // a later owner has looked, and does not know of these permits
 	}
 	for _, name := range i.asked {
@@ -138,25 +152,25 @@ func (p *Planner) Answered(now time.Time, number uint64, name QueueName, answer 
 // is being made. ok is false if a later owner of the queue has looked before.
 func (p *Planner) Standing(look groups.Look) (standing groups.Standing, ok bool) {
 	name := QueueName{look.Namespace, look.Queue}
-	if look.Owner.Compare(p.owners[name]) < 0 {
+	if look.Owner.Compare(p.inquiries.owners[name]) < 0 {
 		return groups.Standing{}, false
 	}
-	p.owners[name] = look.Owner
-	standing = groups.Standing{Done: p.asks, Groups: make([]groups.Count, len(look.Groups))}
-	if i := p.inquiries[name]; i != nil && i.number != 0 {
+	p.inquiries.owners[name] = look.Owner
+	standing = groups.Standing{Done: p.inquiries.last, Groups: make([]groups.Count, len(look.Groups))}
+	if i := p.inquiries.byQueue[name]; i != nil && i.number != 0 {
 		standing.Done = i.number - 1
 	}
 	q := p.queues[name]
 	for i, group := range look.Groups {
 		if q != nil {
-			standing.Groups[i] = p.count(q, group)
+			standing.Groups[i] = q.count(group)
 		}
 	}
 	return standing, true
 }
 
 // count returns where a group stands. The queue's policy may not limit groups yet at this node.
-func (p *Planner) count(q *queue, name string) (n groups.Count) {
+func (q *queue) count(name string) (n groups.Count) {
 	n.Priority = task.LastPriority
 	add := func(part *part) {
 		n.UnderWay += part.Firing
@@ -188,7 +202,7 @@ func (p *Planner) count(q *queue, name string) (n groups.Count) {
 // soon grant more. An ask that waits for the end of an attempt does not count.
 func (p *Planner) MayHear() bool {
 	for _, q := range p.queues {
-		if p.mayHear(q) {
+		if p.inquiries.mayHear(q) {
 			return true
 		}
 	}
@@ -196,7 +210,7 @@ func (p *Planner) MayHear() bool {
 }
 
 // mayHear reports whether an answer about the groups of a queue is on its way, or the next report asks for it.
-func (p *Planner) mayHear(q *queue) bool {
-	i := p.inquiries[q.QueueName]
+func (all *inquiries) mayHear(q *queue) bool {
+	i := all.byQueue[q.QueueName]
 	return i != nil && (q.wanting.len() > 0 || i.number != 0 && !i.parked)
 }

@@ -70,9 +70,7 @@ func (p *Planner) open(key task.Lane) *lane {
 	l.Pulled = l.isPulledByPolicy()
 	l.queue.lanes.set(l, true)
 	p.lanes[key] = l
-	if len(p.receivers) > 0 {
-		p.joinReceiver(l)
-	}
+	p.receivers.join(l)
 	return l
 }
 
@@ -124,9 +122,9 @@ func (p *Planner) resetThrottle(l *lane) {
 
 // review files a lane by its load. It forgets a lane without tasks if nothing is known of the receiver.
 func (p *Planner) review(l *lane) {
-	p.unusual.set(l, p.isUnusual(l))
+	p.unusual.set(l, l.isUnusual(p.cfg.Throttle.Start))
 	switch {
-	case !l.isEmpty() || p.asked.has(l) || l.Isolated:
+	case !l.isEmpty() || l.isAsked() || l.Isolated:
 		p.rouse(l)
 		if l.Isolated && l.isEmpty() {
 			p.restIsolated(l)
@@ -141,10 +139,13 @@ func (p *Planner) review(l *lane) {
 	}
 }
 
+// isAsked reports whether consumers ask for tasks of the lane.
+func (l *lane) isAsked() bool { return l.places[ringAsked] > 0 }
+
 // isUnusual reports whether an Advance without a credit for the lane would begin more, or fewer, attempts than the
-// receiver takes.
-func (p *Planner) isUnusual(l *lane) bool {
-	window, usual := l.throttle.Window(), p.cfg.Throttle.Start
+// receiver takes. usual is the window that an Advance assumes.
+func (l *lane) isUnusual(usual int) bool {
+	window := l.throttle.Window()
 	switch {
 	case l.Pulled || l.throttle.Open():
 		return false
@@ -170,7 +171,7 @@ func (p *Planner) close(l *lane) {
 	p.unusual.set(l, false)
 	p.setWish(l, 0)
 	p.resetThrottle(l)
-	p.leaveReceiver(l)
+	p.receivers.leave(l)
 	delete(p.lanes, l.Lane)
 	p.leaveQueue(l)
 }
@@ -192,7 +193,7 @@ func (p *Planner) wakeSleepers() (next time.Time, ok bool) {
 		l := p.asleep.take()
 		p.wake(l)
 		if l.Isolated && l.isEmpty() {
-			p.endIsolation(l)
+			p.receivers.endIsolation(l)
 		}
 	}
 	return time.Time{}, false
@@ -203,7 +204,7 @@ func (p *Planner) enter(l *lane) { p.drafted.add(l) }
 
 // endDraft clears the drafts, because the loads now contain the entry's changes.
 func (p *Planner) endDraft() {
-	p.forgetBegun()
+	p.spaces.forgetBegun()
 	p.drafted.drain(func(l *lane) {
 		l.draft = draft{}
 		if l.parts != nil {

@@ -57,8 +57,8 @@ func (p *Planner) Waiting(receiver task.Lane) int {
 // willGrant reports whether a later entry grants the tasks now waiting in a lane that has consumers.
 func (p *Planner) willGrant(key task.Lane) bool {
 	l := p.lanes[key]
-	if l == nil || !l.Pulled || !p.asked.has(l) || l.queue.isShut() {
+	if l == nil || !l.Pulled || !l.isAsked() || l.queue.isShut() {
 		return false
 	}
-	return l.Ready > 0 || l.waiting() > 0 && p.mayHear(l.queue)
+	return l.Ready > 0 || l.waiting() > 0 && p.inquiries.mayHear(l.queue)
 }

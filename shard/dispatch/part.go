@@ -100,13 +100,13 @@ func (p *part) weight() int {
 	return task.GroupWeight(policy, p.Lane.Group)
 }
 
-// split gives a lane parts, because a task with a group has come to the receiver.
-func (p *Planner) split(l *lane) {
+// split gives the lane parts, because a task with a group has come to the receiver.
+func (l *lane) split() {
 	own := l.LaneLoad
 	l.parts = &parts{byGroup: map[string]*part{}}
 	l.Ready, l.Retrying = 0, 0
 	if own.Ready+own.Firing+own.Retrying > 0 {
-		p.partOf(l, "").set(own)
+		l.partOf("").set(own)
 	}
 }
 
@@ -122,8 +122,8 @@ func (l *lane) merge() {
 	l.LaneLoad, l.parts = own, nil
 }
 
-// partOf returns a part of a lane and makes it if there is none.
-func (p *Planner) partOf(l *lane, name string) *part {
+// partOf returns a part of the lane and makes it if there is none.
+func (l *lane) partOf(name string) *part {
 	ps := l.parts
 	if part, ok := ps.byGroup[name]; ok {
 		return part
@@ -134,16 +134,16 @@ func (p *Planner) partOf(l *lane, name string) *part {
 	made.Lane.Group = name
 	ps.byGroup[name] = made
 	ps.all = append(ps.all, made)
-	p.joinGroup(made)
+	made.joinGroup()
 	return made
 }
 
 // updatePart sets the load of a part after an entry, and forgets a part without tasks.
 func (p *Planner) updatePart(l *lane, load task.LaneLoad) {
 	if l.parts == nil {
-		p.split(l)
+		l.split()
 	}
-	part := p.partOf(l, load.Lane.Group)
+	part := l.partOf(load.Lane.Group)
 	before := part.LaneLoad
 	l.Firing += load.Firing - before.Firing
 	part.set(load)
@@ -151,7 +151,7 @@ func (p *Planner) updatePart(l *lane, load task.LaneLoad) {
 		p.follow(part.group, before, load)
 	}
 	if load.Ready+load.Firing+load.Retrying == 0 {
-		p.leaveGroup(part)
+		part.leaveGroup()
 		l.parts.remove(part)
 	}
 	l.merge()

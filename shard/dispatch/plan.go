@@ -35,7 +35,7 @@ type Plan struct {
 func (p *Planner) Plan(now time.Time, advance bool) Plan {
 	p.turnTo(now)
 	plan := Plan{Grants: p.grants()}
-	plan.Isolations = p.takeIsolations()
+	plan.Isolations = p.receivers.takeIsolations()
 	p.waited = len(plan.Grants) > 0
 	if advance {
 		plan.Window, plan.Pops = p.window()
@@ -116,7 +116,7 @@ func (p *planning) room(l *lane) int {
 		p.asleep.add(l, until)
 	}
 	room = min(room, ready)
-	if most := p.crowdRoom(l); room > most {
+	if most := p.spaces.room(l); room > most {
 		room = most
 		p.holdBack(l)
 	}
@@ -152,7 +152,7 @@ func (p *planning) add(l *lane, of task.Lane, n int) {
 	l.draft.granted += n
 	inOrder := of.Group != "" && l.queue.policy.GetFifo()
 	if !l.Pulled {
-		p.countBegun(l.queue.space, n)
+		p.spaces.countBegun(l.queue.space, n)
 		p.grants = append(p.grants, &fsmpb.Grant{Lane: laneOf(of), Max: uint32(n), InOrder: inOrder, Turn: p.turnOf(l, n)})
 		return
 	}
@@ -238,7 +238,7 @@ func (p *Planner) useWishes(l *lane, n int, use func(desk.Wish, int)) {
 // of tasks that may come due with it. It may begin an attempt of each, as those of the node's other shards at the same
 // time may, so they are few where the crowd is nearly full. In a full one it begins none, and any number may come due.
 func (p *Planner) window() (attempts, pops uint32) {
-	open := p.cfg.Crowd.open()
+	open := p.spaces.crowd.open()
 	if open == 0 {
 		return 0, MaxPops
 	}

@@ -41,9 +41,10 @@ type Planner struct {
 	now time.Time // the instant of the present call; never goes back
 
 	lanes     map[task.Lane]*lane
-	receivers map[task.Lane]*receiver // with an attempt that failed or hangs, by the lane of the destination
+	receivers receivers
 	queues    map[QueueName]*queue
-	spaces    map[string]*space
+	spaces    spaces
+	inquiries inquiries
 	held      map[QueueName]bool // queues that the shard's rules hold while this node does not know their policies
 
 	// The sets below. A lane with tasks that is in none of them waits for an event: an attempt's end, a demand, a
@@ -57,24 +58,12 @@ type Planner struct {
 	idle    *list.List             // lanes without a task, the longest idle first
 	drafted fifo[*lane]            // lanes that the entry being made changes
 
-	beginning fifo[*space] // namespaces whose attempts the entry being made begins
-
-	inquiries map[QueueName]*inquiry     // asks for permits of groups, under way or to be made
-	inquiring fifo[*inquiry]             // those to look at with the next report
-	asks      uint64                     // number of the last ask
-	owners    map[QueueName]groups.Owner // the latest owners that have looked; one for each queue that limits groups
-
 	serving   fifo[*queue] // limited queues with a line and permits
 	reporting fifo[*queue] // limited queues whose owners need a report of the last entry
 
 	firing int  // attempts and leases under way: the sum over the lanes
 	pushed int  // attempts alone, without leases; 0 <= pushed <= firing
-	begun  int  // pushed attempts that the entry being made begins: the sum over the namespaces
 	waited bool // the entry being made grants tasks that had waited
-
-	mayIsolate bool             // see Isolates
-	isolated   int              // isolated paths, those asked for included
-	isolations []*fsmpb.Isolate // of the next entry
 
 	serveFirst bool // the last plan had no room for the limited queues
 	backlog    backlog
@@ -84,15 +73,13 @@ type Planner struct {
 // New returns a planner without lanes.
 func New(cfg Config) *Planner {
 	return &Planner{
-		cfg: cfg, lanes: map[task.Lane]*lane{}, receivers: map[task.Lane]*receiver{},
+		cfg: cfg, lanes: map[task.Lane]*lane{}, receivers: receivers{byLane: map[task.Lane]*receiver{}},
 		queues: map[QueueName]*queue{}, idle: list.New(),
-		spaces: map[string]*space{}, beginning: fifo[*space]{set: beginning},
+		spaces: newSpaces(cfg.Crowd), inquiries: newInquiries(),
 		woken: admission.Queue[*lane]{Weights: cfg.Weight}, holding: fifo[*queue]{set: holding},
 		drafted: fifo[*lane]{set: inDraft},
 		asked:   ring{id: ringAsked}, unusual: ring{id: ringUnusual}, broken: ring{id: ringBroken},
 		serving: fifo[*queue]{set: serving}, reporting: fifo[*queue]{set: reporting},
-		owners:    map[QueueName]groups.Owner{},
-		inquiries: map[QueueName]*inquiry{}, inquiring: fifo[*inquiry]{set: inquiring},
 	}
 }
 
@@ -117,7 +104,7 @@ func (p *Planner) Asked(now time.Time, key task.Lane, some bool) {
 	p.turnTo(now)
 	l := p.open(key)
 	l.draft.known, l.draft.wishes = false, nil
-	if p.asked.has(l) != some {
+	if l.isAsked() != some {
 		p.asked.set(l, some)
 		p.reviewParts(l)
 	}
@@ -127,7 +114,7 @@ func (p *Planner) Asked(now time.Time, key task.Lane, some bool) {
 
 // Isolates sets whether a failing path may be isolated, and the machine knows the turns and probes of a failing
 // receiver.
-func (p *Planner) Isolates(may bool) { p.mayIsolate = may }
+func (p *Planner) Isolates(may bool) { p.receivers.mayIsolate = may }
 
 // Called reports that the entry being made holds a user's command.
 func (p *Planner) Called(now time.Time) {
@@ -194,10 +181,10 @@ func (p *Planner) advanceBacklog(now time.Time, e Entry) {
 	p.backlog.applied(now, e.Took, len(e.Grants), p.waited, func() int { return waitingBeside(e.Grants, e.Lanes) })
 	rests := !p.backlog.until.Equal(rested)
 	if rests || p.backlog.granted > before {
-		p.attribute(e.Grants)
+		p.spaces.attribute(e.Grants)
 	}
 	if rests || before > 0 && p.backlog.granted == 0 {
-		p.endBurst(rests)
+		p.spaces.endBurst(rests)
 	}
 }
 
@@ -209,7 +196,7 @@ func (p *Planner) part(e Entry) (start, back []task.Grant) {
 	start = make([]task.Grant, 0, len(e.Grants))
 	for _, g := range e.Grants {
 		if p.admit(g) {
-			g.Probe = p.mayIsolate && g.Tag == 0 && p.lanes[g.Lane.Receiver()].throttle.Open()
+			g.Probe = p.receivers.mayIsolate && g.Tag == 0 && p.lanes[g.Lane.Receiver()].throttle.Open()
 			start = append(start, g)
 		} else {
 			back = append(back, g)
@@ -247,7 +234,7 @@ func (p *Planner) Next(now time.Time) (at time.Time, ok bool) {
 		at, ok = again, true
 	}
 	switch {
-	case len(p.isolations) > 0:
+	case len(p.receivers.isolations) > 0:
 		return now, true
 	case !p.mayGrant():
 		return at, ok

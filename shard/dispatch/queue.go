@@ -74,7 +74,7 @@ func (p *Planner) queueOf(key task.Lane) *queue {
 		QueueName: name, lanes: ring{id: ringQueue}, lines: newLines(), heldBack: fifo[*lane]{set: heldBack},
 		groups: map[string]*group{}, wanting: fifo[*group]{set: wanting}, refused: fifo[*group]{set: refused},
 	}
-	q.space = p.spaceOf(name.Namespace)
+	q.space = p.spaces.open(name.Namespace)
 	q.space.queues++
 	p.queues[name] = q
 	p.setPolicy(q)
@@ -92,7 +92,7 @@ func (p *Planner) leaveQueue(l *lane) {
 		q.permits.Report(p.now, 0, 0, task.LastPriority)
 	}
 	delete(p.queues, q.QueueName)
-	p.leaveSpace(q.space)
+	p.spaces.leave(q.space)
 }
 
 // Policies compares all queues with their policies and wakes the lanes of the queues whose policy changed. held names
@@ -191,5 +191,5 @@ func (p *Planner) report() {
 			q.permits.Report(p.now, q.firing, q.want, q.lines.priority())
 		}
 	})
-	p.inquiring.drain(p.inquire)
+	p.inquiries.due.drain(p.inquire)
 }

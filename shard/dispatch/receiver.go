@@ -61,27 +61,38 @@ type Broken struct {
 	Waiting   int // tasks
 }
 
-// receiverOf returns the record of a lane's receiver and creates it if there is none.
-func (p *Planner) receiverOf(l *lane) *receiver {
+// receivers holds the receivers with an attempt that failed or hangs, and the changes to their isolated paths.
+type receivers struct {
+	byLane     map[task.Lane]*receiver // by the lane of the destination
+	mayIsolate bool                    // see Planner.Isolates
+	isolated   int                     // isolated paths, those asked for included
+	isolations []*fsmpb.Isolate        // of the next entry
+}
+
+// open returns the record of a lane's receiver and creates it if there is none.
+func (rs *receivers) open(l *lane) *receiver {
 	if l.receiver == nil {
 		key := l.Lane.Destined()
-		if p.receivers[key] == nil {
-			p.receivers[key] = &receiver{paths: map[string]*path{}}
+		if rs.byLane[key] == nil {
+			rs.byLane[key] = &receiver{paths: map[string]*path{}}
 		}
-		p.joinReceiver(l)
+		rs.join(l)
 	}
 	return l.receiver
 }
 
-// joinReceiver adds a lane to the record of its receiver, if there is one.
-func (p *Planner) joinReceiver(l *lane) {
-	if l.receiver = p.receivers[l.Lane.Destined()]; l.receiver != nil {
+// join adds a lane to the record of its receiver, if there is one.
+func (rs *receivers) join(l *lane) {
+	if len(rs.byLane) == 0 {
+		return
+	}
+	if l.receiver = rs.byLane[l.Lane.Destined()]; l.receiver != nil {
 		l.receiver.lanes++
 	}
 }
 
-// leaveReceiver removes a lane from the record of its receiver.
-func (p *Planner) leaveReceiver(l *lane) {
+// leave removes a lane from the record of its receiver.
+func (rs *receivers) leave(l *lane) {
 	r := l.receiver
 	if r == nil {
 		return
@@ -91,7 +102,7 @@ func (p *Planner) leaveReceiver(l *lane) {
 		delete(r.paths, l.Lane.Path)
 	}
 	if r.lanes--; r.lanes == 0 {
-		delete(p.receivers, l.Lane.Destined())
+		delete(rs.byLane, l.Lane.Destined())
 	}
 }
 
@@ -137,7 +148,7 @@ func (p *Planner) Hangs(now time.Time, key task.Lane, url string) {
 	if !ok || l.Pulled {
 		return
 	}
-	switch name, of := p.receiverOf(l).pathIn(l, url, true); {
+	switch name, of := p.receivers.open(l).pathIn(l, url, true); {
 	case of != nil:
 		of.hung++
 		l.hung++
@@ -156,7 +167,7 @@ func (p *Planner) learn(l *lane, e Ending) {
 		p.judge(l, e)
 		return
 	}
-	r := p.receiverOf(l)
+	r := p.receivers.open(l)
 	name, of := r.pathIn(l, e.URL, failed)
 	if e.Hung {
 		l.hung = max(l.hung-1, 0)
@@ -226,20 +237,21 @@ func (p *Planner) noteBreaker(l *lane) {
 
 // isolate asks for a lane for a path that fails, and takes the path's failures off the lane of its destination.
 func (p *Planner) isolate(l *lane, name string, of *path) {
-	if !p.mayIsolate || of.isolated || of.faults() < isolateAfter || len(p.isolations) >= maxIsolations ||
-		l.receiver.isolated >= task.MaxIsolatedPaths || p.isolated >= task.MaxIsolated {
+	rs := &p.receivers
+	if !rs.mayIsolate || of.isolated || of.faults() < isolateAfter || len(rs.isolations) >= maxIsolations ||
+		l.receiver.isolated >= task.MaxIsolatedPaths || rs.isolated >= task.MaxIsolated {
 		return
 	}
-	p.setIsolated(l.receiver, of, true)
+	rs.setIsolated(l.receiver, of, true)
 	key := laneOf(l.Lane)
 	key.Path = name
-	p.isolations = append(p.isolations, &fsmpb.Isolate{Lane: key})
+	rs.isolations = append(rs.isolations, &fsmpb.Isolate{Lane: key})
 	l.throttle.Excuse(p.cfg.Throttle, of.failures)
 	p.noteBreaker(l)
 	p.wake(l)
 }
 
-func (p *Planner) setIsolated(r *receiver, of *path, isolated bool) {
+func (rs *receivers) setIsolated(r *receiver, of *path, isolated bool) {
 	if of.isolated == isolated {
 		return
 	}
@@ -248,13 +260,13 @@ func (p *Planner) setIsolated(r *receiver, of *path, isolated bool) {
 		n = -1
 	}
 	r.isolated += n
-	p.isolated += n
+	rs.isolated += n
 }
 
 // followIsolation follows the state machine: a path has got a lane of its own, or has lost it. A new lane begins with
 // the failures of its path, and the path with those of the lane.
 func (p *Planner) followIsolation(l *lane, isolated bool) {
-	r := p.receiverOf(l)
+	r := p.receivers.open(l)
 	of := r.paths[l.Lane.Path]
 	if of == nil {
 		of = &path{}
@@ -264,7 +276,7 @@ func (p *Planner) followIsolation(l *lane, isolated bool) {
 		l.throttle.Blame(of.failures)
 	}
 	of.lane, of.failures = l, l.throttle.Run()
-	p.setIsolated(r, of, isolated)
+	p.receivers.setIsolated(r, of, isolated)
 }
 
 // restIsolated ends the isolation of a path without tasks, once no pause of its breaker runs. Otherwise new tasks would
@@ -274,21 +286,21 @@ func (p *Planner) restIsolated(l *lane) {
 		p.asleep.add(l, until)
 		return
 	}
-	p.endIsolation(l)
+	p.receivers.endIsolation(l)
 }
 
 // endIsolation asks to end the isolation of a path without tasks. The machine does not while a task has come.
-func (p *Planner) endIsolation(l *lane) {
-	if p.mayIsolate && !l.ending && len(p.isolations) < maxIsolations {
+func (rs *receivers) endIsolation(l *lane) {
+	if rs.mayIsolate && !l.ending && len(rs.isolations) < maxIsolations {
 		l.ending = true
-		p.isolations = append(p.isolations, &fsmpb.Isolate{Lane: laneOf(l.Lane), End: true})
+		rs.isolations = append(rs.isolations, &fsmpb.Isolate{Lane: laneOf(l.Lane), End: true})
 	}
 }
 
 // takeIsolations returns the changes for the next entry.
-func (p *Planner) takeIsolations() []*fsmpb.Isolate {
-	isolations := p.isolations
-	p.isolations = nil
+func (rs *receivers) takeIsolations() []*fsmpb.Isolate {
+	isolations := rs.isolations
+	rs.isolations = nil
 	return isolations
 }
 
@@ -322,7 +334,7 @@ func (p *planning) turnOf(l *lane, n int) uint32 {
 	if l.throttle.Open() {
 		l.receiver.probe = p.now.Add(p.cfg.Throttle.MinPause)
 	}
-	if !l.isUnwell() || !p.mayIsolate {
+	if !l.isUnwell() || !p.receivers.mayIsolate {
 		return 0
 	}
 	turn := l.turn%3 + 3

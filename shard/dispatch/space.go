@@ -20,6 +20,18 @@ type space struct {
 	membership
 }
 
+// spaces holds the namespaces with queues, and the attempts that the entry being made begins.
+type spaces struct {
+	byName    map[string]*space
+	crowd     *Crowd       // of the node
+	begun     int          // pushed attempts that the entry being made begins: the sum over the namespaces
+	beginning fifo[*space] // the namespaces of these attempts
+}
+
+func newSpaces(crowd *Crowd) spaces {
+	return spaces{byName: map[string]*space{}, crowd: crowd, beginning: fifo[*space]{set: beginning}}
+}
+
 // turn is the number of tasks that a namespace may grant in one look at a lane while lanes of others are woken too, for
 // each unit of its weight.
 const turn = 32
@@ -31,7 +43,7 @@ func (p *Planner) nextWoken(fresh bool) *admission.Line[*lane] {
 		return p.woken.Next()
 	}
 	return p.woken.NextOf(func(name string) bool {
-		s := p.spaces[name]
+		s := p.spaces.byName[name]
 		return s == nil || !s.resting
 	})
 }
@@ -43,26 +55,26 @@ func (p *Planner) takeWoken(of *admission.Line[*lane]) *lane {
 	return l
 }
 
-// spaceOf returns the record of a namespace and creates it if there is none.
-func (p *Planner) spaceOf(name string) *space {
-	s, ok := p.spaces[name]
+// open returns the record of a namespace and creates it if there is none.
+func (ss *spaces) open(name string) *space {
+	s, ok := ss.byName[name]
 	if !ok {
 		s = &space{name: name}
-		p.spaces[name] = s
+		ss.byName[name] = s
 	}
 	return s
 }
 
-// leaveSpace removes a queue from its namespace, and forgets the namespace with its last queue.
-func (p *Planner) leaveSpace(s *space) {
+// leave removes a queue from its namespace, and forgets the namespace with its last queue.
+func (ss *spaces) leave(s *space) {
 	if s.queues--; s.queues == 0 {
-		delete(p.spaces, s.name)
+		delete(ss.byName, s.name)
 	}
 }
 
-// crowdRoom returns how many more attempts of a lane may begin beside all others of the node.
-func (p *Planner) crowdRoom(l *lane) int {
-	return p.cfg.Crowd.room(l.queue.QueueName, l.throttle.IsWell(), p.begun, l.queue.space.begun)
+// room returns how many more attempts of a lane may begin beside all others of the node.
+func (ss *spaces) room(l *lane) int {
+	return ss.crowd.room(l.queue.QueueName, l.throttle.IsWell(), ss.begun, l.queue.space.begun)
 }
 
 // holdBack makes a lane wait until fewer attempts are under way.
@@ -74,13 +86,13 @@ func (p *Planner) holdBack(l *lane) {
 // wakeHeldBack wakes as many held-back lanes as may begin an attempt. The queues take turns, so that each gets a part
 // of the room, and one with few attempts does not wait behind one that fills the room.
 func (p *Planner) wakeHeldBack() {
-	left := p.cfg.Crowd.left(p.begun)
+	left := p.spaces.crowd.left(p.spaces.begun)
 	for range p.holding.len() {
 		if left <= 0 {
 			return
 		}
 		q := p.holding.take()
-		n := min(q.heldBack.len(), p.crowdRoom(q.heldBack.members[0]), left)
+		n := min(q.heldBack.len(), p.spaces.room(q.heldBack.members[0]), left)
 		for range n {
 			p.wake(q.heldBack.take())
 		}
@@ -93,23 +105,23 @@ func (p *Planner) wakeHeldBack() {
 
 // mayWake reports whether wakeHeldBack would wake a lane.
 func (p *Planner) mayWake() bool {
-	return p.cfg.Crowd.left(p.begun) > 0 &&
-		slices.ContainsFunc(p.holding.members, func(q *queue) bool { return p.crowdRoom(q.heldBack.members[0]) > 0 })
+	return p.spaces.crowd.left(p.spaces.begun) > 0 &&
+		slices.ContainsFunc(p.holding.members, func(q *queue) bool { return p.spaces.room(q.heldBack.members[0]) > 0 })
 }
 
 // countBegun counts pushed attempts that the entry being made begins.
-func (p *Planner) countBegun(s *space, n int) {
-	p.begun += n
+func (ss *spaces) countBegun(s *space, n int) {
+	ss.begun += n
 	s.begun += n
 	if n > 0 {
-		p.beginning.add(s)
+		ss.beginning.add(s)
 	}
 }
 
 // forgetBegun clears the counts of countBegun, because the loads now contain the entry's attempts.
-func (p *Planner) forgetBegun() {
-	p.begun = 0
-	p.beginning.drain(func(s *space) { s.begun = 0 })
+func (ss *spaces) forgetBegun() {
+	ss.begun = 0
+	ss.beginning.drain(func(s *space) { s.begun = 0 })
 }
 
 // isFresh reports whether a plan during a rest may grant a task, of a namespace that does not rest.
@@ -126,22 +138,22 @@ func (p *Planner) isFresh() bool {
 }
 
 // attribute counts an entry's grants for the bursts of their namespaces.
-func (p *Planner) attribute(grants []task.Grant) {
-	if len(p.spaces) < 2 {
+func (ss *spaces) attribute(grants []task.Grant) {
+	if len(ss.byName) < 2 {
 		return // the only namespace makes every burst
 	}
 	for _, g := range grants {
-		if s := p.spaces[g.Lane.Namespace]; s != nil {
+		if s := ss.byName[g.Lane.Namespace]; s != nil {
 			s.burst++
 		}
 	}
 }
 
 // endBurst begins a rest of the namespaces that made the burst, or resets the bursts if there was no backlog.
-func (p *Planner) endBurst(rests bool) {
-	for _, s := range p.spaces {
+func (ss *spaces) endBurst(rests bool) {
+	for _, s := range ss.byName {
 		if rests {
-			s.resting = len(p.spaces) == 1 || s.burst >= burst/4
+			s.resting = len(ss.byName) == 1 || s.burst >= burst/4
 		}
 		s.burst = 0
 	}

@@ -128,7 +128,7 @@ func TestSilentReceiversOfANeighbour(t *testing.T) {
 	w.storm("calm", 30, 1)
 	w.entry(true)
 	w.entry(false)
-	if got := w.planner.cfg.Crowd.spaces["calm"]; got != 10 {
+	if got := w.planner.spaces.crowd.spaces["calm"]; got != 10 {
 		t.Errorf("%d attempts of the neighbour, want 10", got)
 	}
 }
@@ -157,7 +157,7 @@ func TestNeighbourUsesItsRoomAgain(t *testing.T) {
 		if n := w.planner.pushed; n > 60 {
 			t.Fatalf("%d attempts are under way", n)
 		}
-		if n := w.planner.cfg.Crowd.spaces["silent"]; n != 40 {
+		if n := w.planner.spaces.crowd.spaces["silent"]; n != 40 {
 			t.Fatalf("%d attempts of the silent namespace", n)
 		}
 		ended := w.endOf("calm") + w.endOf("other")
@@ -180,7 +180,7 @@ func TestSpacesAreForgotten(t *testing.T) {
 	w.entry(true)
 	w.end(len(w.running), time.Millisecond)
 	w.entry(false)
-	if n := len(w.planner.spaces); n > maxIdleLanes {
+	if n := len(w.planner.spaces.byName); n > maxIdleLanes {
 		t.Errorf("%d records", n)
 	}
 }

@@ -206,7 +206,7 @@ func (w *world) entry(advance bool) {
 	for _, g := range start {
 		w.served[g.Lane]++
 		if g.Tag == 0 {
-			w.planner.cfg.Crowd.Begin(g.Lane)
+			w.planner.spaces.crowd.Begin(g.Lane)
 		}
 	}
 	for _, g := range back {
@@ -218,7 +218,7 @@ func (w *world) entry(advance bool) {
 func (w *world) settle(s settle) {
 	l := w.line(s.grant.Lane)
 	if s.begun && s.grant.Tag == 0 {
-		w.planner.cfg.Crowd.End(l.Lane)
+		w.planner.spaces.crowd.End(l.Lane)
 	}
 	l.Firing--
 	w.settled++
@@ -329,7 +329,7 @@ func (w *world) wellReceivers() map[task.Lane]bool {
 // roomForStrangers returns the number of attempts that may begin at receivers not known to be well, for each namespace
 // and, under "", for all of them together.
 func (w *world) roomForStrangers() map[string]int {
-	c := w.planner.cfg.Crowd
+	c := w.planner.spaces.crowd
 	room := map[string]int{"": max(c.most()-c.all, 0)}
 	for name := range w.lines {
 		ofSpace := min(2*c.few()-c.spaces[name.Namespace], room[""])
@@ -378,7 +378,7 @@ func (w *world) checkPlan(plan Plan, well map[task.Lane]bool, room map[string]in
 			w.t.Fatalf("%d tasks of %q for strangers of which %d may begin", n, namespace, room[namespace])
 		}
 	}
-	if w.planner.cfg.Crowd.open() == 0 && plan.Window > 0 {
+	if w.planner.spaces.crowd.open() == 0 && plan.Window > 0 {
 		w.t.Fatalf("a window of %d for strangers", plan.Window)
 	}
 }
