@@ -18,6 +18,7 @@ type applier struct {
 	fatal   func(error)
 	ctx     context.Context // ends the writing of snapshots
 	cfg     SnapshotConfig
+	owner   Owner // nil: none
 	failed  error // set once: no entry is applied any more
 
 	steps      atomic.Uint64 // entries applied and snapshots restored
@@ -36,7 +37,7 @@ type failure struct{ err error }
 
 func newApplier(ctx context.Context, cfg Config, fatal func(error)) *applier {
 	return &applier{
-		name: cfg.Name, machine: cfg.Machine, fatal: fatal, ctx: ctx, cfg: cfg.Snapshots,
+		name: cfg.Name, machine: cfg.Machine, fatal: fatal, ctx: ctx, cfg: cfg.Snapshots, owner: cfg.Owner,
 		tail: newTail(max(cfg.Snapshots.Tail, 1)), grown: make(chan struct{}, 1),
 	}
 }
@@ -84,7 +85,7 @@ func (a *applier) Snapshot() (raft.FSMSnapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	return snapshot{marked, a.ctx, a.cfg.Urgency}, nil
+	return snapshot{marked, a.ctx, a.owner}, nil
 }
 
 // Restore replaces the machine's state. Raft closes the source.
@@ -107,8 +108,8 @@ func (a *applier) logBytes() int64 { return a.bytes.Load() - a.saved.Load() }
 // snapshot is one marked state on its way to a sink.
 type snapshot struct {
 	Snapshot
-	ctx     context.Context
-	urgency func() float64
+	ctx   context.Context
+	owner Owner
 }
 
 // Persist writes the state to sink, and closes or cancels it.
@@ -121,8 +122,8 @@ func (s snapshot) Persist(sink raft.SnapshotSink) error {
 
 func (s snapshot) write(sink raft.SnapshotSink) error {
 	var w io.Writer = sink
-	if s.urgency != nil {
-		w = newPieceWriter(s.ctx, sink, s.urgency)
+	if s.owner != nil {
+		w = newPieceWriter(s.ctx, sink, s.owner.Urgency)
 	}
 	if _, err := s.WriteTo(w); err != nil {
 		return fmt.Errorf("snapshot: %w", err)

@@ -30,13 +30,9 @@ type Config struct {
 
 	Copies copies.Source // of the snapshots that this replica sends; zero: neither limited nor counted
 
-	// Reluctant reports whether the replica leaves elections to others while they may win one. nil: it never does.
-	Reluctant func() bool
-	// OnLeader receives each change of leader that this replica notices; an empty leader means none. It must not block.
-	// May be nil.
-	OnLeader func(leader string, term uint64)
-	// Quiesce is called once before Raft stops, to end the owner's work under way. May be nil.
-	Quiesce func()
+	// Owner is the part that the group works for. Nil: the replica takes part in every election, and writes a snapshot at
+	// once and syncs it at its end.
+	Owner Owner
 	// Fatal is called once, from any goroutine, when the group cannot go on. In production it ends the process.
 	// Required.
 	Fatal func(error)
@@ -63,10 +59,19 @@ type SnapshotConfig struct {
 
 	Tail      uint64 // entries kept in the log behind a snapshot, for followers that fell behind briefly
 	TailBytes int64  // limit on the bytes of these entries; 0: none
+}
 
+// Owner is the part of a process that a group works for.
+type Owner interface {
+	// Reluctant reports whether the replica leaves elections to others while they may win one.
+	Reluctant() bool
+	// OnLeader receives each change of leader that this replica notices; an empty leader means none. It must not block.
+	OnLeader(leader string, term uint64)
+	// Quiesce is called once before Raft stops, to end the owner's work under way.
+	Quiesce()
 	// Urgency returns how much faster than usual a snapshot must be written: 1 is the usual speed, and from
-	// SnapshotLate on its encoding does not rest. nil: the snapshot is written at once and synced at its end.
-	Urgency func() float64
+	// SnapshotLate on its encoding does not rest.
+	Urgency() float64
 }
 
 // Transport carries Raft's requests between the replicas. Addresses are node ids.

@@ -168,9 +168,9 @@ func (g *Group) Lead(run func(ctx context.Context)) {
 	})
 }
 
-// observeLeaders passes each change of leader to Config.OnLeader.
+// observeLeaders passes each change of leader to the owner.
 func (g *Group) observeLeaders() {
-	if g.cfg.OnLeader == nil {
+	if g.cfg.Owner == nil {
 		return
 	}
 	news := make(chan raft.Observation, 16)
@@ -186,7 +186,7 @@ func (g *Group) observeLeaders() {
 			case <-g.ctx.Done():
 				return
 			case <-news:
-				g.cfg.OnLeader(g.Leader())
+				g.cfg.Owner.OnLeader(g.Leader())
 			}
 		}
 	})
@@ -207,8 +207,8 @@ func (g *Group) fatal(err error) {
 func (g *Group) shutDown() {
 	if g.stopping.CompareAndSwap(false, true) {
 		g.gate.Interrupt()
-		if g.cfg.Quiesce != nil {
-			g.cfg.Quiesce()
+		if g.cfg.Owner != nil {
+			g.cfg.Owner.Quiesce()
 		}
 		if !g.futures.bar(2 * g.cfg.Timing.Election) { // by then Raft has answered, or has lost its leadership
 			g.cfg.Logger.Info("raft has not answered everything when the replica stopped")

@@ -155,7 +155,7 @@ func (g *Group) Silence() time.Duration {
 const holdBackFor = 5
 
 func (g *Group) holdBack() bool {
-	return g.cfg.Reluctant != nil && g.opened.Load() && g.cfg.Reluctant() &&
+	return g.cfg.Owner != nil && g.opened.Load() && g.cfg.Owner.Reluctant() &&
 		time.Since(g.raft.LastContact()) < holdBackFor*g.cfg.Timing.Election
 }
 

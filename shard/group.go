@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/raftgroup"
 	"github.com/belfryhq/belfry/raftgroup/raftdisk"
 )
@@ -38,28 +39,41 @@ func (s *Shard) openGroup() (err error) {
 		Timing: cfg.Timing.Timing, MaxAppend: appendEntries, LogCache: logCache,
 		Copies: cfg.Copies,
 		Snapshots: raftgroup.SnapshotConfig{
-			Bytes: cfg.SnapshotLog, Tail: cfg.SnapshotTail, TailBytes: cfg.SnapshotTailBytes, Urgency: s.snapshots.urgency,
+			Bytes: cfg.SnapshotLog, Tail: cfg.SnapshotTail, TailBytes: cfg.SnapshotTailBytes,
 		},
-		Reluctant: func() bool { return s.standing.now() != Willing },
-		OnLeader:  s.passOnLeader(), Quiesce: s.settleLast, Fatal: cfg.Fatal, Logger: cfg.Logger,
+		Owner: owner{s}, Fatal: cfg.Fatal, Logger: cfg.Logger,
 	})
 	return err
 }
 
-func (s *Shard) passOnLeader() func(leader string, term uint64) {
-	if s.cfg.OnLeader == nil {
-		return nil
+// owner is a shard as the owner of its group.
+type owner struct{ shard *Shard }
+
+// Reluctant reports whether this replica is not willing to lead.
+func (o owner) Reluctant() bool { return o.shard.standing.now() != Willing }
+
+// OnLeader passes a change of leader on.
+func (o owner) OnLeader(leader string, term uint64) {
+	if o.shard.cfg.OnLeader != nil {
+		o.shard.cfg.OnLeader(Change{Shard: o.shard.cfg.ID, Leader: leader, Term: term})
 	}
-	return func(leader string, term uint64) {
-		s.cfg.OnLeader(Change{Shard: s.cfg.ID, Leader: leader, Term: term})
+}
+
+// Urgency returns how far the log has outgrown the size that makes a snapshot due. A node without memory for more tasks
+// has the highest urgency: memory freed during a snapshot stays in use until the snapshot is done.
+func (o owner) Urgency() float64 {
+	if errors.Is(o.shard.lacking(), task.ErrNoMemory) {
+		return raftgroup.SnapshotLate
 	}
+	return o.shard.snapshots.outgrown()
 }
 
 // lastEntry is the longest time that a stopping replica waits for its last entry.
 const lastEntry = 500 * time.Millisecond
 
-// settleLast lets the entry under way end and queued settles commit before Raft stops.
-func (s *Shard) settleLast() {
+// Quiesce lets the entry under way end and queued settles commit before Raft stops.
+func (o owner) Quiesce() {
+	s := o.shard
 	l := s.current()
 	if l == nil {
 		return

@@ -3,14 +3,12 @@ package shard
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"time"
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
-	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/internal/wait"
 	"github.com/belfryhq/belfry/raftgroup"
 )
@@ -120,15 +118,6 @@ func (t snapshotter) outgrown() float64 {
 	s := t.shard
 	state := s.cfg.SnapshotPart * float64(s.machine.Counts().Bytes)
 	return float64(s.group.LogBytes()) / max(float64(s.cfg.SnapshotLog), state)
-}
-
-// urgency is outgrown, except that a node without memory for more tasks has the highest urgency: memory freed during a
-// snapshot stays in use until the snapshot is done.
-func (t snapshotter) urgency() float64 {
-	if errors.Is(t.shard.lacking(), task.ErrNoMemory) {
-		return raftgroup.SnapshotLate
-	}
-	return t.outgrown()
 }
 
 func (t snapshotter) take(ctx context.Context) error { return t.inTurn(ctx, t.shard.group.Snapshot) }
