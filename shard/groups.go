@@ -123,8 +123,8 @@ func isHandingOver(m *fsm.Machine) bool {
 // askPause is the pause of an asker after an error.
 const askPause = 50 * time.Millisecond
 
-// askGroups makes an ask, and reports the answer to the planner. cancel ends it early.
-func (p *proposer) askGroups(ask groups.Ask) (cancel func()) {
+// Ask makes an ask, and reports the answer to the planner. cancel ends it early.
+func (p *proposer) Ask(ask groups.Ask) (cancel func()) {
 	ask.Shard, ask.Term = p.shard.cfg.ID, p.lead.term.Load()
 	ctx, cancel := context.WithCancel(p.lead.ctx)
 	p.lead.workers.Go(func() {

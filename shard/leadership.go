@@ -47,7 +47,7 @@ type leadership struct {
 func newLeadership(ctx context.Context, s *Shard) *leadership {
 	ctx, cancel := context.WithCancelCause(ctx)
 	l := &leadership{shard: s, ctx: ctx, cancel: cancel, ready: make(chan struct{}), began: time.Now()}
-	l.desk = newDesk(l)
+	l.desk = desk.NewDesk(lessor{l})
 	l.lender = lend.NewLender[dispatch.QueueName, uint32](lend.OfQueues)
 	l.keeper = groups.NewKeeper(ctx, s.limits.LookGroups)
 	l.proposer = newProposer(l)

@@ -23,24 +23,29 @@ func (s *Shard) Lease(req task.LeaseRequest, c desk.Consumer) (*desk.Demand, err
 	return l.desk.Open(lane, desk.Terms{Lease: req.Lease, Holder: req.Holder}, uint64(max(req.Max, 0)), c)
 }
 
-// newDesk returns the desk of a leadership.
-func newDesk(l *leadership) *desk.Desk {
-	return desk.NewDesk(desk.Config{
-		Changed: func(lane task.Lane) {
-			l.proposer.intake.tell(func(p *dispatch.Planner, now time.Time) { p.Asked(now, lane, l.desk.Asked(lane)) })
-		},
-		Look: func(lane task.Lane) {
-			l.proposer.intake.tell(func(p *dispatch.Planner, _ time.Time) { p.Look(lane) })
-		},
-		Task:    l.leasedTask,
-		Keep:    func() time.Duration { return 2 * l.shard.latencies.horizon() },
-		Release: func(grants []task.Grant) []task.Grant { return l.firing.release(grants) },
-	})
+// lessor is a leadership as its desk sees it.
+type lessor struct{ lead *leadership }
+
+// Changed tells the planner of a lane's demand.
+func (d lessor) Changed(lane task.Lane) {
+	l := d.lead
+	l.proposer.intake.tell(func(p *dispatch.Planner, now time.Time) { p.Asked(now, lane, l.desk.Asked(lane)) })
 }
 
-// leasedTask returns the task of a consumer's grant, or nil if its lease is over or its window is closed.
-func (l *leadership) leasedTask(g task.Grant) *fsmpb.Task {
-	s := l.shard
+// Look makes the planner find out whether a task is there.
+func (d lessor) Look(lane task.Lane) {
+	d.lead.proposer.intake.tell(func(p *dispatch.Planner, _ time.Time) { p.Look(lane) })
+}
+
+// Keep returns twice the horizon.
+func (d lessor) Keep() time.Duration { return 2 * d.lead.shard.latencies.horizon() }
+
+// Release settles grants as released.
+func (d lessor) Release(grants []task.Grant) []task.Grant { return d.lead.firing.release(grants) }
+
+// Task returns the task of a consumer's grant, or nil if its lease is over or its window is closed.
+func (d lessor) Task(g task.Grant) *fsmpb.Task {
+	l, s := d.lead, d.lead.shard
 	now, _ := s.clock.now()
 	task, leaseEndMs, ok := s.machine.Attempt(g.Namespace, g.ID, g.Fence)
 	if !ok {

@@ -74,9 +74,9 @@ func (a alone) LookGroups(ctx context.Context, look GroupsLook) ([]GroupsStandin
 	return []GroupsStanding{standing}, err
 }
 
-// permits returns the permits of a limited queue. They are kept for the whole leadership, so that this shard has a
+// Permits returns the permits of a limited queue. They are kept for the whole leadership, so that this shard has a
 // single borrower per queue.
-func (p *proposer) permits(name dispatch.QueueName) dispatch.Permits {
+func (p *proposer) Permits(name dispatch.QueueName) dispatch.Permits {
 	if borrower, ok := p.borrowers[name]; ok {
 		return p.shard.dev.permitsOf(borrower)
 	}

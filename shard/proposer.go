@@ -44,13 +44,10 @@ func newProposer(l *leadership) *proposer {
 }
 
 func newPlanner(p *proposer) *dispatch.Planner {
-	policy := p.shard.cfg.Policy
+	cfg := p.shard.cfg
 	return dispatch.New(dispatch.Config{
-		Throttle: policy.throttle(), Crowd: p.shard.cfg.Crowd,
-		Policy: func(q dispatch.QueueName) *fsmpb.QueuePolicy {
-			return p.shard.cfg.Policies.Policy(q.Namespace, q.Queue)
-		},
-		Permits: p.permits, Ask: p.askGroups, Desk: p.lead.desk, Weight: p.shard.cfg.Weight,
+		Throttle: cfg.Policy.throttle(), Crowd: cfg.Crowd, Policies: cfg.Policies, Owners: p, Desk: p.lead.desk,
+		Weights: cfg.Weight,
 	})
 }
 

@@ -10,6 +10,11 @@ import (
 	"github.com/belfryhq/belfry/shard/internal/throttle"
 )
 
+// policies are the policies of queues, by name.
+type policies map[string]*fsmpb.QueuePolicy
+
+func (p policies) Policy(_, queue string) *fsmpb.QueuePolicy { return p[queue] }
+
 // BenchmarkEntry makes entries that settle an attempt in each of 64 lanes with a backlog and grant the next one there,
 // beside lanes that are full.
 func BenchmarkEntry(b *testing.B) {
@@ -17,13 +22,8 @@ func BenchmarkEntry(b *testing.B) {
 		b.Run(fmt.Sprintf("full=%d", full), func(b *testing.B) {
 			const busy = 64
 			now, cfg := time.Unix(1e9, 0), throttle.Default()
-			paused := &fsmpb.QueuePolicy{Paused: true}
-			p := New(Config{Throttle: cfg, Crowd: NewCrowd(1 << 14), Policy: func(q QueueName) *fsmpb.QueuePolicy {
-				if q.Queue == "paused" {
-					return paused
-				}
-				return nil
-			}})
+			paused := policies{"paused": {Paused: true}}
+			p := New(Config{Throttle: cfg, Crowd: NewCrowd(1 << 14), Policies: paused})
 			loads := make([]task.LaneLoad, busy+full)
 			for i := range loads {
 				l := task.Lane{Namespace: "ns", Queue: "q", Destination: fmt.Sprintf("http://receiver%d.test/", i)}

@@ -121,7 +121,7 @@
 //
 // A storm of one namespace leaves the others their part of each plan:
 //
-//   - Namespaces with woken lanes take turns by weight (Config.Weight), each of up to 32 tasks for each unit of weight.
+//   - Namespaces with woken lanes take turns by weight (Config.Weights), each of up to 32 tasks for a unit of weight.
 //     The next one is the one with the fewest tasks granted (package admission). A namespace alone has the whole plan.
 //   - A rest holds back the namespaces that had a quarter of the burst before it. The others get up to an eighth of a
 //     burst in each entry meanwhile.

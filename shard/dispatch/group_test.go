@@ -12,8 +12,8 @@ import (
 	"github.com/belfryhq/belfry/shard/internal/groups"
 )
 
-// take takes an ask as the owner of its queue. answer answers it later.
-func (w *world) take(ask groups.Ask) (cancel func()) {
+// Ask implements Owners. answer answers the ask later.
+func (w *world) Ask(ask groups.Ask) (cancel func()) {
 	name := QueueName{ask.Namespace, ask.Queue}
 	if w.asks[name] != nil {
 		w.t.Fatalf("two asks of %v", name)

@@ -90,7 +90,7 @@ func (p *Planner) inquire(i *inquiry) {
 	p.inquiries.last++
 	ask.Number = p.inquiries.last
 	i.number, i.parked = ask.Number, ask.Wait
-	i.cancel = p.cfg.Ask(ask)
+	i.cancel = p.cfg.Owners.Ask(ask)
 }
 
 // take moves the wants of groups from a set to an ask, as far as the ask has room.

@@ -12,20 +12,30 @@ import (
 	"github.com/belfryhq/belfry/shard/internal/throttle"
 )
 
-// Config connects a planner with its surroundings. Policy, Permits and Desk are inputs: a plan depends on their
+// Config connects a planner with its surroundings. Policies, Owners and Desk are inputs: a plan depends on their
 // answers.
 type Config struct {
 	Throttle throttle.Config // of all receivers; Start is the window that an Advance assumes
 	Crowd    *Crowd          // of the node
+	Policies Policies
+	Owners   Owners
+	Desk     Desk
+	// Weights are the weights of namespaces. The namespaces with tasks share the plans by weight.
+	Weights admission.Weights
+}
+
+// Policies gives access to the policies of queues.
+type Policies interface {
 	// Policy returns a queue's policy, or nil if it has none. A policy is immutable: a change makes another one.
-	Policy func(QueueName) *fsmpb.QueuePolicy
+	Policy(namespace, queue string) *fsmpb.QueuePolicy
+}
+
+// Owners reaches the owners of queues, which give permits for the whole cluster.
+type Owners interface {
 	// Permits returns the permits of a limited queue. It always returns the same ones for a queue.
-	Permits func(QueueName) Permits
-	Desk    Desk
+	Permits(QueueName) Permits
 	// Ask asks the owner of a queue for permits of its groups. Answered must follow, also after cancel.
-	Ask func(groups.Ask) (cancel func())
-	// Weight returns a namespace's weight. The namespaces with tasks share the plans by weight. Nil: all have one.
-	Weight func(namespace string) int
+	Ask(groups.Ask) (cancel func())
 }
 
 // Desk gives access to the demands of consumers. *desk.Desk implements it.
@@ -76,7 +86,7 @@ func New(cfg Config) *Planner {
 		cfg: cfg, lanes: map[task.Lane]*lane{}, receivers: receivers{byLane: map[task.Lane]*receiver{}},
 		queues: map[QueueName]*queue{}, idle: list.New(),
 		spaces: newSpaces(cfg.Crowd), inquiries: newInquiries(),
-		woken: admission.Queue[*lane]{Weights: cfg.Weight}, holding: fifo[*queue]{set: holding},
+		woken: admission.Queue[*lane]{Weights: cfg.Weights}, holding: fifo[*queue]{set: holding},
 		drafted: fifo[*lane]{set: inDraft},
 		asked:   ring{id: ringAsked}, unusual: ring{id: ringUnusual}, broken: ring{id: ringBroken},
 		serving: fifo[*queue]{set: serving}, reporting: fifo[*queue]{set: reporting},

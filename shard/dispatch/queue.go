@@ -102,7 +102,7 @@ func (p *Planner) Policies(now time.Time, held map[QueueName]bool) {
 	p.held = held
 	var changed []*queue
 	for name, q := range p.queues {
-		if p.cfg.Policy(name) != q.policy || held[name] != q.unknown {
+		if p.cfg.Policies.Policy(name.Namespace, name.Queue) != q.policy || held[name] != q.unknown {
 			changed = append(changed, q)
 		}
 	}
@@ -127,7 +127,7 @@ func (p *Planner) reconsider(l *lane) {
 
 // setPolicy sets a queue's present policy and its permits.
 func (p *Planner) setPolicy(q *queue) {
-	q.policy, q.unknown = p.cfg.Policy(q.QueueName), p.held[q.QueueName]
+	q.policy, q.unknown = p.cfg.Policies.Policy(q.Namespace, q.Queue), p.held[q.QueueName]
 	limit := LimitOf(q.policy)
 	if limit.IsNone() {
 		if q.permits != nil {
@@ -136,7 +136,7 @@ func (p *Planner) setPolicy(q *queue) {
 		}
 		return
 	}
-	q.permits = p.cfg.Permits(q.QueueName)
+	q.permits = p.cfg.Owners.Permits(q.QueueName)
 	q.permits.CountInFlight(limit.InFlight > 0)
 	p.touch(q)
 }

@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard/internal/throttle"
 )
@@ -191,7 +190,7 @@ func BenchmarkNamespaces(b *testing.B) {
 		b.Run(fmt.Sprint(namespaces), func(b *testing.B) {
 			const busy = 64
 			now, cfg := time.Unix(1e9, 0), throttle.Default()
-			p := New(Config{Throttle: cfg, Crowd: NewCrowd(1 << 14), Policy: func(QueueName) *fsmpb.QueuePolicy { return nil }})
+			p := New(Config{Throttle: cfg, Crowd: NewCrowd(1 << 14), Policies: policies{}})
 			loads := make([]task.LaneLoad, busy)
 			grants := make([]task.Grant, busy)
 			for i := range loads {

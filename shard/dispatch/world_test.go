@@ -90,18 +90,23 @@ func newWorld(t rapid.TB, strangers int) *world {
 		served: map[task.Lane]int{}, asks: map[QueueName]*groups.Ask{},
 	}
 	w.planner = New(Config{
-		Throttle: testThrottle, Crowd: NewCrowd(2 * strangers), Desk: w,
-		Policy: func(q QueueName) *fsmpb.QueuePolicy { return w.policies[q] },
-		Permits: func(q QueueName) Permits {
-			if w.purses[q] == nil {
-				w.purses[q] = &purse{}
-			}
-			return w.purses[q]
-		},
-		Ask: w.take,
+		Throttle: testThrottle, Crowd: NewCrowd(2 * strangers), Policies: w, Owners: w, Desk: w,
 	})
 	w.planner.Isolates(true)
 	return w
+}
+
+// Policy implements Policies.
+func (w *world) Policy(namespace, queue string) *fsmpb.QueuePolicy {
+	return w.policies[QueueName{namespace, queue}]
+}
+
+// Permits implements Owners.
+func (w *world) Permits(q QueueName) Permits {
+	if w.purses[q] == nil {
+		w.purses[q] = &purse{}
+	}
+	return w.purses[q]
 }
 
 // Wishes implements Desk.

@@ -56,14 +56,14 @@ func (d *Demand) Set(total, received, look uint64) {
 	}
 	if look > d.look {
 		d.look = look
-		k.cfg.Look(d.line.lane)
+		k.leadership.Look(d.line.lane)
 	}
 }
 
 // lookAgain repeats an open look once no grant is on its way to the demand.
 func (d *Demand) lookAgain() {
 	if d.look > d.looked && d.coming == 0 && d.place != nil {
-		d.desk.cfg.Look(d.line.lane)
+		d.desk.leadership.Look(d.line.lane)
 	}
 }
 

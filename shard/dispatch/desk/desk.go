@@ -40,31 +40,31 @@ type Consumer interface {
 	End(error)
 }
 
-// Config connects a desk with its leadership. The functions must not block, nor call the desk.
-type Config struct {
+// Leadership is the leadership of a desk, as the desk sees it. Its methods must not block, nor call the desk.
+type Leadership interface {
 	// Changed receives a lane whose demand has appeared, grown or gone, once until Wishes or Asked is called for the
 	// lane.
-	Changed func(task.Lane)
+	Changed(task.Lane)
 	// Look receives a lane where a demand asks whether a task is there for it. The leadership calls Nothing for the
 	// lane once the wheel has popped all tasks that were due then, and the waiting tasks that may be granted have been
 	// granted.
-	Look func(task.Lane)
+	Look(task.Lane)
 	// Task returns the task of a grant. It returns nil if the task must not be handed over any more, and has then dealt
 	// with the grant. The desk calls it without its lock.
-	Task func(task.Grant) *fsmpb.Task
+	Task(task.Grant) *fsmpb.Task
 	// Release gives back grants that no demand takes. It returns the grants that it could not give back because the
 	// leadership is over. The desk calls it without its lock.
-	Release func([]task.Grant) []task.Grant
+	Release([]task.Grant) []task.Grant
 	// Keep returns how long a leased and due task may wait for a demand before it is given back. Giving a task back and
 	// granting it anew takes two entries.
-	Keep func() time.Duration
+	Keep() time.Duration
 }
 
 // Desk holds the demands of one leadership. Its methods are safe for concurrent use, with two exceptions: no two
 // goroutines may call Start at once, and only the maker of entries may call Wishes and Granted, for one entry at a
 // time.
 type Desk struct {
-	cfg Config
+	leadership Leadership
 
 	mu      sync.Mutex
 	lines   map[task.Lane]*line // the lanes with a demand, by receiver: consumers take tasks of all groups
@@ -84,11 +84,11 @@ type line struct {
 	announced bool      // Changed was called, and neither Wishes nor Asked since
 }
 
-// NewDesk returns an open desk.
-func NewDesk(cfg Config) *Desk {
-	k := &Desk{cfg: cfg, lines: make(map[task.Lane]*line), demands: make(map[uint64]*Demand)}
+// NewDesk returns the open desk of a leadership.
+func NewDesk(l Leadership) *Desk {
+	k := &Desk{leadership: l, lines: make(map[task.Lane]*line), demands: make(map[uint64]*Demand)}
 	later := func(d time.Duration, f func()) { time.AfterFunc(d, f) }
-	k.shelf = shelf{desk: k, life: cfg.Keep, now: time.Now, later: later}
+	k.shelf = shelf{desk: k, now: time.Now, later: later}
 	return k
 }
 
@@ -117,7 +117,7 @@ func (k *Desk) Open(lane task.Lane, terms Terms, total uint64, c Consumer) (*Dem
 func (k *Desk) announce(l *line) {
 	if !l.announced {
 		l.announced = true
-		k.cfg.Changed(l.lane)
+		k.leadership.Changed(l.lane)
 	}
 }
 
@@ -225,7 +225,7 @@ func (k *Desk) missed(g task.Grant) {
 func (k *Desk) Start(grants []task.Grant) {
 	tasks := make([]*fsmpb.Task, len(grants))
 	for i, g := range grants {
-		tasks[i] = k.cfg.Task(g)
+		tasks[i] = k.leadership.Task(g)
 	}
 	k.release(k.hand(grants, tasks))
 }
@@ -307,7 +307,7 @@ func (k *Desk) taker(g task.Grant) (_ *Demand, _ Terms) {
 // release gives back grants without a taker.
 func (k *Desk) release(grants []task.Grant) {
 	if len(grants) > 0 {
-		k.Unload(k.cfg.Release(grants))
+		k.Unload(k.leadership.Release(grants))
 	}
 }
 
@@ -316,7 +316,7 @@ func (k *Desk) release(grants []task.Grant) {
 // demand, the next leader reclaims the lease by itself.
 func (k *Desk) Unload(grants []task.Grant) {
 	for _, g := range grants {
-		if task := k.cfg.Task(g); task != nil {
+		if task := k.leadership.Task(g); task != nil {
 			k.unload(g, task)
 		}
 	}

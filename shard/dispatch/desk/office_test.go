@@ -96,29 +96,33 @@ func newOffice(t rapid.TB) *office {
 		t: t, changed: map[task.Lane]bool{}, looking: map[task.Lane]bool{}, ready: map[task.Lane][]string{}, out: map[string]string{},
 		terms: map[string]Terms{}, gone: map[string]bool{},
 	}
-	o.desk = NewDesk(Config{
-		Changed: func(l task.Lane) { o.changed[l] = true },
-		Look:    func(l task.Lane) { o.looking[l] = true },
-		Keep:    func() time.Duration { return shelfLife },
-		Task: func(g task.Grant) *fsmpb.Task {
-			if o.gone[g.ID] {
-				return nil
-			}
-			return &fsmpb.Task{Id: g.ID, Spec: &fsmpb.Spec{Payload: o.payload}}
-		},
-		Release: func(grants []task.Grant) []task.Grant {
-			if o.over {
-				return grants
-			}
-			for _, g := range grants {
-				o.giveBack(g)
-			}
-			return nil
-		},
-	})
+	o.desk = NewDesk(o)
 	o.desk.shelf.now = func() time.Time { return o.now }
 	o.desk.shelf.later = func(d time.Duration, f func()) { o.alarms = append(o.alarms, alarm{o.now.Add(d), f}) }
 	return o
+}
+
+func (o *office) Changed(l task.Lane) { o.changed[l] = true }
+
+func (o *office) Look(l task.Lane) { o.looking[l] = true }
+
+func (o *office) Keep() time.Duration { return shelfLife }
+
+func (o *office) Task(g task.Grant) *fsmpb.Task {
+	if o.gone[g.ID] {
+		return nil
+	}
+	return &fsmpb.Task{Id: g.ID, Spec: &fsmpb.Spec{Payload: o.payload}}
+}
+
+func (o *office) Release(grants []task.Grant) []task.Grant {
+	if o.over {
+		return grants
+	}
+	for _, g := range grants {
+		o.giveBack(g)
+	}
+	return nil
 }
 
 func (o *office) giveBack(g task.Grant) {

@@ -21,7 +21,6 @@ type shelf struct {
 	bytes int
 	armed bool // a call of tidy is scheduled
 
-	life  func() time.Duration // how long a task waits here for a demand
 	now   func() time.Time
 	later func(time.Duration, func()) // calls a function after a delay
 }
@@ -42,7 +41,7 @@ func (s *shelf) put(g task.Grant, task *fsmpb.Task, terms Terms) bool {
 	}
 	s.tasks = append(s.tasks, shelved{Grant: g, task: task, size: size, terms: terms, at: s.now()})
 	s.bytes += size
-	s.arm(s.life())
+	s.arm(s.desk.leadership.Keep())
 	return true
 }
 
@@ -110,10 +109,10 @@ func (k *Desk) tidy() {
 	k.mu.Lock()
 	s := &k.shelf
 	now := s.now()
-	back := s.before(now.Add(1 - s.life()))
+	back := s.before(now.Add(1 - s.desk.leadership.Keep()))
 	s.armed = false
 	if len(s.tasks) > 0 {
-		s.arm(max(s.life()-now.Sub(s.tasks[0].at), tidyEvery))
+		s.arm(max(s.desk.leadership.Keep()-now.Sub(s.tasks[0].at), tidyEvery))
 	}
 	k.mu.Unlock()
 	k.release(back)
