@@ -46,10 +46,7 @@ func (s *batchService) serve(c echo.Context) error {
 		outbox: stream.NewOutbox(s.bounds.BatchAnswerBytes, 4*s.bounds.BatchChunkBytes, s.memoryOf(c)),
 	}
 	defer t.outbox.Release()
-	t.Conn = s.openLines(c, stream.Config{
-		Reading: t.turn.Pause, Arrived: func() { t.parser.now = s.arrived() },
-		Part: func() { t.intake.EndWith(line{refused: cl.ending("batch")}) },
-	})
+	t.Conn = s.openLines(c, t)
 	t.intake.OnWait(t.turn.Pause)
 	abandon := func() { t.intake.Abandon(); t.outbox.Abandon() }
 	if err := t.Perform(c.Request().Context(), abandon, t.work); err != nil {
@@ -58,6 +55,15 @@ func (s *batchService) serve(c echo.Context) error {
 	}
 	return nil
 }
+
+// Reading ends the turn of the parsing.
+func (t *batch) Reading() { t.turn.Pause() }
+
+// Arrived notes the arrival of the next lines.
+func (t *batch) Arrived() { t.parser.now = t.s.arrived() }
+
+// Part refuses the rest of the batch of a client that may not go on.
+func (t *batch) Part() { t.intake.EndWith(line{refused: t.call.ending("batch")}) }
 
 // gathering is the time for a batch of known length to arrive before its first lines are committed.
 const gathering = 5 * time.Millisecond
@@ -160,19 +166,25 @@ func (t *batch) answerAll(context.Context) error { return t.Answer(t.outbox) }
 // mapHeader is the header with the version of this node's map, so that clients know whether their own map is current.
 const mapHeader = "Belfry-Map"
 
-// openLines opens the connection of a call whose lines go both ways, and prepares the header of its answer. cfg has the
-// functions that are the call's own.
-func (s *core) openLines(c echo.Context, cfg stream.Config) *stream.Conn {
-	cfg.LineBytes, cfg.Stall, cfg.Grace = s.bounds.BodyBytes, s.bounds.BatchStall, 2*lastWords
-	cfg.Lost = callOf(c).right.Lost()
-	cfg.Recycle, cfg.Control = s.buffers.put, s.ignoreUnsupported
-	conn := stream.New(c, cfg)
+// openLines opens the connection of a call whose lines go both ways, and prepares the header of its answer.
+func (s *core) openLines(c echo.Context, user stream.User) *stream.Conn {
+	conn := stream.New(c, stream.Config{
+		Server: lineServer{s}, User: user, LineBytes: s.bounds.BodyBytes, Stall: s.bounds.BatchStall,
+		Lost: callOf(c).right.Lost(), Grace: 2 * lastWords,
+	})
 	h := c.Response().Header()
 	h.Set("Content-Type", ndjsonType)
 	h.Set("Cache-Control", "no-store")
 	h.Set(mapHeader, s.tasks.MapVersion())
 	return conn
 }
+
+// lineServer is a server whose calls have lines that go both ways.
+type lineServer struct{ s *core }
+
+func (l lineServer) Recycle(data *[]byte) { l.s.buffers.put(data) }
+
+func (l lineServer) Control(err error) { l.s.ignoreUnsupported(err) }
 
 func (s *core) lineTooLong() *problem {
 	return &problem{kind: tooLarge, detail: "the line is too long",

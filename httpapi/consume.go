@@ -192,7 +192,8 @@ func (s *consumerService) giveBack(tasks []*fsmpb.Task) {
 type consumer struct {
 	*stream.Conn
 	s         *consumerService
-	right     *rights.Right
+	call      *call
+	right     *rights.Right // of the call
 	from      lane
 	lease     time.Duration
 	memory    admission.Part
@@ -231,14 +232,15 @@ func (s *consumerService) newConsumer(c echo.Context) (*consumer, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &consumer{s: s, right: callOf(c).right, from: from, memory: s.memoryOf(c), lease: task.DefaultLease}
+	cl := callOf(c)
+	t := &consumer{s: s, call: cl, right: cl.right, from: from, memory: s.memoryOf(c), lease: task.DefaultLease}
 	if err := t.takeQuery(c.QueryParams()); err != nil {
 		return nil, err
 	}
 	if err := checkLines(c.Request()); err != nil {
 		return nil, err
 	}
-	t.Conn = s.openLines(c, stream.Config{Part: func() { t.part(callOf(c).ending("stream")) }})
+	t.Conn = s.openLines(c, t)
 	t.intake = stream.NewIntake[consumerLine](s.bounds.BatchChunkLines, s.bounds.BatchChunkBytes)
 	t.outbox = stream.NewOutbox(s.bounds.StreamBytes, s.bounds.StreamBytes, s.memoryOf(c))
 	t.leasing, t.stop = context.WithCancel(context.Background())
@@ -282,11 +284,17 @@ func (t *consumer) watch(context.Context) error {
 	return nil
 }
 
-// part ends the stream of a consumer that may not go on. Its unwritten tasks go back to the queue.
-func (t *consumer) part(reason *problem) {
+// Reading does nothing: the reading of a consumer's lines costs little.
+func (t *consumer) Reading() {}
+
+// Arrived does nothing: no line of a consumer counts from its arrival.
+func (t *consumer) Arrived() {}
+
+// Part ends the stream of a consumer that may not go on. Its unwritten tasks go back to the queue.
+func (t *consumer) Part() {
 	t.stop()
 	t.outbox.Withdraw()
-	t.intake.EndWith(consumerLine{refused: reason})
+	t.intake.EndWith(consumerLine{refused: t.call.ending("stream")})
 }
 
 // produced ends one producer.

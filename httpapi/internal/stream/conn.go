@@ -19,19 +19,29 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
+// Server is the server of a Conn.
+type Server interface {
+	Recycle(data *[]byte) // takes back the data of a written piece
+	Control(err error)    // takes the error of a deadline, a flush or a similar call, or nil
+}
+
+// User is the user of a Conn, which reads the lines and writes the answers.
+type User interface {
+	Reading() // comes before each read, which may wait for the client
+	Arrived() // comes after each read, before its lines
+	Part()    // puts the last answers of a client that may not go on, and ends the intake
+}
+
 // Config holds the settings of a Conn.
 type Config struct {
+	Server    Server
+	User      User
 	LineBytes int           // the longest allowed line, without its end
 	Stall     time.Duration // how long the client may take no answer
-	Reading   func()        // called before each read, which may wait for the client; nil: never
-	Arrived   func()        // called when bytes have come, before their lines; nil: never
-	Recycle   func(*[]byte) // takes back the data of a written piece
-	Control   func(error)   // takes the errors of deadline, flush and similar calls
 
-	// Lost ends when the client may not go on. Then Part puts the last answers and ends the intake, nothing more is read,
-	// and the client has the time Grace to take the answers. Nil: the client may always go on.
+	// Lost ends when the client may not go on. Then User.Part is called, nothing more is read, and the client has the
+	// time Grace to take the answers. Nil: the client may always go on.
 	Lost  context.Context
-	Part  func()
 	Grace time.Duration
 }
 
@@ -62,11 +72,11 @@ func New(c echo.Context, cfg Config) *Conn {
 		out: c.Response(), conn: http.NewResponseController(c.Response().Writer),
 	}
 	d.idleAt.Store(math.MaxInt64)
-	d.cfg.Control(d.conn.EnableFullDuplex())
+	d.cfg.Server.Control(d.conn.EnableFullDuplex())
 	if c.Request().Header.Get("Expect") != "" {
 		d.out.Writer.WriteHeader(http.StatusContinue) // some clients take any other status for a refusal of the body
 	}
-	d.cfg.Control(d.conn.SetWriteDeadline(time.Time{})) // the server's own deadline is for single calls
+	d.cfg.Server.Control(d.conn.SetWriteDeadline(time.Time{})) // the server's own deadline is for single calls
 	return d
 }
 
@@ -80,7 +90,7 @@ func (d *Conn) SendHead() {
 	if !d.headed {
 		d.headed = true
 		d.out.WriteHeader(http.StatusOK)
-		d.cfg.Control(d.conn.Flush())
+		d.cfg.Server.Control(d.conn.Flush())
 	}
 }
 
@@ -105,8 +115,8 @@ func (d *Conn) Perform(request context.Context, abandon func(), work func(do fun
 		defer close(woken)
 		abandon()
 		past := time.Unix(1, 0)
-		d.cfg.Control(d.conn.SetReadDeadline(past))
-		d.cfg.Control(d.conn.SetWriteDeadline(past))
+		d.cfg.Server.Control(d.conn.SetReadDeadline(past))
+		d.cfg.Server.Control(d.conn.SetWriteDeadline(past))
 	})
 	defer context.AfterFunc(request, func() {
 		// The server ends a request's context after any failed read, even one for idleness. An idle client is still there.
@@ -142,7 +152,7 @@ func (d *Conn) awaitLoss(cut context.CancelCauseFunc) (settled func()) {
 		late = time.AfterFunc(d.cfg.Grace, func() { cut(ErrLate) })
 		d.parted.Store(true)
 		d.unread.Store(true)
-		d.cfg.Part()
+		d.cfg.User.Part()
 		d.StopReading()
 	})
 	return func() {
@@ -158,7 +168,7 @@ func (d *Conn) awaitLoss(cut context.CancelCauseFunc) (settled func()) {
 // client can read the answer. leaveUnread therefore gives the search a moment.
 func (d *Conn) leaveUnread() {
 	if d.unread.Load() {
-		d.cfg.Control(d.conn.SetReadDeadline(time.Now().Add(quiet)))
+		d.cfg.Server.Control(d.conn.SetReadDeadline(time.Now().Add(quiet)))
 	}
 }
 
@@ -213,14 +223,10 @@ func (d *Conn) lines(idle time.Duration, line Line) error {
 	f := newFramer(d.cfg.LineBytes, d.length)
 	d.awaitLine(idle)
 	for {
-		if d.cfg.Reading != nil {
-			d.cfg.Reading()
-		}
+		d.cfg.User.Reading()
 		n, err := d.body.Read(f.room())
 		f.filled(n)
-		if d.cfg.Arrived != nil {
-			d.cfg.Arrived()
-		}
+		d.cfg.User.Arrived()
 		handed, cut := each(f, line)
 		if handed > 0 {
 			d.awaitLine(idle)
@@ -259,7 +265,7 @@ func (d *Conn) awaitLine(idle time.Duration) {
 	}
 	idleAt := time.Now().Add(idle)
 	d.idleAt.Store(idleAt.UnixNano())
-	d.cfg.Control(d.conn.SetReadDeadline(idleAt))
+	d.cfg.Server.Control(d.conn.SetReadDeadline(idleAt))
 	if d.ending.Load() {
 		d.StopReading() // its deadline may have come first
 	}
@@ -271,7 +277,7 @@ func (d *Conn) awaitLine(idle time.Duration) {
 func (d *Conn) StopReading() {
 	d.ending.Store(true)
 	d.idleAt.Store(0)
-	d.cfg.Control(d.conn.SetReadDeadline(time.Now().Add(quiet)))
+	d.cfg.Server.Control(d.conn.SetReadDeadline(time.Now().Add(quiet)))
 }
 
 // each passes the framer's lines to line, and returns their number. Its error is ErrCut.
@@ -305,12 +311,12 @@ func (d *Conn) Answer(o *Outbox) error {
 		if err := d.write(*p.Data, last || p.Tasks != nil); err != nil {
 			return err
 		}
-		d.cfg.Recycle(p.Data)
+		d.cfg.Server.Recycle(p.Data)
 	}
 }
 
 func (d *Conn) write(data []byte, flush bool) error {
-	d.cfg.Control(d.conn.SetWriteDeadline(time.Now().Add(d.cfg.Stall)))
+	d.cfg.Server.Control(d.conn.SetWriteDeadline(time.Now().Add(d.cfg.Stall)))
 	if _, err := d.out.Write(data); err != nil {
 		return fmt.Errorf("%w: write answers: %w", ErrClient, err)
 	}
@@ -320,7 +326,7 @@ func (d *Conn) write(data []byte, flush bool) error {
 		}
 	}
 	// A deadline that passes between two writes would end an HTTP/2 stream.
-	d.cfg.Control(d.conn.SetWriteDeadline(time.Time{}))
+	d.cfg.Server.Control(d.conn.SetWriteDeadline(time.Time{}))
 	return nil
 }
 
@@ -341,7 +347,7 @@ func (d *Conn) AnswerWhole(o *Outbox) error {
 	if err := d.write(*p.Data, true); err != nil {
 		return err
 	}
-	d.cfg.Recycle(p.Data)
+	d.cfg.Server.Recycle(p.Data)
 	return nil
 }
 

@@ -13,5 +13,5 @@
 //     ends the reading, since it may never end.
 //
 // Its users are the batch and the consumer's stream of package httpapi, which read the lines and word the answers. They
-// lend it memory by the interface Memory.
+// lend it memory by the interface Memory, and are called back by the interface User.
 package stream
