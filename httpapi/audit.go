@@ -64,6 +64,7 @@ func (noAudit) Reserve(context.Context) error { return nil }
 func (noAudit) Change(audit.Record)           {}
 func (noAudit) Release()                      {}
 func (noAudit) Refuse(audit.Record)           {}
+func (noAudit) Recorder() Recorder            { return noAudit{} }
 func (noAudit) Read(context.Context, AuditQuery) (*AuditPage, error) {
 	return &AuditPage{}, nil
 }

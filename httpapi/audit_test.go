@@ -53,6 +53,8 @@ func (b *auditBook) Change(r audit.Record) {
 	b.rooms--
 }
 
+func (b *auditBook) Recorder() Recorder { return b }
+
 func (b *auditBook) Refuse(r audit.Record) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -200,17 +202,24 @@ func TestRefusalsAreRecorded(t *testing.T) {
 	}
 }
 
+// refusalsTo is a function as the Records of refusals alone.
+type refusalsTo func(audit.Record)
+
+func (f refusalsTo) Refuse(r audit.Record) { f(r) }
+
+func (refusalsTo) Recorder() Recorder { return noAudit{} }
+
 // Refusals beside the API are recorded, too: of profiles, and of a node that waits.
 func TestRefusalsBesideTheAPIAreRecorded(t *testing.T) {
 	var got []audit.Record
-	note := func(r audit.Record) { got = append(got, r) }
+	note := refusalsTo(func(r audit.Record) { got = append(got, r) })
 	keys := admit{"reader": callerWith("k3", access.Grant{Role: access.Read, Namespace: access.AllNamespaces})}
 	waiting := waitingConfig(t, prometheus.NewRegistry())
-	waiting.Access, waiting.Refused = keys, note
+	waiting.Access, waiting.Records = keys, note
 	mux := http.NewServeMux()
 	mux.Handle("GET /debug/pprof/", http.NotFoundHandler())
 	guarded := Guarded(GuardConfig{
-		Handler: mux, Role: access.Operate, Access: keys, Origins: testOrigins(t), Refused: note,
+		Handler: mux, Role: access.Operate, Access: keys, Origins: testOrigins(t), Records: note,
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	for _, c := range []struct {

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -35,9 +34,6 @@ type Config struct {
 	Access Access
 	// Limits keeps calls within the quotas of their namespaces and keys. Nil: there are none.
 	Limits Limits
-	// Weight returns the weight of a namespace: its part of the node's processors beside the work of others. Nil: all
-	// have the same.
-	Weight func(namespace string) int
 	// Events reads what happened to tasks. Nil: nothing is kept.
 	Events Events
 	// Audit records the calls of operators, and the calls that were refused because of their callers. Nil: none are.
@@ -61,10 +57,8 @@ type Config struct {
 	// Now returns the time, and whether the node is sure of it. While it is not sure, calls that count from now are
 	// refused. Nil: time.Now.
 	Now func() (now time.Time, sure bool)
-	// Advance sets the clock of a node in dev mode ahead, and returns its new time and the number of attempts and leases
-	// that began meanwhile. A repeat with the same key goes on with the same advance. Nil: the node is not in dev mode,
-	// and has no such call.
-	Advance func(ctx context.Context, key string, by time.Duration) (now time.Time, begun uint64, err error)
+	// DevClock is the clock of a node in dev mode. Nil: the node is not in dev mode, and has no call to set its clock.
+	DevClock DevClock
 
 	Bounds
 }

@@ -44,7 +44,7 @@ func newCore(cfg *Config) (*core, error) {
 	s := &core{
 		bounds: cfg.Bounds, logger: cfg.Logger, now: cfg.Now, tasks: cfg.Backend, calendars: cfg.Backend,
 		limits: cfg.Limits, audit: cfg.Audit, receivers: cfg.Receivers, metrics: m,
-		work: admission.NewGate(runtime.GOMAXPROCS(0), 0, cfg.Weight), memory: admission.NewPool(cfg.MemoryBytes),
+		work: admission.NewGate(runtime.GOMAXPROCS(0), 0, cfg.Backend.Weight), memory: admission.NewPool(cfg.MemoryBytes),
 	}
 	s.closing, s.close = context.WithCancel(context.Background())
 	return s, nil

@@ -50,6 +50,8 @@ func (f *fakeBackend) KeyLimits(id string) quota.Limits {
 	return quota.Limits(f.access.quotas[id])
 }
 
+func (f *fakeBackend) Weight(string) int { return 1 }
+
 // NamespaceUse counts the tasks and the bytes of their payloads.
 func (f *fakeBackend) NamespaceUse(_ context.Context, name string) (task.NamespaceUse, error) {
 	f.mu.Lock()

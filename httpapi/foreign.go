@@ -46,13 +46,20 @@ func foreignProblem(policy *origin.Policy, r *http.Request) *problem {
 	return &problem{kind: foreignOrigin, field: refusal.Header, detail: refusal.Detail}
 }
 
+// Waiter is a node that waits before it serves.
+type Waiter interface {
+	// Barred returns the reason for the wait.
+	Barred() string
+	// Doctor returns the troubles of the node, the gravest first.
+	Doctor(ctx context.Context) []view.Finding
+}
+
 // WaitingConfig holds the sources of the answers of a node that waits.
 type WaitingConfig struct {
-	Reason  func() string
-	Doctor  func(ctx context.Context) []view.Finding
-	Origins *origin.Policy     // nil: the zero Policy
-	Access  Access             // nil: every call is made by a local caller
-	Refused func(audit.Record) // records a call that was refused because of its caller; nil: none is recorded
+	Node    Waiter
+	Origins *origin.Policy // nil: the zero Policy
+	Access  Access         // nil: every call is made by a local caller
+	Records Records        // nil: no refusal is recorded
 	Metrics prometheus.Gatherer
 	Logger  *slog.Logger
 }
@@ -66,19 +73,19 @@ func Waiting(cfg WaitingConfig) http.Handler {
 	}
 	mux := http.NewServeMux()
 	readers := GuardConfig{
-		Role: access.Read, Access: cfg.Access, Refused: cfg.Refused, Logger: cfg.Logger, Waits: cfg.Reason,
+		Role: access.Read, Access: cfg.Access, Records: cfg.Records, Logger: cfg.Logger, waiter: cfg.Node,
 	}
 	metrics := promhttp.HandlerFor(cfg.Metrics, promhttp.HandlerOpts{})
 	mux.Handle("/metrics", readers.around(func(w http.ResponseWriter, r *http.Request, _ *access.Caller) {
 		metrics.ServeHTTP(w, r)
 	}))
 	mux.Handle("GET /v1/doctor", readers.around(func(w http.ResponseWriter, r *http.Request, _ *access.Caller) {
-		if err := writeFindings(w, cfg.Doctor(r.Context())); err != nil {
+		if err := writeFindings(w, cfg.Node.Doctor(r.Context())); err != nil {
 			refuse(w, r, &problem{kind: internalError, detail: err.Error()}, cfg.Logger)
 		}
 	}))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, r, &problem{kind: notReady, detail: cfg.Reason(), committed: "no", retryAfter: 1}, cfg.Logger)
+		refuse(w, r, &problem{kind: notReady, detail: cfg.Node.Barred(), committed: "no", retryAfter: 1}, cfg.Logger)
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if p := foreignProblem(cfg.Origins, r); p != nil {
@@ -89,19 +96,26 @@ func Waiting(cfg WaitingConfig) http.Handler {
 	})
 }
 
+// Records keeps the records of calls beside the API.
+type Records interface {
+	// Refuse records a call that was refused because of its caller.
+	Refuse(r audit.Record)
+	// Recorder returns the keeper of the record of one call that was let in.
+	Recorder() Recorder
+}
+
 // GuardConfig describes a handler beside the API, and the callers who may use it.
 type GuardConfig struct {
 	Handler http.Handler
-	Role    access.Role        // that the callers have in all namespaces
-	Access  Access             // nil: every call is made by a local caller
-	Origins *origin.Policy     // nil: the zero Policy
-	Refused func(audit.Record) // records a call that was refused because of its caller; nil: none is recorded
+	Role    access.Role    // that the callers have in all namespaces
+	Access  Access         // nil: every call is made by a local caller
+	Origins *origin.Policy // nil: the zero Policy
+	// Records gets each call that Guarded lets in, and each that it refuses because of the caller. A call without room
+	// for its record is refused. Nil: no call is recorded.
+	Records Records
 	Logger  *slog.Logger
-	// Recorder returns the keeper of one call's record. Guarded records each call that it lets in, and refuses a call
-	// without room for its record. Nil: no call that is let in is recorded.
-	Recorder func() Recorder
-	// Waits is the reason for which credentials cannot be judged. Nil: the answer gives that of Access.
-	Waits func() string
+
+	waiter Waiter // gives the reason for which credentials cannot be judged; nil: the answer gives that of Access
 }
 
 // Guarded returns a handler that refuses calls as the API does: those of foreign web pages, and those of callers
@@ -111,8 +125,8 @@ func Guarded(cfg GuardConfig) http.Handler {
 	if cfg.Origins == nil {
 		cfg.Origins = new(origin.Policy)
 	}
-	if cfg.Recorder == nil {
-		cfg.Recorder = func() Recorder { return noAudit{} }
+	if cfg.Records == nil {
+		cfg.Records = noAudit{}
 	}
 	guarded := cfg.around(cfg.serve)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -130,8 +144,8 @@ func (cfg GuardConfig) around(next func(w http.ResponseWriter, r *http.Request, 
 		caller, err := cfg.admit(r.Context(), credentialsOf(r))
 		if err != nil {
 			p := problemOf(err)
-			if p.kind == notReady && cfg.Waits != nil {
-				p.detail = cfg.Waits()
+			if p.kind == notReady && cfg.waiter != nil {
+				p.detail = cfg.waiter.Barred()
 			}
 			cfg.refuse(w, r, cfg.routeOf(r), caller, p)
 			return
@@ -154,7 +168,7 @@ func (cfg *GuardConfig) admit(ctx context.Context, credentials access.Credential
 
 // serve answers a call whose caller has the role, records it, and ends it with the loss of the role.
 func (cfg *GuardConfig) serve(w http.ResponseWriter, r *http.Request, caller *access.Caller) {
-	g := &guardedAnswer{ResponseWriter: w, cfg: cfg, request: r, caller: caller, recorder: cfg.Recorder()}
+	g := &guardedAnswer{ResponseWriter: w, cfg: cfg, request: r, caller: caller, recorder: cfg.Records.Recorder()}
 	if err := g.recorder.Reserve(r.Context()); err != nil {
 		refuse(w, r, &problem{kind: notCommitted, detail: reason(err), committed: "no", retryAfter: 1}, cfg.Logger)
 		return
@@ -273,7 +287,7 @@ func (cfg *GuardConfig) refuse(
 
 // note records a refusal if the caller is its reason.
 func (cfg *GuardConfig) note(r *http.Request, route string, caller *access.Caller, p *problem) {
-	if cfg.Refused != nil && isRefusal(p) {
-		cfg.Refused(recordOf(r, route, caller, p.status, p.slug))
+	if cfg.Records != nil && isRefusal(p) {
+		cfg.Records.Refuse(recordOf(r, route, caller, p.status, p.slug))
 	}
 }

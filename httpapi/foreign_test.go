@@ -96,8 +96,8 @@ func guardedBy(t *testing.T, a Access, book *auditBook, profile http.HandlerFunc
 	mux := http.NewServeMux()
 	mux.Handle("/debug/pprof/", profile)
 	return Guarded(GuardConfig{
-		Handler: mux, Role: access.Operate, Access: a, Origins: testOrigins(t), Refused: book.Refuse,
-		Recorder: func() Recorder { return book }, Logger: slog.New(slog.DiscardHandler),
+		Handler: mux, Role: access.Operate, Access: a, Origins: testOrigins(t), Records: book,
+		Logger: slog.New(slog.DiscardHandler),
 	})
 }
 

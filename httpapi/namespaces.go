@@ -23,6 +23,9 @@ type Namespaces interface {
 	// Namespaces returns the namespaces as this node knows them, the default one included, sorted by name.
 	Namespaces() []view.Namespace
 
+	// Weight returns the weight of a namespace: its part of the node's processors beside the work of others.
+	Weight(name string) int
+
 	// NamespaceUse counts the tasks of a namespace in the whole cluster.
 	NamespaceUse(ctx context.Context, name string) (task.NamespaceUse, error)
 

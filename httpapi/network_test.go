@@ -386,7 +386,7 @@ func TestBatchOfAClientThatLeaves(t *testing.T) {
 }
 
 func TestBatchAnswersExpectContinue(t *testing.T) {
-	c := newHarness(t, func(c *Config) { c.Advance = nil }).connect() // without the header belfry-clock
+	c := newHarness(t, func(c *Config) { c.DevClock = nil }).connect() // without the header belfry-clock
 	send(t, c,
 		batchHead+"Expect: 100-continue\r\nContent-Length: 23\r\n\r\n")
 	in := bufio.NewReader(c)

@@ -58,8 +58,14 @@ type nodeService struct {
 	*core
 	backend  Nodes
 	gatherer prometheus.Gatherer
-	// advanceClock is the Advance of Config.
-	advanceClock func(ctx context.Context, key string, by time.Duration) (now time.Time, begun uint64, err error)
+	clock    DevClock // nil: the node is not in dev mode
+}
+
+// DevClock is the clock of a node in dev mode.
+type DevClock interface {
+	// Advance sets the clock ahead, and returns its new time and the number of attempts and leases that began meanwhile.
+	// A repeat with the same key goes on with the same advance.
+	Advance(ctx context.Context, key string, by time.Duration) (now time.Time, begun uint64, err error)
 }
 
 //go:embed openapi.yaml
@@ -332,7 +338,7 @@ func (s *nodeService) advance(c echo.Context) error {
 	s.writeWithin(c, advanceTime+s.bounds.RequestTimeout)
 	ctx, cancel := context.WithTimeout(c.Request().Context(), advanceTime)
 	defer cancel()
-	now, begun, err := s.advanceClock(ctx, o.asked, by)
+	now, begun, err := s.clock.Advance(ctx, o.asked, by)
 	if err != nil {
 		return err
 	}

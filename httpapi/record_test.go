@@ -221,12 +221,12 @@ func TestRecordsHaveNoSecret(t *testing.T) {
 	var guardedRecords int
 	guarded := Guarded(GuardConfig{
 		Handler: http.NewServeMux(), Role: access.Operate, Access: admit{}, Origins: testOrigins(t),
-		Logger: h.server.cfg.Logger, Refused: func(r audit.Record) {
+		Logger: h.server.cfg.Logger, Records: refusalsTo(func(r audit.Record) {
 			if guardedRecords++; r.Route != "none" {
 				t.Errorf("the path is recorded: %s", r.Route)
 			}
 			log.Refuse(r)
-		},
+		}),
 	})
 	calls := 0
 	for secret, hasForm := range secrets {

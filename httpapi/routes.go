@@ -219,7 +219,7 @@ func (s *Server) operationEndpoints() []endpoint {
 
 // nodeEndpoints are the calls about this node and its view of the cluster.
 func (s *Server) nodeEndpoints() []endpoint {
-	nodes, audits := &nodeService{s.core, s.cfg.Backend, s.cfg.Gatherer, s.cfg.Advance}, &auditService{s.core}
+	nodes, audits := &nodeService{s.core, s.cfg.Backend, s.cfg.Gatherer, s.cfg.DevClock}, &auditService{s.core}
 	read, operate := inCluster(access.Read), inCluster(access.Operate)
 	table := []endpoint{
 		{"GET", "/healthz", toAll, nodes.healthz},
@@ -237,7 +237,7 @@ func (s *Server) nodeEndpoints() []endpoint {
 		{"GET", "/v1/audit", inCluster(access.Admin),
 			with(audits.read, s.single, s.watched, s.hurried, params("after", "since", "limit"))},
 	}
-	if s.cfg.Advance != nil {
+	if s.cfg.DevClock != nil {
 		table = append(table, endpoint{"POST", "/v1/dev/advance", operate, with(nodes.advance, s.single, params())})
 	}
 	return table

@@ -42,7 +42,7 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		core: core, cfg: cfg, commits: newCommits(cfg.Weight), inFlight: admission.NewPool(cfg.MaxInFlight),
+		core: core, cfg: cfg, commits: newCommits(cfg.Backend.Weight), inFlight: admission.NewPool(cfg.MaxInFlight),
 		batches: newPlaces("batches", cfg.MaxBatches), polls: newPlaces("consumers", cfg.MaxPolls),
 		streams: newPlaces("streams", cfg.MaxStreams), backups: newPlaces("backups", cfg.MaxBackups),
 		watchers: newPlaces("streams of events", cfg.MaxEvents),
@@ -72,7 +72,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		get.Method = http.MethodGet
 		r = &get
 	}
-	if s.cfg.Advance != nil {
+	if s.cfg.DevClock != nil {
 		now, _ := s.cfg.Now()
 		w.Header()["Belfry-Clock"] = []string{instantText(now.UnixMilli())}
 	}

@@ -34,9 +34,7 @@ func newHarness(t testing.TB, change ...func(*Config)) *harness {
 	t.Helper()
 	h := &harness{t: t, fake: newFake()}
 	cfg := Config{Backend: h.fake, Now: func() (time.Time, bool) { return testNow, true }, Origins: testOrigins(t), Events: newFakeEvents()}
-	cfg.Advance = func(_ context.Context, _ string, by time.Duration) (time.Time, uint64, error) {
-		return testNow.Add(by), 1, nil
-	}
+	cfg.DevClock = advance(func(_ string, by time.Duration) (time.Time, uint64) { return testNow.Add(by), 1 })
 	for _, f := range change {
 		f(&cfg)
 	}
@@ -46,6 +44,14 @@ func newHarness(t testing.TB, change ...func(*Config)) *harness {
 	}
 	h.server = s
 	return h
+}
+
+// advance is a function as the clock of a node in dev mode.
+type advance func(key string, by time.Duration) (now time.Time, begun uint64)
+
+func (f advance) Advance(_ context.Context, key string, by time.Duration) (time.Time, uint64, error) {
+	now, begun := f(key, by)
+	return now, begun, nil
 }
 
 // urlCheck is a function as the Receivers of a server.
@@ -274,10 +280,10 @@ func TestCallsAreLogged(t *testing.T) {
 func TestAdvance(t *testing.T) {
 	var keys []string
 	h := newHarness(t, func(c *Config) {
-		c.Advance = func(_ context.Context, key string, by time.Duration) (time.Time, uint64, error) {
+		c.DevClock = advance(func(key string, by time.Duration) (time.Time, uint64) {
 			keys = append(keys, key)
-			return testNow.Add(by), 3, nil
-		}
+			return testNow.Add(by), 3
+		})
 	})
 	for path, status := range map[string]int{"/healthz": 200, "/v1/tasks/none": 404, "/none": 404} {
 		if a := h.call("GET", path, ""); a.StatusCode != status || a.Header.Get("belfry-clock") != "2026-11-21T10:00:00.000Z" {
@@ -295,7 +301,7 @@ func TestAdvance(t *testing.T) {
 	if len(keys) != 1 {
 		t.Errorf("the clock moved %d times", len(keys))
 	}
-	without := newHarness(t, func(c *Config) { c.Advance = nil })
+	without := newHarness(t, func(c *Config) { c.DevClock = nil })
 	if a := without.call("POST", "/v1/dev/advance", `{"by":"2d"}`); a.StatusCode != 404 || a.Header.Get("belfry-clock") != "" {
 		t.Errorf("%d with %q", a.StatusCode, a.Header.Get("belfry-clock"))
 	}

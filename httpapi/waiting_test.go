@@ -17,12 +17,17 @@ import (
 
 func waitingConfig(t *testing.T, metrics prometheus.Gatherer) WaitingConfig {
 	return WaitingConfig{
-		Reason: func() string { return "the disk is full" }, Origins: testOrigins(t), Metrics: metrics,
-		Doctor: func(context.Context) []view.Finding {
-			return []view.Finding{{Severity: "critical", Code: "node-waits"}}
-		},
-		Logger: slog.New(slog.DiscardHandler),
+		Node: fullDisk{}, Origins: testOrigins(t), Metrics: metrics, Logger: slog.New(slog.DiscardHandler),
 	}
+}
+
+// fullDisk is a node that waits for room on its disk.
+type fullDisk struct{}
+
+func (fullDisk) Barred() string { return "the disk is full" }
+
+func (fullDisk) Doctor(context.Context) []view.Finding {
+	return []view.Finding{{Severity: "critical", Code: "node-waits"}}
 }
 
 // TestWaiting checks that a waiting node answers every call with the reason, as a problem, and serves its metrics.

@@ -52,13 +52,16 @@ func (n *Node) startAudit(context.Context) error {
 	return nil
 }
 
-// recorder returns the keeper of the record of a call beside the API. The node's log takes the record before the audit
+// records keeps the records of the calls beside the API: at the port of the profiles, and while the node waits.
+type records struct{ n *Node }
+
+// Recorder returns the keeper of the record of a call that was let in. The node's log takes the record before the audit
 // log is open and after it is closed.
-func (n *Node) recorder() httpapi.Recorder {
-	if log := n.audit.Load(); log != nil {
+func (b records) Recorder() httpapi.Recorder {
+	if log := b.n.audit.Load(); log != nil {
 		return log
 	}
-	return nodeLog{n.log}
+	return nodeLog{b.n.log}
 }
 
 // nodeLog keeps records of calls in the node's log.
@@ -74,14 +77,14 @@ func (l nodeLog) Change(r audit.Record) {
 		"status", r.Status)
 }
 
-// refused records a call that was refused beside the API: at the port of the profiles, or while the node waits. The
-// node's log takes the record before the audit log is open.
-func (n *Node) refused(r audit.Record) {
-	if log := n.audit.Load(); log != nil {
+// Refuse records a call that was refused because of its caller. The node's log takes the record before the audit log is
+// open.
+func (b records) Refuse(r audit.Record) {
+	if log := b.n.audit.Load(); log != nil {
 		log.Refuse(r)
 		return
 	}
-	n.log.Debug("a call was refused before the audit log was open", "from", r.From, "method", r.Method,
+	b.n.log.Debug("a call was refused before the audit log was open", "from", r.From, "method", r.Method,
 		"route", audit.Clean(r.Route), "status", r.Status)
 }
 

@@ -35,8 +35,8 @@ func (n *Node) startProfiles(context.Context) error {
 	}
 	handler := profiles.New()
 	server := &http.Server{ReadHeaderTimeout: headerPeriod, Handler: n.atAddress(httpapi.Guarded(httpapi.GuardConfig{
-		Handler: handler, Role: access.Operate, Access: n.callers, Origins: n.origins, Refused: n.refused,
-		Recorder: n.recorder, Logger: n.log,
+		Handler: handler, Role: access.Operate, Access: n.callers, Origins: n.origins, Records: records{n},
+		Logger: n.log,
 	}))}
 	n.onStop(func() error {
 		err := server.Close() // first, because a slow reader of a trace holds the flight recorder
@@ -142,19 +142,28 @@ func (n *Node) newGate() *room.Gate {
 		Logger: n.log,
 		Handler: func(reason func() string, metrics prometheus.Gatherer) http.Handler {
 			return n.atAddress(httpapi.Waiting(httpapi.WaitingConfig{
-				Reason: reason, Origins: n.origins, Metrics: prometheus.Gatherers{n.registry, metrics}, Logger: n.log,
-				Doctor: func(context.Context) []doctor.Finding {
-					return []doctor.Finding{doctor.Wait(reason(), n.cfg.DataDir)}
-				},
-				Access: n.callers, Refused: n.refused,
+				Node: unopened{reason, n.cfg.DataDir}, Origins: n.origins, Access: n.callers, Records: records{n},
+				Metrics: prometheus.Gatherers{n.registry, metrics}, Logger: n.log,
 			}))
 		},
 	})
 }
 
+// unopened is a node that waits until its disk has room to open the data.
+type unopened struct {
+	reason  func() string
+	dataDir string
+}
+
+func (u unopened) Barred() string { return u.reason() }
+
+func (u unopened) Doctor(context.Context) []doctor.Finding {
+	return []doctor.Finding{doctor.Wait(u.reason(), u.dataDir)}
+}
+
 func (n *Node) startHTTP(context.Context) error {
 	cfg := httpapi.Config{
-		Backend: newBackend(n.cluster), Access: n.callers, Limits: n.cluster.Quotas(), Weight: n.cluster.Tenants().Weight,
+		Backend: newBackend(n.cluster), Access: n.callers, Limits: n.cluster.Quotas(),
 		Audit: auditor{n.audit.Load(), n.cluster}, Events: n.cluster.Events(),
 		Receivers: n.receivers, Origins: n.origins, Now: n.cluster.Now,
 		Gatherer: prometheus.Gatherers{n.registry, n.clusterRegistry}, Registerer: n.registry, Logger: logs.Limited(n.log),
@@ -162,7 +171,7 @@ func (n *Node) startHTTP(context.Context) error {
 		UI:     web.Handler(),
 	}
 	if n.dev != nil {
-		cfg.Advance = n.dev.Advance
+		cfg.DevClock = n.dev
 	}
 	if n.cfg.AccessLog {
 		cfg.AccessLog = n.log
@@ -190,8 +199,7 @@ func (n *Node) startHTTP(context.Context) error {
 // old.
 func (n *Node) unlessBarred(api http.Handler) http.Handler {
 	barred := httpapi.Waiting(httpapi.WaitingConfig{
-		Reason: n.cluster.Barred, Doctor: n.cluster.Doctor, Origins: n.origins, Access: n.callers,
-		Refused: n.refused, Metrics: n.registry, Logger: n.log,
+		Node: n.cluster, Origins: n.origins, Access: n.callers, Records: records{n}, Metrics: n.registry, Logger: n.log,
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if n.cluster.Barred() != "" {
