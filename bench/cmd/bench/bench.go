@@ -46,12 +46,10 @@ func newBench(cmd *cobra.Command, o *options, workloads []workload.Workload) (*b
 	return b, nil
 }
 
-func (b *bench) prepare(ctx context.Context) (err error) {
-	binary := b.options.binary
-	if binary == "" {
-		if binary, err = build(ctx, b.dir); err != nil {
-			return err
-		}
+func (b *bench) prepare(ctx context.Context) error {
+	built, err := b.build(ctx)
+	if err != nil {
+		return err
 	}
 	b.run = report.Run{Commit: commit(ctx), Date: time.Now()}
 	if b.run.Machine, err = machine(ctx, b.dir); err != nil {
@@ -61,7 +59,7 @@ func (b *bench) prepare(ctx context.Context) (err error) {
 		return err
 	}
 	b.run.Workloads = b.workloads
-	for _, e := range chosen(entries(binary, b.options.flight), b.options.subjects) {
+	for _, e := range chosen(entries(built, b.options.flight), b.options.subjects) {
 		b.take(e)
 	}
 	if len(b.subjects) == 0 {
@@ -186,22 +184,17 @@ func (e entry) takes(workload string) bool {
 	return e.workloads == nil || slices.Contains(e.workloads, workload)
 }
 
+// builds are the programs to measure.
+type builds struct {
+	present          string // path
+	baseline, commit string // path of the program of an earlier commit; empty: none is measured
+}
+
 // entries returns all subjects, with the reference of the ratios first.
-func entries(binary string, flight bool) []entry {
-	all := []entry{
-		{subject: belfry.Subject(belfry.Config{Name: report.Client, Binary: binary, Flight: flight})},
-		{
-			subject:   belfry.Subject(belfry.Config{Name: report.Single, Binary: binary, Single: true}),
-			workloads: []string{"schedule", "schedule-many", "cancel"},
-		},
-		{
-			subject:   belfry.Subject(belfry.Config{Name: report.Twelve, Binary: binary, Args: []string{"--shards", "12"}}),
-			workloads: []string{"schedule", "schedule-many", "schedule-batch", "lateness", "burst", "idle"},
-		},
-		{
-			subject:   belfry.Subject(belfry.Config{Name: report.Keyed, Binary: binary, Flight: flight, Keys: true}),
-			workloads: []string{"neighbours"},
-		},
+func entries(b builds, flight bool) []entry {
+	all := ours(b.present, "", flight)
+	if b.baseline != "" {
+		all = append(all, ours(b.baseline, " at "+b.commit, flight)...)
 	}
 	for _, peer := range peers.All() {
 		all = append(all, entry{subject: peer, peer: true})
@@ -210,6 +203,27 @@ func entries(binary string, flight bool) []entry {
 		all = append(all, entry{subject: peer, peer: true, workloads: []string{"lateness", "burst"}})
 	}
 	return all
+}
+
+// ours returns the subjects of one program. Their names end in suffix.
+func ours(binary, suffix string, flight bool) []entry {
+	return []entry{
+		{subject: belfry.Subject(belfry.Config{Name: report.Client + suffix, Binary: binary, Flight: flight})},
+		{
+			subject:   belfry.Subject(belfry.Config{Name: report.Single + suffix, Binary: binary, Single: true}),
+			workloads: []string{"schedule", "schedule-many", "cancel"},
+		},
+		{
+			subject: belfry.Subject(belfry.Config{
+				Name: report.Twelve + suffix, Binary: binary, Args: []string{"--shards", "12"},
+			}),
+			workloads: []string{"schedule", "schedule-many", "schedule-batch", "lateness", "burst", "idle"},
+		},
+		{
+			subject:   belfry.Subject(belfry.Config{Name: report.Keyed + suffix, Binary: binary, Flight: flight, Keys: true}),
+			workloads: []string{"neighbours"},
+		},
+	}
 }
 
 // chosen returns the subjects whose name contains one of the words.
@@ -229,15 +243,38 @@ func chosen(all []entry, words []string) []entry {
 
 const module = "github.com/belfryhq/belfry"
 
-// build builds belfry as users get it: with the dependencies of its own module, not with those of the bench.
-func build(ctx context.Context, dir string) (string, error) {
+// build builds the programs to measure as users get them: with the dependencies of Belfry's own module, not with those
+// of the bench.
+func (b *bench) build(ctx context.Context) (builds, error) {
+	built := builds{present: b.options.binary}
 	folder, err := run(ctx, "go", "list", "-m", "-f", "{{.Dir}}", module)
 	if err != nil {
-		return "", err
+		return built, err
 	}
-	binary := filepath.Join(dir, "belfry")
-	_, err = run(ctx, "go", "build", "-C", folder, "-o", binary, module+"/cmd/belfry")
-	return binary, err
+	if built.present == "" {
+		built.present = filepath.Join(b.dir, "belfry")
+		err = buildIn(ctx, folder, built.present)
+	}
+	if err != nil || b.options.baseline == "" {
+		return built, err
+	}
+	if built.commit, err = run(ctx, "git", "-C", folder, "rev-parse", "--short", b.options.baseline); err != nil {
+		return built, fmt.Errorf("baseline: %w", err)
+	}
+	tree := filepath.Join(b.dir, "baseline")
+	if _, err := run(ctx, "git", "-C", folder, "worktree", "add", "--detach", tree, built.commit); err != nil {
+		return built, fmt.Errorf("baseline: %w", err)
+	}
+	built.baseline = filepath.Join(b.dir, "belfry-"+built.commit)
+	err = buildIn(ctx, tree, built.baseline)
+	_, gone := run(ctx, "git", "-C", folder, "worktree", "remove", "--force", tree)
+	return built, errors.Join(err, gone)
+}
+
+// buildIn builds the belfry of a source tree.
+func buildIn(ctx context.Context, tree, binary string) error {
+	_, err := run(ctx, "go", "build", "-C", tree, "-o", binary, module+"/cmd/belfry")
+	return err
 }
 
 // run runs a command and returns its output.

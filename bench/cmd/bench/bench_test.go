@@ -14,7 +14,7 @@ import (
 // bench has every peer with which the report compares.
 func TestReportShowsWhatWorkloadsGive(t *testing.T) {
 	run := report.Run{Workloads: workload.All(workload.Full())}
-	for _, e := range entries("", false) {
+	for _, e := range entries(builds{}, false) {
 		run.Subjects = append(run.Subjects, report.Subject{Name: e.subject.Name})
 	}
 	if unknown := run.Unknown(); len(unknown) > 0 {
@@ -51,7 +51,7 @@ func TestQuickKeepsWhatIsGiven(t *testing.T) {
 }
 
 func TestChoice(t *testing.T) {
-	all := entries("", false)
+	all := entries(builds{}, false)
 	if all[0].subject.Name != report.Client {
 		t.Errorf("others are compared to %q", all[0].subject.Name)
 	}
@@ -64,6 +64,10 @@ func TestChoice(t *testing.T) {
 	peer := entry{subject: all[0].subject, peer: true}
 	if peer.takes("repeating") || !peer.takes("lateness") || !all[0].takes("repeating") {
 		t.Error("repeating schedules are measured with Belfry alone")
+	}
+	twice := chosen(entries(builds{baseline: "old", commit: "0123abc"}, false), []string{"0123abc"})
+	if len(twice) != len(ours("", "", false)) {
+		t.Errorf("of the baseline, %d subjects", len(twice))
 	}
 	o := options{sizes: workload.Quick(), workloads: []string{"idle", "burst"}}
 	if got, err := o.chosenWorkloads(); err != nil || len(got) != 2 || got[1].Name != "burst" {

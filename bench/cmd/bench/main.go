@@ -35,6 +35,7 @@ func main() {
 // options are the flags of the command.
 type options struct {
 	out, dir, binary    string
+	baseline            string
 	from                []string
 	subjects, workloads []string
 	rounds              int
@@ -58,6 +59,7 @@ Peers that this machine does not have are named and left out: make bench-peers i
 		Example: `  go run -C bench ./cmd/bench --out .
   go run -C bench ./cmd/bench --quick --subjects belfry --out /tmp/bench
   go run -C bench ./cmd/bench --workloads growth --pending 10000,100000,1000000,10000000 --subjects "Go client"
+  go run -C bench ./cmd/bench --workloads schedule,burst --subjects belfry --baseline HEAD~1 --rounds 5
   go run -C bench ./cmd/bench --from a/results.json,b/results.json --out .     # the tables of both`,
 		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -73,6 +75,7 @@ Peers that this machine does not have are named and left out: make bench-peers i
 	f.StringVar(&o.out, "out", "bench-results", "folder for the results")
 	f.StringVar(&o.dir, "dir", "", "folder for the services' data, best on a disk (default: a temporary one)")
 	f.StringVar(&o.binary, "binary", "", "of belfry (default: built here)")
+	f.StringVar(&o.baseline, "baseline", "", "a commit: Belfry as it was then is measured too, in turn with the present one")
 	f.StringSliceVar(&o.from, "from", nil, "measure nothing: make tables and pictures of these results.json, as one run")
 	f.StringSliceVar(&o.subjects, "subjects", nil, "only services whose name has one of these words in it")
 	f.StringSliceVar(&o.workloads, "workloads", nil, "only these workloads")
@@ -195,7 +198,7 @@ func (o *options) tell(cmd *cobra.Command, workloads []workload.Workload) error 
 			return err
 		}
 	}
-	for _, e := range entries("", false) {
+	for _, e := range entries(builds{}, false) {
 		line := e.subject.Name
 		if missing := e.subject.Missing(); missing != "" {
 			line += ": missing: " + missing
