@@ -81,9 +81,10 @@ func (i incoming) check(ctx context.Context, method string) error {
 		return status.Error(codes.FailedPrecondition, i.n.Barred())
 	}
 	enters := method == clusterpb.Peer_Promise_FullMethodName || method == clusterpb.Peer_Register_FullMethodName
-	if id := first(md, clusterKey); !enters && (id == "" || id != i.n.ClusterID()) {
-		return status.Errorf(codes.FailedPrecondition,
-			"this node is in cluster %q, and the caller in %q", i.n.ClusterID(), id)
+	if !enters {
+		if err := i.n.outside(first(md, clusterKey)); err != nil {
+			return err
+		}
 	}
 	if witness {
 		return nil
@@ -98,6 +99,23 @@ func (i incoming) check(ctx context.Context, method string) error {
 		name = ""
 	}
 	return i.n.refusal(from, name)
+}
+
+// admit returns the reason to refuse a stream, or nil.
+func (n *Node) admit(in *peer.Incoming) error {
+	if err := n.outside(in.Cluster); err != nil {
+		return err
+	}
+	return n.refusal(in.From, in.Name)
+}
+
+// outside refuses a caller of another cluster, or of none.
+func (n *Node) outside(cluster string) error {
+	if cluster == "" || cluster != n.ClusterID() {
+		return status.Errorf(codes.FailedPrecondition,
+			"this node is in cluster %q, and the caller in %q", n.ClusterID(), cluster)
+	}
+	return nil
 }
 
 // refusal returns the reason to refuse a caller, which may come about while its stream of calls is open: this node

@@ -8,6 +8,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/consume"
+	"github.com/belfryhq/belfry/cluster/peer"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
@@ -42,7 +43,8 @@ func checkLease(req task.LeaseRequest) error {
 }
 
 func (a allNodes) Pull(ctx context.Context, node string) (consume.Stream, error) {
-	return openSoon(ctx, func(ctx context.Context) (consume.Stream, error) { return a.n.peers.Peer(node).Pull(ctx) })
+	return peer.OpenStream[clusterpb.PullRequest, clusterpb.PullReply](
+		ctx, a.n.endpoint, peer.Pulls, node, a.n.ClusterID())
 }
 
 func (a allNodes) Arrived(

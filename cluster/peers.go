@@ -16,14 +16,12 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/peer"
 )
 
-const (
-	maxMessageBytes = 64 << 20 // of gRPC, between nodes
-	openStream      = time.Second
-)
+const maxMessageBytes = 64 << 20 // of gRPC, between nodes
 
-// peers holds one gRPC connection and one stream of calls for each node that this node has ever called.
+// peers holds a gRPC connection and a stream of calls for each node that this node has ever called.
 type peers struct {
 	n       *Node
 	metrics *calls.Metrics
@@ -82,7 +80,7 @@ func (p *peers) connect(id string) *remote {
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{
 			Time: 10 * time.Second, Timeout: 3 * time.Second, PermitWithoutStream: true,
 		}),
-		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(calls.Codec{}),
+		grpc.WithDefaultCallOptions(
 			grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes)),
 		grpc.WithUnaryInterceptor(to.unary), grpc.WithStreamInterceptor(to.stream), grpc.WithDisableServiceConfig(),
 		grpc.WithNoProxy(),
@@ -91,39 +89,20 @@ func (p *peers) connect(id string) *remote {
 		panic("cluster: a gRPC client with constant options: " + err.Error())
 	}
 	r := &remote{conn: conn, rpc: clusterpb.NewPeerClient(conn)}
-	r.calls = calls.NewClient(calls.ClientConfig{
-		Node: id, Open: r.open, Refused: isRefused, Metrics: p.metrics,
-	})
+	open := func(ctx context.Context) (calls.Stream, error) {
+		return peer.OpenStream[clusterpb.ForwardRequest, clusterpb.ForwardReply](
+			ctx, p.n.endpoint, peer.Calls, id, p.n.ClusterID())
+	}
+	r.calls = calls.NewClient(calls.ClientConfig{Node: id, Open: open, Refused: isRefused, Metrics: p.metrics})
 	return r
-}
-
-var errNoStream = errors.New("no stream within a second")
-
-// open begins the stream of calls to the node.
-func (r *remote) open(ctx context.Context) (calls.Stream, error) {
-	return openSoon(ctx, func(ctx context.Context) (calls.Stream, error) { return r.rpc.Forward(ctx) })
-}
-
-// openSoon begins a stream within openStream or fails, because the waiting calls may find another leader meanwhile.
-func openSoon[S any](ctx context.Context, open func(context.Context) (S, error)) (S, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	giveUp := time.AfterFunc(openStream, func() { cancel(errNoStream) })
-	stream, err := open(ctx)
-	if err == nil && !giveUp.Stop() {
-		err = errNoStream
-	}
-	if err != nil {
-		giveUp.Stop()
-		cancel(err)
-		var none S
-		return none, err
-	}
-	return stream, nil // the stream ends with the context that was given
 }
 
 // isRefused reports whether the other node refuses this one, or this node's calls as meant for another one: see
 // incoming.
-func isRefused(err error) bool { return status.Code(err) == codes.FailedPrecondition }
+func isRefused(err error) bool {
+	var refused *peer.RefusedError
+	return errors.As(err, &refused) || status.Code(err) == codes.FailedPrecondition
+}
 
 // refusalIn returns the reason of another node to refuse this one, or an empty string if err is about something else.
 func refusalIn(err error) string {
@@ -143,7 +122,6 @@ func (p *peers) Witness(
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) {
 			return p.n.endpoint.DialAddr(ctx, addr)
 		}),
-		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(calls.Codec{})),
 		grpc.WithUnaryInterceptor(outgoing{p.n, p.n.ID()}.unary),
 		grpc.WithDisableServiceConfig(), grpc.WithNoProxy(),
 	)

@@ -9,36 +9,40 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"github.com/belfryhq/belfry/cluster/backup"
 	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/internal/membership"
+	"github.com/belfryhq/belfry/cluster/peer"
 )
 
-// service answers the gRPC calls of other nodes. Forward carries the calls for Node.handlers.
+// service answers the gRPC calls of other nodes.
 type service struct {
 	clusterpb.UnimplementedPeerServer
 	n        *Node
 	draining <-chan struct{} // closed when other nodes may ask no more
 }
 
-// server is the gRPC server for other nodes.
+// server serves other nodes: gRPC, and the streams of calls and of leased tasks.
 type server struct {
+	endpoint *peer.Endpoint
 	grpc     *grpc.Server
 	serving  sync.WaitGroup
-	draining chan struct{} // closed when other nodes may ask no more
+	draining chan struct{}      // closed when other nodes may ask no more
+	ctx      context.Context    // of the streams
+	cut      context.CancelFunc // ends the streams at once
 }
 
-// serve starts the gRPC server.
+// serve starts the server.
 func (n *Node) serve() *server {
 	check := incoming{n}
-	s := &server{draining: make(chan struct{})}
+	s := &server{endpoint: n.endpoint, draining: make(chan struct{})}
+	s.ctx, s.cut = context.WithCancel(context.Background())
 	s.grpc = grpc.NewServer(
 		grpc.ConnectionTimeout(5*time.Second), // for the HTTP/2 handshake: a preface and then silence
-		grpc.MaxConcurrentStreams(1024), grpc.ForceServerCodecV2(calls.Codec{}),
+		grpc.MaxConcurrentStreams(1024),
 		grpc.MaxRecvMsgSize(maxMessageBytes), grpc.MaxSendMsgSize(maxMessageBytes),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 10 * time.Second, Timeout: 3 * time.Second}),
@@ -50,17 +54,74 @@ func (n *Node) serve() *server {
 			n.cfg.Logger.Error("other nodes are no longer answered", "err", err)
 		}
 	})
+	s.serving.Go(func() { s.acceptStreams(n) })
 	return s
+}
+
+// acceptStreams serves the streams of other nodes until stop is called.
+func (s *server) acceptStreams(n *Node) {
+	for {
+		in, err := s.endpoint.AcceptStream()
+		if err != nil {
+			return
+		}
+		s.serving.Go(func() {
+			if err := s.serveStream(n, in); err != nil {
+				n.cfg.Logger.Debug("a stream of a node has ended", "node", in.From, "err", err)
+			}
+		})
+	}
+}
+
+// serveStream serves a stream until it ends. Calls answers for Node.handlers.
+func (s *server) serveStream(n *Node, in *peer.Incoming) error {
+	admit := func() error { return n.admit(in) }
+	if in.Traffic == peer.Pulls {
+		stream, err := peer.TakeStream[clusterpb.PullReply, clusterpb.PullRequest](s.ctx, in)
+		if err != nil {
+			return err
+		}
+		if err = admit(); err == nil {
+			err = n.consumers.Serve(stream, s.draining)
+		}
+		return endStream(stream, err)
+	}
+	stream, err := peer.TakeStream[clusterpb.ForwardReply, clusterpb.ForwardRequest](s.ctx, in)
+	if err != nil {
+		return err
+	}
+	if err = admit(); err == nil {
+		err = calls.Serve(stream, n.table, admit, s.draining)
+	}
+	return endStream(stream, err)
+}
+
+// endStream ends a stream in order if err is nil, with the reason if this node refuses the other one, and else at once.
+func endStream(stream interface {
+	End(reason string)
+	Close()
+}, err error) error {
+	switch {
+	case err == nil:
+		stream.End("")
+	case isRefused(err):
+		stream.End(status.Convert(err).Message())
+	default:
+		stream.Close()
+	}
+	return err
 }
 
 // stop lets the calls of other nodes end in order, and cuts them off after a second. The node stops its server after
 // its replicas, because other nodes still ask while these end.
 func (s *server) stop() {
 	close(s.draining)
-	late := time.AfterFunc(time.Second, s.grpc.Stop)
+	s.endpoint.StopStreams()
+	late := time.AfterFunc(time.Second, func() { s.grpc.Stop(); s.cut() })
 	defer late.Stop()
 	s.grpc.GracefulStop()
 	s.serving.Wait()
+	s.cut()
 }
 
 func (s service) Promise(_ context.Context, req *clusterpb.PromiseRequest) (*clusterpb.PromiseReply, error) {
@@ -103,18 +164,8 @@ func (s service) Witness(_ context.Context, req *clusterpb.WitnessRequest) (*clu
 	return reply, nil
 }
 
-func (s service) Forward(stream grpc.BidiStreamingServer[clusterpb.ForwardRequest, clusterpb.ForwardReply]) error {
-	md, _ := metadata.FromIncomingContext(stream.Context())
-	from, name := first(md, fromKey), callerName(stream.Context())
-	return calls.Serve(stream, s.n.table, func() error { return s.n.refusal(from, name) }, s.draining)
-}
-
 func (s service) ReadEvents(ctx context.Context, r *clusterpb.ReadEventsRequest) (*clusterpb.ReadEventsReply, error) {
 	return s.n.chronicle.Read(ctx, r)
-}
-
-func (s service) Pull(stream grpc.BidiStreamingServer[clusterpb.PullRequest, clusterpb.PullReply]) error {
-	return s.n.consumers.Serve(stream, s.draining)
 }
 
 // Backup sends another node the state of a shard that this node leads.

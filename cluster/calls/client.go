@@ -51,6 +51,7 @@ type Client struct {
 	closed  bool
 	number  uint64
 	waiting admission.Queue[*pending] // calls that are in no message yet, by namespace
+	opened  *opened                   // nil: no stream is open
 	sent    map[uint64]*pending       // on the current stream
 }
 
@@ -98,8 +99,12 @@ func (c *Client) send(ctx context.Context, msg *clusterpb.Call, namespace string
 	msg.Traceparent = tracing.Traceparent(ctx)
 	k := &pending{msg: msg, namespace: namespace, size: msg.SizeVT(), done: make(chan struct{})}
 	k.until, _ = ctx.Deadline()
-	if err := c.enqueue(k); err != nil {
+	o, err := c.enqueue(k)
+	if err != nil {
 		return nil, err
+	}
+	if o == nil || c.write(o) {
+		c.wakeUp()
 	}
 	select {
 	case <-k.done:
@@ -110,23 +115,28 @@ func (c *Client) send(ctx context.Context, msg *clusterpb.Call, namespace string
 	return k.reply, k.err
 }
 
-func (c *Client) enqueue(k *pending) error {
+// enqueue lets a call wait for the open stream, which is nil if there is none.
+func (c *Client) enqueue(k *pending) (*opened, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
 	case c.closed:
-		return notSent(c.cfg.Node, context.Canceled)
+		return nil, notSent(c.cfg.Node, context.Canceled)
 	case !c.outstanding.TakeFirst(k.namespace, k.size):
-		return fmt.Errorf("%w for node %s: %d bytes", task.ErrOverloaded, c.cfg.Node, c.outstanding.Taken())
+		return nil, fmt.Errorf("%w for node %s: %d bytes", task.ErrOverloaded, c.cfg.Node, c.outstanding.Taken())
 	}
 	c.number++
 	k.msg.Number = c.number
 	c.waiting.Add(k.namespace, k)
+	return c.opened, nil
+}
+
+// wakeUp lets run open a stream, or go on writing.
+func (c *Client) wakeUp() {
 	select {
 	case c.wake <- struct{}{}:
 	default:
 	}
-	return nil
 }
 
 // abandon ends a call whose caller no longer waits. A later answer is dropped.

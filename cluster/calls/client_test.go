@@ -26,7 +26,7 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	c := &Client{outstanding: admission.NewPool(1 << 40), wake: make(chan struct{}, 1)}
 	add := func(namespace string, size int) *pending {
 		k := &pending{namespace: namespace, size: size, msg: &clusterpb.Call{}, done: make(chan struct{})}
-		if err := c.enqueue(k); err != nil {
+		if _, err := c.enqueue(k); err != nil {
 			t.Fatal(err)
 		}
 		return k

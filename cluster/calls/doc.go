@@ -45,10 +45,10 @@
 // # The stream
 //
 // A call makes one hop at most: the receiving node gives it to its own replicas and to nothing else, so no call can go
-// round in circles. Two nodes share one gRPC stream for each direction of calls, and the calls to many shards share it.
-// The stream clocks itself: calls that wait during the send of a message leave with the next one. So an idle node adds
-// no delay, and a busy one sends few messages. Each call has a number, which its answer carries. Answers come in any
-// order.
+// round in circles. Two nodes share one stream for each direction of calls (peer.Stream), and the calls to many shards
+// share it. The stream clocks itself: the goroutine of a call sends it, with all calls that have come meanwhile, unless
+// another one is sending. So an idle node adds no delay, and a busy one sends few messages. Each call has a number,
+// which its answer carries. Answers come in any order.
 //
 // The bytes outstanding towards one node are bounded, so a node that hangs costs its callers no more than that. The
 // namespaces share the bound, and those with waiting calls take turns by bytes (package admission).
@@ -59,5 +59,5 @@
 //
 // Why bytes, and not a field of the envelope for each kind? A field needs a case at both ends, and generated code for
 // all messages that it may hold: 7,000 lines. The bytes cost one copy of the request, and let the caller encode and the
-// handler decode, in place of the two goroutines of the stream.
+// handler decode, in place of the stream's goroutines.
 package calls

@@ -19,7 +19,9 @@ func EncodeError(err error) *clusterpb.CallError {
 	if err == nil {
 		return nil
 	}
-	e := &clusterpb.CallError{Kind: clusterpb.ErrorKind_ERROR_KIND_UNKNOWN, Detail: err.Error()}
+	// The text may hold the name of a file, which need not be UTF-8.
+	detail := strings.ToValidUTF8(err.Error(), "\uFFFD")
+	e := &clusterpb.CallError{Kind: clusterpb.ErrorKind_ERROR_KIND_UNKNOWN, Detail: detail}
 	var notLeader *task.NotLeaderError
 	var field *task.FieldError
 	var memory *task.MemoryError

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,6 +29,14 @@ func (c *Client) run(ctx context.Context) {
 	}
 }
 
+// opened is an open stream. The client's mutex guards its flags.
+type opened struct {
+	Stream
+	cancel  context.CancelCauseFunc // ends the stream
+	writing bool                    // a goroutine sends a message
+	broken  bool                    // a message could not be sent
+}
+
 // stream opens a stream and uses it until it breaks. It returns the reason.
 func (c *Client) stream(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -39,38 +48,61 @@ func (c *Client) stream(ctx context.Context) error {
 	received := make(chan struct{})
 	go func() { defer close(received); cancel(c.receive(s)) }()
 	defer func() { <-received }() // so no answer of this stream meets a call of the next
+	o := &opened{Stream: s, cancel: cancel}
+	c.use(o)
+	defer c.use(nil)
 	for {
-		// A send ends when the message is in a buffer, long before it is on the wire. Gosched lets other callers add
-		// their calls first: busy nodes then send messages of many calls, and idle nodes lose no time.
-		runtime.Gosched()
-		msg := c.take()
-		if msg == nil {
-			select {
-			case <-c.wake:
-				continue
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			}
+		for c.write(o) {
 		}
-		c.cfg.Metrics.message(len(msg.Calls))
-		if err := s.Send(msg); err != nil {
-			// After io.EOF only Recv tells how the stream has ended. Send returns it for a clean end and for a broken one.
-			if !errors.Is(err, io.EOF) {
-				cancel(err)
-			}
-			<-received
+		select {
+		case <-c.wake:
+		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	}
 }
 
-// take moves waiting calls, up to one message's worth, to sent, and returns the message; nil: no call waits.
-func (c *Client) take() *clusterpb.ForwardRequest {
+// use lets callers write to a stream; nil: there is none.
+func (c *Client) use(o *opened) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.waiting.Len() == 0 {
-		return nil
+	c.opened = o
+}
+
+// write sends a message of waiting calls, and reports whether more calls wait for run. It leaves them to a goroutine
+// that writes already.
+//
+// It first lets other goroutines run, so that their calls leave with the same message. A send ends when the message is
+// in a buffer, long before it is on the wire: busy nodes then send messages of many calls, and idle nodes lose no time.
+func (c *Client) write(o *opened) (more bool) {
+	c.mu.Lock()
+	if o.writing || o.broken || c.waiting.Len() == 0 {
+		c.mu.Unlock()
+		return false
 	}
+	o.writing = true
+	c.mu.Unlock()
+	runtime.Gosched()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.opened == o && c.waiting.Len() > 0 {
+		msg := c.take()
+		c.mu.Unlock()
+		c.cfg.Metrics.message(len(msg.Calls))
+		err := o.Send(msg)
+		// After io.EOF only Recv tells how the stream has ended. Send returns it for a clean end and for a broken one.
+		if err != nil && !errors.Is(err, io.EOF) {
+			o.cancel(err)
+		}
+		c.mu.Lock()
+		o.broken = err != nil
+	}
+	o.writing = false
+	return !o.broken && c.waiting.Len() > 0
+}
+
+// take moves waiting calls, up to one message's worth, to sent, and returns the message. The caller holds the lock.
+func (c *Client) take() *clusterpb.ForwardRequest {
 	msg := &clusterpb.ForwardRequest{}
 	for bytes := 0; c.waiting.Len() > 0 && bytes < messageBytes; {
 		k := c.next()
@@ -140,13 +172,9 @@ const maxServed = 64 << 20
 func Serve(stream ServerStream, table *Table, admit func() error, stopping <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
-	s := &server{
-		ctx: ctx, table: table, room: semaphore.NewWeighted(maxServed), replies: make(chan *clusterpb.CallReply, 64),
-	}
-	sent := make(chan error, 1)
-	go func() { sent <- s.sendAll(stream); cancel() }()
+	s := &server{ctx: ctx, cancel: cancel, stream: stream, table: table, room: semaphore.NewWeighted(maxServed)}
 	received := make(chan error, 1)
-	go func() { received <- s.receiveAll(stream, admit) }()
+	go func() { received <- s.receiveAll(admit) }()
 	var err error
 	select {
 	case err = <-received:
@@ -157,20 +185,29 @@ func Serve(stream ServerStream, table *Table, admit func() error, stopping <-cha
 	}
 	s.stop()
 	s.calls.Wait()
-	close(s.replies)
-	return cmp.Or(err, <-sent)
+	return cmp.Or(err, s.err)
 }
 
 type server struct {
 	ctx     context.Context
+	cancel  context.CancelFunc
+	stream  ServerStream
 	table   *Table
 	room    *semaphore.Weighted
-	replies chan *clusterpb.CallReply
 	refused bool // receiveAll has ended with the error of admit
 
 	mu      sync.Mutex
 	stopped bool // no further call begins
 	calls   sync.WaitGroup
+	replies []reply
+	writing bool  // a goroutine sends replies
+	err     error // of a send
+}
+
+// reply is the answer to a call that takes size bytes of the server's room.
+type reply struct {
+	*clusterpb.CallReply
+	size int64
 }
 
 func (s *server) stop() {
@@ -180,9 +217,9 @@ func (s *server) stop() {
 }
 
 // receiveAll begins the calls of a stream until it ends, or admit returns an error.
-func (s *server) receiveAll(stream ServerStream, admit func() error) error {
+func (s *server) receiveAll(admit func() error) error {
 	for {
-		msg, err := stream.Recv()
+		msg, err := s.stream.Recv()
 		if errors.Is(err, io.EOF) || s.ctx.Err() != nil {
 			return nil
 		}
@@ -211,46 +248,55 @@ func (s *server) begin(call *clusterpb.Call) bool {
 	if s.stopped {
 		return false
 	}
-	s.calls.Go(func() {
-		defer s.room.Release(size)
-		s.reply(s.answer(call))
-	})
+	s.calls.Go(func() { s.reply(reply{s.answer(call), size}) })
 	return true
 }
 
-func (s *server) reply(r *clusterpb.CallReply) {
-	select {
-	case s.replies <- r:
-	case <-s.ctx.Done():
+// reply sends a reply, and all that become ready meanwhile, unless another goroutine does.
+func (s *server) reply(r reply) {
+	s.mu.Lock()
+	s.replies = append(s.replies, r)
+	writes := !s.writing
+	s.writing = true
+	s.mu.Unlock()
+	for writes {
+		runtime.Gosched() // see Client.write
+		writes = s.write()
 	}
 }
 
-// sendAll sends messages; each carries the replies that became ready while the last one was sent.
-func (s *server) sendAll(stream ServerStream) error {
-	for reply := range s.replies {
-		runtime.Gosched() // see Client.stream
-		msg := &clusterpb.ForwardReply{Replies: []*clusterpb.CallReply{reply}}
-		s.fill(msg, reply.SizeVT())
-		if err := stream.Send(msg); err != nil {
-			return err
-		}
+// write sends a message of replies. It returns false when there are none, or after an error.
+func (s *server) write() bool {
+	s.mu.Lock()
+	msg, size := s.take()
+	s.writing = len(msg.Replies) > 0
+	s.mu.Unlock()
+	if len(msg.Replies) == 0 {
+		return false
 	}
-	return nil
+	err := s.stream.Send(msg)
+	s.room.Release(size)
+	if err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.err = err
+		s.cancel()
+	}
+	return err == nil
 }
 
-func (s *server) fill(msg *clusterpb.ForwardReply, bytes int) {
-	for bytes < messageBytes {
-		select {
-		case reply, ok := <-s.replies:
-			if !ok {
-				return
-			}
-			bytes += reply.SizeVT()
-			msg.Replies = append(msg.Replies, reply)
-		default:
-			return
-		}
+// take returns the next message, and the room that its calls take. The caller holds the lock.
+func (s *server) take() (msg *clusterpb.ForwardReply, size int64) {
+	msg = &clusterpb.ForwardReply{}
+	n := 0
+	for bytes := 0; n < len(s.replies) && bytes < messageBytes; n++ {
+		r := s.replies[n]
+		msg.Replies = append(msg.Replies, r.CallReply)
+		bytes += r.SizeVT()
+		size += r.size
 	}
+	s.replies = slices.Delete(s.replies, 0, n)
+	return msg, size
 }
 
 func (s *server) answer(call *clusterpb.Call) *clusterpb.CallReply {

@@ -1,7 +1,8 @@
-// Package peer is the one port of a node for other nodes: it carries every Raft group, gossip and gRPC.
+// Package peer is the one port of a node for other nodes: it carries every Raft group, gossip, streams of messages and
+// gRPC.
 //
 //	first byte   connection
-//	wireByte     a stream by which all Raft groups append entries; a header follows
+//	wireByte     a stream by which all Raft groups append entries, or one of messages; a header follows
 //	groupByte    all other messages of one Raft group; another header follows
 //	gossipByte   a gossip stream
 //	helloByte    a hello, and then one of the other bytes
@@ -26,6 +27,16 @@
 //   - The headers name the intended node and its cluster once more: an acknowledgement from the wrong node would count
 //     as the right one's.
 //
+// # Streams of messages
+//
+// A Stream carries the calls of one node to another, or the demands of its consumers (package calls, package consume).
+// A frame is a kind, a length and a message. One write sends it, by the goroutine that has the message, and one
+// goroutine at the other end reads it. Each end sends a beat when it has nothing else to send, so that a node that
+// hangs is noticed as well as one that is gone.
+//
+// An end in order, and a refusal, are frames of their own: the caller knows then that the other node has begun nothing
+// that it has not answered. When the connection just closes, the caller knows nothing.
+//
 // # Certificates
 //
 //   - Each connection uses the certificate and the authorities that the node has when the connection opens: see package
@@ -38,6 +49,11 @@
 // Any host that can reach the port can open connections. So a connection that has not yet told its purpose costs little
 // and is dropped soon; each kind of connection has a bound of its own; and without keys the port opens on loopback
 // only.
+//
+// # Why not gRPC for streams of messages
+//
+// A message over gRPC passes two goroutines more at each end, a queue of frames and the windows of two flow controls,
+// and costs two system calls more. The rare calls use gRPC: each is a line of peer.proto.
 //
 // # Why not a fast path for heartbeats
 //

@@ -11,19 +11,20 @@ import (
 
 // Endpoint is an open peer port.
 type Endpoint struct {
-	cfg     Config
-	tcp     net.Listener
-	udp     net.PacketConn
-	addr    string // advertised
-	silent  *connSet
-	grpc    *room
-	gossip  *Gossip
-	wire    *wire.Mux
-	streams *connSet // of other nodes' AppendEntries
-	metrics *metrics
-	done    chan struct{}
-	once    sync.Once
-	wg      sync.WaitGroup
+	cfg      Config
+	tcp      net.Listener
+	udp      net.PacketConn
+	addr     string // advertised
+	silent   *connSet
+	grpc     *room
+	gossip   *Gossip
+	wire     *wire.Mux
+	requests *connSet // streams of other nodes' AppendEntries
+	streams  *room    // streams of messages
+	metrics  *metrics
+	done     chan struct{}
+	once     sync.Once
+	wg       sync.WaitGroup
 
 	mu     sync.Mutex
 	groups map[uint32]*group
@@ -49,7 +50,8 @@ func Listen(cfg Config) (*Endpoint, error) {
 	e.addr = cfg.advertised(e.tcp.Addr().(*net.TCPAddr))
 	e.grpc = newRoom(e.tcp.Addr(), cfg.MaxConns)
 	e.gossip = newGossip(e)
-	e.streams = newConnSet(cfg.MaxConns)
+	e.requests = newConnSet(cfg.MaxConns)
+	e.streams = newRoom(e.tcp.Addr(), cfg.MaxConns)
 	e.wire = wire.New(wire.Config{
 		Self: cfg.NodeID, FirstByte: wireByte, Nodes: e, Timeout: cfg.DialTimeout, Records: cfg.Records,
 		Logger: cfg.Logger, Registerer: cfg.Registerer,
@@ -74,12 +76,12 @@ func (e *Endpoint) Close() error {
 	var err error
 	e.once.Do(func() {
 		close(e.done)
-		err = errors.Join(e.tcp.Close(), e.udp.Close(), e.grpc.Close(), e.gossip.Shutdown())
+		err = errors.Join(e.tcp.Close(), e.udp.Close(), e.grpc.Close(), e.streams.Close(), e.gossip.Shutdown())
 		for _, g := range e.openGroups() {
 			err = errors.Join(err, g.Close())
 		}
 		err = errors.Join(err, e.wire.Close())
-		e.streams.closeAll()
+		e.requests.closeAll()
 		e.silent.closeAll()
 		e.wg.Wait()
 	})

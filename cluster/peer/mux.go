@@ -82,8 +82,7 @@ func (e *Endpoint) sort(conn net.Conn, first [1]byte, name string) (net.Conn, ac
 		to, reason, err := e.sortGroup(conn, name)
 		return conn, to, reason, err
 	case wireByte:
-		to, reason, err := e.sortWire(conn, name)
-		return conn, to, reason, err
+		return e.sortWire(conn, name)
 	default:
 		return nil, nil, droppedUnknown, fmt.Errorf("first byte %#02x", first[0])
 	}
@@ -120,8 +119,8 @@ func (e *Endpoint) checkPair(to, name string) (reason string, err error) {
 	return "", nil
 }
 
-// stream is an accepted connection that carries the requests of all groups.
-type stream struct {
+// appender is the acceptor of a stream of AppendEntries, which carries the requests of all groups.
+type appender struct {
 	endpoint *Endpoint
 	header   wire.Header
 }
@@ -131,15 +130,20 @@ var refusals = map[string]wire.Refusal{
 	droppedMisled: wire.WrongNode, droppedForeign: wire.Stranger, droppedFull: wire.NoRoom,
 }
 
-func (e *Endpoint) sortWire(conn net.Conn, name string) (acceptor, string, error) {
+func (e *Endpoint) sortWire(conn net.Conn, name string) (net.Conn, acceptor, string, error) {
 	h, err := wire.ReadHeader(conn)
 	if err != nil {
-		return nil, droppedSilent, err
+		return nil, nil, droppedSilent, err
 	}
 	if reason, err := e.checkStream(h, name); reason != "" {
-		return nil, reason, errors.Join(err, e.refuse(conn, reason))
+		return nil, nil, reason, errors.Join(err, e.refuse(conn, reason))
 	}
-	return stream{e, h}, "", nil
+	switch h.Traffic {
+	case Calls, Pulls:
+		return &Incoming{Conn: conn, Traffic: h.Traffic, From: h.From, Cluster: h.Cluster, Name: name}, e.streams, "", nil
+	default:
+		return conn, appender{e, h}, "", nil
+	}
 }
 
 // checkStream returns the reason to refuse a stream, or "".
@@ -163,9 +167,9 @@ func (e *Endpoint) refuse(conn net.Conn, reason string) error {
 }
 
 // deliver serves the stream until it ends.
-func (s stream) deliver(conn net.Conn) bool {
+func (s appender) deliver(conn net.Conn) bool {
 	e := s.endpoint
-	t, ok := e.streams.add(conn)
+	t, ok := e.requests.add(conn)
 	if !ok {
 		if err := e.refuse(conn, droppedFull); err != nil {
 			e.cfg.Logger.Debug("could not refuse a stream", "from", conn.RemoteAddr(), "err", err)

@@ -421,7 +421,7 @@ func FuzzFirstBytes(f *testing.F) {
 	other := []byte("\x03\x01\x00" + nodeID(1) + nodeID(3) + cluster)
 	for _, seed := range [][]byte{
 		nil, {0}, {groupByte}, {gossipByte}, []byte("GET / HTTP/1.1\r\n"), []byte("PRI *"), valid, valid[:20], stranger,
-		{wireByte}, requests, other, requests[:20],
+		{wireByte}, requests, other, requests[:20], []byte("\x03\x01\x02" + nodeID(1) + nodeID(2) + cluster),
 	} {
 		f.Add(seed)
 	}
@@ -441,7 +441,9 @@ func FuzzFirstBytes(f *testing.F) {
 		if (reason == "") != (conn != nil && to != nil) {
 			t.Fatalf("%q: place %v, reason %q, %v", said, to, reason, err)
 		}
-		if s, ok := to.(stream); ok && s.header.To == nodeID(2) && said[0] == wireByte {
+		_, messages := conn.(*Incoming)
+		s, appends := to.(appender)
+		if (messages || appends && s.header.To == nodeID(2)) && said[0] == wireByte {
 			return
 		}
 		if reason == "" && said[0] != grpcByte && said[0] != gossipByte {

@@ -92,7 +92,7 @@ func TestRequestsArriveAsTheyWere(t *testing.T) {
 				rt.Fatal(err)
 			}
 		}
-		r := newRequestReader(bytes.NewReader(written(t, &b)), Header{From: self, traffic: entries})
+		r := newRequestReader(bytes.NewReader(written(t, &b)), Header{From: self, Traffic: entries})
 		for i, want := range sent {
 			got, err := r.next()
 			if err == nil {
@@ -233,7 +233,7 @@ func TestMalformedRequestsAreRefused(t *testing.T) {
 }
 
 func TestHeaders(t *testing.T) {
-	want := Header{From: nodeID(1), To: nodeID(2), Cluster: testCluster, traffic: entries}
+	want := Header{From: nodeID(1), To: nodeID(2), Cluster: testCluster, Traffic: entries}
 	said, err := want.append(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -241,7 +241,7 @@ func TestHeaders(t *testing.T) {
 	if got, err := ReadHeader(bytes.NewReader(said)); err != nil || got != want {
 		t.Fatalf("%+v, %v", got, err)
 	}
-	for at, b := range map[int]byte{0: 0, 1: byte(entries) + 1} {
+	for at, b := range map[int]byte{0: 0, 1: byte(Pulls) + 1} {
 		wrong := bytes.Clone(said)
 		wrong[at] = b
 		if _, err := ReadHeader(bytes.NewReader(wrong)); err == nil {
@@ -278,7 +278,7 @@ func FuzzRequests(f *testing.F) {
 	}
 	f.Add(byte(beats), []byte{0xff, 0xff, 0xff, 0xff, 0})
 	f.Fuzz(func(t *testing.T, l byte, said []byte) {
-		r := newRequestReader(bytes.NewReader(said), Header{From: self, traffic: traffic(l % 2)})
+		r := newRequestReader(bytes.NewReader(said), Header{From: self, Traffic: Traffic(l % 2)})
 		for taken := 0; ; {
 			req, err := r.next()
 			if err == nil {

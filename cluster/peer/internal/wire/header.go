@@ -6,12 +6,15 @@ import (
 	"io"
 )
 
-// traffic is the kind of requests that one of the two streams between two nodes carries.
-type traffic byte
+// Traffic is what a stream carries. AppendEntries have two streams between two nodes, which this package serves.
+type Traffic byte
 
+// The kinds of traffic.
 const (
-	beats   traffic = iota // heartbeats: requests without entries that only assert the leader
-	entries                // everything else
+	beats   Traffic = iota // heartbeats: requests without entries that only assert the leader
+	entries                // everything else of AppendEntries
+	Calls                  // calls to the other node
+	Pulls                  // the demands of consumers, and leased tasks
 )
 
 const (
@@ -20,13 +23,13 @@ const (
 )
 
 // Header begins a stream, after the byte that distinguishes a stream from other connections. It takes 50 bytes on the
-// wire: the newest version that the sender speaks, traffic, and the ids. The receiver answers with one byte: the newest
-// version that both speak if it takes the stream, or a Refusal.
+// wire: the newest version that the sender speaks, the traffic, and the ids. The receiver answers with one byte: the
+// newest version that both speak if it takes the stream, or a Refusal.
 type Header struct {
 	From, To string // node ids
 	Cluster  string
 
-	traffic traffic
+	Traffic Traffic
 }
 
 var (
@@ -40,7 +43,7 @@ func (h Header) append(buf []byte) ([]byte, error) {
 			return nil, fmt.Errorf("%q: %w", id, errID)
 		}
 	}
-	buf = append(buf, version, byte(h.traffic))
+	buf = append(buf, version, byte(h.Traffic))
 	buf = append(buf, h.From...)
 	buf = append(buf, h.To...)
 	return append(buf, h.Cluster...), nil
@@ -55,11 +58,11 @@ func ReadHeader(r io.Reader) (Header, error) {
 	if buf[0] == 0 {
 		return Header{}, errVersion
 	}
-	if traffic(buf[1]) > entries {
-		return Header{}, fmt.Errorf("stream of traffic %d; there are two", buf[1])
+	if Traffic(buf[1]) > Pulls {
+		return Header{}, fmt.Errorf("stream of traffic %d; the last known one is %d", buf[1], Pulls)
 	}
 	ids := string(buf[2:])
 	return Header{
-		traffic: traffic(buf[1]), From: ids[:idBytes], To: ids[idBytes : 2*idBytes], Cluster: ids[2*idBytes:],
+		Traffic: Traffic(buf[1]), From: ids[:idBytes], To: ids[idBytes : 2*idBytes], Cluster: ids[2*idBytes:],
 	}, nil
 }

@@ -26,7 +26,7 @@ type link struct {
 // route identifies the streams to a node: cluster, node and kind of traffic.
 type route struct {
 	node, cluster string
-	traffic       traffic
+	traffic       Traffic
 }
 
 // connecting is one attempt to connect, shared by all goroutines that need the stream.
@@ -87,12 +87,7 @@ func (l *link) connected() (*client, error) {
 // open dials the node and begins a stream.
 func (l *link) open() (*client, error) {
 	m := l.mux
-	header, err := Header{From: m.cfg.Self, To: l.to.node, Cluster: l.to.cluster, traffic: l.to.traffic}.append(
-		[]byte{m.cfg.FirstByte})
-	if err != nil {
-		return nil, fmt.Errorf("stream to node: %w", err)
-	}
-	conn, err := m.dial(l.to.node, header)
+	conn, err := m.Dial(m.ctx, l.to.node, l.to.cluster, l.to.traffic)
 	if err != nil {
 		return nil, err
 	}
@@ -110,9 +105,14 @@ func (l *link) lost(cl *client) {
 	l.mux.cfg.Logger.Debug("a stream of requests to a node has ended", "node", l.to.node, "err", cl.err)
 }
 
-// dial connects to a node and returns once the node has taken the stream.
-func (m *Mux) dial(node string, header []byte) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(m.ctx, m.cfg.Timeout)
+// Dial connects to a node for a stream, and returns once the node has taken the stream. A refusal of the node is a
+// Refusal.
+func (m *Mux) Dial(ctx context.Context, node, cluster string, t Traffic) (net.Conn, error) {
+	header, err := Header{From: m.cfg.Self, To: node, Cluster: cluster, Traffic: t}.append([]byte{m.cfg.FirstByte})
+	if err != nil {
+		return nil, fmt.Errorf("stream to node: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, m.cfg.Timeout)
 	defer cancel()
 	conn, err := m.cfg.Nodes.DialNode(ctx, node)
 	if err != nil {

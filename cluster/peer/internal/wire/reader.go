@@ -33,21 +33,22 @@ func readHead(r *bufio.Reader, most int, parse func(head []byte) error) error {
 func readEntries(r *bufio.Reader, req request) error {
 	for i, e := range req.rpc.Entries {
 		var err error
-		if e.Data, err = readData(r, req.sizes[i].data); err != nil {
+		if e.Data, err = ReadData(r, req.sizes[i].data); err != nil {
 			return err
 		}
-		if e.Extensions, err = readData(r, req.sizes[i].extensions); err != nil {
+		if e.Extensions, err = ReadData(r, req.sizes[i].extensions); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// trusted is the number of bytes that readData allocates for an announced length. It allocates more only as bytes
+// trusted is the number of bytes that ReadData allocates for an announced length. It allocates more only as bytes
 // arrive.
 const trusted = 1 << 20
 
-func readData(r *bufio.Reader, n int) ([]byte, error) {
+// ReadData reads n bytes into memory of their own.
+func ReadData(r *bufio.Reader, n int) ([]byte, error) {
 	if n == 0 {
 		return nil, nil
 	}
@@ -67,17 +68,17 @@ func readData(r *bufio.Reader, n int) ([]byte, error) {
 // requestReader reads the requests of a stream.
 type requestReader struct {
 	*bufio.Reader
-	traffic traffic
+	traffic Traffic
 	from    []byte // sender's id; all requests share this memory
 	sizes   []size // kept only to reuse its memory
 }
 
 func newRequestReader(r io.Reader, h Header) *requestReader {
 	most := maxHead
-	if h.traffic == beats {
+	if h.Traffic == beats {
 		most = maxBeat
 	}
-	return &requestReader{Reader: bufio.NewReaderSize(r, lengthBytes+most), traffic: h.traffic, from: []byte(h.From)}
+	return &requestReader{Reader: bufio.NewReaderSize(r, lengthBytes+most), traffic: h.Traffic, from: []byte(h.From)}
 }
 
 // next reads a request's head. The caller must then read or skip the data of its entries.

@@ -33,9 +33,18 @@ func (r Refusal) Error() string {
 
 // Refuse sends the refusal to the caller of a stream. It leaves the connection open.
 func Refuse(conn net.Conn, why Refusal, timeout time.Duration) error {
+	return answerHeader(conn, byte(why), timeout)
+}
+
+// Take tells the caller of a stream that the stream is taken, and the version that both nodes speak.
+func Take(conn net.Conn, timeout time.Duration) error { return answerHeader(conn, version, timeout) }
+
+func answerHeader(conn net.Conn, answer byte, timeout time.Duration) error {
 	if err := conn.SetWriteDeadline(time.Now().Add(timeout)); err != nil {
 		return err
 	}
-	_, err := conn.Write([]byte{byte(why)})
-	return err
+	if _, err := conn.Write([]byte{answer}); err != nil {
+		return err
+	}
+	return conn.SetWriteDeadline(time.Time{})
 }

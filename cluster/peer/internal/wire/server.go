@@ -3,7 +3,6 @@ package wire
 import (
 	"errors"
 	"net"
-	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -31,18 +30,9 @@ func newServer(m *Mux, conn net.Conn, h Header) *server {
 	return s
 }
 
-// greet tells the caller that the stream is taken, and the version that both speak.
-func (s *server) greet() error {
-	if err := s.conn.SetWriteDeadline(time.Now().Add(s.patient)); err != nil {
-		return err
-	}
-	_, err := s.conn.Write([]byte{version})
-	return err
-}
-
 // serve reads requests until the stream ends.
 func (s *server) serve() error {
-	if err := s.greet(); err != nil {
+	if err := Take(s.conn, s.patient); err != nil {
 		return err
 	}
 	r := newRequestReader(s.conn, s.header)

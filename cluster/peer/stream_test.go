@@ -1,0 +1,294 @@
+package peer
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/cluster/peer/internal/wire"
+)
+
+type (
+	asking    = Stream[clusterpb.ForwardRequest, clusterpb.ForwardReply, *clusterpb.ForwardRequest, *clusterpb.ForwardReply]
+	answering = Stream[clusterpb.ForwardReply, clusterpb.ForwardRequest, *clusterpb.ForwardReply, *clusterpb.ForwardRequest]
+)
+
+// open begins a stream of calls between two endpoints, and returns its two ends.
+func open(t *testing.T, from, to *Endpoint) (*asking, *answering) {
+	t.Helper()
+	taken := make(chan *answering)
+	go func() {
+		in, err := to.AcceptStream()
+		if err != nil || in.Traffic != Calls || in.From != from.cfg.NodeID || in.Cluster != cluster {
+			t.Errorf("accepted %+v, %v", in, err)
+		}
+		s, err := TakeStream[clusterpb.ForwardReply, clusterpb.ForwardRequest](t.Context(), in)
+		if err != nil {
+			t.Error(err)
+		}
+		taken <- s
+	}()
+	s, err := OpenStream[clusterpb.ForwardRequest, clusterpb.ForwardReply](
+		t.Context(), from, Calls, to.cfg.NodeID, cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, <-taken
+}
+
+// inBubble runs a test with a stream between two nodes in simulated time.
+func inBubble(t *testing.T, test func(t *testing.T, asks *asking, answers *answering)) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubbleBook()
+		asks, answers := open(t, listen(t, b, 1), listen(t, b, 2))
+		test(t, asks, answers)
+		asks.Close()
+		answers.Close()
+		synctest.Wait()
+	})
+}
+
+func callOf(number uint64, bytes int) *clusterpb.ForwardRequest {
+	return &clusterpb.ForwardRequest{Calls: []*clusterpb.Call{{Number: number, Request: make([]byte, bytes)}}}
+}
+
+func replyOf(number uint64) *clusterpb.ForwardReply {
+	return &clusterpb.ForwardReply{Replies: []*clusterpb.CallReply{{Number: number}}}
+}
+
+func TestMessagesOfAllSizesArriveInOrder(t *testing.T) {
+	inBubble(t, func(t *testing.T, asks *asking, answers *answering) {
+		sizes := []int{0, 1, keptBuffer - 10, keptBuffer + 10, 3 << 20}
+		go func() {
+			for i, bytes := range sizes {
+				if err := asks.Send(callOf(uint64(i), bytes)); err != nil {
+					t.Error(err)
+				}
+			}
+		}()
+		for i, bytes := range sizes {
+			got, err := answers.Recv()
+			if err != nil || got.Calls[0].Number != uint64(i) || len(got.Calls[0].Request) != bytes {
+				t.Fatalf("message %d: %v", i, err)
+			}
+			if err := answers.Send(replyOf(uint64(i))); err != nil {
+				t.Fatal(err)
+			}
+			if back, err := asks.Recv(); err != nil || back.Replies[0].Number != uint64(i) {
+				t.Fatalf("answer %d: %v", i, err)
+			}
+		}
+	})
+}
+
+// TestManySendersShareAStream checks that no message mixes with another one.
+func TestManySendersShareAStream(t *testing.T) {
+	inBubble(t, func(t *testing.T, asks *asking, answers *answering) {
+		const senders, each = 8, 50
+		var wg sync.WaitGroup
+		for n := range senders {
+			wg.Go(func() {
+				for i := range each {
+					if err := asks.Send(callOf(uint64(n*each+i), 10*n)); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		var numbers []uint64
+		for range senders * each {
+			got, err := answers.Recv()
+			if err != nil {
+				t.Fatal(err)
+			}
+			numbers = append(numbers, got.Calls[0].Number)
+		}
+		wg.Wait()
+		slices.Sort(numbers)
+		if numbers = slices.Compact(numbers); len(numbers) != senders*each {
+			t.Errorf("%d of %d messages arrived", len(numbers), senders*each)
+		}
+	})
+}
+
+// TestEnds checks how the asking end learns of each way in which the answering end ends a stream, after all messages.
+func TestEnds(t *testing.T) {
+	refused := (*RefusedError)(nil)
+	for _, c := range []struct {
+		name string
+		end  func(*answering)
+		is   func(error) bool
+	}{
+		{"in order", func(s *answering) { s.End("") }, func(err error) bool { return errors.Is(err, io.EOF) }},
+		{"refused", func(s *answering) { s.End("removed") }, func(err error) bool {
+			return errors.As(err, &refused) && refused.Reason == "removed"
+		}},
+		{"at once", (*answering).Close, func(err error) bool { return !errors.Is(err, io.EOF) && !errors.As(err, &refused) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, asks *asking, answers *answering) {
+				if err := answers.Send(replyOf(1)); err != nil {
+					t.Fatal(err)
+				}
+				ended := make(chan struct{})
+				go func() { defer close(ended); c.end(answers) }()
+				if _, err := asks.Recv(); err != nil {
+					t.Fatalf("the answer before the end: %v", err)
+				}
+				if _, err := asks.Recv(); err == nil || !c.is(err) {
+					t.Errorf("the end is %v", err)
+				}
+				began := time.Now()
+				<-ended
+				if waited := time.Since(began); waited > 0 {
+					t.Errorf("the end waited for %v, though the other node has hung up", waited)
+				}
+				for err := error(nil); !errors.Is(err, io.EOF); { // the system may take a message or two more
+					if err = asks.Send(callOf(1, 0)); err != nil && !errors.Is(err, io.EOF) {
+						t.Errorf("a message after the end: %v", err)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestEndWaitsForTheOtherEndOnlyASecond checks the end of a stream whose other end reads nothing.
+func TestEndWaitsForTheOtherEndOnlyASecond(t *testing.T) {
+	inBubble(t, func(t *testing.T, asks *asking, answers *answering) {
+		began := time.Now()
+		answers.End("")
+		if took := time.Since(began); took != endWithin {
+			t.Errorf("the end took %v", took)
+		}
+		if _, err := asks.Recv(); !errors.Is(err, io.EOF) {
+			t.Errorf("the end is %v", err)
+		}
+	})
+}
+
+func TestQuietStreamStaysOpen(t *testing.T) {
+	inBubble(t, func(t *testing.T, asks *asking, answers *answering) {
+		got := make(chan error, 2)
+		go func() { _, err := answers.Recv(); got <- err }()
+		go func() { _, err := asks.Recv(); got <- err }()
+		time.Sleep(time.Hour)
+		if err := errors.Join(asks.Send(callOf(1, 0)), answers.Send(replyOf(1)), <-got, <-got); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestSilentNodeEndsTheStream checks that a node that keeps its connection and says nothing is noticed.
+func TestSilentNodeEndsTheStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		go func() { _, _ = io.Copy(io.Discard, there) }()
+		s := newStream[clusterpb.ForwardRequest, clusterpb.ForwardReply](t.Context(), here)
+		began := time.Now()
+		if _, err := s.Recv(); !errors.Is(err, errSilent) {
+			t.Errorf("the end is %v", err)
+		}
+		if took := time.Since(began); took != silentBeats*beatEvery {
+			t.Errorf("noticed after %v", took)
+		}
+		synctest.Wait()
+	})
+}
+
+func TestStreamEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		ctx, cancel := context.WithCancelCause(t.Context())
+		s := newStream[clusterpb.ForwardRequest, clusterpb.ForwardReply](ctx, here)
+		why := errors.New("closed by its owner")
+		cancel(why)
+		if _, err := s.Recv(); !errors.Is(err, why) {
+			t.Errorf("the end is %v", err)
+		}
+		if _, err := there.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+			t.Errorf("the connection is still open: %v", err)
+		}
+	})
+}
+
+func TestMessageOverTheLimitIsNotSent(t *testing.T) {
+	inBubble(t, func(t *testing.T, asks *asking, answers *answering) {
+		if err := asks.Send(callOf(1, maxMessage)); !errors.Is(err, errMessage) {
+			t.Errorf("a message over the limit: %v", err)
+		}
+		go func() {
+			if err := asks.Send(callOf(2, 0)); err != nil {
+				t.Error(err)
+			}
+		}()
+		if got, err := answers.Recv(); err != nil || got.Calls[0].Number != 2 {
+			t.Errorf("the next message: %v, %v", got, err)
+		}
+	})
+}
+
+func TestMalformedFramesEndTheStream(t *testing.T) {
+	head := func(kind byte, n uint32) string { return string(binary.BigEndian.AppendUint32([]byte{kind}, n)) }
+	for said, want := range map[string]error{
+		head(messageFrame, maxMessage+1):    errMessage,
+		head(endFrame+1, 0):                 errFrame,
+		head(messageFrame, 9) + "half":      io.ErrUnexpectedEOF,
+		head(messageFrame, 1) + "\xff":      io.ErrUnexpectedEOF, // of the message
+		head(beatFrame, 0) + "\x00":         io.ErrUnexpectedEOF,
+		head(messageFrame, maxMessage) + "": errHungUp,
+		"":                                  errHungUp,
+	} {
+		t.Run(fmt.Sprintf("%.20q", said), func(t *testing.T) {
+			here, there := net.Pipe()
+			s := newStream[clusterpb.ForwardReply, clusterpb.ForwardRequest](t.Context(), here)
+			go func() { _, _ = io.WriteString(there, said); _ = there.Close() }()
+			if m, err := s.Recv(); !errors.Is(err, want) {
+				t.Errorf("%v, %v; want %v", m, err, want)
+			}
+		})
+	}
+}
+
+// TestStreamsOfStrangers checks that a stream for another node or cluster, or from a removed node, is refused.
+func TestStreamsOfStrangers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubbleBook()
+		one, two := listen(t, b, 1), listen(t, b, 2)
+		transport(t, two, 1, cluster)
+		_, err := OpenStream[clusterpb.ForwardRequest, clusterpb.ForwardReply](
+			t.Context(), one, Calls, nodeID(2), "another-cluster-")
+		if !errors.Is(err, wire.WrongNode) {
+			t.Errorf("a stream of another cluster: %v", err)
+		}
+		b.set(nodeID(3), two.Addr())
+		if _, err := OpenStream[clusterpb.ForwardRequest, clusterpb.ForwardReply](
+			t.Context(), one, Calls, nodeID(3), cluster); err == nil || !strings.Contains(err.Error(), nodeID(2)) {
+			t.Errorf("a stream for another node: %v", err)
+		}
+	})
+}
+
+// TestOpenGivesUpWithinASecond checks that a node that takes no stream holds up its callers for no longer.
+func TestOpenGivesUpWithinASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBubbleBook()
+		one := listen(t, b, 1)
+		listen(t, b, 2) // accepts no streams
+		began := time.Now()
+		_, err := OpenStream[clusterpb.ForwardRequest, clusterpb.ForwardReply](t.Context(), one, Calls, nodeID(2), cluster)
+		if took := time.Since(began); err == nil || took != openWithin {
+			t.Errorf("after %v: %v", took, err)
+		}
+	})
+}
