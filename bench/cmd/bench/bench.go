@@ -211,7 +211,7 @@ func ours(binary, suffix string, flight bool) []entry {
 		{subject: belfry.Subject(belfry.Config{Name: report.Client + suffix, Binary: binary, Flight: flight})},
 		{
 			subject:   belfry.Subject(belfry.Config{Name: report.Single + suffix, Binary: binary, Single: true}),
-			workloads: []string{"schedule", "schedule-many", "cancel"},
+			workloads: []string{"schedule", "schedule-many", "touch-calls", "cancel"},
 		},
 		{
 			subject: belfry.Subject(belfry.Config{
