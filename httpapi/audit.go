@@ -273,12 +273,12 @@ func (c *call) object() map[string]string {
 	return object
 }
 
-// names adds the name of a thing that an audited call has made.
-func (c *call) names(what, name string) {
+// noteMade notes the id of the record that an audited call has made.
+func (c *call) noteMade(member, name string) {
 	if c.audited.made == nil {
 		c.audited.made = map[string]string{}
 	}
-	c.audited.made[what] = name
+	c.audited.made[member] = name
 }
 
 // noteFields keeps the names of the members of a body, and those of the objects in it.

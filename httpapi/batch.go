@@ -368,8 +368,8 @@ func (p *parser) batchLine(data []byte) line {
 		err = p.lineCommand(d)
 	}
 	if err == nil {
-		d.order.cmd.Namespace = scopeOf(p.namespace)
-		return line{id: d.order.cmd.Id, cmd: d.order.finish()}
+		d.command.msg.Namespace = scopeOf(p.namespace)
+		return line{id: d.command.msg.Id, cmd: d.command.finish()}
 	}
 	return line{id: textIn(data, contract.ID), refused: problemOf(err)}
 }
@@ -398,10 +398,10 @@ func (p *parser) lineCommand(d *draft) error {
 		return &task.FieldError{Field: "id", Detail: "is absent; only POST /v1/tasks makes one"}
 	}
 	check := checkTaskID
-	if d.op == "schedule" || d.order.instead != nil {
+	if d.op == "schedule" || d.command.orSchedule != nil {
 		check = checkNewID
 	}
-	if err := check("id", d.order.cmd.Id); err != nil {
+	if err := check("id", d.command.msg.Id); err != nil {
 		return err
 	}
 	if extra := d.seen &^ fields; extra != 0 {

@@ -396,8 +396,8 @@ func (c *call) life() context.Context {
 const lastWords = recheckEvery / 3
 
 // ending returns the last line of a batch or a stream whose caller has lost its right.
-func (c *call) ending(what string) *problem {
+func (c *call) ending(kind string) *problem {
 	p := *problemOf(c.right.Refusal())
-	p.detail = "the " + what + " ends here: " + p.detail
+	p.detail = "the " + kind + " ends here: " + p.detail
 	return &p
 }

@@ -387,8 +387,8 @@ func (t *consumer) beat(context.Context) error {
 
 // consumerLine is one line's settlements, or its refusal.
 type consumerLine struct {
-	asked   []settlement
-	refused *problem
+	settlements []settlement
+	refused     *problem
 }
 
 // readLines takes credit at once and settlements in order, until the consumer ends its lines, the server closes, or a
@@ -420,11 +420,11 @@ func (t *consumer) parseLine(data []byte, tooLong bool) bool {
 	if v.receipts == 0 {
 		return true
 	}
-	return t.intake.Put(consumerLine{asked: v.all()}, len(data))
+	return t.intake.Put(consumerLine{settlements: v.all()}, len(data))
 }
 
-func parseConsumerLine(data []byte, of lane) (*verdicts, error) {
-	v := &verdicts{lane: of}
+func parseConsumerLine(data []byte, l lane) (*verdicts, error) {
+	v := &verdicts{lane: l}
 	return v, v.read(contract.NewReader(data), &contract.StreamObject)
 }
 
@@ -439,7 +439,7 @@ func (t *consumer) settle(ctx context.Context) error {
 		}
 		var commands []*fsmpb.Command
 		for _, l := range lines {
-			commands = append(commands, settleCommands(l.asked)...)
+			commands = append(commands, settleCommands(l.settlements)...)
 		}
 		replies, err := t.settleAll(ctx, commands)
 		if err != nil {
@@ -474,8 +474,8 @@ func (t *consumer) answersTo(lines []consumerLine, replies []task.Reply) *[]byte
 			b = append(appendProblem(append(b, `{"problem":`...), l.refused), "}\n"...)
 			continue
 		}
-		n := len(settleCommands(l.asked))
-		b = append(t.s.appendResults(append(b, `{"settled":`...), l.asked, replies[:n]), "}\n"...)
+		n := len(settleCommands(l.settlements))
+		b = append(t.s.appendResults(append(b, `{"settled":`...), l.settlements, replies[:n]), "}\n"...)
 		replies = replies[n:]
 	}
 	*buffer = b

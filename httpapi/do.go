@@ -194,7 +194,7 @@ func (g *guard) round(ctx context.Context, now []*attempt, replies []task.Reply)
 			}
 			reply = task.Reply{Err: &problem{kind: overloaded, detail: "the task keeps changing", retryAfter: 1}}
 		}
-		replies[a.at] = g.shown(reply)
+		replies[a.at] = g.visible(reply)
 	}
 	return again, nil
 }
@@ -312,17 +312,17 @@ func (g *guard) refusal(cmd *fsmpb.Command) *problem {
 // guarding joins the caller's condition with the guard's: that the task is still the present one, or that there is
 // still none. own is false if the caller's condition does not hold now. Then the joined one never holds either, and the
 // command is still sent, since it may repeat a remembered call.
-func guarding(asked *fsmpb.Condition, present *fsmpb.Task) (joined *fsmpb.Condition, own bool) {
+func guarding(condition *fsmpb.Condition, present *fsmpb.Task) (joined *fsmpb.Condition, own bool) {
 	if present == nil {
-		return &fsmpb.Condition{Absent: true, Present: asked.GetPresent(), Revisions: asked.GetRevisions()},
-			!asked.GetPresent() && len(asked.GetRevisions()) == 0
+		return &fsmpb.Condition{Absent: true, Present: condition.GetPresent(), Revisions: condition.GetRevisions()},
+			!condition.GetPresent() && len(condition.GetRevisions()) == 0
 	}
-	own = !asked.GetAbsent()
-	if listed := asked.GetRevisions(); len(listed) > 0 {
+	own = !condition.GetAbsent()
+	if listed := condition.GetRevisions(); len(listed) > 0 {
 		own = own && slices.Contains(listed, present.Revision)
 	}
 	if !own {
-		return asked, false
+		return condition, false
 	}
 	return &fsmpb.Condition{Present: true, Revisions: []uint64{present.Revision}}, true
 }
@@ -332,16 +332,16 @@ func (a *attempt) overtaken(reply task.Reply) bool {
 	return a.own && reply.Err == nil && reply.Result.Code == fsmpb.Code_CODE_PRECONDITION_FAILED
 }
 
-// shown returns a reply as the caller may see it: without a task of a queue that its grants do not reach.
-func (g *guard) shown(reply task.Reply) task.Reply {
+// visible returns a reply as the caller may see it: without a task of a queue that its grants do not reach.
+func (g *guard) visible(reply task.Reply) task.Reply {
 	if t := reply.Result.GetTask(); t.GetSpec() != nil && !g.call.reaches(t) {
 		return task.Reply{Err: missing(t.Id)}
 	}
 	return reply
 }
 
-// builder makes an order of a body.
-type builder func(*parser, []byte) (*order, error)
+// builder makes a command from a body.
+type builder func(*parser, []byte) (*command, error)
 
 // changeRecord is change for the record with an id, of a task or a schedule. write answers.
 func (s *core) changeRecord(c echo.Context, id string, answer fsmpb.Answer, types []string, build builder,
@@ -352,35 +352,35 @@ func (s *core) changeRecord(c echo.Context, id string, answer fsmpb.Answer, type
 	if err != nil {
 		return err
 	}
-	o, err := s.buildInTurn(cl, build, body.data)
+	cmd, err := s.buildInTurn(cl, build, body.data)
 	if err != nil {
 		return err
 	}
-	if err := o.takeHeaders(r.Header); err != nil {
+	if err := cmd.takeHeaders(r.Header); err != nil {
 		return err
 	}
-	o.cmd.Namespace, o.cmd.Id, o.cmd.Answer = scopeOf(cl.namespace), id, answer
-	if o.schedule.msg.GeneratedId {
-		o.cmd.Id = generatedID(o.cmd.Namespace, o.asked, o.keyed)
+	cmd.msg.Namespace, cmd.msg.Id, cmd.msg.Answer = scopeOf(cl.namespace), id, answer
+	if cmd.schedule.msg.GeneratedId {
+		cmd.msg.Id = generatedID(cmd.msg.Namespace, cmd.keyText, cmd.hasKey)
 	}
-	if err := cl.checkCommand(&o.cmd); err != nil {
+	if err := cl.checkCommand(&cmd.msg); err != nil {
 		return err
 	}
-	if err := s.admitTouch(r.Context(), cl, &o.cmd); err != nil {
+	if err := s.admitTouch(r.Context(), cl, &cmd.msg); err != nil {
 		return err
 	}
-	if err := s.admitCommand(r.Context(), cl, &o.cmd); err != nil {
+	if err := s.admitCommand(r.Context(), cl, &cmd.msg); err != nil {
 		return err
 	}
-	result, err := s.commit(cl, o.finish())
+	result, err := s.commit(cl, cmd.finish())
 	if err != nil {
 		return err
 	}
-	return write(cl, &o.cmd, result)
+	return write(cl, &cmd.msg, result)
 }
 
 // buildInTurn parses a body as a piece of work of the call's namespace.
-func (s *core) buildInTurn(c *call, build builder, data []byte) (*order, error) {
+func (s *core) buildInTurn(c *call, build builder, data []byte) (*command, error) {
 	s.work.Enter(c.namespace, len(data))
 	defer s.work.Leave(c.namespace)
 	return build(s.parser(c), data)

@@ -12,7 +12,7 @@
 //	tasks, batch, events, schedules, calendars,       services: the handlers of the calls about one resource, and the
 //	queues, dead, consume, settle, keys, namespaces,  part of the Backend that they need
 //	operations, bulk, node
-//	spec, policy, parse, parseschedule, order, list   requests → commands and queries
+//	spec, policy, parse, parseschedule, command, list   requests → commands and queries
 //	answer, answerschedule, receipt, problem          results → answers
 //
 // The package owns the public contract: routes, JSON in and out, limits, problem+json, conditions and idempotency keys,

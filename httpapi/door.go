@@ -62,7 +62,7 @@ func (s *Server) lasting(p *places) echo.MiddlewareFunc {
 //
 // Callers that came first hold more until they give places back. No call under way is cut off.
 type places struct {
-	what  string // the kind of calls, in the plural
+	kind  string // the kind of calls, in the plural
 	limit int
 
 	mu      sync.Mutex      // held while a place is taken in both pools
@@ -70,9 +70,9 @@ type places struct {
 	groups  *admission.Pool // by namespace and address
 }
 
-func newPlaces(what string, limit int) *places {
+func newPlaces(kind string, limit int) *places {
 	return &places{
-		what: what, limit: limit,
+		kind: kind, limit: limit,
 		callers: admission.NewPool(limit), groups: admission.NewCappedPool(limit, limit-limit/4),
 	}
 }
@@ -111,15 +111,15 @@ func (p *places) take(h holder) (leave func(), refusal *problem) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.callers.Taken() >= p.limit {
-		return nil, tooManyCalls("too many "+p.what+" are under way on this node", p.limit)
+		return nil, tooManyCalls("too many "+p.kind+" are under way on this node", p.limit)
 	}
 	if most, ok := p.callers.Take(h.caller, 1); !ok {
-		return nil, tooManyCalls("too many "+p.what+" of yours are under way on this node, which keeps as many places free "+
+		return nil, tooManyCalls("too many "+p.kind+" of yours are under way on this node, which keeps as many places free "+
 			"as you hold", most)
 	}
 	if most, ok := p.groups.Take(h.group, 1); !ok {
 		p.callers.Give(h.caller, 1)
-		return nil, tooManyCalls("too many "+p.what+" of "+h.groupName()+" are under way on this node", most)
+		return nil, tooManyCalls("too many "+p.kind+" of "+h.groupName()+" are under way on this node", most)
 	}
 	return func() { p.leave(h) }, nil
 }

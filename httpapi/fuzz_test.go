@@ -58,14 +58,14 @@ func FuzzTaskBody(f *testing.F) {
 		if !json.Valid(body) {
 			t.Fatal("accepted a body that is not JSON")
 		}
-		spec := d.order.schedule.msg.Spec
+		spec := d.command.schedule.msg.Spec
 		if err := task.CheckSpec(spec); err != nil {
 			t.Fatal(err)
 		}
 		if !spec.PayloadIsBytes && len(spec.Payload) > 0 && !bytes.Contains(body, spec.Payload) {
 			t.Fatalf("payload %q was changed", spec.Payload)
 		}
-		if _, err := proto.Marshal(&d.order.schedule.msg); err != nil { // strings must be UTF-8
+		if _, err := proto.Marshal(&d.command.schedule.msg); err != nil { // strings must be UTF-8
 			t.Fatal(err)
 		}
 	})

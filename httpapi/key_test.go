@@ -139,8 +139,8 @@ func TestPatchHashKnowsWhatDiffers(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		d.order.cmd.Id = "a"
-		h := callHash(&d.order.cmd, 0)
+		d.command.msg.Id = "a"
+		h := callHash(&d.command.msg, 0)
 		if other := seen[h]; other != "" {
 			t.Errorf("%s hashes like %s", text, other)
 		}

@@ -150,7 +150,7 @@ func (s *keyService) create(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	callOf(c).names("id", made.ID)
+	callOf(c).noteMade("id", made.ID)
 	c.Response().Header().Set("Location", "/v1/keys/"+made.ID)
 	return s.writeText(c, made, text)
 }
@@ -239,8 +239,8 @@ func (s *keyService) remove(c echo.Context) error {
 func parseKey(data []byte, now time.Time) (KeyRequest, error) {
 	var key KeyRequest
 	quotas := quotaMembers(&key.Quotas)
-	for _, of := range []string{"max_pending", "max_bytes", "max_queues", "weight"} { // of namespaces alone
-		delete(quotas, of)
+	for _, member := range []string{"max_pending", "max_bytes", "max_queues", "weight"} { // of namespaces alone
+		delete(quotas, member)
 	}
 	err := contract.Members{
 		"name": contract.Text(&key.Name),

@@ -110,9 +110,9 @@ const viewBytes = 256
 
 // parseList reads the parameters of a listing of the given kind in a namespace. The middleware params has refused
 // repeated parameters.
-func parseList(what, namespace string, query url.Values, now time.Time) (*fsmpb.ListQuery, error) {
+func parseList(kind, namespace string, query url.Values, now time.Time) (*fsmpb.ListQuery, error) {
 	q := &fsmpb.ListQuery{Namespace: namespace, Limit: task.DefaultListLimit}
-	if what == listsSchedules {
+	if kind == listsSchedules {
 		q.States = []fsmpb.State{fsmpb.State_STATE_REPEATING}
 	}
 	for _, p := range []struct {
@@ -136,7 +136,7 @@ func parseList(what, namespace string, query url.Values, now time.Time) (*fsmpb.
 	if err := listLabels(q, query["label"]); err != nil {
 		return nil, err
 	}
-	return q, listCursor(what, q, query) // the cursor depends on all other parameters
+	return q, listCursor(kind, q, query) // the cursor depends on all other parameters
 }
 
 func listQueue(q *fsmpb.ListQuery, value string) error {
@@ -201,11 +201,11 @@ func listDue(name string, bound *int64, value string, now time.Time) error {
 	return err
 }
 
-func listCursor(what string, q *fsmpb.ListQuery, query url.Values) error {
+func listCursor(kind string, q *fsmpb.ListQuery, query url.Values) error {
 	if !query.Has("cursor") {
 		return nil
 	}
-	at, ok := listingOf(what, q).decode(query.Get("cursor"))
+	at, ok := listingOf(kind, q).decode(query.Get("cursor"))
 	if !ok {
 		return fieldProblem("cursor", "is not one that a list of the same parameters answered", "")
 	}
@@ -269,7 +269,7 @@ const (
 )
 
 // listingOf hashes the filters of q. The page size and the inclusion of payloads may differ from page to page.
-func listingOf(what string, q *fsmpb.ListQuery) listing {
+func listingOf(kind string, q *fsmpb.ListQuery) listing {
 	filters := &fsmpb.ListQuery{
 		Namespace: q.Namespace, Queue: q.Queue, Prefix: q.Prefix, DueAfterMs: q.DueAfterMs, DueBeforeMs: q.DueBeforeMs,
 		Order: q.Order, States: slices.Sorted(slices.Values(q.States)), Labels: slices.Clone(q.Labels),
@@ -277,7 +277,7 @@ func listingOf(what string, q *fsmpb.ListQuery) listing {
 	slices.SortFunc(filters.Labels, func(a, b *fsmpb.Label) int {
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Value, b.Value))
 	})
-	return listing(xxhash.Sum64(append([]byte(what+"\x00"), encoded(filters)...)))
+	return listing(xxhash.Sum64(append([]byte(kind+"\x00"), encoded(filters)...)))
 }
 
 // listPlace is a place in a list, behind which a page begins. dueMs is 0 in a list by id.

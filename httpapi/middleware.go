@@ -21,15 +21,15 @@ import (
 func (s *Server) recover(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) (err error) {
 		defer func() {
-			what := recover()
-			if what == nil {
+			cause := recover()
+			if cause == nil {
 				return
 			}
-			if what == http.ErrAbortHandler { //nolint:errorlint // net/http, which it is for, compares so too
-				panic(what)
+			if cause == http.ErrAbortHandler { //nolint:errorlint // net/http, which it is for, compares so too
+				panic(cause)
 			}
 			s.cfg.Logger.Error("panic in a call", "method", c.Request().Method, "path", c.Path(),
-				"id", requestID(c.Request()), "panic", what, "stack", string(debug.Stack()))
+				"id", requestID(c.Request()), "panic", cause, "stack", string(debug.Stack()))
 			err = &problem{kind: internalError, detail: "the node's log says more", committed: "unknown", retryAfter: 1}
 		}()
 		return next(c)
@@ -131,7 +131,7 @@ func namedBy(param string, check func(field, name string) error) echo.Middleware
 // without it.
 func soundKey(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
-		if err := new(order).takeKey(c.Request().Header); err != nil {
+		if err := new(command).takeKey(c.Request().Header); err != nil {
 			return err
 		}
 		return next(c)

@@ -64,7 +64,7 @@ func (s *namespaceService) get(c echo.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(c.Request().Context(), s.bounds.RequestTimeout)
 	defer cancel()
-	use, err := s.backend.NamespaceUse(ctx, all[at].Name)
+	stored, err := s.backend.NamespaceUse(ctx, all[at].Name)
 	var used view.Usage
 	if err == nil && s.limits != nil {
 		used, err = s.limits.Use(ctx, all[at].Name)
@@ -72,8 +72,8 @@ func (s *namespaceService) get(c echo.Context) error {
 	if err != nil {
 		return s.readFailed(err)
 	}
-	used.Pending, used.Dead = int64(use.Pending), int64(use.Dead)
-	used.Bytes, used.Queues = int64(use.Bytes), int64(use.Queues)
+	used.Pending, used.Dead = int64(stored.Pending), int64(stored.Dead)
+	used.Bytes, used.Queues = int64(stored.Bytes), int64(stored.Queues)
 	all[at].Used = &used
 	return writeValue(c, http.StatusOK, all[at])
 }

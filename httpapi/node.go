@@ -101,7 +101,7 @@ func (s *nodeService) createToken(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	callOf(c).names("id", token.ID)
+	callOf(c).noteMade("id", token.ID)
 	return writeValue(c, http.StatusCreated, token)
 }
 
@@ -331,14 +331,14 @@ func (s *nodeService) advance(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	o := new(order)
-	if err := o.takeKey(c.Request().Header); err != nil {
+	cmd := new(command)
+	if err := cmd.takeKey(c.Request().Header); err != nil {
 		return err
 	}
 	s.writeWithin(c, advanceTime+s.bounds.RequestTimeout)
 	ctx, cancel := context.WithTimeout(c.Request().Context(), advanceTime)
 	defer cancel()
-	now, begun, err := s.clock.Advance(ctx, o.asked, by)
+	now, begun, err := s.clock.Advance(ctx, cmd.keyText, by)
 	if err != nil {
 		return err
 	}

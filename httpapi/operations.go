@@ -230,7 +230,7 @@ func (s *operationService) begin(c echo.Context, r OperationRequest) error {
 // writeBegun answers with an operation that is under way.
 func writeBegun(c echo.Context, op *view.Operation) error {
 	op.Waits = orEmpty(op.Waits)
-	callOf(c).names("operation", op.ID)
+	callOf(c).noteMade("operation", op.ID)
 	c.Response().Header().Set("Location", "/v1/operations/"+op.ID)
 	return writeValue(c, http.StatusAccepted, op)
 }

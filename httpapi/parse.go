@@ -57,19 +57,19 @@ func (p *parser) rule(r *fsmpb.Repeat) (*repeat.Rule, error) {
 // draft is the part of a body or a line that is read so far. The meaning of its fields is known only at the end.
 type draft struct {
 	specReader
-	text  contract.Reader // part of the draft, so that it needs no allocation
-	seen  contract.Set
-	order *order
-	op    string
+	text    contract.Reader // part of the draft, so that it needs no allocation
+	seen    contract.Set
+	command *command
+	op      string
 
 	// Of a touch: at most one of an instant and an age, nil if it is not given.
 	latestMs, latestAgeMs *int64
 }
 
 func (p *parser) newDraft(data []byte) *draft {
-	d := &draft{text: *contract.NewReader(data), order: new(order)}
-	d.order.schedule.link()
-	d.specReader = specReader{parser: p, r: &d.text, spec: &d.order.schedule.spec}
+	d := &draft{text: *contract.NewReader(data), command: new(command)}
+	d.command.schedule.link()
+	d.specReader = specReader{parser: p, r: &d.text, spec: &d.command.schedule.spec}
 	return d
 }
 
@@ -84,7 +84,7 @@ func (p *parser) parse(data []byte, o *contract.Object) (*draft, error) {
 func (p *parser) patch(data []byte, o *contract.Object) (*draft, error) {
 	d := p.newDraft(data)
 	d.patch = &fsmpb.Patch{Set: d.spec}
-	d.order.cmd.Op = &fsmpb.Command_Patch{Patch: d.patch}
+	d.command.msg.Op = &fsmpb.Command_Patch{Patch: d.patch}
 	err := d.r.Root(o, &d.seen, d.member)
 	if err == nil {
 		err = p.checkPatch(d.patch, d.seen)
@@ -94,35 +94,35 @@ func (p *parser) patch(data []byte, o *contract.Object) (*draft, error) {
 
 // member reads the value of any field.
 func (d *draft) member(f contract.Field) (err error) {
-	r, o := d.r, d.order
+	r, cmd := d.r, d.command
 	switch f {
 	case contract.Op:
 		d.op, err = d.lineOp()
 	case contract.ID:
-		o.cmd.Id, err = r.Text("id")
+		cmd.msg.Id, err = r.Text("id")
 	case contract.Key:
-		err = key(r, o)
+		err = key(r, cmd)
 	case contract.IfMatch:
-		err = ifMatch(r, &o.condition)
+		err = ifMatch(r, &cmd.condition)
 	case contract.IfNoneMatch:
-		err = ifNoneMatch(r, &o.condition)
+		err = ifNoneMatch(r, &cmd.condition)
 	case contract.FireAt, contract.Delay:
-		err = d.when(f)
+		err = d.dueTime(f)
 	case contract.Jitter:
-		o.schedule.jitterMs, err = wholeSpan(r, "jitter")
+		cmd.schedule.jitterMs, err = wholeSpan(r, "jitter")
 	case contract.NoLaterThan:
 		err = d.noLaterThan()
 	case contract.OrSchedule:
-		o.instead, err = d.orSchedule(r)
+		cmd.orSchedule, err = d.orSchedule(r)
 	default:
 		err = d.specReader.member(f)
 	}
 	return err
 }
 
-// when reads the instant at which a task is due, or its delay.
-func (d *draft) when(f contract.Field) error {
-	plan := &d.order.schedule
+// dueTime reads the instant at which a task is due, or its delay.
+func (d *draft) dueTime(f contract.Field) error {
+	plan := &d.command.schedule
 	if d.patch != nil && d.r.Null() {
 		return &task.FieldError{Field: f.String(), Detail: "cannot be null: a task is always due at some time"}
 	}
@@ -149,7 +149,7 @@ func (d *draft) delay(text string) error {
 	if err != nil {
 		return err
 	}
-	plan := &d.order.schedule
+	plan := &d.command.schedule
 	plan.delayMs = contract.CeilMs(delay)
 	plan.msg.DelayMs = &plan.delayMs
 	plan.msg.FireAtMs = contract.CeilUnixMs(d.now.at.Add(delay))
@@ -176,22 +176,22 @@ func (p *parser) complete(plan *plan, seen contract.Set) error {
 	return p.checkSpec(&plan.spec)
 }
 
-func key(r *contract.Reader, o *order) error {
+func key(r *contract.Reader, cmd *command) error {
 	key, err := r.Text("key")
 	if err != nil {
 		return err
 	}
-	return o.setKey("key", key)
+	return cmd.setKey("key", key)
 }
 
 // asSchedule turns the draft into a schedule.
 func (p *parser) asSchedule(d *draft, generated bool) error {
-	plan := &d.order.schedule
+	plan := &d.command.schedule
 	if err := p.complete(plan, d.seen); err != nil {
 		return err
 	}
 	plan.msg.GeneratedId = generated
-	d.order.cmd.Op = &plan.op
+	d.command.msg.Op = &plan.op
 	return nil
 }
 
@@ -201,22 +201,22 @@ func (p *parser) asTouch(d *draft) error {
 		return err
 	}
 	touch := &fsmpb.Touch{
-		ReceivedAtMs: contract.CeilUnixMs(p.now.at), DelayMs: d.order.schedule.msg.DelayMs,
+		ReceivedAtMs: contract.CeilUnixMs(p.now.at), DelayMs: d.command.schedule.msg.DelayMs,
 		NoLaterThanMs: d.latestMs, NoLaterThanAgeMs: d.latestAgeMs,
 	}
-	if d.order.instead != nil {
-		touch.OrSchedule = &d.order.instead.msg
+	if d.command.orSchedule != nil {
+		touch.OrSchedule = &d.command.orSchedule.msg
 	}
-	d.order.cmd.Op = &fsmpb.Command_Touch{Touch: touch}
+	d.command.msg.Op = &fsmpb.Command_Touch{Touch: touch}
 	return nil
 }
 
 func (p *parser) asCancel(d *draft) {
-	d.order.cmd.Op = &fsmpb.Command_Cancel{Cancel: &fsmpb.Cancel{}}
+	d.command.msg.Op = &fsmpb.Command_Cancel{Cancel: &fsmpb.Cancel{}}
 }
 
 func (p *parser) asFire(d *draft) {
-	d.order.cmd.Op = &fsmpb.Command_FireNow{FireNow: &fsmpb.FireNow{}}
+	d.command.msg.Op = &fsmpb.Command_FireNow{FireNow: &fsmpb.FireNow{}}
 }
 
 // noLaterThan reads an instant, or a duration counted from the task's creation.
@@ -254,12 +254,12 @@ func (p *parser) orSchedule(r *contract.Reader) (*plan, error) {
 	inner.r = r
 	err := r.Object("or_schedule", &contract.PostObject, &inner.seen, inner.member)
 	if err == nil {
-		err = p.complete(&inner.order.schedule, inner.seen)
+		err = p.complete(&inner.command.schedule, inner.seen)
 	}
 	if err != nil {
 		return nil, within("or_schedule.", err)
 	}
-	return &inner.order.schedule, nil
+	return &inner.command.schedule, nil
 }
 
 // within puts a prefix before the field that an error names.

@@ -146,9 +146,9 @@ func fingerprint(secret []byte) string {
 }
 
 // keepSecrets returns the requested secrets. A fingerprint becomes the queue's present secret with that fingerprint.
-func keepSecrets(asked []secret, current [][]byte) ([][]byte, error) {
+func keepSecrets(requested []secret, current [][]byte) ([][]byte, error) {
 	var out [][]byte
-	for i, s := range asked {
+	for i, s := range requested {
 		field := fmt.Sprintf("signing.secrets[%d]", i)
 		if s.fingerprint != "" {
 			if s.key = byFingerprint(s.fingerprint, current); s.key == nil {

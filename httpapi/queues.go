@@ -246,16 +246,16 @@ func appendLimits(b []byte, p *fsmpb.QueuePolicy) []byte {
 
 // appendSigning appends the secrets' fingerprints, which show no byte of them. They are known of a sealed policy, too.
 func appendSigning(b []byte, p *fsmpb.QueuePolicy) []byte {
-	var shown []string
+	var fingerprints []string
 	for _, key := range p.GetSecrets() {
-		shown = append(shown, fingerprint(key))
+		fingerprints = append(fingerprints, fingerprint(key))
 	}
-	if len(shown) == 0 {
+	if len(fingerprints) == 0 {
 		for _, digest := range p.GetSealed().GetDigests() {
-			shown = append(shown, fingerprintPrefix+hex.EncodeToString(digest))
+			fingerprints = append(fingerprints, fingerprintPrefix+hex.EncodeToString(digest))
 		}
 	}
-	return contract.AppendSigning(b, shown)
+	return contract.AppendSigning(b, fingerprints)
 }
 
 // appendBroken appends the receivers that fail, if there are any.

@@ -19,9 +19,9 @@ type scheduleService struct{ *core }
 
 func (s *scheduleService) put(c echo.Context) error {
 	id := c.Param("id")
-	return s.change(c, s.answer, func(p *parser, data []byte) (*order, error) {
+	return s.change(c, s.answer, func(p *parser, data []byte) (*command, error) {
 		set, err := p.newSeries(data, id)
-		return &order{cmd: fsmpb.Command{Op: &fsmpb.Command_SetSeries{SetSeries: set}}}, err
+		return &command{msg: fsmpb.Command{Op: &fsmpb.Command_SetSeries{SetSeries: set}}}, err
 	})
 }
 
@@ -31,26 +31,26 @@ func (s *scheduleService) resume(c echo.Context) error { return s.hold(c, false)
 
 // hold pauses or resumes a schedule. The body may give a note.
 func (s *scheduleService) hold(c echo.Context, paused bool) error {
-	return s.change(c, s.answer, func(_ *parser, data []byte) (*order, error) {
+	return s.change(c, s.answer, func(_ *parser, data []byte) (*command, error) {
 		text, err := pauseNote(data)
 		op := &fsmpb.PauseSeries{Paused: paused, Note: text}
-		return &order{cmd: fsmpb.Command{Op: &fsmpb.Command_PauseSeries{PauseSeries: op}}}, err
+		return &command{msg: fsmpb.Command{Op: &fsmpb.Command_PauseSeries{PauseSeries: op}}}, err
 	})
 }
 
 func (s *scheduleService) fire(c echo.Context) error {
-	return s.change(c, s.answerFire, func(p *parser, data []byte) (*order, error) {
+	return s.change(c, s.answerFire, func(p *parser, data []byte) (*command, error) {
 		_, err := p.parseOptional(data, &contract.EmptyObject)
 		op := new(fsmpb.StartOccurrence)
-		return &order{cmd: fsmpb.Command{Op: &fsmpb.Command_StartOccurrence{StartOccurrence: op}}}, err
+		return &command{msg: fsmpb.Command{Op: &fsmpb.Command_StartOccurrence{StartOccurrence: op}}}, err
 	})
 }
 
 func (s *scheduleService) skip(c echo.Context) error {
-	return s.change(c, s.answer, func(p *parser, data []byte) (*order, error) {
+	return s.change(c, s.answer, func(p *parser, data []byte) (*command, error) {
 		_, err := p.parseOptional(data, &contract.EmptyObject)
 		op := new(fsmpb.SkipOccurrence)
-		return &order{cmd: fsmpb.Command{Op: &fsmpb.Command_SkipOccurrence{SkipOccurrence: op}}}, err
+		return &command{msg: fsmpb.Command{Op: &fsmpb.Command_SkipOccurrence{SkipOccurrence: op}}}, err
 	})
 }
 
@@ -72,7 +72,7 @@ func (s *scheduleService) patch(c echo.Context) error {
 				cmd.Op, payload = &fsmpb.Command_SetSeries{SetSeries: d.set}, d.patched
 				return err
 			},
-			meaning: func() []byte { return slices.Concat([]byte("patch schedule\x00"), text, []byte{0}, payload) },
+			describe: func() []byte { return slices.Concat([]byte("patch schedule\x00"), text, []byte{0}, payload) },
 		}, err
 	})
 }
@@ -91,7 +91,7 @@ func (s *scheduleService) backfill(c echo.Context) error {
 				cmd.Op = &fsmpb.Command_Backfill{Backfill: &fsmpb.Backfill{ScheduledMs: instants}}
 				return err
 			},
-			meaning: func() []byte { return fmt.Appendf(nil, "backfill %d %d", b.from, b.to) },
+			describe: func() []byte { return fmt.Appendf(nil, "backfill %d %d", b.from, b.to) },
 		}, err
 	})
 }
@@ -173,9 +173,9 @@ func (s *scheduleService) occurrences(c echo.Context) error {
 type revision struct {
 	// command sets the command's op. It may run more than once, each time with what is stored then, and must not write to
 	// stored.
-	command func(stored *fsmpb.Task, cmd *fsmpb.Command) error
-	meaning func() []byte // describes the call for its key, after command; see order
-	final   bool          // the change ends the schedule: the call keeps no key, and answers with what was stored
+	command  func(stored *fsmpb.Task, cmd *fsmpb.Command) error
+	describe func() []byte // describes the call for its key, after command; see the type command
+	final    bool          // the change ends the schedule: the call keeps no key, and answers with what was stored
 }
 
 // revise runs a call whose command depends on the stored schedule. It reads the schedule, and makes the revision that
@@ -191,13 +191,13 @@ func (s *scheduleService) revise(c echo.Context, types []string, build func(*par
 	if err != nil {
 		return err
 	}
-	o := &order{meaning: r.meaning}
-	if err := o.takeHeaders(cl.Request().Header); err != nil {
+	cmd := &command{describe: r.describe}
+	if err := cmd.takeHeaders(cl.Request().Header); err != nil {
 		return err
 	}
-	o.keyed = o.keyed && !r.final
+	cmd.hasKey = cmd.hasKey && !r.final
 	for range guardTries {
-		again, err := s.tryRevision(cl, o, r)
+		again, err := s.tryRevision(cl, cmd, r)
 		if !again {
 			return err
 		}
@@ -215,16 +215,16 @@ func (s *scheduleService) revisionInTurn(
 
 // tryRevision reads the schedule, changes it, and answers. again is true, and there is no answer, if the schedule has
 // changed between the two.
-func (s *scheduleService) tryRevision(c *call, o *order, r revision) (again bool, err error) {
+func (s *scheduleService) tryRevision(c *call, cmd *command, r revision) (again bool, err error) {
 	stored, err := s.read(c)
 	if err != nil {
 		return false, err
 	}
-	cmd, own, err := s.revisionOf(c, o, r, stored)
+	msg, own, err := s.revisionOf(c, cmd, r, stored)
 	if err != nil {
 		return false, err
 	}
-	replies, err := s.doOnce(c.Request().Context(), []*fsmpb.Command{cmd})
+	replies, err := s.doOnce(c.Request().Context(), []*fsmpb.Command{msg})
 	if err != nil {
 		return false, err
 	}
@@ -235,36 +235,36 @@ func (s *scheduleService) tryRevision(c *call, o *order, r revision) (again bool
 	if own && result.Code == fsmpb.Code_CODE_PRECONDITION_FAILED {
 		return true, nil
 	}
-	if p := commandProblem(cmd, result); p != nil {
+	if p := commandProblem(msg, result); p != nil {
 		return false, p
 	}
 	if r.final {
 		s.write(c.Response(), statusOf(result.Code), s.view(stored, stored.Revision))
 		return false, nil
 	}
-	return false, s.answer(c, cmd, result)
+	return false, s.answer(c, msg, result)
 }
 
 // revisionOf returns the command of a revision. own is true if the stored revision is the only condition that can fail.
 func (s *scheduleService) revisionOf(
-	c *call, o *order, r revision, stored *fsmpb.Task,
-) (cmd *fsmpb.Command, own bool, err error) {
-	o.cmd = fsmpb.Command{
+	c *call, cmd *command, r revision, stored *fsmpb.Task,
+) (msg *fsmpb.Command, own bool, err error) {
+	cmd.msg = fsmpb.Command{
 		Namespace: scopeOf(c.namespace), Id: task.SeriesID(c.Param("id")), Answer: fsmpb.Answer_ANSWER_FULL,
 	}
 	s.work.Enter(c.namespace, proto.Size(stored))
-	err = r.command(stored, &o.cmd)
+	err = r.command(stored, &cmd.msg)
 	s.work.Leave(c.namespace)
 	if err == nil {
-		err = c.checkCommand(&o.cmd)
+		err = c.checkCommand(&cmd.msg)
 	}
 	if err == nil {
-		err = s.admitCommand(c.Request().Context(), c, &o.cmd)
+		err = s.admitCommand(c.Request().Context(), c, &cmd.msg)
 	}
 	if err != nil {
 		return nil, false, err
 	}
-	cmd = proto.CloneOf(o.finish())
-	cmd.Condition, own = guarding(cmd.Condition, stored)
-	return cmd, own, nil
+	msg = proto.CloneOf(cmd.finish())
+	msg.Condition, own = guarding(msg.Condition, stored)
+	return msg, own, nil
 }

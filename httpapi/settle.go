@@ -31,27 +31,27 @@ func (s *consumerService) settle(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	asked, err := parseSettle(body.data, from)
+	settlements, err := parseSettle(body.data, from)
 	if err != nil {
 		return err
 	}
-	replies, err := s.doOnce(c.Request().Context(), settleCommands(asked))
+	replies, err := s.doOnce(c.Request().Context(), settleCommands(settlements))
 	if err != nil {
 		return err
 	}
 	buffer := s.buffers.get()
 	defer s.buffers.put(buffer)
 	b := append(*buffer, `{"results":`...)
-	b = append(s.appendResults(b, asked, replies), "}\n"...)
+	b = append(s.appendResults(b, settlements, replies), "}\n"...)
 	writeJSON(c.Response(), http.StatusOK, b)
 	*buffer = b
 	return nil
 }
 
 // settleCommands returns the settlements' commands in order. Do keeps the order for each task.
-func settleCommands(asked []settlement) []*fsmpb.Command {
-	commands := make([]*fsmpb.Command, 0, len(asked))
-	for _, a := range asked {
+func settleCommands(settlements []settlement) []*fsmpb.Command {
+	commands := make([]*fsmpb.Command, 0, len(settlements))
+	for _, a := range settlements {
 		if a.cmd != nil {
 			commands = append(commands, a.cmd)
 		}
@@ -60,9 +60,9 @@ func settleCommands(asked []settlement) []*fsmpb.Command {
 }
 
 // appendResults appends an array with a result for each receipt.
-func (s *consumerService) appendResults(b []byte, asked []settlement, replies []task.Reply) []byte {
+func (s *consumerService) appendResults(b []byte, settlements []settlement, replies []task.Reply) []byte {
 	b = append(b, '[')
-	for i, a := range asked {
+	for i, a := range settlements {
 		if i > 0 {
 			b = append(b, ',')
 		}
@@ -135,8 +135,8 @@ func (v *verdicts) all() []settlement {
 
 // parseSettle reads the body of a settle. A body of the wrong shape is refused as a whole. A faulty receipt or value
 // only makes its own result a problem.
-func parseSettle(data []byte, of lane) ([]settlement, error) {
-	v := &verdicts{lane: of}
+func parseSettle(data []byte, l lane) ([]settlement, error) {
+	v := &verdicts{lane: l}
 	err := v.read(contract.NewReader(data), &contract.SettleObject)
 	return v.all(), err
 }

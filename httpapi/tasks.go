@@ -18,70 +18,70 @@ import (
 type taskService struct{ *core }
 
 func (s *taskService) put(c echo.Context) error {
-	return s.change(c, fsmpb.Answer_ANSWER_TASK, []string{jsonType}, func(p *parser, data []byte) (*order, error) {
+	return s.change(c, fsmpb.Answer_ANSWER_TASK, []string{jsonType}, func(p *parser, data []byte) (*command, error) {
 		d, err := p.parse(data, &contract.PutObject)
 		if err != nil {
 			return nil, err
 		}
-		if id := c.Param("id"); d.seen.Has(contract.ID) && d.order.cmd.Id != id {
+		if id := c.Param("id"); d.seen.Has(contract.ID) && d.command.msg.Id != id {
 			return nil, &task.FieldError{Field: "id", Detail: "is not the id in the path"}
 		}
-		return d.order, p.asSchedule(d, false)
+		return d.command, p.asSchedule(d, false)
 	})
 }
 
 func (s *taskService) post(c echo.Context) error {
-	return s.change(c, fsmpb.Answer_ANSWER_TASK, []string{jsonType}, func(p *parser, data []byte) (*order, error) {
+	return s.change(c, fsmpb.Answer_ANSWER_TASK, []string{jsonType}, func(p *parser, data []byte) (*command, error) {
 		d, err := p.parse(data, &contract.PostObject)
 		if err != nil {
 			return nil, err
 		}
-		return d.order, p.asSchedule(d, true)
+		return d.command, p.asSchedule(d, true)
 	})
 }
 
 func (s *taskService) patch(c echo.Context) error {
 	types := []string{jsonType, mergeType}
-	return s.change(c, fsmpb.Answer_ANSWER_FULL, types, func(p *parser, data []byte) (*order, error) {
+	return s.change(c, fsmpb.Answer_ANSWER_FULL, types, func(p *parser, data []byte) (*command, error) {
 		d, err := p.patch(data, &contract.PatchObject)
-		return d.order, err
+		return d.command, err
 	})
 }
 
 func (s *taskService) touch(c echo.Context) error {
-	return s.change(c, fsmpb.Answer_ANSWER_FULL, []string{jsonType}, func(p *parser, data []byte) (*order, error) {
+	return s.change(c, fsmpb.Answer_ANSWER_FULL, []string{jsonType}, func(p *parser, data []byte) (*command, error) {
 		d, err := p.parseOptional(data, &contract.TouchObject)
 		if err != nil {
 			return nil, err
 		}
-		if d.order.instead != nil {
+		if d.command.orSchedule != nil {
 			if err := checkNewID("id", c.Param("id")); err != nil {
 				return nil, err
 			}
 		}
-		return d.order, p.asTouch(d)
+		return d.command, p.asTouch(d)
 	})
 }
 
 func (s *taskService) fire(c echo.Context) error {
-	return s.change(c, fsmpb.Answer_ANSWER_FULL, []string{jsonType}, func(p *parser, data []byte) (*order, error) {
+	return s.change(c, fsmpb.Answer_ANSWER_FULL, []string{jsonType}, func(p *parser, data []byte) (*command, error) {
 		d, err := p.parseOptional(data, &contract.EmptyObject)
 		if err != nil {
 			return nil, err
 		}
 		p.asFire(d)
-		return d.order, nil
+		return d.command, nil
 	})
 }
 
 func (s *taskService) cancel(c echo.Context) error {
-	return s.change(c, fsmpb.Answer_ANSWER_BRIEF, []string{jsonType}, func(p *parser, data []byte) (*order, error) {
+	return s.change(c, fsmpb.Answer_ANSWER_BRIEF, []string{jsonType}, func(p *parser, data []byte) (*command, error) {
 		d, err := p.parseOptional(data, &contract.EmptyObject)
 		if err != nil {
 			return nil, err
 		}
 		p.asCancel(d)
-		return d.order, nil
+		return d.command, nil
 	})
 }
 

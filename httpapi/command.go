@@ -18,17 +18,17 @@ import (
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// order is one command under construction. Its usual parts share one allocation.
-type order struct {
-	cmd      fsmpb.Command
-	schedule plan
-	instead  *plan // the or_schedule of a touch
+// command is a command under construction. Its usual parts share one allocation.
+type command struct {
+	msg        fsmpb.Command
+	schedule   plan
+	orSchedule *plan // of a touch; nil: none
 
 	key       fsmpb.Key
 	condition fsmpb.Condition
-	asked     string // the idempotency key as the caller wrote it
-	keyed     bool
-	meaning   func() []byte // describes the call if its command depends on more than the call; nil: the command does
+	keyText   string // the idempotency key as the caller wrote it
+	hasKey    bool
+	describe  func() []byte // describes a call whose command depends on more than the call; nil: the command does
 }
 
 // plan is a schedule with its parts.
@@ -49,39 +49,39 @@ func (p *plan) link() *fsmpb.Schedule {
 }
 
 // setKey takes the idempotency key, 1 to 255 bytes.
-func (o *order) setKey(name, key string) error {
+func (c *command) setKey(name, key string) error {
 	if err := checkKey(name, key); err != nil {
 		return err
 	}
-	o.asked, o.keyed = key, true
+	c.keyText, c.hasKey = key, true
 	return nil
 }
 
 // finish completes the command: it applies the jitter and then hashes the key and the call, which needs all other
 // parts.
-func (o *order) finish() *fsmpb.Command {
-	o.timed().spread(o.cmd.Namespace, o.cmd.Id)
-	if c := &o.condition; c.Absent || c.Present || len(c.Revisions) > 0 {
-		o.cmd.Condition = c
+func (c *command) finish() *fsmpb.Command {
+	c.plan().spread(c.msg.Namespace, c.msg.Id)
+	if condition := &c.condition; condition.Absent || condition.Present || len(condition.Revisions) > 0 {
+		c.msg.Condition = condition
 	}
-	if o.keyed {
-		o.key.Hash = keyHash(o.asked)
-		if o.meaning != nil {
-			o.key.Call = meaningHash(&o.cmd, o.meaning())
+	if c.hasKey {
+		c.key.Hash = keyHash(c.keyText)
+		if c.describe != nil {
+			c.key.Call = describedHash(&c.msg, c.describe())
 		} else {
-			o.key.Call = callHash(&o.cmd, o.timed().jitterMs)
+			c.key.Call = callHash(&c.msg, c.plan().jitterMs)
 		}
-		o.cmd.Key = &o.key
+		c.msg.Key = &c.key
 	}
-	return &o.cmd
+	return &c.msg
 }
 
-// timed returns the order's schedule: that of or_schedule, if there is one.
-func (o *order) timed() *plan {
-	if o.instead != nil {
-		return o.instead
+// plan returns the command's schedule: that of or_schedule, if there is one.
+func (c *command) plan() *plan {
+	if c.orSchedule != nil {
+		return c.orSchedule
 	}
-	return &o.schedule
+	return &c.schedule
 }
 
 // arrival is the time when a call came in, from which delays count.
@@ -131,26 +131,26 @@ func appendETag(b []byte, revision uint64) []byte {
 }
 
 // takeHeaders reads the conditions and the idempotency key of a single call.
-func (o *order) takeHeaders(h http.Header) error {
+func (c *command) takeHeaders(h http.Header) error {
 	if values := h["If-Match"]; len(values) > 0 {
-		if err := parseIfMatch("If-Match", strings.Join(values, ","), &o.condition); err != nil {
+		if err := parseIfMatch("If-Match", strings.Join(values, ","), &c.condition); err != nil {
 			return err
 		}
 	}
 	if values := h["If-None-Match"]; len(values) > 0 {
-		if err := parseIfNoneMatch("If-None-Match", strings.Join(values, ","), &o.condition); err != nil {
+		if err := parseIfNoneMatch("If-None-Match", strings.Join(values, ","), &c.condition); err != nil {
 			return err
 		}
 	}
-	return o.takeKey(h)
+	return c.takeKey(h)
 }
 
-func (o *order) takeKey(h http.Header) error {
+func (c *command) takeKey(h http.Header) error {
 	switch values := h[keyHeader]; len(values) {
 	case 0:
 		return nil
 	case 1:
-		return o.setKey(keyHeader, values[0])
+		return c.setKey(keyHeader, values[0])
 	}
 	return contract.Twice(keyHeader)
 }
@@ -238,9 +238,9 @@ func keyHash(key string) uint64 { return xxhash.Sum64String(key) }
 // generatedID returns the id of a task that POST creates in a namespace, empty for the default one: derived from the
 // key, so that a repeat finds the same task, or else random. Both have 128 bits, so that two never collide. A key makes
 // another id in each namespace.
-func generatedID(namespace, key string, keyed bool) string {
+func generatedID(namespace, key string, hasKey bool) string {
 	var raw [16]byte
-	if keyed {
+	if hasKey {
 		if namespace != "" {
 			key = namespace + "\x00" + key
 		}
@@ -253,22 +253,22 @@ func generatedID(namespace, key string, keyed bool) string {
 	return "t-" + base32.NewEncoding(alphabet).WithPadding(base32.NoPadding).EncodeToString(raw[:])
 }
 
-// callHash returns a hash of a call's meaning: of the encoding of its command, without the values that may differ
-// between the call and its repeat. jitterMs is the jitter that the caller asked for.
+// callHash returns a hash of the encoding of a call's command, without the values that may differ between the call and
+// its repeat. jitterMs is the jitter that the caller asked for.
 //
 // The numbers of the fields are part of the data format: keys outlive the process.
 func callHash(c *fsmpb.Command, jitterMs int64) uint64 {
 	defer setAside(c.Op)()
-	meaning := encoded(&fsmpb.Command{Id: c.Id, Condition: c.Condition, Op: c.Op})
+	call := encoded(&fsmpb.Command{Id: c.Id, Condition: c.Condition, Op: c.Op})
 	if jitterMs > 0 {
-		meaning = binary.LittleEndian.AppendUint64(meaning, uint64(jitterMs))
+		call = binary.LittleEndian.AppendUint64(call, uint64(jitterMs))
 	}
-	return xxhash.Sum64(meaning)
+	return xxhash.Sum64(call)
 }
 
-// meaningHash returns the hash of a call about a task or a schedule whose command depends on more than the call.
-func meaningHash(c *fsmpb.Command, meaning []byte) uint64 {
-	return xxhash.Sum64(append(encoded(&fsmpb.Command{Id: c.Id, Condition: c.Condition}), meaning...))
+// describedHash returns the hash of a call about a task or a schedule whose command depends on more than the call.
+func describedHash(c *fsmpb.Command, description []byte) uint64 {
+	return xxhash.Sum64(append(encoded(&fsmpb.Command{Id: c.Id, Condition: c.Condition}), description...))
 }
 
 // encoded returns the encoding of a message, the same for equal messages.
