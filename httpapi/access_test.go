@@ -142,7 +142,7 @@ func (s *sampler) giveBack(method, path string, a answer) {
 // touched reports whether a call has reached the backend.
 func (h *harness) touched() bool {
 	f := h.fake
-	return len(f.seen)+len(f.queues.asked)+len(f.queries)+len(f.operations)+len(f.tokens) > 0
+	return len(f.seen)+len(f.queues.leases)+len(f.queries)+len(f.operations)+len(f.tokens) > 0
 }
 
 // populate puts a scheduled, a leased and a dead task and a schedule into a queue of a namespace, and gives it a policy.
@@ -217,12 +217,12 @@ func refused(scopes []string, caller, namespace string) (status int, detail stri
 	if len(scopes) == 0 {
 		return 0, ""
 	}
-	role, of, _ := strings.Cut(caller, "@")
+	role, scope, _ := strings.Cut(caller, "@")
 	enough := slices.Contains(roleTable[scopes[0]], role)
 	missing := "the call needs the role " + scopes[0]
 	switch {
 	case slices.Contains(scopes, "all-namespaces"):
-		if enough && of == "*" {
+		if enough && scope == "*" {
 			return 0, ""
 		}
 		return 403, missing + " for all namespaces"
@@ -231,7 +231,7 @@ func refused(scopes []string, caller, namespace string) (status int, detail stri
 			return 0, ""
 		}
 		return 403, missing + " in some namespace"
-	case namespace == "none" || of != "*" && of != namespace:
+	case namespace == "none" || scope != "*" && scope != namespace:
 		return 404, noSuchTask
 	case enough:
 		return 0, ""
@@ -326,7 +326,7 @@ func (w *walker) walk(t *testing.T, route, prefix string, scopes []string, calle
 // ownAnswer returns the answers of calls that show each caller only what its grants reach. For the other callers of
 // these calls ok is false: they get what a local caller gets.
 func ownAnswer(route, caller, namespace string) (want string, ok bool) {
-	role, of, _ := strings.Cut(caller, "@")
+	role, scope, _ := strings.Cut(caller, "@")
 	problem := func(slug, title, status string) string {
 		return status + ` {"type":"` + contract.ProblemPrefix + slug + `","title":"` + title + `","status":` + status
 	}
@@ -335,30 +335,30 @@ func ownAnswer(route, caller, namespace string) (want string, ok bool) {
 	case route == "GET /v1/whoami":
 		return fmt.Sprintf(`200 {"kind":"key","id":"%[1]s","name":"the key %[1]s",`+
 			`"grants":[{"role":"%[2]s","namespace":"%[3]s"}],`+
-			`"namespace":"%[4]s"}`, caller, role, of, namespace), true
-	case route == "GET /v1/map" && of != "*":
-		return `200 {"cluster_id":"c1","map":"m1","namespace":"` + of + `","nodes":[{"id":"n1",` +
+			`"namespace":"%[4]s"}`, caller, role, scope, namespace), true
+	case route == "GET /v1/map" && scope != "*":
+		return `200 {"cluster_id":"c1","map":"m1","namespace":"` + scope + `","nodes":[{"id":"n1",` +
 			`"http_url":"http://127.0.0.1:8400"}],"shards":[{"id":1,"leader":"n1","slots":[{"first":0,"end":4096}]},` +
 			`{"id":2,"leader":"","slots":[]}]}`, true
-	case route == "GET /v1/namespaces" && of != "*":
-		return `200 {"namespaces":[{"name":"` + of + `","state":"active"}]}`, true
-	case route == "GET /v1/namespaces/:ns" && of == "b":
+	case route == "GET /v1/namespaces" && scope != "*":
+		return `200 {"namespaces":[{"name":"` + scope + `","state":"active"}]}`, true
+	case route == "GET /v1/namespaces/:ns" && scope == "b":
 		return problem("namespace-not-found", "There is no such namespace.", "404") +
 			`,"detail":"no namespace has this name"}`, true
-	case route == "POST /v1/keys" && of == "b":
+	case route == "POST /v1/keys" && scope == "b":
 		return problem("forbidden", "The caller's grants do not reach so far.", "403") +
 			`,"detail":"is not one that you administer","field":"grants[0].namespace"}`, true
 	case route == "POST /v1/keys":
 		return `201 {"id":"","name":"n","grants":[{"role":"admin","namespace":"a"}],` +
 			`"created_at":"2026-11-21T10:00:00.00025Z",` +
 			`"expires_at":null,"last_used_at":null,"key":""}`, true
-	case route == "POST /v1/keys/:id/rotate" && of != "b":
+	case route == "POST /v1/keys/:id/rotate" && scope != "b":
 		return `201 {"id":"k","name":"k","grants":[{"role":"read","namespace":"a"}],` +
 			`"created_at":"2026-11-21T10:00:00.00025Z",` +
 			`"expires_at":null,"last_used_at":null,"key":""}`, true
-	case route == "GET /v1/keys" && of == "b":
+	case route == "GET /v1/keys" && scope == "b":
 		return `200 {"keys":[]}`, true
-	case strings.Contains(route, "/v1/keys/:id") && of == "b":
+	case strings.Contains(route, "/v1/keys/:id") && scope == "b":
 		return noKey, true
 	}
 	return "", false

@@ -24,7 +24,7 @@ type auditBook struct {
 	mu       sync.Mutex
 	changes  []audit.Record
 	refusals []audit.Record
-	asked    AuditQuery
+	query    AuditQuery
 	page     *AuditPage
 	rooms    int // reserved
 	full     int // number of rooms, if it is bounded; 0: it is not
@@ -62,7 +62,7 @@ func (b *auditBook) Refuse(r audit.Record) {
 }
 
 func (b *auditBook) Read(_ context.Context, q AuditQuery) (*AuditPage, error) {
-	b.asked = q
+	b.query = q
 	if b.page == nil {
 		return nil, errors.New("broken")
 	}
@@ -271,11 +271,11 @@ func TestReadAudit(t *testing.T) {
 	if a.text != want || a.StatusCode != 200 || a.Header.Get("Content-Type") != ndjsonType {
 		t.Errorf("%s, want %s", a.text, want)
 	}
-	if q := book.asked; q.Limit != 2 || !q.Since.Equal(testNow.Add(-time.Hour)) || len(q.After) != 0 {
+	if q := book.query; q.Limit != 2 || !q.Since.Equal(testNow.Add(-time.Hour)) || len(q.After) != 0 {
 		t.Errorf("%+v", q)
 	}
 	h.call("GET", "/v1/audit?after="+book.page.Next.String()+"&since=2026-11-21T10:00:00Z", "", "Authorization", "admin")
-	if q := book.asked; q.Limit != defaultAuditLimit || q.After["n1"] != "x-2" || q.Since.Year() != 2026 {
+	if q := book.query; q.Limit != defaultAuditLimit || q.After["n1"] != "x-2" || q.Since.Year() != 2026 {
 		t.Errorf("%+v", q)
 	}
 	for _, query := range []string{"limit=0", "limit=1001", "after=%25", "since=-1h", "since=nonsense", "limits=1"} {

@@ -125,12 +125,12 @@ func (f *fakeBackend) Do(ctx context.Context, cmds []*fsmpb.Command) []task.Repl
 	var replies []task.Reply
 	for _, c := range cmds {
 		f.seen = append(f.seen, c)
-		replies = append(replies, task.Reply{Result: f.keyed(c)})
+		replies = append(replies, task.Reply{Result: f.once(c)})
 	}
 	return replies
 }
 
-func (f *fakeBackend) keyed(c *fsmpb.Command) *fsmpb.Result {
+func (f *fakeBackend) once(c *fsmpb.Command) *fsmpb.Result {
 	if c.Key == nil {
 		return f.apply(c)
 	}

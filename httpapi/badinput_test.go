@@ -210,7 +210,7 @@ func TestContentTypes(t *testing.T) {
 		"application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "json", "application/x-ndjson", ";;;"} {
 		p := put(bad).mustProblem(t, 415, "Content-Type")
 		form := strings.Contains(bad, "form")
-		if told := strings.Contains(p["detail"].(string), "curl --json"); told != form {
+		if hinted := strings.Contains(p["detail"].(string), "curl --json"); hinted != form {
 			t.Errorf("%s: %v", bad, p["detail"])
 		}
 	}

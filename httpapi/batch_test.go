@@ -380,8 +380,8 @@ func TestBatchPanicCutsTheConnection(t *testing.T) {
 	h := newHarness(t)
 	h.fake.do = func(context.Context, []*fsmpb.Command) []task.Reply { panic("broken invariant") }
 	defer func() {
-		if what := recover(); what != http.ErrAbortHandler {
-			t.Errorf("panic %v", what)
+		if cause := recover(); cause != http.ErrAbortHandler {
+			t.Errorf("panic %v", cause)
 		}
 		if n := h.server.batches.callers.Taken(); n != 0 {
 			t.Errorf("%d batches are under way", n)

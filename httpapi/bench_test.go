@@ -45,8 +45,8 @@ func (k oneKey) KeysInForce() bool                      { return true }
 func (k oneKey) KeyUsed(string)                         {}
 func (k oneKey) Key(id string) (access.KeyRecord, bool) { return k.KeyRecord, id == k.ID }
 
-// keyed makes calls need a key, and returns one that may schedule.
-func keyed(b *testing.B) (key string, change func(*Config)) {
+// requireKey makes calls need a key, and returns one that may schedule.
+func requireKey(b *testing.B) (key string, change func(*Config)) {
 	id, text := access.NewKey()
 	authority, err := access.New(access.Config{Source: oneKey{access.KeyRecord{ID: id,
 		Grants:  []access.Grant{{Role: access.Schedule, Namespace: "default"}},
@@ -62,7 +62,7 @@ func keyed(b *testing.B) (key string, change func(*Config)) {
 func BenchmarkPut(b *testing.B) {
 	b.Run("local", func(b *testing.B) { benchmarkPut(b, "", func(*Config) {}) })
 	b.Run("key", func(b *testing.B) {
-		key, change := keyed(b)
+		key, change := requireKey(b)
 		benchmarkPut(b, "Bearer "+key, change)
 	})
 }

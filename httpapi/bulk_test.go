@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -130,26 +131,26 @@ func TestBulkOperationsHaveKeys(t *testing.T) {
 
 func TestBulkOperationsAreDocumented(t *testing.T) {
 	d := newDocumented(t)
-	d.call(202, "POST", operations, `{"op":"cancel","filter":{"queue":"q","label":["a:b"],"state":"ready"},"per_second":3}`)
-	d.call(202, "POST", operations, `{"op":"move","filter":{"prefix":"p"},"to":"2026-11-21T10:00:00Z"}`)
-	d.call(202, "POST", operations, `{"op":"move","filter":{"prefix":"p"},"by":"-90m"}`)
+	d.accepted("POST", operations, `{"op":"cancel","filter":{"queue":"q","label":["a:b"],"state":"ready"},"per_second":3}`)
+	d.accepted("POST", operations, `{"op":"move","filter":{"prefix":"p"},"to":"2026-11-21T10:00:00Z"}`)
+	d.accepted("POST", operations, `{"op":"move","filter":{"prefix":"p"},"by":"-90m"}`)
 	if by := d.fake.operations[2].By; by != "-1h30m" {
 		t.Errorf("moved by %s", by)
 	}
-	d.call(202, "POST", operations, `{"op":"patch","all":true,"patch":{"labels":{"a":"b"}}}`)
-	d.call(200, "POST", operations, `{"op":"cancel","all":true,"dry_run":true}`)
-	d.call(200, "POST", operations, `{"op":"cancel","filter":{"queue":"large"},"dry_run":true}`)
-	d.call(409, "POST", operations, `{"op":"cancel","filter":{"queue":"full"}}`)
-	d.call(400, "POST", operations, `{"op":"cancel"}`)
-	d.call(415, "POST", operations, `{"op":"cancel","all":true}`, "Content-Type", "text/plain")
-	d.call(200, "GET", operations, "")
-	d.call(200, "GET", operations+"/op-0", "")
-	d.call(202, "DELETE", operations+"/op-0", "")
-	d.call(409, "DELETE", operations+"/op-0", "")
+	d.accepted("POST", operations, `{"op":"patch","all":true,"patch":{"labels":{"a":"b"}}}`)
+	d.ok("POST", operations, `{"op":"cancel","all":true,"dry_run":true}`)
+	d.ok("POST", operations, `{"op":"cancel","filter":{"queue":"large"},"dry_run":true}`)
+	d.conflict("POST", operations, `{"op":"cancel","filter":{"queue":"full"}}`)
+	d.badRequest("POST", operations, `{"op":"cancel"}`)
+	d.unsupportedType("POST", operations, `{"op":"cancel","all":true}`, "Content-Type", "text/plain")
+	d.ok("GET", operations, "")
+	d.ok("GET", operations+"/op-0", "")
+	d.accepted("DELETE", operations+"/op-0", "")
+	d.conflict("DELETE", operations+"/op-0", "")
 	for err, status := range map[error]int{task.ErrNotProposed: 503, task.ErrUnknown: 504} {
 		d.fake.readErr = err
 		d.call(status, "POST", operations, `{"op":"cancel","all":true}`)
-		d.call(503, "POST", operations, `{"op":"cancel","all":true,"dry_run":true}`)
+		d.call(http.StatusServiceUnavailable, "POST", operations, `{"op":"cancel","all":true,"dry_run":true}`)
 	}
 }
 

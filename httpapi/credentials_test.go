@@ -75,14 +75,14 @@ func (goodTokens) Caller(_ context.Context, token string) (*access.Caller, time.
 	return c, testNow.Add(time.Hour), nil
 }
 
-// shown is the credentials that a caller shows, and the grants that they stand for.
-type shown struct {
+// credentials are what a caller shows, and the grants that they stand for.
+type credentials struct {
 	name, header, certificate string
 	grants                    string // empty: it is refused
 }
 
 // heldCredentials returns credentials of all kinds, and the authority that judges them.
-func heldCredentials(t *testing.T) ([]shown, *access.Authority) {
+func heldCredentials(t *testing.T) ([]credentials, *access.Authority) {
 	t.Helper()
 	keys, past, future := heldKeys{}, testNow.Add(-time.Second), testNow.Add(time.Hour)
 	revoked := keys.add("admin@*", time.Time{}, time.Time{})
@@ -100,7 +100,7 @@ func heldCredentials(t *testing.T) ([]shown, *access.Authority) {
 			t.Fatal(err)
 		}
 	}
-	return []shown{
+	return []credentials{
 		{"key", right, "", "schedule@a"}, {"key of b", keys.add("admin@b", future, future), "", "admin@b"},
 		{"root key", rootText, "", "admin@*"}, {"token", "good.consume@a", "", "consume@a"},
 		{"certificate", "", "ops", "operate@*"},
@@ -119,7 +119,7 @@ func heldCredentials(t *testing.T) ([]shown, *access.Authority) {
 var addresses atomic.Uint32
 
 // show makes a call with a credential, from an address of its own.
-func (h *harness) show(c shown, method, path, body, kind string) answer {
+func (h *harness) show(c credentials, method, path, body, kind string) answer {
 	w, r := recorded(method, path, body)
 	if kind != "" {
 		r.Header.Set("Content-Type", kind)
@@ -152,7 +152,7 @@ func TestEveryRouteForEveryCredential(t *testing.T) {
 	})
 }
 
-func showRoute(t *testing.T, route, path string, scopes []string, c shown, authority *access.Authority) {
+func showRoute(t *testing.T, route, path string, scopes []string, c credentials, authority *access.Authority) {
 	t.Helper()
 	method, _, _ := strings.Cut(route, " ")
 	sample := sampleCalls[route]
@@ -254,7 +254,7 @@ func TestEveryRouteForLimitedCallers(t *testing.T) {
 				case slices.Contains(scopes, "all-namespaces") && got.StatusCode != 403:
 					t.Errorf("%s for %s: %d", route, limit, got.StatusCode)
 				case got.StatusCode == 403 || got.StatusCode == 404:
-					if len(h.fake.seen) > 0 || len(h.fake.queues.asked) > 0 || len(h.fake.operations) > 0 {
+					if len(h.fake.seen) > 0 || len(h.fake.queues.leases) > 0 || len(h.fake.operations) > 0 {
 						t.Errorf("%s for %s had an effect", route, limit)
 					}
 				}
@@ -306,7 +306,7 @@ func TestOtherMethodsDoNothing(t *testing.T) {
 				if method == http.MethodOptions {
 					want = http.StatusNoContent
 				}
-				if got.StatusCode != want || got.Header.Get("Allow") == "" || len(h.fake.seen)+len(h.fake.queues.asked) > 0 {
+				if got.StatusCode != want || got.Header.Get("Allow") == "" || len(h.fake.seen)+len(h.fake.queues.leases) > 0 {
 					t.Errorf("%q: %s %s: %d %v %s", caller, method, path, got.StatusCode, got.Header, got.text)
 				}
 			}

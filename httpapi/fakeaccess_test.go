@@ -56,17 +56,17 @@ func (f *fakeBackend) Weight(string) int { return 1 }
 func (f *fakeBackend) NamespaceUse(_ context.Context, name string) (task.NamespaceUse, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	use := task.NamespaceUse{Namespace: name}
+	usage := task.NamespaceUse{Namespace: name}
 	for t := range f.within(name) {
 		switch {
 		case t.State == fsmpb.State_STATE_DEAD:
-			use.Dead++
+			usage.Dead++
 		case !tombstone(t):
-			use.Pending++
+			usage.Pending++
 		}
-		use.Bytes += uint64(len(t.Spec.GetPayload()))
+		usage.Bytes += uint64(len(t.Spec.GetPayload()))
 	}
-	return use, f.readErr
+	return usage, f.readErr
 }
 
 func (f *fakeBackend) at(id string) int {

@@ -16,7 +16,7 @@ import (
 type fakeQueues struct {
 	policies map[string]*fsmpb.QueuePolicy // by placeOf
 	ready    chan struct{}                 // closed and replaced when a task may have become ready
-	asked    []task.LeaseRequest
+	leases   []task.LeaseRequest
 	waiting  int // Lease calls in progress
 }
 
@@ -30,7 +30,7 @@ func (f *fakeBackend) wake() {
 
 func (f *fakeBackend) Lease(ctx context.Context, request task.LeaseRequest) ([]*fsmpb.Task, error) {
 	f.mu.Lock()
-	f.queues.asked = append(f.queues.asked, request)
+	f.queues.leases = append(f.queues.leases, request)
 	f.queues.waiting++
 	f.mu.Unlock()
 	defer func() {

@@ -42,8 +42,8 @@ func TestForeignCalls(t *testing.T) {
 		}
 	}
 	h.call("GET", "http://rebound.example/healthz", "").mustStatus(t, 200)
-	if h.state("a") != before || len(h.fake.seen) != seen || len(h.fake.queues.asked) != 0 || len(h.fake.queries) != 0 {
-		t.Errorf("something was done: %v, %v, %v, %v", h.state("a"), h.fake.seen, h.fake.queues.asked, h.fake.queries)
+	if h.state("a") != before || len(h.fake.seen) != seen || len(h.fake.queues.leases) != 0 || len(h.fake.queries) != 0 {
+		t.Errorf("something was done: %v, %v, %v, %v", h.state("a"), h.fake.seen, h.fake.queues.leases, h.fake.queries)
 	}
 }
 

@@ -23,9 +23,9 @@ const (
 // newLimited is a harness with the tasks mine and mine-1 in the queue orders, and other and mine-2 in the queue mail.
 func newLimited(t *testing.T) *harness {
 	h := newHarness(t, withAccess)
-	for _, of := range [][2]string{{"mine", "orders"}, {"mine-1", "orders"}, {"other", "mail"}, {"mine-2", "mail"}} {
-		body := fmt.Sprintf(`{"delay":"1h","queue":%q,"payload":"of %s"}`, of[1], of[0])
-		h.as("admin@a", "PUT", "/v1/tasks/"+of[0], body).mustStatus(t, 201)
+	for _, stored := range [][2]string{{"mine", "orders"}, {"mine-1", "orders"}, {"other", "mail"}, {"mine-2", "mail"}} {
+		body := fmt.Sprintf(`{"delay":"1h","queue":%q,"payload":"of %s"}`, stored[1], stored[0])
+		h.as("admin@a", "PUT", "/v1/tasks/"+stored[0], body).mustStatus(t, 201)
 	}
 	h.fake.seen = nil
 	return h

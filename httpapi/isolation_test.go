@@ -20,6 +20,8 @@ type world struct {
 	registry *prometheus.Registry
 }
 
+const withNeighbour, withoutNeighbour = true, false
+
 func newWorld(t *testing.T, neighbour bool) world {
 	registry := prometheus.NewRegistry()
 	w := world{registry: registry}
@@ -37,7 +39,7 @@ func newWorld(t *testing.T, neighbour bool) world {
 
 // foreignTokens returns a cursor and a receipt of namespace b.
 func foreignTokens(t *testing.T) (cursor, receipt string) {
-	w := newWorld(t, true)
+	w := newWorld(t, withNeighbour)
 	page := w.as("admin@*", "GET", "/v1/namespaces/b/tasks?limit=1", "").mustStatus(t, 200)
 	return page["next_cursor"].(string), string(testKey.append(nil, receiptOf(w.fake.tasks["b/t-firing"])))
 }
@@ -92,7 +94,9 @@ func TestNoSignOfAnotherNamespace(t *testing.T) {
 	}
 }
 
-func newWorlds(t *testing.T) [2]world { return [2]world{newWorld(t, false), newWorld(t, true)} }
+func newWorlds(t *testing.T) [2]world {
+	return [2]world{newWorld(t, withoutNeighbour), newWorld(t, withNeighbour)}
+}
 
 // random matches the parts of answers that differ from call to call: ids and texts of keys, and whether a small batch
 // was answered in one piece.
@@ -128,13 +132,13 @@ func compareWorlds(t *testing.T, worlds [2]world, caller, route, path, body stri
 func TestForeignTokensAreGarbage(t *testing.T) {
 	cursor, receipt := foreignTokens(t)
 	list := func(cursor string) answer {
-		return newWorld(t, true).as("read@a", "GET", "/v1/tasks?cursor="+url.QueryEscape(cursor), "")
+		return newWorld(t, withNeighbour).as("read@a", "GET", "/v1/tasks?cursor="+url.QueryEscape(cursor), "")
 	}
 	if got, want := list(cursor), list("AAAA"); got.text != want.text || got.StatusCode != 400 {
 		t.Errorf("a cursor of another namespace: %s, garbage: %s", got.text, want.text)
 	}
 	settle := func(receipt string) string {
-		a := newWorld(t, true).as("consume@a", "POST", "/v1/queues/q/settle", `{"ack":["`+receipt+`"]}`)
+		a := newWorld(t, withNeighbour).as("consume@a", "POST", "/v1/queues/q/settle", `{"ack":["`+receipt+`"]}`)
 		a.mustStatus(t, 200)
 		return strings.ReplaceAll(a.text, receipt, "R")
 	}

@@ -301,10 +301,10 @@ func TestOutlivingKeysAreShown(t *testing.T) {
 		body := `{"name":"n","grants":[{"role":"read","namespace":"a"}]` + c.expires + "}"
 		made := h.call("POST", "/v1/keys", body).mustStatus(t, 201)
 		rotated := h.call("POST", "/v1/keys/"+made["id"].(string)+"/rotate", "").mustStatus(t, 201)
-		shown := h.call("GET", "/v1/keys/"+made["id"].(string), "").text
+		answer := h.call("GET", "/v1/keys/"+made["id"].(string), "").text
 		if (made["outlives_maker"] == true) != c.outlives || (rotated["outlives_maker"] == true) != c.outlives ||
-			strings.Contains(shown, "outlives") {
-			t.Errorf("%+v: %v, rotated %v, shown %s", c, made, rotated, shown)
+			strings.Contains(answer, "outlives") {
+			t.Errorf("%+v: %v, rotated %v, shown %s", c, made, rotated, answer)
 		}
 	}
 }

@@ -75,11 +75,11 @@ func TestLease(t *testing.T) {
 	if more := h.lease(`{"max":1000,"lease":"12h","wait":"1m"}`); len(more) != 2 {
 		t.Fatalf("%+v", more)
 	}
-	asked := h.fake.queues.asked
+	requests := h.fake.queues.leases
 	want := []task.LeaseRequest{{Namespace: "default", Queue: "q", Max: 1, Lease: 30 * time.Second, Look: true},
 		{Namespace: "default", Queue: "q", Max: 1000, Lease: 12 * time.Hour}}
-	if !slices.Equal(asked, want) {
-		t.Errorf("asked %+v", asked)
+	if !slices.Equal(requests, want) {
+		t.Errorf("asked %+v", requests)
 	}
 	if got := h.call("GET", "/v1/tasks/a", "").json(t); got["lease_ends_at"] == nil || got["receipt"] != nil {
 		t.Errorf("read %v", got)
@@ -109,8 +109,8 @@ func TestBadLeases(t *testing.T) {
 		}
 	}
 	h.call("POST", "/v1/queues/q/lease?max=1", "").mustProblem(t, 400, "max")
-	if len(h.fake.queues.asked) != 0 {
-		t.Errorf("asked %v", h.fake.queues.asked)
+	if len(h.fake.queues.leases) != 0 {
+		t.Errorf("asked %v", h.fake.queues.leases)
 	}
 }
 

@@ -16,16 +16,16 @@ import (
 
 // testLimits refuses by kind of call, and records the calls.
 type testLimits struct {
-	refuse map[string]error
-	asked  []string
-	lines  int
-	most   int64 // bytes of a payload
-	inside int   // consumers
+	refuse  map[string]error
+	checked []string
+	lines   int
+	most    int64 // bytes of a payload
+	inside  int   // consumers
 }
 
-func (l *testLimits) note(what, namespace, key string) error {
-	l.asked = append(l.asked, what+" "+namespace+" "+key)
-	return l.refuse[what]
+func (l *testLimits) note(kind, namespace, key string) error {
+	l.checked = append(l.checked, kind+" "+namespace+" "+key)
+	return l.refuse[kind]
 }
 
 func (l *testLimits) Call(_ context.Context, namespace, key string) error {
@@ -71,18 +71,18 @@ const smallTask = `{"delay":"1h","payload":"x"}`
 
 // TestRatesRefuse checks that a call beyond a rate is answered with the quota, before its body is read.
 func TestRatesRefuse(t *testing.T) {
-	for _, what := range []string{"call", "schedule"} {
+	for _, kind := range []string{"call", "schedule"} {
 		h, l := limited(t)
-		l.refuse[what] = &quota.Exceeded{
+		l.refuse[kind] = &quota.Exceeded{
 			Quota: quota.SchedulesPerSecond, Limit: 2.5, Used: 2.5, RetryAfter: 1200 * time.Millisecond,
 		}
 		a := h.call("PUT", "/v1/tasks/a", "{no JSON")
 		p := a.mustProblem(t, 429, "")
 		if p["quota"] != "schedules_per_second" || p["limit"] != "2.50" || p["used"] != "2.50" ||
 			p["retry_after"] != 2.0 || a.Header.Get("Retry-After") != "2" {
-			t.Errorf("%s: %s", what, a.text)
+			t.Errorf("%s: %s", kind, a.text)
 		}
-		if h.call("GET", "/v1/tasks/a", "").StatusCode == 429 && what == "schedule" {
+		if h.call("GET", "/v1/tasks/a", "").StatusCode == 429 && kind == "schedule" {
 			t.Error("a read counts as a schedule")
 		}
 		if h.call("GET", "/v1/cluster", "").StatusCode == 429 {
@@ -95,7 +95,7 @@ func TestRatesRefuse(t *testing.T) {
 func TestLimitsKnowTheCaller(t *testing.T) {
 	h, l := limited(t)
 	h.call("PUT", "/v1/tasks/a", smallTask).mustStatus(t, 201)
-	if got := strings.Join(l.asked, ", "); got != "call default , schedule default , queue default default" {
+	if got := strings.Join(l.checked, ", "); got != "call default , schedule default , queue default default" {
 		t.Errorf("asked for %q", got)
 	}
 }
@@ -110,12 +110,12 @@ func TestRatesOfOtherCalls(t *testing.T) {
 		{"admin@*", "/v1/keys", ""}, {"admin@*", "/v1/cluster", ""}, {"admin@*", "/v1/audit", ""},
 		{"admin@*", "/metrics", ""},
 	} {
-		l.asked, l.refuse = nil, map[string]error{}
+		l.checked, l.refuse = nil, map[string]error{}
 		if a := h.call("GET", c.path, "", bearer(c.caller)...); a.StatusCode != 200 {
 			t.Errorf("%s: %d %s", c.path, a.StatusCode, a.text)
 		}
-		if want := []string{"call " + c.counted + " " + c.caller}; !slices.Equal(l.asked, want) {
-			t.Errorf("%s of %s asks for %q, want %q", c.path, c.caller, l.asked, want)
+		if want := []string{"call " + c.counted + " " + c.caller}; !slices.Equal(l.checked, want) {
+			t.Errorf("%s of %s asks for %q, want %q", c.path, c.caller, l.checked, want)
 		}
 		l.refuse["call"] = &quota.Exceeded{Quota: quota.CallsPerSecond, Limit: 1, Used: 1, RetryAfter: time.Second}
 		h.call("GET", c.path, "", bearer(c.caller)...).mustProblem(t, 429, "")
@@ -136,9 +136,9 @@ func TestPayloadsAreLimited(t *testing.T) {
 		}
 		h.call(method, path, smallTask).mustStatus(t, 201)
 	}
-	before := len(l.asked)
+	before := len(l.checked)
 	h.call("PUT", "/v1/tasks/a", "{no JSON"+strings.Repeat(" ", 2*bodyBeside)).mustProblem(t, 403, "")
-	if n := len(l.asked) - before; n != 1 {
+	if n := len(l.checked) - before; n != 1 {
 		t.Errorf("%d questions for a body that is too long", n)
 	}
 	lines := `{"op":"schedule","id":"a","delay":"1h","payload":"x"}` + "\n" +
@@ -165,7 +165,7 @@ func TestQueuesAreLimited(t *testing.T) {
 		if p["quota"] != "max_queues" || p["retry_after"] != nil {
 			t.Errorf("%v: %v", call, p)
 		}
-		if last := l.asked[len(l.asked)-1]; !strings.HasSuffix(last, " default q") {
+		if last := l.checked[len(l.checked)-1]; !strings.HasSuffix(last, " default q") {
 			t.Errorf("%v asked for %q", call, last)
 		}
 	}
@@ -190,8 +190,8 @@ func TestTouchesCountAsSchedules(t *testing.T) {
 func TestConsumersAreLimited(t *testing.T) {
 	h, l := limited(t)
 	h.call("POST", "/v1/queues/q/lease", `{}`).mustStatus(t, 200)
-	if l.inside != 0 || l.asked[len(l.asked)-1] != "consumer default " {
-		t.Errorf("%d consumers after the lease, asked %q", l.inside, l.asked)
+	if l.inside != 0 || l.checked[len(l.checked)-1] != "consumer default " {
+		t.Errorf("%d consumers after the lease, asked %q", l.inside, l.checked)
 	}
 	l.refuse["consumer"] = &quota.Exceeded{Quota: quota.MaxConsumers, Limit: 1, Used: 1, RetryAfter: time.Second}
 	for _, path := range []string{"/v1/queues/q/lease", "/v1/queues/q/stream"} {

@@ -286,6 +286,41 @@ func (d *documented) call(status int, method, path, body string, header ...strin
 	}
 }
 
+func (d *documented) ok(method, path, body string, header ...string) {
+	d.t.Helper()
+	d.call(http.StatusOK, method, path, body, header...)
+}
+
+func (d *documented) created(method, path, body string, header ...string) {
+	d.t.Helper()
+	d.call(http.StatusCreated, method, path, body, header...)
+}
+
+func (d *documented) accepted(method, path, body string, header ...string) {
+	d.t.Helper()
+	d.call(http.StatusAccepted, method, path, body, header...)
+}
+
+func (d *documented) badRequest(method, path, body string, header ...string) {
+	d.t.Helper()
+	d.call(http.StatusBadRequest, method, path, body, header...)
+}
+
+func (d *documented) notFound(method, path, body string, header ...string) {
+	d.t.Helper()
+	d.call(http.StatusNotFound, method, path, body, header...)
+}
+
+func (d *documented) conflict(method, path, body string, header ...string) {
+	d.t.Helper()
+	d.call(http.StatusConflict, method, path, body, header...)
+}
+
+func (d *documented) unsupportedType(method, path, body string, header ...string) {
+	d.t.Helper()
+	d.call(http.StatusUnsupportedMediaType, method, path, body, header...)
+}
+
 // TestRefusedChangesAreDocumented checks that each call that asks the leader of the control group for a change documents
 // the leader's refusal. The leader refuses changes while a node has an older build, for one.
 func TestRefusedChangesAreDocumented(t *testing.T) {
@@ -305,52 +340,52 @@ func TestRefusedChangesAreDocumented(t *testing.T) {
 		{"POST", "/v1/shards/2/split", ""}, {"POST", "/v1/shards/move", `{"slots":"1","to":2}`},
 		{"POST", "/v1/shards/balance", ""}, {"POST", "/v1/operations", `{"op":"cancel","all":true}`},
 	} {
-		d.call(409, call.method, call.path, call.body)
+		d.conflict(call.method, call.path, call.body)
 	}
 }
 
 func TestAnswersAreDocumented(t *testing.T) {
 	d := newDocumented(t)
 	later := "2026-11-21T12:00:00Z"
-	d.call(201, "PUT", "/v1/tasks/a", wholeTask)
-	d.call(200, "PUT", "/v1/tasks/a", `{"delay":"1h","payload_base64":"/+8="}`)
-	d.call(200, "GET", "/v1/tasks/a?consistency=stale", "")
-	d.call(200, "PATCH", "/v1/tasks/a", `{"fire_at":"`+later+`","target":null,"payload":"x"}`)
-	d.call(200, "POST", "/v1/tasks/a/touch", `{"delay":"1s"}`)
-	d.call(201, "POST", "/v1/tasks/b/touch", `{"or_schedule":{"fire_at":"`+later+`"}}`)
-	d.call(200, "POST", "/v1/tasks/a/fire", "")
-	d.call(201, "POST", "/v1/tasks", `{"delay":"1h"}`, keyHeader, "k")
-	d.call(422, "POST", "/v1/tasks", `{"delay":"2h"}`, keyHeader, "k")
-	d.call(200, "GET", "/v1/tasks?include=payload&limit=2&state=ready,dead&label=a:b", "")
-	d.call(200, "GET", "/v1/tasks?limit=1000", "")
-	d.call(409, "POST", "/v1/tasks/b/fire", d.begun("b"))
-	d.call(409, "PATCH", "/v1/tasks/b", `{"delay":"1s"}`)
-	d.call(409, "POST", "/v1/tasks/b/touch", `{"delay":"1s"}`)
-	d.call(200, "DELETE", "/v1/tasks/a", "")
-	d.call(200, "GET", "/v1/tasks/a", "")
-	d.call(201, "PUT", "/v1/tasks/a", `{"delay":"1h"}`)
+	d.created("PUT", "/v1/tasks/a", wholeTask)
+	d.ok("PUT", "/v1/tasks/a", `{"delay":"1h","payload_base64":"/+8="}`)
+	d.ok("GET", "/v1/tasks/a?consistency=stale", "")
+	d.ok("PATCH", "/v1/tasks/a", `{"fire_at":"`+later+`","target":null,"payload":"x"}`)
+	d.ok("POST", "/v1/tasks/a/touch", `{"delay":"1s"}`)
+	d.created("POST", "/v1/tasks/b/touch", `{"or_schedule":{"fire_at":"`+later+`"}}`)
+	d.ok("POST", "/v1/tasks/a/fire", "")
+	d.created("POST", "/v1/tasks", `{"delay":"1h"}`, keyHeader, "k")
+	d.call(http.StatusUnprocessableEntity, "POST", "/v1/tasks", `{"delay":"2h"}`, keyHeader, "k")
+	d.ok("GET", "/v1/tasks?include=payload&limit=2&state=ready,dead&label=a:b", "")
+	d.ok("GET", "/v1/tasks?limit=1000", "")
+	d.conflict("POST", "/v1/tasks/b/fire", d.begun("b"))
+	d.conflict("PATCH", "/v1/tasks/b", `{"delay":"1s"}`)
+	d.conflict("POST", "/v1/tasks/b/touch", `{"delay":"1s"}`)
+	d.ok("DELETE", "/v1/tasks/a", "")
+	d.ok("GET", "/v1/tasks/a", "")
+	d.created("PUT", "/v1/tasks/a", `{"delay":"1h"}`)
 	for _, c := range [][2]string{{"GET", ""}, {"DELETE", ""}, {"PATCH", "{}"}} {
-		d.call(404, c[0], "/v1/tasks/none", c[1])
+		d.notFound(c[0], "/v1/tasks/none", c[1])
 	}
-	d.call(404, "POST", "/v1/tasks/none/fire", "")
-	d.call(404, "POST", "/v1/tasks/none/touch", "{}")
-	d.call(400, "PUT", "/v1/tasks/a", `{}`)
-	d.call(400, "PUT", "/v1/tasks/a", `{`)
-	d.call(400, "POST", "/v1/tasks/a/touch", `{"x":1}`)
-	d.call(400, "GET", "/v1/tasks?x=1", "")
-	d.call(412, "PUT", "/v1/tasks/a", `{"delay":"1h"}`, "If-None-Match", "*")
-	d.call(412, "DELETE", "/v1/tasks/a", "", "If-Match", `"77"`)
-	d.call(413, "PUT", "/v1/tasks/a", strings.Repeat(" ", 600<<10))
-	d.call(415, "PUT", "/v1/tasks/a", `delay=1h`, "Content-Type", "application/x-www-form-urlencoded")
-	d.call(415, "POST", "/v1/batch", `{}`)
-	d.call(200, "POST", "/v1/batch", `{"op":"fire","id":"none"}`, "Content-Type", ndjsonType)
-	d.call(400, "GET", "/v1/backup?rate=fast", "")
-	d.call(200, "GET", "/v1/doctor", "")
+	d.notFound("POST", "/v1/tasks/none/fire", "")
+	d.notFound("POST", "/v1/tasks/none/touch", "{}")
+	d.badRequest("PUT", "/v1/tasks/a", `{}`)
+	d.badRequest("PUT", "/v1/tasks/a", `{`)
+	d.badRequest("POST", "/v1/tasks/a/touch", `{"x":1}`)
+	d.badRequest("GET", "/v1/tasks?x=1", "")
+	d.call(http.StatusPreconditionFailed, "PUT", "/v1/tasks/a", `{"delay":"1h"}`, "If-None-Match", "*")
+	d.call(http.StatusPreconditionFailed, "DELETE", "/v1/tasks/a", "", "If-Match", `"77"`)
+	d.call(http.StatusRequestEntityTooLarge, "PUT", "/v1/tasks/a", strings.Repeat(" ", 600<<10))
+	d.unsupportedType("PUT", "/v1/tasks/a", `delay=1h`, "Content-Type", "application/x-www-form-urlencoded")
+	d.unsupportedType("POST", "/v1/batch", `{}`)
+	d.ok("POST", "/v1/batch", `{"op":"fire","id":"none"}`, "Content-Type", ndjsonType)
+	d.badRequest("GET", "/v1/backup?rate=fast", "")
+	d.ok("GET", "/v1/doctor", "")
 	d.fake.findings = []view.Finding{{Severity: "warning", Code: "node-away", Summary: "Node b is away.", Do: []string{"belfry"}},
 		{Severity: "note", Code: "queue-paused"}}
 	for _, path := range []string{"/v1/backup?rate=52428800", "/v1/doctor", "/v1/cluster", "/v1/map", "/healthz", "/readyz",
 		"/v1/wheel?shard=2", "/v1/wheel?shard=9", "/v1/activity?since=1m", "/metrics", "/openapi.yaml"} {
-		d.call(200, "GET", path, "")
+		d.ok("GET", path, "")
 	}
 }
 
@@ -358,53 +393,53 @@ func TestScheduleAnswersAreDocumented(t *testing.T) {
 	d := newDocumented(t)
 	const path = "/v1/schedules/s"
 	backfill := `{"from":"2026-11-20T00:00:00Z","to":"2026-11-20T03:00:00Z"}`
-	d.call(201, "PUT", path, wholeSchedule)
-	d.call(200, "PUT", path, `{"repeat":{"every":"1h"},"task":{"payload_base64":"/+8="}}`)
-	d.call(200, "PATCH", path, `{"repeat":{"cron":["@hourly"],"every":null},"note":null,"misfire":null,"overlap":null,"task":null}`)
+	d.created("PUT", path, wholeSchedule)
+	d.ok("PUT", path, `{"repeat":{"every":"1h"},"task":{"payload_base64":"/+8="}}`)
+	d.ok("PATCH", path, `{"repeat":{"cron":["@hourly"],"every":null},"note":null,"misfire":null,"overlap":null,"task":null}`)
 	for _, c := range [][2]string{{"/pause", ""}, {"/resume", `{"note":"n"}`}, {"/fire", ""}, {"/skip", "{}"},
 		{"/backfill", backfill}} {
-		d.call(200, "POST", path+c[0], c[1])
+		d.ok("POST", path+c[0], c[1])
 	}
-	d.call(409, "POST", path+"/fire", "")
-	d.call(200, "GET", path+"?consistency=stale", "")
-	d.call(200, "GET", path+"/occurrences?next=3&last=100", "")
-	d.call(200, "GET", "/v1/tasks/s@1", "")
-	d.call(200, "GET", "/v1/schedules?include=payload&limit=2&label=a:b&queue=default&prefix=s", "")
-	d.call(412, "PUT", path, `{"repeat":{"every":"1h"}}`, "If-None-Match", "*")
-	d.call(400, "PUT", path, `{}`)
-	d.call(400, "GET", path+"/occurrences?next=101", "")
-	d.call(400, "GET", "/v1/schedules?state=ready", "")
-	d.call(415, "PUT", path, `x=1`, "Content-Type", "text/plain")
-	d.call(200, "DELETE", path, "")
+	d.conflict("POST", path+"/fire", "")
+	d.ok("GET", path+"?consistency=stale", "")
+	d.ok("GET", path+"/occurrences?next=3&last=100", "")
+	d.ok("GET", "/v1/tasks/s@1", "")
+	d.ok("GET", "/v1/schedules?include=payload&limit=2&label=a:b&queue=default&prefix=s", "")
+	d.call(http.StatusPreconditionFailed, "PUT", path, `{"repeat":{"every":"1h"}}`, "If-None-Match", "*")
+	d.badRequest("PUT", path, `{}`)
+	d.badRequest("GET", path+"/occurrences?next=101", "")
+	d.badRequest("GET", "/v1/schedules?state=ready", "")
+	d.unsupportedType("PUT", path, `x=1`, "Content-Type", "text/plain")
+	d.ok("DELETE", path, "")
 	for _, c := range [][3]string{{"GET", "", ""}, {"PATCH", "", "{}"}, {"DELETE", "", ""}, {"POST", "/pause", ""},
 		{"POST", "/resume", ""}, {"POST", "/fire", ""}, {"POST", "/skip", ""}, {"POST", "/backfill", backfill},
 		{"GET", "/occurrences", ""}} {
-		d.call(404, c[0], path+c[1], c[2])
+		d.notFound(c[0], path+c[1], c[2])
 	}
 }
 
 func TestQueueAnswersAreDocumented(t *testing.T) {
 	d := newDocumented(t)
-	d.call(404, "GET", "/v1/queues/q", "")
-	d.call(201, "PUT", "/v1/queues/q", `{`+wholePolicy+`,"signing":{"secrets":["`+whsec('a', 32)+`"]}}`)
-	d.call(200, "PUT", "/v1/queues/q", `{}`)
-	d.call(400, "PUT", "/v1/queues/q", `{"paused":1}`)
-	d.call(200, "PATCH", "/v1/queues/q", `{`+wholePolicy+`,"signing":{"secrets":["`+whsec('a', 32)+`"]}}`)
-	d.call(200, "PATCH", "/v1/queues/q", `{"target":null,"retry":{"max_attempts":null},"signing":null,"keep_dead":null}`)
-	d.call(400, "PATCH", "/v1/queues/q", `{"paused":1}`)
-	d.call(200, "POST", "/v1/queues/q/pause", "")
-	d.call(200, "POST", "/v1/queues/q/resume", "")
-	d.call(400, "POST", "/v1/queues/q/resume", `{"x":1}`)
-	d.call(415, "PUT", "/v1/queues/q", `x=1`, "Content-Type", "text/plain")
-	d.call(200, "GET", "/v1/queues/q", "")
-	d.call(200, "GET", "/v1/queues/default", "")
-	d.call(200, "GET", "/v1/queues?limit=1", "")
-	d.call(400, "GET", "/v1/queues?limit=0", "")
+	d.notFound("GET", "/v1/queues/q", "")
+	d.created("PUT", "/v1/queues/q", `{`+wholePolicy+`,"signing":{"secrets":["`+whsec('a', 32)+`"]}}`)
+	d.ok("PUT", "/v1/queues/q", `{}`)
+	d.badRequest("PUT", "/v1/queues/q", `{"paused":1}`)
+	d.ok("PATCH", "/v1/queues/q", `{`+wholePolicy+`,"signing":{"secrets":["`+whsec('a', 32)+`"]}}`)
+	d.ok("PATCH", "/v1/queues/q", `{"target":null,"retry":{"max_attempts":null},"signing":null,"keep_dead":null}`)
+	d.badRequest("PATCH", "/v1/queues/q", `{"paused":1}`)
+	d.ok("POST", "/v1/queues/q/pause", "")
+	d.ok("POST", "/v1/queues/q/resume", "")
+	d.badRequest("POST", "/v1/queues/q/resume", `{"x":1}`)
+	d.unsupportedType("PUT", "/v1/queues/q", `x=1`, "Content-Type", "text/plain")
+	d.ok("GET", "/v1/queues/q", "")
+	d.ok("GET", "/v1/queues/default", "")
+	d.ok("GET", "/v1/queues?limit=1", "")
+	d.badRequest("GET", "/v1/queues?limit=0", "")
 	d.die("q", "x", "y", "z")
-	d.call(409, "DELETE", "/v1/queues/q", "")
-	d.call(200, "POST", "/v1/queues/q/dead/replay?id=x&id=y", "")
-	d.call(200, "DELETE", "/v1/queues/q/dead?limit=5&prefix=z&label=a:b&due_before=2026-11-21T12:00:00Z", "")
-	d.call(400, "DELETE", "/v1/queues/q/dead?limit=0", "")
+	d.conflict("DELETE", "/v1/queues/q", "")
+	d.ok("POST", "/v1/queues/q/dead/replay?id=x&id=y", "")
+	d.ok("DELETE", "/v1/queues/q/dead?limit=5&prefix=z&label=a:b&due_before=2026-11-21T12:00:00Z", "")
+	d.badRequest("DELETE", "/v1/queues/q/dead?limit=0", "")
 }
 
 func TestConsumersAnswersAreDocumented(t *testing.T) {
@@ -412,16 +447,16 @@ func TestConsumersAnswersAreDocumented(t *testing.T) {
 	d.ready("q", "a", "b")
 	d.fake.tasks["a"].History = []*fsmpb.Past{{Attempt: 1, Fence: 3, EndedAtMs: 1}, {Attempt: 2, Fence: 4, StartedAtMs: 1,
 		EndedAtMs: 2, Node: "n1", Error: "500"}}
-	d.call(400, "POST", "/v1/queues/q/lease", `{"max":0}`)
-	d.call(200, "POST", "/v1/queues/q/lease", `{"max":2,"wait":"1s","lease":"1m"}`)
-	d.call(200, "GET", "/v1/tasks/a", "")
-	d.call(200, "POST", "/v1/queues/q/lease", "")
+	d.badRequest("POST", "/v1/queues/q/lease", `{"max":0}`)
+	d.ok("POST", "/v1/queues/q/lease", `{"max":2,"wait":"1s","lease":"1m"}`)
+	d.ok("GET", "/v1/tasks/a", "")
+	d.ok("POST", "/v1/queues/q/lease", "")
 	ack := fmt.Sprintf("%q", testKey.append(nil, receiptOf(d.fake.tasks["a"])))
-	d.call(200, "POST", "/v1/queues/q/settle", `{"ack":[`+ack+`,"torn",{"receipt":`+ack+`}],"nack":[{"receipt":`+ack+`,"delay":"1s","reason":"x"}],`+
+	d.ok("POST", "/v1/queues/q/settle", `{"ack":[`+ack+`,"torn",{"receipt":`+ack+`}],"nack":[{"receipt":`+ack+`,"delay":"1s","reason":"x"}],`+
 		`"extend":[{"receipt":`+ack+`,"lease":"1m"}],"release":[`+ack+`]}`)
-	d.call(400, "POST", "/v1/queues/q/settle", `{"ack":[1]}`)
-	d.call(400, "POST", "/v1/queues/q/stream?credit=0", "")
-	d.call(415, "POST", "/v1/queues/q/stream", "{}")
+	d.badRequest("POST", "/v1/queues/q/settle", `{"ack":[1]}`)
+	d.badRequest("POST", "/v1/queues/q/stream?credit=0", "")
+	d.unsupportedType("POST", "/v1/queues/q/stream", "{}")
 	for err, status := range map[error]int{task.ErrOverloaded: 429, task.ErrNotProposed: 503, errors.New("x"): 500} {
 		d.fake.readErr = err
 		d.call(status, "PUT", "/v1/queues/q", "{}")
@@ -475,7 +510,7 @@ func TestFailuresAreDocumented(t *testing.T) {
 		for _, path := range []string{"/v1/tasks/a", "/v1/tasks", "/v1/cluster", "/v1/backup"} {
 			d.call(min(status, 503), "GET", path, "")
 		}
-		d.call(503, "GET", "/readyz", "")
+		d.call(http.StatusServiceUnavailable, "GET", "/readyz", "")
 	}
 }
 

@@ -69,8 +69,8 @@ func TestSecretsGoInAndNeverOut(t *testing.T) {
 	put := func(secrets ...string) answer {
 		return h.call("PUT", "/v1/queues/q", `{"signing":{"secrets":["`+strings.Join(secrets, `","`)+`"]}}`)
 	}
-	shown := func(a answer) []any { return a.json(t)["signing"].(map[string]any)["secrets"].([]any) }
-	prints := shown(put(old))
+	secretsOf := func(a answer) []any { return a.json(t)["signing"].(map[string]any)["secrets"].([]any) }
+	prints := secretsOf(put(old))
 	oldPrint := prints[0].(string)
 	rotated := put(fresh, oldPrint)
 	rotated.mustStatus(t, 200)
@@ -90,7 +90,7 @@ func TestSecretsGoInAndNeverOut(t *testing.T) {
 	}{
 		{[]string{"sha256:00000000"}, "signing.secrets[0]"},
 		{[]string{fresh, fresh}, "signing.secrets[1]"},
-		{[]string{fresh, shown(rotated)[0].(string)}, "signing.secrets[1]"},
+		{[]string{fresh, secretsOf(rotated)[0].(string)}, "signing.secrets[1]"},
 		{[]string{fresh, old, old}, "signing.secrets"},
 		{[]string{whsec('c', 23)}, "signing.secrets[0]"},
 		{[]string{whsec('c', 65)}, "signing.secrets[0]"},
@@ -196,6 +196,6 @@ func TestQueuesAreFull(t *testing.T) {
 		if p["type"] != contract.ProblemPrefix+"queues-full" || p["limit"] != "4096" {
 			t.Errorf("%v: %v", call, p)
 		}
-		d.call(409, call[0], "/v1/queues/q"+call[1], call[2])
+		d.conflict(call[0], "/v1/queues/q"+call[1], call[2])
 	}
 }

@@ -71,10 +71,10 @@ func (h *harness) lastOf(method, path, contentType string, lines io.Reader) *las
 	go func() {
 		defer close(l.done)
 		defer func() {
-			what := recover()
-			l.cut, l.ended = what != nil, time.Now()
-			if what != nil && what != http.ErrAbortHandler {
-				panic(what)
+			cause := recover()
+			l.cut, l.ended = cause != nil, time.Now()
+			if cause != nil && cause != http.ErrAbortHandler {
+				panic(cause)
 			}
 			_ = in.Close() // as the HTTP server does
 		}()

@@ -784,7 +784,7 @@ func TestQuotasOfSchedules(t *testing.T) {
 	const path, small = "/v1/schedules/a", `{"repeat":{"every":"1h"},"task":{"queue":"q"}}`
 	h, l := limited(t)
 	h.call("PUT", path, small).mustStatus(t, 201)
-	if got := strings.Join(l.asked, ", "); got != "call default , schedule default , queue default q" {
+	if got := strings.Join(l.checked, ", "); got != "call default , schedule default , queue default q" {
 		t.Errorf("asked for %q", got)
 	}
 	long := strings.Repeat("x", 100)

@@ -296,13 +296,13 @@ func FuzzQueueBody(f *testing.F) {
 		if err := task.CheckQueue(d.policy); err != nil || !json.Valid(body) {
 			t.Fatal(err)
 		}
-		shown := new(queueService).append(nil, "q", d.policy, nil)
-		again, err := testParser().queuePolicy(shown, "q")
+		answer := new(queueService).append(nil, "q", d.policy, nil)
+		again, err := testParser().queuePolicy(answer, "q")
 		if err == nil {
 			again.policy.Secrets, err = keepSecrets(again.secrets, d.policy.Secrets)
 		}
 		if err != nil || !proto.Equal(again.policy, d.policy) {
-			t.Fatalf("%s comes back as %v, %v", shown, again, err)
+			t.Fatalf("%s comes back as %v, %v", answer, again, err)
 		}
 	})
 }

@@ -159,7 +159,7 @@ func TestStreamOfASlowReader(t *testing.T) {
 		"Transfer-Encoding: chunked\r\n\r\n")
 	asked := -1
 	h.until(func() bool { // until it leases no more: TCP's buffers are full
-		now := len(h.fake.queues.asked)
+		now := len(h.fake.queues.leases)
 		quiet := now == asked && now > 3 && h.fake.queues.waiting == 0
 		asked = now
 		return quiet
@@ -198,8 +198,8 @@ func TestStreamThatBreaks(t *testing.T) {
 	r.Header.Set("Content-Type", ndjsonType)
 	func() {
 		defer func() {
-			if what := recover(); what != http.ErrAbortHandler {
-				t.Errorf("it ends with %v", what)
+			if cause := recover(); cause != http.ErrAbortHandler {
+				t.Errorf("it ends with %v", cause)
 			}
 		}()
 		h.server.ServeHTTP(&tornWriter{ResponseWriter: w, left: 2, torn: func() { _ = consumer.Close() }}, r)
@@ -245,7 +245,7 @@ func TestStreamOutlivesTrouble(t *testing.T) {
 	h := newHarness(t)
 	h.fake.readErr = task.ErrNotProposed
 	s := h.stream(t, h.listen(), "?credit=1")
-	h.until(func() bool { return len(h.fake.queues.asked) > 2 })
+	h.until(func() bool { return len(h.fake.queues.leases) > 2 })
 	h.fake.mu.Lock()
 	h.fake.readErr = nil
 	h.fake.mu.Unlock()
@@ -273,7 +273,7 @@ func TestStreamIsOnlyPosted(t *testing.T) {
 			t.Errorf("%s: %d, Allow %q", method, a.StatusCode, allow)
 		}
 	}
-	if h.state("a") != fsmpb.State_STATE_READY || len(h.fake.queues.asked) != 0 {
-		t.Errorf("a is %v, leases: %v", h.state("a"), h.fake.queues.asked)
+	if h.state("a") != fsmpb.State_STATE_READY || len(h.fake.queues.leases) != 0 {
+		t.Errorf("a is %v, leases: %v", h.state("a"), h.fake.queues.leases)
 	}
 }

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -36,12 +37,12 @@ func TestJoinTokens(t *testing.T) {
 
 func TestJoinTokensAreDocumented(t *testing.T) {
 	d := newDocumented(t)
-	d.call(201, "POST", "/v1/nodes/tokens?valid_for=1h", "")
-	d.call(200, "GET", "/v1/nodes/tokens", "")
-	d.call(204, "DELETE", "/v1/nodes/tokens/kq3v7d2a", "")
-	d.call(404, "DELETE", "/v1/nodes/tokens/kq3v7d2a", "")
-	d.call(400, "POST", "/v1/nodes/tokens?valid_for=soon", "")
-	d.call(415, "POST", "/v1/nodes/tokens", "{}", "Content-Type", "text/plain")
+	d.created("POST", "/v1/nodes/tokens?valid_for=1h", "")
+	d.ok("GET", "/v1/nodes/tokens", "")
+	d.call(http.StatusNoContent, "DELETE", "/v1/nodes/tokens/kq3v7d2a", "")
+	d.notFound("DELETE", "/v1/nodes/tokens/kq3v7d2a", "")
+	d.badRequest("POST", "/v1/nodes/tokens?valid_for=soon", "")
+	d.unsupportedType("POST", "/v1/nodes/tokens", "{}", "Content-Type", "text/plain")
 	for err, status := range map[error]int{
 		task.ErrNotProposed: 503, task.ErrUnknown: 504, &task.FieldError{Field: "tokens", Limit: "100"}: 400,
 	} {

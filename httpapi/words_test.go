@@ -20,15 +20,15 @@ var internals = []string{
 	"net/url", "net/http", "invalid URL escape", "missing ']'", "bytes.", "time: unknown", "time: invalid", "%!", "<nil>", "nil pointer", "\\x", "\\u", "reflect", "interface {}", "fsmpb", "CODE_",
 }
 
-func mustBePlain(t *testing.T, what, answer string) {
+func mustBePlain(t *testing.T, call, answer string) {
 	t.Helper()
 	for _, word := range internals {
 		if strings.Contains(answer, word) {
-			t.Errorf("%.200s: the answer has %q: %s", what, word, answer)
+			t.Errorf("%.200s: the answer has %q: %s", call, word, answer)
 		}
 	}
 	if !utf8.ValidString(answer) || strings.ContainsRune(answer, utf8.RuneError) {
-		t.Errorf("%.200s: the answer has half a character: %q", what, answer)
+		t.Errorf("%.200s: the answer has half a character: %q", call, answer)
 	}
 }
 
