@@ -8,6 +8,14 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
+const (
+	moveID, nextMoveID = 5, 6
+	intoNewShard       = true
+
+	// The consumers that lease before a move and after it.
+	formerHolder, laterHolder = 7, 8
+)
+
 // Tasks in all states move with their receipts: an attempt and a lease of the source end at the target, once.
 func TestRunningAttemptsMove(t *testing.T) {
 	source, target := lives(t)[0], New(2)
@@ -22,7 +30,7 @@ func TestRunningAttemptsMove(t *testing.T) {
 			pushed = v
 		}
 	}
-	moved(t, source, target, 2001, 5, true)
+	moved(t, source, target, 2001, moveID, intoNewShard)
 	for _, v := range allOf(target) {
 		want := before[v.Id]
 		delete(before, v.Id)
@@ -86,21 +94,22 @@ func TestNumbersInTheWheel(t *testing.T) {
 
 func importAll(t *testing.T, source, target *Machine, ranges []*fsmpb.SlotRange, fresh bool) {
 	t.Helper()
-	expect := expectAll(5, fresh)
+	expect := expectAll(moveID, fresh)
 	expect.GetExpectSlots().Ranges = ranges
 	w := source.Watch(rangesOf(ranges))
 	tasks, done, _, err := w.Copy(1 << 20)
 	if !done || err != nil {
 		t.Fatal(err)
 	}
-	seal := sealAll(5)
+	seal := sealAll(moveID)
 	seal.GetSealSlots().Ranges = ranges
 	applyAll(t, source, 1000, seal)
 	sealed, err := w.Sealed()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, r := range applyAll(t, target, 1000, expect, importOf(5, tasks...), readyOf(sealed, 5), openOf(5, 100)).Results {
+	imported := applyAll(t, target, 1000, expect, importOf(moveID, tasks...), readyOf(sealed, moveID), openOf(moveID, 100))
+	for i, r := range imported.Results {
 		if r.Code != fsmpb.Code_CODE_OK || r.More {
 			t.Fatalf("command %d: %v", i, r)
 		}
@@ -115,12 +124,12 @@ func TestMoveIsBounded(t *testing.T) {
 		cmds = append(cmds, scheduleCommand(fmt.Sprint("task-", i), 5000))
 	}
 	applyAll(t, source, 1000, cmds...)
-	opened, dropped := moved(t, source, target, 1000, 5, true)
+	opened, dropped := moved(t, source, target, 1000, moveID, intoNewShard)
 	if opened != 1 || dropped < 30 || dropped > 41 {
 		t.Errorf("400 scheduled tasks: opened in %d entries, dropped in %d", opened, dropped)
 	}
 	applyAll(t, target, 5000, advanceCommand(5000)) // all begin
-	opened, _ = moved(t, target, New(3), 5000, 6, true)
+	opened, _ = moved(t, target, New(3), 5000, nextMoveID, intoNewShard)
 	if opened < 30 || opened > 41 {
 		t.Errorf("400 firing tasks: opened in %d entries", opened)
 	}
@@ -135,19 +144,20 @@ func TestOverdueFiresAtOpening(t *testing.T) {
 	if !done || err != nil {
 		t.Fatalf("done %v, %v", done, err)
 	}
-	sealed := applyAll(t, source, 4000, sealAll(5), advanceCommand(6000))
+	sealed := applyAll(t, source, 4000, sealAll(moveID), advanceCommand(6000))
 	ends, err := w.Sealed()
 	if err != nil {
 		t.Fatal(err)
 	}
-	copied := applyAll(t, target, 6000, expectAll(5, true), importOf(5, tasks...), advanceCommand(6000), readyOf(ends, 5))
+	copied := applyAll(t, target, 6000, expectAll(moveID, intoNewShard), importOf(moveID, tasks...), advanceCommand(6000),
+		readyOf(ends, moveID))
 	if n := len(sealed.Grants) + len(copied.Grants); n != 0 {
 		t.Fatalf("%d grants before the opening", n)
 	}
 	if _, ok := target.Next(); ok || target.Get("", "a") != nil || target.Counts().Tasks != 0 {
 		t.Errorf("a copy waits in the wheel after its instant, or is shown: %v", target.Counts())
 	}
-	opened := applyAll(t, target, 6001, openOf(5, 1), advanceCommand(6001))
+	opened := applyAll(t, target, 6001, openOf(moveID, 1), advanceCommand(6001))
 	if len(opened.Grants) != 1 || opened.Grants[0].StartMs > 6001 {
 		t.Errorf("grants at the opening: %v", opened.Grants)
 	}
@@ -160,12 +170,12 @@ func TestSealedTombstonesStay(t *testing.T) {
 	tight := advanceCommand(1000)
 	tight.GetAdvance().Policy.TombstoneBytes = 1
 	applyAll(t, source, 1000, scheduleCommand("a", 5000), scheduleCommand("b", 5000),
-		&fsmpb.Command{Id: "a", Op: &fsmpb.Command_Cancel{Cancel: &fsmpb.Cancel{}}}, sealAll(5), tight)
+		&fsmpb.Command{Id: "a", Op: &fsmpb.Command_Cancel{Cancel: &fsmpb.Cancel{}}}, sealAll(moveID), tight)
 	if v := source.Get("", "a"); v == nil {
 		t.Error("a sealed tombstone was dropped")
 	}
 	audit(t, source)
-	applyAll(t, source, 1000, unsealOf(5), tight)
+	applyAll(t, source, 1000, unsealOf(moveID), tight)
 	if v := source.Get("", "a"); v != nil || source.Get("", "b") == nil {
 		t.Errorf("after the seal: %v", v)
 	}
@@ -195,7 +205,7 @@ func TestRebuildWakesTasks(t *testing.T) {
 	old := lives(t)
 	want := len(allOf(old[0])) + len(allOf(old[1]))
 	for _, m := range old {
-		applyAll(t, m, 90_000, sealAll(5), advanceCommand(90_000))
+		applyAll(t, m, 90_000, sealAll(moveID), advanceCommand(90_000))
 	}
 	got := 0
 	for shard := uint32(1); shard <= newShards; shard++ {
@@ -216,32 +226,32 @@ func TestLeasesOutliveTheSeal(t *testing.T) {
 	const sealedAt, openAt, rest = 59_000, 70_000, 1000
 	for _, givenUp := range []bool{false, true} {
 		source, target := New(1), New(2)
-		applyAll(t, source, 1000, toLease("acked"), toLease("lost"), leaseAll(1000, 7))
-		applyAll(t, source, sealedAt, toLease("long"), leaseAll(sealedAt, 7))
+		applyAll(t, source, 1000, toLease("acked"), toLease("lost"), leaseAll(1000, formerHolder))
+		applyAll(t, source, sealedAt, toLease("long"), leaseAll(sealedAt, formerHolder))
 		leased, owner := grantOf(source.Get("", "acked")), target
 		if givenUp {
 			owner = source
-			applyAll(t, source, sealedAt, sealAll(5))
+			applyAll(t, source, sealedAt, sealAll(moveID))
 		} else {
 			copyAll(t, source, target, sealedAt)
 		}
 		acked := endOf(leased, fsmpb.Verdict_VERDICT_DELIVERED)
 		acked.GetSettle().Consumer = true
-		applyAll(t, owner, openAt, leaseAll(openAt, 8)) // the ends of the leases wait for the slots
-		open, unseal := openOf(5, 100), unsealOf(5)
+		applyAll(t, owner, openAt, leaseAll(openAt, laterHolder)) // the ends of the leases wait for the slots
+		open, unseal := openOf(moveID, 100), unsealOf(moveID)
 		open.GetOpenSlots().LeaseMs, unseal.GetUnsealSlots().LeaseMs = rest, rest
 		if givenUp {
 			applyAll(t, source, openAt, unseal)
 		} else {
 			applyAll(t, target, openAt, open)
 		}
-		if early := applyAll(t, owner, openAt, leaseAll(openAt+rest-1, 8)); len(early.Grants) != 0 {
+		if early := applyAll(t, owner, openAt, leaseAll(openAt+rest-1, laterHolder)); len(early.Grants) != 0 {
 			t.Errorf("given up %v: leased again too early: %v", givenUp, early.Grants)
 		}
 		if r := applyAll(t, owner, openAt+1, acked).Results[0]; r.Code != fsmpb.Code_CODE_OK {
 			t.Errorf("given up %v: the ack is answered %v", givenUp, r)
 		}
-		late := applyAll(t, owner, openAt+rest, leaseAll(openAt+rest, 8)).Grants
+		late := applyAll(t, owner, openAt+rest, leaseAll(openAt+rest, laterHolder)).Grants
 		if len(late) != 1 || late[0].ID != "lost" {
 			t.Errorf("given up %v: leased again: %v", givenUp, late)
 		}
@@ -264,12 +274,13 @@ func copyAll(t *testing.T, source, target *Machine, at int64) {
 	if !done || err != nil {
 		t.Fatal(err)
 	}
-	applyAll(t, source, at, sealAll(5))
+	applyAll(t, source, at, sealAll(moveID))
 	sealed, err := w.Sealed()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, r := range applyAll(t, target, at, expectAll(5, true), importOf(5, tasks...), readyOf(sealed, 5)).Results {
+	imported := applyAll(t, target, at, expectAll(moveID, intoNewShard), importOf(moveID, tasks...), readyOf(sealed, moveID))
+	for i, r := range imported.Results {
 		if r.Code != fsmpb.Code_CODE_OK {
 			t.Fatalf("command %d: %v", i, r)
 		}
