@@ -30,7 +30,7 @@ type buffer struct {
 // add takes the events of one entry, or drops all of them and returns false. The last entry may exceed the limit.
 func (b *buffer) add(events []*Event) bool {
 	if b.bytes >= b.limit || b.dropped != nil && b.bytes > b.limit/2 {
-		b.drop(events[0].Place(), events[len(events)-1].Place())
+		b.drop(events[0].TimedPosition(), events[len(events)-1].TimedPosition())
 		return false
 	}
 	b.close()
@@ -43,13 +43,13 @@ func (b *buffer) add(events []*Event) bool {
 }
 
 // miss adds a gap of another cause.
-func (b *buffer) miss(first, last *historypb.Place) {
+func (b *buffer) miss(first, last *historypb.TimedPosition) {
 	b.close()
 	b.drop(first, last)
 	b.close()
 }
 
-func (b *buffer) drop(first, last *historypb.Place) {
+func (b *buffer) drop(first, last *historypb.TimedPosition) {
 	if b.dropped != nil {
 		first = b.dropped.First
 	}

@@ -36,7 +36,7 @@ func TestBufferDropsUntilHalfIsFree(t *testing.T) {
 func TestBlocksEndAtGaps(t *testing.T) {
 	b := buffer{limit: 1 << 20}
 	b.add([]*Event{{Index: 1}, {Index: 1, Number: 1}})
-	b.miss((&Event{Index: 2}).Place(), (&Event{Index: 3}).Place())
+	b.miss((&Event{Index: 2}).TimedPosition(), (&Event{Index: 3}).TimedPosition())
 	b.add([]*Event{{Index: 4}})
 	for _, want := range []int{2, 1, 1, 0} {
 		n := len(b.next())

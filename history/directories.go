@@ -29,8 +29,8 @@ func newDirectories(most int64) *directories {
 	return &directories{most: most, held: map[*part][]*historypb.Block{}}
 }
 
-// of returns the blocks of a sealed segment, whose file is r.
-func (d *directories) of(p *part, r io.ReaderAt) ([]*historypb.Block, error) {
+// blocks returns the blocks of a sealed segment, whose file is r.
+func (d *directories) blocks(p *part, r io.ReaderAt) ([]*historypb.Block, error) {
 	d.mu.Lock()
 	blocks, ok := d.held[p]
 	d.mu.Unlock()

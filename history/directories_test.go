@@ -41,7 +41,7 @@ func TestDirectories(t *testing.T) {
 		}
 		defer f.Close()
 		r := &countingReader{ReaderAt: f}
-		if blocks, err := d.of(p, r); err != nil || len(blocks) == 0 {
+		if blocks, err := d.blocks(p, r); err != nil || len(blocks) == 0 {
 			t.Fatalf("%d blocks, error %v", len(blocks), err)
 		}
 		return r.reads.Load()

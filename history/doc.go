@@ -37,7 +37,7 @@
 //
 //	segment    header, blocks, directory, summary, trailer (the last three: sealed only)
 //	block      magic, length and CRC of the head, head, body
-//	head       first and last place, count, sizes, CRC of the body, Bloom filter of namespaces and tasks
+//	head       first and last position, count, sizes, CRC of the body, Bloom filter of namespaces and tasks
 //	body       events, each with its length, compressed with zstd
 //	directory  the heads of all blocks
 //	summary    range of positions, and the bytes of each namespace

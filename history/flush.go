@@ -124,7 +124,7 @@ func (s *Shard) wrote(n int, shares map[string]int64) {
 	}
 	for namespace, bytes := range shares {
 		p.live += bytes
-		s.use(namespace, bytes, c.Usage[namespace].Last.Position())
+		s.addBytes(namespace, bytes, c.Usage[namespace].Last.Position())
 	}
 }
 

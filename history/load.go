@@ -15,7 +15,7 @@ import (
 func openShard(store *Store, id uint32) (*Shard, error) {
 	s := &Shard{
 		id: id, dir: store.folder(id), store: store, log: store.cfg.Logger.With("shard", id),
-		buffer: buffer{limit: store.cfg.Buffer}, usage: map[string]*used{},
+		buffer: buffer{limit: store.cfg.Buffer}, usage: map[string]*namespaceUsage{},
 		waiting: map[string]chan struct{}{},
 	}
 	if err := os.MkdirAll(s.dir, 0o750); err != nil {
@@ -52,7 +52,7 @@ func (s *Shard) loadMark() error {
 		return err
 	}
 	s.floors, s.synced = floorsOf(mark), mark.Synced
-	s.last = &historypb.Place{Index: mark.Synced, AtMs: mark.Floor.GetAtMs()}
+	s.last = &historypb.TimedPosition{Index: mark.Synced, AtMs: mark.Floor.GetAtMs()}
 	if mark.Synced > 0 {
 		s.last.Number = endOf(mark.Synced).Number
 	}
@@ -60,8 +60,8 @@ func (s *Shard) loadMark() error {
 	return err
 }
 
-// reach moves the last place forward.
-func (s *Shard) reach(p *historypb.Place) {
+// reach moves the last position forward.
+func (s *Shard) reach(p *historypb.TimedPosition) {
 	if p.Position().After(s.last.Position()) {
 		s.last = p
 	}
@@ -139,11 +139,11 @@ func replaced(p *part, contents map[*part]*segment.Contents) bool {
 // countUsage adds the shares of a segment to the usage, and returns the bytes of those above the floors.
 func (s *Shard) countUsage(c *segment.Contents) (live int64) {
 	for namespace, u := range c.Usage {
-		if !u.Last.Position().After(s.floors.of(namespace).Position()) {
+		if !u.Last.Position().After(s.floors.floorOf(namespace).Position()) {
 			continue
 		}
 		live += u.Bytes
-		s.use(namespace, u.Bytes, u.Last.Position())
+		s.addBytes(namespace, u.Bytes, u.Last.Position())
 	}
 	return live
 }

@@ -18,9 +18,9 @@ func newMetrics(s *Store) *metrics {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "belfry_history_" + name + "_total", Help: help})
 	}
-	gauge := func(name, help string, of func(*Shard) int64) prometheus.GaugeFunc {
+	gauge := func(name, help string, value func(*Shard) int64) prometheus.GaugeFunc {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "belfry_history_" + name, Help: help},
-			func() float64 { return float64(s.sum(of)) })
+			func() float64 { return float64(s.sum(value)) })
 	}
 	return &metrics{
 		written: counter("events", "Events written to the disk."),
@@ -49,9 +49,9 @@ func (m *metrics) register(r prometheus.Registerer) error {
 }
 
 // sum adds up a number of all open shards.
-func (s *Store) sum(of func(*Shard) int64) (total int64) {
+func (s *Store) sum(value func(*Shard) int64) (total int64) {
 	for _, sh := range s.open() {
-		total += of(sh)
+		total += value(sh)
 	}
 	return total
 }

@@ -18,7 +18,7 @@ const suffix = ".events"
 type part struct {
 	path        string
 	made        uint64 // generation; set while a shard is opened
-	first, last *historypb.Place
+	first, last *historypb.TimedPosition
 	size        int64
 	live        int64 // bytes of events above the floors; guarded by the shard's mu
 	active      bool

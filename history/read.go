@@ -98,7 +98,7 @@ func (s *Shard) task(ctx context.Context, namespace, id string, limit int, story
 func (s *Shard) since(namespace string) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	floor := s.floors.of(namespace)
+	floor := s.floors.floorOf(namespace)
 	if floor == nil {
 		return time.Time{}
 	}
@@ -132,7 +132,7 @@ func (s *Shard) newer(namespace string, after Position) (<-chan struct{}, error)
 	if s.closed {
 		return nil, ErrClosed
 	}
-	if s.newestOf(namespace).After(after) || s.floors.of(namespace).Position().After(after) {
+	if s.newestOf(namespace).After(after) || s.floors.floorOf(namespace).Position().After(after) {
 		return nil, nil
 	}
 	if s.waiting[namespace] == nil {

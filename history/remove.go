@@ -63,8 +63,8 @@ func (s *Shard) removeOldest(p *part) error {
 	s.floors = after
 	s.segments = s.segments[1:]
 	for namespace, u := range c.Usage {
-		if u.Last.Position().After(before.of(namespace).Position()) {
-			s.unuse(namespace, u.Bytes)
+		if u.Last.Position().After(before.floorOf(namespace).Position()) {
+			s.removeBytes(namespace, u.Bytes)
 		}
 	}
 	s.mu.Unlock()
@@ -115,7 +115,7 @@ func (s *Shard) removeShare(sh *share) (*share, error) {
 	s.mu.Lock()
 	s.floors.raise(namespace, sh.usage.Last)
 	sh.part.live -= sh.usage.Bytes
-	s.unuse(namespace, sh.usage.Bytes)
+	s.removeBytes(namespace, sh.usage.Bytes)
 	s.mu.Unlock()
 	return s.oldestShare(namespace)
 }

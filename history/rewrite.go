@@ -126,7 +126,7 @@ func (s *Shard) alive(run []*part) (map[string]int64, error) {
 			return nil, err
 		}
 		for namespace, u := range c.Usage {
-			if u.Last.Position().After(f.of(namespace).Position()) {
+			if u.Last.Position().After(f.floorOf(namespace).Position()) {
 				bytes[namespace] += u.Bytes
 			}
 		}
@@ -236,7 +236,7 @@ func (c *copier) block(f *os.File, b *historypb.Block) error {
 }
 
 func (c *copier) event(e *Event) error {
-	if c.erased(e.Namespace) || !e.Position().After(c.floors.of(e.Namespace).Position()) {
+	if c.erased(e.Namespace) || !e.Position().After(c.floors.floorOf(e.Namespace).Position()) {
 		return nil
 	}
 	c.events = append(c.events, e)

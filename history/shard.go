@@ -29,11 +29,11 @@ type Shard struct {
 	closed   bool
 	buffer   buffer
 	segments []*part // oldest first; the active one is last
-	last     *historypb.Place
+	last     *historypb.TimedPosition
 	floors   floors
-	synced   uint64                   // index of the last Sync that the mark has
-	usage    map[string]*used         // of namespaces with events above their floors
-	waiting  map[string]chan struct{} // closed when the namespace has a newer event
+	synced   uint64                     // index of the last Sync that the mark has
+	usage    map[string]*namespaceUsage // of namespaces with events above their floors
+	waiting  map[string]chan struct{}   // closed when the namespace has a newer event
 }
 
 // ID returns the number of the shard.
@@ -62,14 +62,14 @@ func (s *Shard) Append(index uint64, events []*Event) {
 	if len(events) == 0 || s.closed {
 		return
 	}
-	s.last = events[len(events)-1].Place()
+	s.last = events[len(events)-1].TimedPosition()
 	dropping := s.buffer.dropped != nil
 	if !s.buffer.add(events) {
 		s.dropped(len(events), !dropping)
 		return
 	}
 	for _, e := range events {
-		s.of(e.Namespace).newest = e.Position()
+		s.usageOf(e.Namespace).newest = e.Position()
 		s.release(e.Namespace)
 	}
 	if s.buffer.ready() {
@@ -95,11 +95,11 @@ func (s *Shard) Gap(from, to uint64) {
 	if s.closed || !endOf(to).After(last) {
 		return
 	}
-	first := &historypb.Place{Index: from, AtMs: s.last.GetAtMs()}
+	first := &historypb.TimedPosition{Index: from, AtMs: s.last.GetAtMs()}
 	if !first.Position().After(last) {
 		first = segment.After(s.last)
 	}
-	s.last = &historypb.Place{Index: to, Number: endOf(to).Number, AtMs: first.AtMs}
+	s.last = &historypb.TimedPosition{Index: to, Number: endOf(to).Number, AtMs: first.AtMs}
 	s.buffer.miss(first, s.last)
 	s.store.metrics.gaps.Inc()
 }
@@ -146,7 +146,7 @@ func (s *Shard) noteSynced(index uint64) error {
 	defer s.mu.Unlock()
 	s.synced = index
 	if end := endOf(index); end.After(s.last.Position()) {
-		s.last = &historypb.Place{Index: index, Number: end.Number, AtMs: s.last.GetAtMs()}
+		s.last = &historypb.TimedPosition{Index: index, Number: end.Number, AtMs: s.last.GetAtMs()}
 	}
 	return nil
 }

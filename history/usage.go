@@ -2,26 +2,26 @@ package history
 
 import "strings"
 
-// used is what a shard knows of one namespace.
-type used struct {
+// namespaceUsage is the usage of one namespace in a shard.
+type namespaceUsage struct {
 	bytes   int64    // in segments, above the floor
 	written Position // of its last event in segments
 	newest  Position // of its last event, also in memory
 }
 
-// of returns the entry of a namespace, and makes one if there is none. mu is held.
-func (s *Shard) of(namespace string) *used {
+// usageOf returns the entry of a namespace, and makes one if there is none. mu is held.
+func (s *Shard) usageOf(namespace string) *namespaceUsage {
 	u := s.usage[namespace]
 	if u == nil {
-		u = &used{}
+		u = &namespaceUsage{}
 		s.usage[strings.Clone(namespace)] = u // the name of an event may share the memory of its whole block
 	}
 	return u
 }
 
-// use adds bytes in segments, up to a position, to the usage of a namespace. mu is held.
-func (s *Shard) use(namespace string, bytes int64, last Position) {
-	u := s.of(namespace)
+// addBytes adds bytes in segments, up to a position, to the usage of a namespace. mu is held.
+func (s *Shard) addBytes(namespace string, bytes int64, last Position) {
+	u := s.usageOf(namespace)
 	u.bytes += bytes
 	u.written = later(u.written, last)
 	u.newest = later(u.newest, last)
@@ -34,8 +34,8 @@ func later(p, q Position) Position {
 	return p
 }
 
-// unuse subtracts bytes from the usage of a namespace. mu is held.
-func (s *Shard) unuse(namespace string, bytes int64) {
+// removeBytes subtracts bytes from the usage of a namespace. mu is held.
+func (s *Shard) removeBytes(namespace string, bytes int64) {
 	u := s.usage[namespace]
 	if u == nil {
 		return

@@ -16,7 +16,7 @@ import (
 type view struct {
 	parts   []*part
 	records []record
-	floor   *historypb.Place // of the reader's namespace
+	floor   *historypb.TimedPosition // of the reader's namespace
 	last    Position
 }
 
@@ -26,7 +26,7 @@ func (s *Shard) view(namespace string) (view, error) {
 	if s.closed {
 		return view{}, ErrClosed
 	}
-	return view{s.segments, s.buffer.view(), s.floors.of(namespace), s.last.Position()}, nil
+	return view{s.segments, s.buffer.view(), s.floors.floorOf(namespace), s.last.Position()}, nil
 }
 
 // has reports whether the segment is still one of the shard.
@@ -78,7 +78,7 @@ func (w *walk) run(ctx context.Context) error {
 }
 
 // pass passes over the events that are gone, or returns a *GoneError.
-func (w *walk) pass(floor *historypb.Place) error {
+func (w *walk) pass(floor *historypb.TimedPosition) error {
 	if w.strict && floor.Position().After(w.at) {
 		return &GoneError{After: floor.Position(), Since: instant(floor.AtMs)}
 	}
@@ -108,8 +108,8 @@ func (w *walk) parts(ctx context.Context, parts []*part) error {
 	return nil
 }
 
-// skips reports whether the walk need not read events up to a place, and passes over them.
-func (w *walk) skips(last *historypb.Place) bool {
+// skips reports whether the walk need not read events up to a position, and passes over them.
+func (w *walk) skips(last *historypb.TimedPosition) bool {
 	if instant(last.AtMs).Before(w.since) {
 		w.raise(last.Position())
 	}
@@ -124,7 +124,7 @@ func (w *walk) part(ctx context.Context, p *part) (err error) {
 	defer func() { err = errors.Join(err, f.Close()) }()
 	blocks := p.blocks
 	if p.sealed() {
-		if blocks, err = w.shard.store.directories.of(p, f); err != nil {
+		if blocks, err = w.shard.store.directories.blocks(p, f); err != nil {
 			return w.unreadable(err, p.first, p.last)
 		}
 	}
@@ -186,7 +186,7 @@ func (w *walk) wants(filter []byte) bool {
 }
 
 // unreadable makes a gap of a damaged range, and returns all other errors.
-func (w *walk) unreadable(err error, first, last *historypb.Place) error {
+func (w *walk) unreadable(err error, first, last *historypb.TimedPosition) error {
 	if !errors.Is(err, segment.ErrCorrupt) {
 		return err
 	}

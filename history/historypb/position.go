@@ -26,10 +26,10 @@ func (p Position) String() string { return fmt.Sprintf("%d.%d", p.Index, p.Numbe
 // Position returns the position of the event.
 func (x *Event) Position() Position { return Position{x.GetIndex(), x.GetNumber()} }
 
-// Position returns the position of the place.
-func (x *Place) Position() Position { return Position{x.GetIndex(), x.GetNumber()} }
+// Position returns the position without its instant.
+func (x *TimedPosition) Position() Position { return Position{x.GetIndex(), x.GetNumber()} }
 
-// Place returns the position of the event with the instant of its entry.
-func (x *Event) Place() *Place {
-	return &Place{Index: x.GetIndex(), Number: x.GetNumber(), AtMs: x.GetAtMs()}
+// TimedPosition returns the position of the event with the instant of its entry.
+func (x *Event) TimedPosition() *TimedPosition {
+	return &TimedPosition{Index: x.GetIndex(), Number: x.GetNumber(), AtMs: x.GetAtMs()}
 }

@@ -23,8 +23,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Place is a position in a shard, with the instant of its entry.
-type Place struct {
+// TimedPosition is a position in a shard, with the instant of its entry.
+type TimedPosition struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Index         uint64                 `protobuf:"varint,1,opt,name=index,proto3" json:"index,omitempty"`
 	Number        uint32                 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
@@ -33,20 +33,20 @@ type Place struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Place) Reset() {
-	*x = Place{}
+func (x *TimedPosition) Reset() {
+	*x = TimedPosition{}
 	mi := &file_history_historypb_segment_proto_msgTypes[0]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Place) String() string {
+func (x *TimedPosition) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Place) ProtoMessage() {}
+func (*TimedPosition) ProtoMessage() {}
 
-func (x *Place) ProtoReflect() protoreflect.Message {
+func (x *TimedPosition) ProtoReflect() protoreflect.Message {
 	mi := &file_history_historypb_segment_proto_msgTypes[0]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -58,26 +58,26 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Place.ProtoReflect.Descriptor instead.
-func (*Place) Descriptor() ([]byte, []int) {
+// Deprecated: Use TimedPosition.ProtoReflect.Descriptor instead.
+func (*TimedPosition) Descriptor() ([]byte, []int) {
 	return file_history_historypb_segment_proto_rawDescGZIP(), []int{0}
 }
 
-func (x *Place) GetIndex() uint64 {
+func (x *TimedPosition) GetIndex() uint64 {
 	if x != nil {
 		return x.Index
 	}
 	return 0
 }
 
-func (x *Place) GetNumber() uint32 {
+func (x *TimedPosition) GetNumber() uint32 {
 	if x != nil {
 		return x.Number
 	}
 	return 0
 }
 
-func (x *Place) GetAtMs() int64 {
+func (x *TimedPosition) GetAtMs() int64 {
 	if x != nil {
 		return x.AtMs
 	}
@@ -87,8 +87,8 @@ func (x *Place) GetAtMs() int64 {
 // Block describes one block of a segment: compressed events, or a gap without a body.
 type Block struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	First         *Place                 `protobuf:"bytes,1,opt,name=first,proto3" json:"first,omitempty"`
-	Last          *Place                 `protobuf:"bytes,2,opt,name=last,proto3" json:"last,omitempty"`
+	First         *TimedPosition         `protobuf:"bytes,1,opt,name=first,proto3" json:"first,omitempty"`
+	Last          *TimedPosition         `protobuf:"bytes,2,opt,name=last,proto3" json:"last,omitempty"`
 	Count         uint32                 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`   // of events; 0: a gap
 	Raw           uint32                 `protobuf:"varint,4,opt,name=raw,proto3" json:"raw,omitempty"`       // bytes of the body, decompressed
 	Body          uint32                 `protobuf:"varint,5,opt,name=body,proto3" json:"body,omitempty"`     // bytes of the body in the file
@@ -129,14 +129,14 @@ func (*Block) Descriptor() ([]byte, []int) {
 	return file_history_historypb_segment_proto_rawDescGZIP(), []int{1}
 }
 
-func (x *Block) GetFirst() *Place {
+func (x *Block) GetFirst() *TimedPosition {
 	if x != nil {
 		return x.First
 	}
 	return nil
 }
 
-func (x *Block) GetLast() *Place {
+func (x *Block) GetLast() *TimedPosition {
 	if x != nil {
 		return x.Last
 	}
@@ -190,8 +190,8 @@ type Usage struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	Bytes         int64                  `protobuf:"varint,2,opt,name=bytes,proto3" json:"bytes,omitempty"`
-	First         *Place                 `protobuf:"bytes,3,opt,name=first,proto3" json:"first,omitempty"`
-	Last          *Place                 `protobuf:"bytes,4,opt,name=last,proto3" json:"last,omitempty"`
+	First         *TimedPosition         `protobuf:"bytes,3,opt,name=first,proto3" json:"first,omitempty"`
+	Last          *TimedPosition         `protobuf:"bytes,4,opt,name=last,proto3" json:"last,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -240,14 +240,14 @@ func (x *Usage) GetBytes() int64 {
 	return 0
 }
 
-func (x *Usage) GetFirst() *Place {
+func (x *Usage) GetFirst() *TimedPosition {
 	if x != nil {
 		return x.First
 	}
 	return nil
 }
 
-func (x *Usage) GetLast() *Place {
+func (x *Usage) GetLast() *TimedPosition {
 	if x != nil {
 		return x.Last
 	}
@@ -302,8 +302,8 @@ func (x *Directory) GetBlocks() []*Block {
 // Summary ends a sealed segment. It says where the directory is.
 type Summary struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	First         *Place                 `protobuf:"bytes,1,opt,name=first,proto3" json:"first,omitempty"` // first and last bound the positions that the segment stands for
-	Last          *Place                 `protobuf:"bytes,2,opt,name=last,proto3" json:"last,omitempty"`
+	First         *TimedPosition         `protobuf:"bytes,1,opt,name=first,proto3" json:"first,omitempty"` // first and last bound the positions that the segment stands for
+	Last          *TimedPosition         `protobuf:"bytes,2,opt,name=last,proto3" json:"last,omitempty"`
 	Usage         []*Usage               `protobuf:"bytes,3,rep,name=usage,proto3" json:"usage,omitempty"`          // ordered by namespace
 	Directory     int64                  `protobuf:"varint,4,opt,name=directory,proto3" json:"directory,omitempty"` // offset in the file
 	Length        int64                  `protobuf:"varint,5,opt,name=length,proto3" json:"length,omitempty"`       // of the directory
@@ -342,14 +342,14 @@ func (*Summary) Descriptor() ([]byte, []int) {
 	return file_history_historypb_segment_proto_rawDescGZIP(), []int{4}
 }
 
-func (x *Summary) GetFirst() *Place {
+func (x *Summary) GetFirst() *TimedPosition {
 	if x != nil {
 		return x.First
 	}
 	return nil
 }
 
-func (x *Summary) GetLast() *Place {
+func (x *Summary) GetLast() *TimedPosition {
 	if x != nil {
 		return x.Last
 	}
@@ -387,7 +387,7 @@ func (x *Summary) GetSum() uint32 {
 // Mark is the state of a shard beside its segments.
 type Mark struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Floor         *Place                 `protobuf:"bytes,1,opt,name=floor,proto3" json:"floor,omitempty"`           // up to which all events are gone
+	Floor         *TimedPosition         `protobuf:"bytes,1,opt,name=floor,proto3" json:"floor,omitempty"`           // up to which all events are gone
 	Namespaces    []*Floor               `protobuf:"bytes,2,rep,name=namespaces,proto3" json:"namespaces,omitempty"` // ordered by name
 	Synced        uint64                 `protobuf:"varint,3,opt,name=synced,proto3" json:"synced,omitempty"`        // index up to which all events are in segments
 	unknownFields protoimpl.UnknownFields
@@ -424,7 +424,7 @@ func (*Mark) Descriptor() ([]byte, []int) {
 	return file_history_historypb_segment_proto_rawDescGZIP(), []int{5}
 }
 
-func (x *Mark) GetFloor() *Place {
+func (x *Mark) GetFloor() *TimedPosition {
 	if x != nil {
 		return x.Floor
 	}
@@ -449,7 +449,7 @@ func (x *Mark) GetSynced() uint64 {
 type Floor struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Namespace     string                 `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Place         *Place                 `protobuf:"bytes,2,opt,name=place,proto3" json:"place,omitempty"`
+	Position      *TimedPosition         `protobuf:"bytes,2,opt,name=position,proto3" json:"position,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -491,9 +491,9 @@ func (x *Floor) GetNamespace() string {
 	return ""
 }
 
-func (x *Floor) GetPlace() *Place {
+func (x *Floor) GetPosition() *TimedPosition {
 	if x != nil {
-		return x.Place
+		return x.Position
 	}
 	return nil
 }
@@ -502,43 +502,43 @@ var File_history_historypb_segment_proto protoreflect.FileDescriptor
 
 const file_history_historypb_segment_proto_rawDesc = "" +
 	"\n" +
-	"\x1fhistory/historypb/segment.proto\x12\x11belfry.history.v1\"J\n" +
-	"\x05Place\x12\x14\n" +
+	"\x1fhistory/historypb/segment.proto\x12\x11belfry.history.v1\"R\n" +
+	"\rTimedPosition\x12\x14\n" +
 	"\x05index\x18\x01 \x01(\x04R\x05index\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\rR\x06number\x12\x13\n" +
-	"\x05at_ms\x18\x03 \x01(\x03R\x04atMs\"\xe3\x01\n" +
-	"\x05Block\x12.\n" +
-	"\x05first\x18\x01 \x01(\v2\x18.belfry.history.v1.PlaceR\x05first\x12,\n" +
-	"\x04last\x18\x02 \x01(\v2\x18.belfry.history.v1.PlaceR\x04last\x12\x14\n" +
+	"\x05at_ms\x18\x03 \x01(\x03R\x04atMs\"\xf3\x01\n" +
+	"\x05Block\x126\n" +
+	"\x05first\x18\x01 \x01(\v2 .belfry.history.v1.TimedPositionR\x05first\x124\n" +
+	"\x04last\x18\x02 \x01(\v2 .belfry.history.v1.TimedPositionR\x04last\x12\x14\n" +
 	"\x05count\x18\x03 \x01(\rR\x05count\x12\x10\n" +
 	"\x03raw\x18\x04 \x01(\rR\x03raw\x12\x12\n" +
 	"\x04body\x18\x05 \x01(\rR\x04body\x12\x10\n" +
 	"\x03sum\x18\x06 \x01(\aR\x03sum\x12\x16\n" +
 	"\x06filter\x18\a \x01(\fR\x06filter\x12\x16\n" +
-	"\x06offset\x18\b \x01(\x03R\x06offset\"\x99\x01\n" +
+	"\x06offset\x18\b \x01(\x03R\x06offset\"\xa9\x01\n" +
 	"\x05Usage\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
-	"\x05bytes\x18\x02 \x01(\x03R\x05bytes\x12.\n" +
-	"\x05first\x18\x03 \x01(\v2\x18.belfry.history.v1.PlaceR\x05first\x12,\n" +
-	"\x04last\x18\x04 \x01(\v2\x18.belfry.history.v1.PlaceR\x04last\"=\n" +
+	"\x05bytes\x18\x02 \x01(\x03R\x05bytes\x126\n" +
+	"\x05first\x18\x03 \x01(\v2 .belfry.history.v1.TimedPositionR\x05first\x124\n" +
+	"\x04last\x18\x04 \x01(\v2 .belfry.history.v1.TimedPositionR\x04last\"=\n" +
 	"\tDirectory\x120\n" +
-	"\x06blocks\x18\x01 \x03(\v2\x18.belfry.history.v1.BlockR\x06blocks\"\xdf\x01\n" +
-	"\aSummary\x12.\n" +
-	"\x05first\x18\x01 \x01(\v2\x18.belfry.history.v1.PlaceR\x05first\x12,\n" +
-	"\x04last\x18\x02 \x01(\v2\x18.belfry.history.v1.PlaceR\x04last\x12.\n" +
+	"\x06blocks\x18\x01 \x03(\v2\x18.belfry.history.v1.BlockR\x06blocks\"\xef\x01\n" +
+	"\aSummary\x126\n" +
+	"\x05first\x18\x01 \x01(\v2 .belfry.history.v1.TimedPositionR\x05first\x124\n" +
+	"\x04last\x18\x02 \x01(\v2 .belfry.history.v1.TimedPositionR\x04last\x12.\n" +
 	"\x05usage\x18\x03 \x03(\v2\x18.belfry.history.v1.UsageR\x05usage\x12\x1c\n" +
 	"\tdirectory\x18\x04 \x01(\x03R\tdirectory\x12\x16\n" +
 	"\x06length\x18\x05 \x01(\x03R\x06length\x12\x10\n" +
-	"\x03sum\x18\x06 \x01(\aR\x03sum\"\x88\x01\n" +
-	"\x04Mark\x12.\n" +
-	"\x05floor\x18\x01 \x01(\v2\x18.belfry.history.v1.PlaceR\x05floor\x128\n" +
+	"\x03sum\x18\x06 \x01(\aR\x03sum\"\x90\x01\n" +
+	"\x04Mark\x126\n" +
+	"\x05floor\x18\x01 \x01(\v2 .belfry.history.v1.TimedPositionR\x05floor\x128\n" +
 	"\n" +
 	"namespaces\x18\x02 \x03(\v2\x18.belfry.history.v1.FloorR\n" +
 	"namespaces\x12\x16\n" +
-	"\x06synced\x18\x03 \x01(\x04R\x06synced\"U\n" +
+	"\x06synced\x18\x03 \x01(\x04R\x06synced\"c\n" +
 	"\x05Floor\x12\x1c\n" +
-	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12.\n" +
-	"\x05place\x18\x02 \x01(\v2\x18.belfry.history.v1.PlaceR\x05placeB.Z,github.com/belfryhq/belfry/history/historypbb\x06proto3"
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12<\n" +
+	"\bposition\x18\x02 \x01(\v2 .belfry.history.v1.TimedPositionR\bpositionB.Z,github.com/belfryhq/belfry/history/historypbb\x06proto3"
 
 var (
 	file_history_historypb_segment_proto_rawDescOnce sync.Once
@@ -554,26 +554,26 @@ func file_history_historypb_segment_proto_rawDescGZIP() []byte {
 
 var file_history_historypb_segment_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_history_historypb_segment_proto_goTypes = []any{
-	(*Place)(nil),     // 0: belfry.history.v1.Place
-	(*Block)(nil),     // 1: belfry.history.v1.Block
-	(*Usage)(nil),     // 2: belfry.history.v1.Usage
-	(*Directory)(nil), // 3: belfry.history.v1.Directory
-	(*Summary)(nil),   // 4: belfry.history.v1.Summary
-	(*Mark)(nil),      // 5: belfry.history.v1.Mark
-	(*Floor)(nil),     // 6: belfry.history.v1.Floor
+	(*TimedPosition)(nil), // 0: belfry.history.v1.TimedPosition
+	(*Block)(nil),         // 1: belfry.history.v1.Block
+	(*Usage)(nil),         // 2: belfry.history.v1.Usage
+	(*Directory)(nil),     // 3: belfry.history.v1.Directory
+	(*Summary)(nil),       // 4: belfry.history.v1.Summary
+	(*Mark)(nil),          // 5: belfry.history.v1.Mark
+	(*Floor)(nil),         // 6: belfry.history.v1.Floor
 }
 var file_history_historypb_segment_proto_depIdxs = []int32{
-	0,  // 0: belfry.history.v1.Block.first:type_name -> belfry.history.v1.Place
-	0,  // 1: belfry.history.v1.Block.last:type_name -> belfry.history.v1.Place
-	0,  // 2: belfry.history.v1.Usage.first:type_name -> belfry.history.v1.Place
-	0,  // 3: belfry.history.v1.Usage.last:type_name -> belfry.history.v1.Place
+	0,  // 0: belfry.history.v1.Block.first:type_name -> belfry.history.v1.TimedPosition
+	0,  // 1: belfry.history.v1.Block.last:type_name -> belfry.history.v1.TimedPosition
+	0,  // 2: belfry.history.v1.Usage.first:type_name -> belfry.history.v1.TimedPosition
+	0,  // 3: belfry.history.v1.Usage.last:type_name -> belfry.history.v1.TimedPosition
 	1,  // 4: belfry.history.v1.Directory.blocks:type_name -> belfry.history.v1.Block
-	0,  // 5: belfry.history.v1.Summary.first:type_name -> belfry.history.v1.Place
-	0,  // 6: belfry.history.v1.Summary.last:type_name -> belfry.history.v1.Place
+	0,  // 5: belfry.history.v1.Summary.first:type_name -> belfry.history.v1.TimedPosition
+	0,  // 6: belfry.history.v1.Summary.last:type_name -> belfry.history.v1.TimedPosition
 	2,  // 7: belfry.history.v1.Summary.usage:type_name -> belfry.history.v1.Usage
-	0,  // 8: belfry.history.v1.Mark.floor:type_name -> belfry.history.v1.Place
+	0,  // 8: belfry.history.v1.Mark.floor:type_name -> belfry.history.v1.TimedPosition
 	6,  // 9: belfry.history.v1.Mark.namespaces:type_name -> belfry.history.v1.Floor
-	0,  // 10: belfry.history.v1.Floor.place:type_name -> belfry.history.v1.Place
+	0,  // 10: belfry.history.v1.Floor.position:type_name -> belfry.history.v1.TimedPosition
 	11, // [11:11] is the sub-list for method output_type
 	11, // [11:11] is the sub-list for method input_type
 	11, // [11:11] is the sub-list for extension type_name

@@ -21,11 +21,11 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-func (m *Place) CloneVT() *Place {
+func (m *TimedPosition) CloneVT() *TimedPosition {
 	if m == nil {
-		return (*Place)(nil)
+		return (*TimedPosition)(nil)
 	}
-	r := new(Place)
+	r := new(TimedPosition)
 	r.Index = m.Index
 	r.Number = m.Number
 	r.AtMs = m.AtMs
@@ -36,7 +36,7 @@ func (m *Place) CloneVT() *Place {
 	return r
 }
 
-func (m *Place) CloneMessageVT() proto.Message {
+func (m *TimedPosition) CloneMessageVT() proto.Message {
 	return m.CloneVT()
 }
 
@@ -170,7 +170,7 @@ func (m *Floor) CloneVT() *Floor {
 	}
 	r := new(Floor)
 	r.Namespace = m.Namespace
-	r.Place = m.Place.CloneVT()
+	r.Position = m.Position.CloneVT()
 	if len(m.unknownFields) > 0 {
 		r.unknownFields = make([]byte, len(m.unknownFields))
 		copy(r.unknownFields, m.unknownFields)
@@ -182,7 +182,7 @@ func (m *Floor) CloneMessageVT() proto.Message {
 	return m.CloneVT()
 }
 
-func (m *Place) MarshalVT() (dAtA []byte, err error) {
+func (m *TimedPosition) MarshalVT() (dAtA []byte, err error) {
 	if m == nil {
 		return nil, nil
 	}
@@ -195,12 +195,12 @@ func (m *Place) MarshalVT() (dAtA []byte, err error) {
 	return dAtA[:n], nil
 }
 
-func (m *Place) MarshalToVT(dAtA []byte) (int, error) {
+func (m *TimedPosition) MarshalToVT(dAtA []byte) (int, error) {
 	size := m.SizeVT()
 	return m.MarshalToSizedBufferVT(dAtA[:size])
 }
 
-func (m *Place) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
+func (m *TimedPosition) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m == nil {
 		return 0, nil
 	}
@@ -597,8 +597,8 @@ func (m *Floor) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
-	if m.Place != nil {
-		size, err := m.Place.MarshalToSizedBufferVT(dAtA[:i])
+	if m.Position != nil {
+		size, err := m.Position.MarshalToSizedBufferVT(dAtA[:i])
 		if err != nil {
 			return 0, err
 		}
@@ -617,7 +617,7 @@ func (m *Floor) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	return len(dAtA) - i, nil
 }
 
-func (m *Place) SizeVT() (n int) {
+func (m *TimedPosition) SizeVT() (n int) {
 	if m == nil {
 		return 0
 	}
@@ -780,15 +780,15 @@ func (m *Floor) SizeVT() (n int) {
 	if l > 0 {
 		n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
 	}
-	if m.Place != nil {
-		l = m.Place.SizeVT()
+	if m.Position != nil {
+		l = m.Position.SizeVT()
 		n += 1 + l + protohelpers.SizeOfVarint(uint64(l))
 	}
 	n += len(m.unknownFields)
 	return n
 }
 
-func (m *Place) UnmarshalVTUnsafe(dAtA []byte) error {
+func (m *TimedPosition) UnmarshalVTUnsafe(dAtA []byte) error {
 	l := len(dAtA)
 	iNdEx := 0
 	for iNdEx < l {
@@ -811,10 +811,10 @@ func (m *Place) UnmarshalVTUnsafe(dAtA []byte) error {
 		fieldNum := int32(wire >> 3)
 		wireType := int(wire & 0x7)
 		if wireType == 4 {
-			return fmt.Errorf("proto: Place: wiretype end group for non-group")
+			return fmt.Errorf("proto: TimedPosition: wiretype end group for non-group")
 		}
 		if fieldNum <= 0 {
-			return fmt.Errorf("proto: Place: illegal tag %d (wire type %d)", fieldNum, wire)
+			return fmt.Errorf("proto: TimedPosition: illegal tag %d (wire type %d)", fieldNum, wire)
 		}
 		switch fieldNum {
 		case 1:
@@ -955,7 +955,7 @@ func (m *Block) UnmarshalVTUnsafe(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			if m.First == nil {
-				m.First = &Place{}
+				m.First = &TimedPosition{}
 			}
 			if err := m.First.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
@@ -991,7 +991,7 @@ func (m *Block) UnmarshalVTUnsafe(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			if m.Last == nil {
-				m.Last = &Place{}
+				m.Last = &TimedPosition{}
 			}
 			if err := m.Last.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
@@ -1250,7 +1250,7 @@ func (m *Usage) UnmarshalVTUnsafe(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			if m.First == nil {
-				m.First = &Place{}
+				m.First = &TimedPosition{}
 			}
 			if err := m.First.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
@@ -1286,7 +1286,7 @@ func (m *Usage) UnmarshalVTUnsafe(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			if m.Last == nil {
-				m.Last = &Place{}
+				m.Last = &TimedPosition{}
 			}
 			if err := m.Last.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
@@ -1458,7 +1458,7 @@ func (m *Summary) UnmarshalVTUnsafe(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			if m.First == nil {
-				m.First = &Place{}
+				m.First = &TimedPosition{}
 			}
 			if err := m.First.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
@@ -1494,7 +1494,7 @@ func (m *Summary) UnmarshalVTUnsafe(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			if m.Last == nil {
-				m.Last = &Place{}
+				m.Last = &TimedPosition{}
 			}
 			if err := m.Last.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
@@ -1663,7 +1663,7 @@ func (m *Mark) UnmarshalVTUnsafe(dAtA []byte) error {
 				return io.ErrUnexpectedEOF
 			}
 			if m.Floor == nil {
-				m.Floor = &Place{}
+				m.Floor = &TimedPosition{}
 			}
 			if err := m.Floor.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
@@ -1811,7 +1811,7 @@ func (m *Floor) UnmarshalVTUnsafe(dAtA []byte) error {
 			iNdEx = postIndex
 		case 2:
 			if wireType != 2 {
-				return fmt.Errorf("proto: wrong wireType = %d for field Place", wireType)
+				return fmt.Errorf("proto: wrong wireType = %d for field Position", wireType)
 			}
 			var msglen int
 			for shift := uint(0); ; shift += 7 {
@@ -1838,10 +1838,10 @@ func (m *Floor) UnmarshalVTUnsafe(dAtA []byte) error {
 			if postIndex > l {
 				return io.ErrUnexpectedEOF
 			}
-			if m.Place == nil {
-				m.Place = &Place{}
+			if m.Position == nil {
+				m.Position = &TimedPosition{}
 			}
-			if err := m.Place.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
+			if err := m.Position.UnmarshalVTUnsafe(dAtA[iNdEx:postIndex]); err != nil {
 				return err
 			}
 			iNdEx = postIndex

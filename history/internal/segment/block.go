@@ -51,7 +51,7 @@ func pack(events []*historypb.Event) (*historypb.Block, []byte, error) {
 	}
 	body := shared.EncodeAll(raw, nil)
 	return &historypb.Block{
-		First: events[0].Place(), Last: events[len(events)-1].Place(), Count: uint32(len(events)),
+		First: events[0].TimedPosition(), Last: events[len(events)-1].TimedPosition(), Count: uint32(len(events)),
 		Raw: uint32(len(raw)), Body: uint32(len(body)), Sum: crc32.Checksum(body, castagnoli),
 		Filter: newFilter(keys(events)),
 	}, body, nil

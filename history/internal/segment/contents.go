@@ -14,7 +14,7 @@ import (
 
 // Contents describes the file of a segment.
 type Contents struct {
-	First, Last *historypb.Place // range of positions; nil: none
+	First, Last *historypb.TimedPosition // range of positions; nil: none
 	Blocks      []*historypb.Block
 	Usage       map[string]*historypb.Usage // by namespace
 	Size        int64                       // of the file, without a torn end
@@ -148,8 +148,8 @@ func (c *Contents) found(b *historypb.Block, data []byte, damaged bool) {
 	c.count(b, events)
 }
 
-// lost adds a gap that ends at the place. Its start is not known if no block comes before it.
-func (c *Contents) lost(last *historypb.Place) {
+// lost adds a gap that ends at a position. Its start is not known if no block comes before it.
+func (c *Contents) lost(last *historypb.TimedPosition) {
 	first := last
 	if c.Last != nil {
 		first = After(c.Last)
@@ -166,8 +166,8 @@ func unpackIn(data []byte, b *historypb.Block) ([]*historypb.Event, error) {
 	return unpack(b, data[b.Offset:b.Offset+int64(b.Body)])
 }
 
-// After returns the place behind p, at the same instant.
-func After(p *historypb.Place) *historypb.Place {
+// After returns the position behind p, at the same instant.
+func After(p *historypb.TimedPosition) *historypb.TimedPosition {
 	p = p.CloneVT()
 	if p.Number++; p.Number == 0 {
 		p.Index++
@@ -175,8 +175,8 @@ func After(p *historypb.Place) *historypb.Place {
 	return p
 }
 
-// Before returns the place in front of p, at the same instant.
-func Before(p *historypb.Place) *historypb.Place {
+// Before returns the position in front of p, at the same instant.
+func Before(p *historypb.TimedPosition) *historypb.TimedPosition {
 	p = p.CloneVT()
 	if p.Number == 0 && p.Index > 0 {
 		p.Index--
@@ -192,7 +192,7 @@ func (c *Contents) add(b *historypb.Block) {
 	c.cover(b.First, b.Last)
 }
 
-func (c *Contents) cover(first, last *historypb.Place) {
+func (c *Contents) cover(first, last *historypb.TimedPosition) {
 	if c.First == nil || c.First.Position().After(first.Position()) {
 		c.First = first
 	}
@@ -209,11 +209,11 @@ func (c *Contents) count(b *historypb.Block, events []*historypb.Event) map[stri
 		shares[e.Namespace] += share
 		u := c.Usage[e.Namespace]
 		if u == nil {
-			u = &historypb.Usage{Namespace: strings.Clone(e.Namespace), First: e.Place()} // not with its block's memory
+			u = &historypb.Usage{Namespace: strings.Clone(e.Namespace), First: e.TimedPosition()} // not with its block's memory
 			c.Usage[u.Namespace] = u
 		}
 		u.Bytes += share
-		u.Last = e.Place()
+		u.Last = e.TimedPosition()
 	}
 	return shares
 }

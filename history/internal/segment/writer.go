@@ -65,7 +65,7 @@ func (w *Writer) Append(events []*historypb.Event) (map[string]int64, error) {
 }
 
 // Gap records that the events from first to last are missing.
-func (w *Writer) Gap(first, last *historypb.Place) error {
+func (w *Writer) Gap(first, last *historypb.TimedPosition) error {
 	return w.write(&historypb.Block{First: first, Last: last}, nil)
 }
 
@@ -101,7 +101,7 @@ func (w *Writer) put(data []byte) error {
 }
 
 // Cover makes the range of the segment include the places, although it may have no events there.
-func (w *Writer) Cover(first, last *historypb.Place) { w.contents.cover(first, last) }
+func (w *Writer) Cover(first, last *historypb.TimedPosition) { w.contents.cover(first, last) }
 
 // Sync makes the blocks durable.
 func (w *Writer) Sync() error { return w.file.Sync() }
