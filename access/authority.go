@@ -182,7 +182,7 @@ func (a *Authority) judge(text string, hash *[sha256.Size]byte, version uint64) 
 	if err != nil {
 		return verdict{}, &Refusal{Kind: Malformed, Detail: "the credential " + err.Error()}
 	}
-	if a.cfg.Root.is(hash) {
+	if a.cfg.Root.matches(hash) {
 		return verdict{caller: a.cfg.Root.caller, version: version}, nil
 	}
 	if version == 0 {

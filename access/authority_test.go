@@ -319,12 +319,12 @@ func TestAuthorityNeedsASource(t *testing.T) {
 // tokens knows tokens of the form "good.<subject>".
 type tokens struct {
 	until time.Time
-	asked int
+	calls int
 	err   error
 }
 
 func (f *tokens) Caller(_ context.Context, token string) (*Caller, time.Time, error) {
-	f.asked++
+	f.calls++
 	if subject, ok := strings.CutPrefix(token, "good."); ok && f.err == nil {
 		return &Caller{Kind: KindToken, ID: subject}, f.until, nil
 	}
@@ -344,12 +344,12 @@ func TestTokensAreRemembered(t *testing.T) {
 			t.Errorf("got %+v", c)
 		}
 	}
-	if issuer.asked != 1 {
-		t.Errorf("the token was verified %d times", issuer.asked)
+	if issuer.calls != 1 {
+		t.Errorf("the token was verified %d times", issuer.calls)
 	}
 	now, issuer.until = issuer.until, now.Add(time.Hour)
 	passes(t, a, withKey("good.jane"))
-	if issuer.asked != 2 {
+	if issuer.calls != 2 {
 		t.Error("the token was not verified again after its time")
 	}
 	refuses(t, a, withKey("bad.jane"), Unknown)
@@ -357,7 +357,7 @@ func TestTokensAreRemembered(t *testing.T) {
 	refuses(t, a, Credentials{}, Missing)
 	_, key := NewKey()
 	refuses(t, a, withKey(key), Unknown)
-	if issuer.asked != 3 {
+	if issuer.calls != 3 {
 		t.Error("a long token or a key was handed to the issuer")
 	}
 	issuer.err = &Refusal{Kind: Unavailable, Detail: "the issuer is away", RetryAfter: time.Second}

@@ -47,7 +47,7 @@ func NewRootKey(text string) (*RootKey, error) {
 	}}, nil
 }
 
-// is reports whether a hash is the one of the root key. There may be no root key.
-func (r *RootKey) is(hash *[sha256.Size]byte) bool {
+// matches reports whether a hash is the one of the root key. There may be no root key.
+func (r *RootKey) matches(hash *[sha256.Size]byte) bool {
 	return r != nil && subtle.ConstantTimeCompare(r.hash[:], hash[:]) == 1
 }

@@ -35,6 +35,10 @@ func (d *disk) open(path string) (file, error) {
 	return &diskFile{f, d}, err
 }
 
+func (d *disk) fill()                    { d.set(true, nil) }
+func (d *disk) mend()                    { d.set(false, nil) }
+func (d *disk) hang(until chan struct{}) { d.set(false, until) }
+
 func (d *disk) set(full bool, hangs chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -84,7 +88,7 @@ func TestFullDisk(t *testing.T) {
 		d := new(disk)
 		l := d.on(t, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&logged, nil)) })
 		change(t, l, Record{Route: "a"})
-		d.set(true, nil)
+		d.fill()
 		for i := range 3 {
 			change(t, l, Record{Route: fmt.Sprint("waits", i)})
 		}
@@ -97,7 +101,7 @@ func TestFullDisk(t *testing.T) {
 		if _, records := page(t, l, Query{}); routes(records) != "a" {
 			t.Errorf("on the full disk: %s", routes(records))
 		}
-		d.set(false, nil)
+		d.mend()
 		l.Refuse(Record{Route: "refused", From: "10.0.0.2"})
 		change(t, l, Record{Route: "b"})
 		synctest.Wait()
@@ -123,7 +127,7 @@ func TestChangesNeedRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := new(disk)
 		l := d.on(t, nil)
-		d.set(true, nil)
+		d.fill()
 		for range Rooms - 1 {
 			if err := l.Reserve(t.Context()); err != nil {
 				t.Fatal(err)
@@ -144,7 +148,7 @@ func TestChangesNeedRoom(t *testing.T) {
 		if n := testutil.ToFloat64(l.metrics.roomless); n != 2 {
 			t.Errorf("%v refused changes are counted", n)
 		}
-		d.set(false, nil)
+		d.mend()
 		time.Sleep(2 * syncPeriod) // of the bubble's clock: until the next attempt to write
 		for range Rooms {
 			if err := l.Reserve(t.Context()); err != nil {
@@ -169,7 +173,7 @@ func TestHungDisk(t *testing.T) {
 		l := d.on(t, func(c *Config) { c.Registerer = registry })
 		change(t, l, Record{Route: "a"})
 		hangs := make(chan struct{})
-		d.set(false, hangs)
+		d.hang(hangs)
 		begin := time.Now()
 		change(t, l, Record{Route: "b"})
 		if took := time.Since(begin); took != Patience {
@@ -192,7 +196,7 @@ func TestHungDisk(t *testing.T) {
 		if err := l.Failing(); err == nil || !strings.Contains(err.Error(), "has not ended for") {
 			t.Errorf("%v", err)
 		}
-		d.set(false, nil)
+		d.mend()
 		close(hangs)
 		change(t, l, Record{Route: "c"})
 		synctest.Wait()
@@ -216,7 +220,7 @@ func TestCloseOnAHungDisk(t *testing.T) {
 		d := new(disk)
 		l := d.on(t, nil)
 		hangs := make(chan struct{})
-		d.set(false, hangs)
+		d.hang(hangs)
 		change(t, l, Record{Route: "a"})
 		change(t, l, Record{Route: "b"})
 		begin := time.Now()
@@ -234,7 +238,7 @@ func TestCloseOnAFullDisk(t *testing.T) {
 		var logged bytes.Buffer
 		d := new(disk)
 		l := d.on(t, func(c *Config) { c.Logger = slog.New(slog.NewTextHandler(&logged, nil)) })
-		d.set(true, nil)
+		d.fill()
 		for _, route := range []string{"/x", "/y"} {
 			change(t, l, Record{Route: route, Request: "bfy_secret"})
 		}

@@ -111,15 +111,15 @@ func (l *Log) open() error {
 	if err := l.metrics.register(l.cfg.Registerer); err != nil {
 		return err
 	}
-	of := func(path string, most int, prefix string) *files {
+	newFiles := func(path string, most int, prefix string) *files {
 		return &files{
 			path: path, bytes: l.cfg.FileBytes, most: most, prefix: prefix, openFile: l.cfg.open, log: l.cfg.Logger,
 		}
 	}
-	if err := l.changes.open(of(l.cfg.Path, l.cfg.Files, "")); err != nil {
+	if err := l.changes.open(newFiles(l.cfg.Path, l.cfg.Files, "")); err != nil {
 		return err
 	}
-	if err := l.refusals.open(of(RefusalsPath(l.cfg.Path), l.cfg.RefusalFiles, refusalsPrefix)); err != nil {
+	if err := l.refusals.open(newFiles(RefusalsPath(l.cfg.Path), l.cfg.RefusalFiles, refusalsPrefix)); err != nil {
 		return errors.Join(err, l.changes.files.newest.Close())
 	}
 	return nil

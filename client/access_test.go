@@ -345,9 +345,9 @@ func TestKeyCalls(t *testing.T) {
 	if err := c.RevokeKey(ctx, "k"); err != nil {
 		t.Error(err)
 	}
-	who, err := c.WhoAmI(ctx)
-	if err != nil || who.Kind != "key" || who.Namespace != "orders" || who.Grants[0].Namespace != AllNamespaces {
-		t.Errorf("%+v %v", who, err)
+	caller, err := c.WhoAmI(ctx)
+	if err != nil || caller.Kind != "key" || caller.Namespace != "orders" || caller.Grants[0].Namespace != AllNamespaces {
+		t.Errorf("%+v %v", caller, err)
 	}
 	var got []string
 	for _, r := range s.requests() {

@@ -57,7 +57,7 @@ func (c *conn) batchLines(ctx context.Context, base string, in io.Reader, take f
 		if err != nil {
 			return brokenOff(ctx, err)
 		}
-		quiet.heard()
+		quiet.restart()
 		if err := take(text); err != nil {
 			return err
 		}
@@ -90,7 +90,7 @@ func newQuiet(limit time.Duration, out func()) *quiet {
 	return &quiet{limit: limit, timer: time.AfterFunc(limit, out)}
 }
 
-func (q *quiet) heard() {
+func (q *quiet) restart() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if !q.resting {

@@ -651,8 +651,8 @@ func TestOperationCalls(t *testing.T) {
 		if sent := got.method + " " + got.uri + " " + got.body; sent != test.want {
 			t.Errorf("sent %q, want %q", sent, test.want)
 		}
-		if keyed := got.key != ""; keyed != (got.method != "GET") {
-			t.Errorf("%s: keyed %v", test.want, keyed)
+		if hasKey := got.key != ""; hasKey != (got.method != "GET") {
+			t.Errorf("%s: keyed %v", test.want, hasKey)
 		}
 	}
 	c, _ := start(t, Config{}, answer(409, `{"type":"urn:belfry:problem:impossible","detail":"too few nodes"}`))

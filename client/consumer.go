@@ -22,11 +22,11 @@ type consumer struct {
 	handlers context.Context // of all handlers; ends when the grace is over
 	giveUp   context.CancelCauseFunc
 
-	mu      sync.Mutex
-	jobs    []*job        // with a running handler
-	asked   int           // tasks asked for that have not come; len(jobs) + asked <= Concurrency
-	moved   chan struct{} // capacity 1: filled when there may be more to ask for
-	stopped chan struct{} // closed when stopping and jobs is empty; nil: not stopping
+	mu        sync.Mutex
+	jobs      []*job        // with a running handler
+	requested int           // tasks asked for that have not come; len(jobs) + requested <= Concurrency
+	moved     chan struct{} // capacity 1: filled when there may be more to ask for
+	stopped   chan struct{} // closed when stopping and jobs is empty; nil: not stopping
 }
 
 // job is a task and its handler.
@@ -60,7 +60,7 @@ func (k *consumer) begin(j *job) {
 	k.mu.Lock()
 	j.at = len(k.jobs)
 	k.jobs = append(k.jobs, j)
-	k.asked = max(k.asked-1, 0)
+	k.requested = max(k.requested-1, 0)
 	k.mu.Unlock()
 	go k.work(j)
 }
@@ -71,10 +71,10 @@ var errExited = errors.New("the handler's goroutine has exited")
 func (k *consumer) work(j *job) {
 	err := errExited // unless the handler returns or panics
 	defer func() {
-		if what := recover(); what != nil {
-			k.o.Logger.Error("a handler panicked", "queue", k.queue, "task", j.task.ID, "panic", what,
+		if cause := recover(); cause != nil {
+			k.o.Logger.Error("a handler panicked", "queue", k.queue, "task", j.task.ID, "panic", cause,
 				"stack", string(debug.Stack()))
-			err = fmt.Errorf("panic: %v", what)
+			err = fmt.Errorf("panic: %v", cause)
 		}
 		k.end(j, err)
 	}()
@@ -149,8 +149,8 @@ func (k *consumer) demand() int {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	n := k.o.Concurrency - len(k.jobs) - k.asked
-	k.asked += n
+	n := k.o.Concurrency - len(k.jobs) - k.requested
+	k.requested += n
 	return n
 }
 
@@ -158,7 +158,7 @@ func (k *consumer) demand() int {
 func (k *consumer) forget() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.asked = 0
+	k.requested = 0
 }
 
 // partingTime is the time for handlers to return after their context has ended.
@@ -234,15 +234,14 @@ func (k *consumer) extendLeases(now time.Time) {
 	}
 }
 
-// extended takes the answer to an extension sent at the instant asked. If the outcome is unknown, a later turn tries
-// again.
-func (k *consumer) extended(j *job, asked time.Time, err error) {
+// extended takes the answer to an extension sent at an instant. If the outcome is unknown, a later turn tries again.
+func (k *consumer) extended(j *job, sentAt time.Time, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	j.extending = false
 	switch {
 	case err == nil:
-		j.ends = asked.Add(k.o.Lease)
+		j.ends = sentAt.Add(k.o.Lease)
 	case errors.Is(err, ErrConflict) || errors.Is(err, ErrNotFound):
 		j.cancel(ErrLeaseLost)
 	}

@@ -85,8 +85,8 @@ func (d *directory) leaderOf(id string) *endpoint {
 	return d.c.nodes.first()
 }
 
-// heard takes the version of a node's map from an answer.
-func (d *directory) heard(version string) {
+// noteVersion takes the version of a node's map from an answer.
+func (d *directory) noteVersion(version string) {
 	known := d.layout.Load()
 	if known == nil {
 		return

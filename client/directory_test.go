@@ -53,10 +53,10 @@ func TestCallsGoToLeaders(t *testing.T) {
 		if got := w.hosts(before); got != "a:1 b:1 c:1" {
 			t.Errorf("asked %s", got)
 		}
-		if n := w.asked("/v1/map"); n != 1 {
+		if n := w.countRequests("/v1/map"); n != 1 {
 			t.Errorf("the map was asked for %d times", n)
 		}
-		if _, err := c.Get(t.Context(), w.idIn(3, 0)); err != nil || w.asked("GET c:1/v1/tasks/") != 1 {
+		if _, err := c.Get(t.Context(), w.idIn(3, 0)); err != nil || w.countRequests("GET c:1/v1/tasks/") != 1 {
 			t.Errorf("a read of its own did not go to the leader: %v", err)
 		}
 	})
@@ -83,12 +83,12 @@ func TestStaleMap(t *testing.T) {
 		}
 		// A client does not ask all the time while nodes disagree for long.
 		w.change(func() { w.nodes["a:1"].version = "another" })
-		asked := w.asked("/v1/map")
+		earlier := w.countRequests("/v1/map")
 		for range 1000 {
 			w.touchAll(c)
 			time.Sleep(100 * time.Millisecond)
 		}
-		if n := w.asked("/v1/map") - asked; n > 15 {
+		if n := w.countRequests("/v1/map") - earlier; n > 15 {
 			t.Errorf("asked %d times in 100 seconds", n)
 		}
 	})
@@ -115,7 +115,7 @@ func TestLeadersThatAreNotThere(t *testing.T) {
 				if hosts := w.hosts(0); strings.Contains(hosts, "b:1") {
 					t.Errorf("asked %s", hosts)
 				}
-				if n := w.asked("GET b:1"); n < 5 || n > 20 {
+				if n := w.countRequests("GET b:1"); n < 5 || n > 20 {
 					t.Errorf("tried %d times in an hour", n)
 				}
 				w.change(func() { *w.nodes["b:1"] = worldNode{id: "n2", cluster: "c1"} })
@@ -172,7 +172,7 @@ func TestNoOtherAddresses(t *testing.T) {
 			w.touchAll(c)
 			learned()
 			w.touchAll(c)
-			if got := w.hosts(0); got != "a:1 a:1 a:1 a:1" || w.asked("b:1") > 0 {
+			if got := w.hosts(0); got != "a:1 a:1 a:1 a:1" || w.countRequests("b:1") > 0 {
 				t.Errorf("%v: asked %s", cfg.Addrs, got)
 			}
 		})
@@ -204,8 +204,8 @@ func TestNoMap(t *testing.T) {
 			}
 			time.Sleep(time.Second)
 		}
-		if hosts := w.hosts(0); strings.Contains(hosts, "b:1") || w.asked("/v1/map") > 15 {
-			t.Errorf("asked %d times for the map", w.asked("/v1/map"))
+		if hosts := w.hosts(0); strings.Contains(hosts, "b:1") || w.countRequests("/v1/map") > 15 {
+			t.Errorf("asked %d times for the map", w.countRequests("/v1/map"))
 		}
 	})
 }

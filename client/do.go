@@ -145,7 +145,7 @@ func (c *conn) attempt(
 		return err
 	}
 	err = c.exchange(req, &sight, func(a reply) error {
-		a.body = &heard{a.body, silence, c.cfg.AttemptTimeout}
+		a.body = &timedReader{a.body, silence, c.cfg.AttemptTimeout}
 		return read(a)
 	})
 	if err != nil && errors.Is(context.Cause(ctx), errSilent) {
@@ -154,14 +154,14 @@ func (c *conn) attempt(
 	return err
 }
 
-// heard resets the timer after every read.
-type heard struct {
+// timedReader resets the timer after every read.
+type timedReader struct {
 	io.Reader
 	silence *time.Timer
 	limit   time.Duration
 }
 
-func (h *heard) Read(p []byte) (int, error) {
+func (h *timedReader) Read(p []byte) (int, error) {
 	n, err := h.Reader.Read(p)
 	h.silence.Reset(h.limit)
 	return n, err

@@ -187,7 +187,7 @@ func (c *conn) streamEvents(
 	lines.Buffer(nil, maxEventLine)
 	lines.Split(wholeLines)
 	for lines.Scan() {
-		quiet.heard()
+		quiet.restart()
 		event, err := readEvent(lines.Bytes())
 		var unreadable *EventError
 		switch {

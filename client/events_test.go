@@ -14,10 +14,10 @@ import (
 // TestEventsGoOn checks that a stream that breaks off goes on behind its last event, at the next address, that
 // heartbeats are no events, and that an error that stays ends the sequence.
 func TestEventsGoOn(t *testing.T) {
-	var asked atomic.Int32
+	var requests atomic.Int32
 	serve := func(w http.ResponseWriter, r *http.Request) {
 		event := func(id int) { _, _ = fmt.Fprintf(w, `{"id":"e%d","type":"fired","task":"t","shard":1}`+"\n", id) }
-		switch n, after := asked.Add(1), r.URL.Query().Get("after"); n {
+		switch n, after := requests.Add(1), r.URL.Query().Get("after"); n {
 		case 1:
 			if r.URL.Query().Get("since") == "" || r.URL.Query().Get("type") != "fired" || after != "" {
 				t.Errorf("asks for %s", r.URL)
@@ -116,9 +116,9 @@ func TestUnreadableEvents(t *testing.T) {
 		"no end":            {`{"id":"e2","type":"fi`, "e1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var asked atomic.Int32
+			var requests atomic.Int32
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if asked.Add(1) == 1 {
+				if requests.Add(1) == 1 {
 					_, _ = fmt.Fprint(w, event(1), c.line)
 					return
 				}

@@ -313,8 +313,8 @@ func TestSomeCallsTravelAlone(t *testing.T) {
 				t.Errorf("%+v %v", got, err)
 			}
 		}
-		if task.ID != "alone" || len(w.sent()) != 0 || w.asked("") != 5 {
-			t.Errorf("%+v, %d batches, %d other requests", task, len(w.sent()), w.asked(""))
+		if task.ID != "alone" || len(w.sent()) != 0 || w.countRequests("") != 5 {
+			t.Errorf("%+v, %d batches, %d other requests", task, len(w.sent()), w.countRequests(""))
 		}
 		if got, err := c.Schedule(ctx, Task{}); err != nil || len(got.ID) < 26 || len(w.sent()) != 1 {
 			t.Errorf("without an id: %+v %v", got, err)

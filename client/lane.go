@@ -9,9 +9,9 @@ import (
 // lane gathers lines for one address, or for one shard. A request goes out as soon as there is a line. The lines that
 // come during a request form the next one.
 type lane struct {
-	c  *conn
-	to *endpoint // nil: the shard's leader, or a configured address
-	of *shard    // nil: lines of any shard
+	c     *conn
+	to    *endpoint // nil: the shard's leader, or a configured address
+	shard *shard    // nil: lines of any shard
 
 	mu      sync.Mutex
 	waiting []*line // in order of arrival
@@ -123,7 +123,7 @@ func (l *lane) take() []*line {
 
 // aside returns the lane to which a line of this lane must change, or nil.
 func (l *lane) aside(one *line) *lane {
-	if l.of != nil || one.shard == nil {
+	if l.shard != nil || one.shard == nil {
 		return nil
 	}
 	return one.shard.aside.Load()
@@ -158,8 +158,8 @@ func (l *lane) goOn(r *request) bool {
 		l.slow--
 		return l.mayStart()
 	}
-	if l.of != nil && r.well {
-		l.of.trust(l)
+	if l.shard != nil && r.well {
+		l.shard.trust(l)
 	}
 	return true
 }
@@ -169,5 +169,5 @@ func (l *lane) endpoint() *endpoint {
 	if l.to != nil {
 		return l.to
 	}
-	return l.c.directory.target(l.of)
+	return l.c.directory.target(l.shard)
 }

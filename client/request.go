@@ -80,7 +80,7 @@ func (r *request) lost(at *endpoint, err error) {
 	if errors.As(err, &refusal) && refusal.Status < 500 {
 		return
 	}
-	if s := r.lane.of; s != nil && errors.Is(err, errSilent) { // the shard may be silent, and not the node
+	if s := r.lane.shard; s != nil && errors.Is(err, errSilent) { // the shard may be silent, and not the node
 		s.leader.CompareAndSwap(at, nil)
 		c.directory.stale()
 	} else {
@@ -101,7 +101,7 @@ func (r *request) distrust(i int) {
 
 // read gives each line its answer.
 func (r *request) read(a reply) error {
-	r.lane.c.directory.heard(a.header.Get("Belfry-Map"))
+	r.lane.c.directory.noteVersion(a.header.Get("Belfry-Map"))
 	in, ok := r.lane.c.readers.Get().(*bufio.Reader)
 	if !ok {
 		in = bufio.NewReaderSize(nil, resultsBuffer)

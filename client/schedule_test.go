@@ -275,7 +275,7 @@ func TestScheduleCallsGoToTheLeader(t *testing.T) {
 		if err != nil || taskErr != nil {
 			t.Fatal(err, taskErr)
 		}
-		if w.asked("GET b:1/v1/schedules/"+id) != 1 || w.asked("GET b:1/v1/tasks/"+id+"@12") != 1 {
+		if w.countRequests("GET b:1/v1/schedules/"+id) != 1 || w.countRequests("GET b:1/v1/tasks/"+id+"@12") != 1 {
 			t.Errorf("asked %q", w.others)
 		}
 	})

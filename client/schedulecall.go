@@ -136,7 +136,7 @@ func (c *Client) Schedules(ctx context.Context, filter ScheduleFilter) iter.Seq2
 				yield(nil, err)
 				return
 			}
-			if !page.each(yield) || page.Next == "" {
+			if !page.yieldAll(yield) || page.Next == "" {
 				return
 			}
 			query.Set("cursor", page.Next)
@@ -150,8 +150,8 @@ type schedulePage struct {
 	Next      string     `json:"next_cursor"` // empty on the last page
 }
 
-// each yields the schedules of the page. It returns false if yield does.
-func (p *schedulePage) each(yield func(*Schedule, error) bool) bool {
+// yieldAll yields the schedules of the page. It returns false if yield does.
+func (p *schedulePage) yieldAll(yield func(*Schedule, error) bool) bool {
 	for i := range p.Schedules {
 		if !yield(&p.Schedules[i], nil) {
 			return false

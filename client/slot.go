@@ -16,7 +16,7 @@ type shard struct {
 // distrust makes the shard's lines travel alone from now on, since they would hold up the lines after them.
 func (s *shard) distrust(c *conn) {
 	if s.aside.Load() == nil {
-		s.aside.CompareAndSwap(nil, &lane{c: c, of: s})
+		s.aside.CompareAndSwap(nil, &lane{c: c, shard: s})
 	}
 }
 

@@ -83,7 +83,7 @@ func (k *consumer) streamFrom(ctx context.Context, base string) error {
 		return readError(resp)
 	}
 	silence.Reset(streamSilence)
-	err = k.readTasks(ctx, &heard{resp.Body, silence, streamSilence})
+	err = k.readTasks(ctx, &timedReader{resp.Body, silence, streamSilence})
 	if err != nil && errors.Is(context.Cause(alive), errSilent) {
 		return fmt.Errorf("%s: %w", base, errSilent)
 	}

@@ -72,7 +72,7 @@ func TestKeyOfOneNamespace(t *testing.T) {
 			for i, host := range []string{"a:1", "b:1", "c:1"} {
 				for n := range 20 {
 					id := w.idIn(i+1, n)
-					if _, err := c.Get(t.Context(), id); err != nil || w.asked("GET "+host+c.conn.root+"/tasks/"+id) != 1 {
+					if _, err := c.Get(t.Context(), id); err != nil || w.countRequests("GET "+host+c.conn.root+"/tasks/"+id) != 1 {
 						t.Errorf("namespace %q: the read of %s did not go to %s: %v", cfg.Namespace, id, host, err)
 					}
 				}
@@ -97,7 +97,7 @@ func TestMapIsNotAskedForInVain(t *testing.T) {
 			w.touchAll(c)
 			learned()
 		}
-		if n := w.asked("/v1/map"); n < 2 || n > 12 {
+		if n := w.countRequests("/v1/map"); n < 2 || n > 12 {
 			t.Errorf("the map was asked for %d times in %v", n, 100*2*maxLook)
 		}
 		if w.carriedTo("b:1") != "" {
@@ -182,14 +182,14 @@ func TestClientCertificate(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	shown := func() string {
+	certificate := func() string {
 		task, err := c.Get(t.Context(), "a")
 		if err != nil {
 			t.Fatal(err)
 		}
 		return task.ID
 	}
-	first := shown()
+	first := certificate()
 	old, err := os.ReadFile(a.file("shop.key"))
 	if err != nil {
 		t.Fatal(err)
@@ -202,13 +202,13 @@ func TestClientCertificate(t *testing.T) {
 	if err := os.WriteFile(a.file("shop.key"), old, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := shown(); got != first {
+	if got := certificate(); got != first {
 		t.Errorf("half of a pair is in use")
 	}
 	if err := os.WriteFile(a.file("shop.key"), fresh, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got := shown(); got == first {
+	if got := certificate(); got == first {
 		t.Errorf("the new pair is not in use")
 	}
 }

@@ -22,18 +22,18 @@ import (
 // member is a member of an object, and the place for its value: a pointer, a function that reads the value, or nil to
 // skip it.
 type member struct {
-	field contract.Field
-	place any
-	how   how
+	field    contract.Field
+	place    any
+	presence presence
 }
 
-// how says how a member is written and read. The zero value is a member that is written unless it has the zero value.
-type how uint8
+// presence says when a member is written and read. The zero value is a member that is written unless its value is zero.
+type presence uint8
 
 const (
-	always how = 1 << iota // written with the zero value, too
-	silent                 // never written
-	rare                   // few answers have it
+	always presence = 1 << iota // written with the zero value, too
+	silent                      // never written
+	rare                        // few answers have it
 )
 
 // readAnswer returns a function that reads an answer's body with take.
@@ -72,7 +72,7 @@ func readObject(r *contract.Reader, name string, list []member) error {
 			}
 			if m.field == f {
 				for range list {
-					if list[next].how&rare == 0 {
+					if list[next].presence&rare == 0 {
 						break
 					}
 					next = (next + 1) % len(list)
@@ -263,11 +263,11 @@ var (
 func appendMembers(b []byte, list []member, merged bool) ([]byte, error) {
 	for i := range list {
 		m := &list[i]
-		if m.how&silent != 0 {
+		if m.presence&silent != 0 {
 			continue
 		}
 		var err error
-		if b, err = appendMember(b, m.field, m.place, m.how&always != 0 && !merged, merged); err != nil {
+		if b, err = appendMember(b, m.field, m.place, m.presence&always != 0 && !merged, merged); err != nil {
 			return b, err
 		}
 	}

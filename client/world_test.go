@@ -66,13 +66,13 @@ func (b *sentBatch) ids() string {
 // leads the first, and so on.
 func newWorld(t *testing.T, addrs ...string) *world {
 	w := &world{t: t, nodes: map[string]*worldNode{}, view: view.Map{ClusterID: "c1", Version: "m1"}}
-	each := contract.SlotCount/len(addrs) + 1
+	slots := contract.SlotCount/len(addrs) + 1
 	for i, addr := range addrs {
 		id := fmt.Sprint("n", i+1)
 		w.nodes[addr] = &worldNode{id: id, cluster: "c1"}
 		w.view.Nodes = append(w.view.Nodes, view.MapNode{ID: id, URL: "http://" + addr})
 		w.view.Shards = append(w.view.Shards, view.MapShard{ID: uint32(i + 1), Leader: id,
-			Slots: []Slots{{First: uint32(i * each), End: uint32(min((i+1)*each, contract.SlotCount))}}})
+			Slots: []Slots{{First: uint32(i * slots), End: uint32(min((i+1)*slots, contract.SlotCount))}}})
 	}
 	return w
 }
@@ -117,8 +117,8 @@ func (w *world) carriedTo(host string) string {
 	return strings.Join(slices.Compact(found), ", ")
 }
 
-// asked returns the number of other requests that contain text.
-func (w *world) asked(text string) int {
+// countRequests returns the number of other requests that contain text.
+func (w *world) countRequests(text string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	n := 0

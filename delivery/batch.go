@@ -37,20 +37,20 @@ func (w *Webhook) DeliverBatch(ctx context.Context, batch []task.Attempt) []task
 
 // attemptBatch runs the attempts of a batch within the shortest of their timeouts.
 func (w *Webhook) attemptBatch(parent context.Context, batch []task.Attempt, begun time.Time) []verdict {
-	var each []verdict
+	var verdicts []verdict
 	build := func(ctx context.Context) (*http.Request, error) { return w.batchRequest(ctx, batch, begun) }
 	all := w.exchange(parent, shortest(batch), build, func(x *exchange, resp *http.Response) verdict {
 		if !isSuccess(resp.StatusCode) {
 			return x.answered(resp, w.cfg.Now())
 		}
 		var all verdict
-		all, each = x.answeredBatch(resp, batch)
+		all, verdicts = x.answeredBatch(resp, batch)
 		return all
 	})
-	if each == nil {
-		each = slices.Repeat([]verdict{all}, len(batch))
+	if verdicts == nil {
+		verdicts = slices.Repeat([]verdict{all}, len(batch))
 	}
-	return each
+	return verdicts
 }
 
 // shortest returns the shortest timeout of the batch, so that the request outlasts no attempt's lease.

@@ -35,21 +35,21 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			task.Outcome{Error: "500 Internal Server Error: x"}, replyPatience, false},
 		"closes unanswered": {func(net.Conn) {},
 			task.Outcome{Error: "the receiver closed the connection without an answer"}, 0, false},
-		"closes in the body": {says("HTTP/1.1 500 Oh\r\nContent-Length: 9\r\n\r\nx"),
+		"closes in the body": {writes("HTTP/1.1 500 Oh\r\nContent-Length: 9\r\n\r\nx"),
 			task.Outcome{Error: "500 Internal Server Error: x"}, 0, false},
-		"10 MB": {says("HTTP/1.1 200 OK\r\n\r\n" + strings.Repeat("x", 10<<20)),
+		"10 MB": {writes("HTTP/1.1 200 OK\r\n\r\n" + strings.Repeat("x", 10<<20)),
 			task.Outcome{Delivered: true}, 0, false},
-		"10 MB of failure": {says("HTTP/1.1 500 Oh\r\n\r\n" + strings.Repeat("x", 10<<20)),
+		"10 MB of failure": {writes("HTTP/1.1 500 Oh\r\n\r\n" + strings.Repeat("x", 10<<20)),
 			task.Outcome{Error: "500 Internal Server Error: " + strings.Repeat("x", maxExcerpt-1)}, 0, false},
-		"10 MB of header": {says("HTTP/1.1 200 OK\r\nX-A: " + strings.Repeat("x", 10<<20)),
+		"10 MB of header": {writes("HTTP/1.1 200 OK\r\nX-A: " + strings.Repeat("x", 10<<20)),
 			task.Outcome{Error: "malformed answer, or one with a header over 64 KiB"}, 0, false},
-		"redirects home": {says("HTTP/1.1 307 R\r\nLocation: http://127.0.0.1/\r\nContent-Length: 0\r\n\r\n"),
+		"redirects home": {writes("HTTP/1.1 307 R\r\nLocation: http://127.0.0.1/\r\nContent-Length: 0\r\n\r\n"),
 			task.Outcome{Refused: true, Error: "307 Temporary Redirect: redirects are not followed (to http://127.0.0.1/)"}, 0, true},
-		"500":       {says("HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n"), task.Outcome{Error: "500 Internal Server Error"}, 0, true},
-		"delivered": {says("HTTP/1.1 204 No\r\n\r\n"), task.Outcome{Delivered: true}, 0, true},
-		"busy, in seconds": {says("HTTP/1.1 429 Busy\r\nRetry-After: 120\r\nContent-Length: 0\r\n\r\n"),
+		"500":       {writes("HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n"), task.Outcome{Error: "500 Internal Server Error"}, 0, true},
+		"delivered": {writes("HTTP/1.1 204 No\r\n\r\n"), task.Outcome{Delivered: true}, 0, true},
+		"busy, in seconds": {writes("HTTP/1.1 429 Busy\r\nRetry-After: 120\r\nContent-Length: 0\r\n\r\n"),
 			task.Outcome{Error: "429 Too Many Requests", RetryAfter: 2 * time.Minute}, 0, true},
-		"busy, until": {says("HTTP/1.1 503 Busy\r\nRetry-After: Sat, 01 Jan 2000 00:10:00 GMT\r\nContent-Length: 0\r\n\r\n"),
+		"busy, until": {writes("HTTP/1.1 503 Busy\r\nRetry-After: Sat, 01 Jan 2000 00:10:00 GMT\r\nContent-Length: 0\r\n\r\n"),
 			task.Outcome{Error: "503 Service Unavailable", RetryAfter: 10 * time.Minute}, 0, true},
 	}
 	for name, test := range tests {
@@ -99,11 +99,11 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	}
 }
 
-func says(what string) func(net.Conn) { return func(c net.Conn) { write(c, what) } }
+func writes(text string) func(net.Conn) { return func(c net.Conn) { write(c, text) } }
 
-func hangsAfter(what string) func(net.Conn) {
+func hangsAfter(text string) func(net.Conn) {
 	return func(c net.Conn) {
-		write(c, what)
+		write(c, text)
 		untilGone(c)
 	}
 }

@@ -137,15 +137,14 @@ func receiverThatIsDown(t *testing.T) string {
 }
 
 // receiverThatBombs begins a good answer and then repeats one piece until the sender hangs up.
-func receiverThatBombs(what string) func(*testing.T) string {
+func receiverThatBombs(piece string) func(*testing.T) string {
 	return func(t *testing.T) string {
 		return serveRaw(t, func(c net.Conn) {
-			what := what
-			if !strings.HasPrefix(what, "HTTP/") {
+			if !strings.HasPrefix(piece, "HTTP/") {
 				write(c, "HTTP/1.1 200 OK\r\n")
 			}
 			for {
-				if _, err := io.WriteString(c, what); err != nil {
+				if _, err := io.WriteString(c, piece); err != nil {
 					return
 				}
 			}

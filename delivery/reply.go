@@ -51,8 +51,8 @@ func statusText(status int) string {
 	return text
 }
 
-func withExcerpt(text string, said []byte) string {
-	if excerpt := printable(said, maxExcerpt); excerpt != "" {
+func withExcerpt(text string, body []byte) string {
+	if excerpt := printable(body, maxExcerpt); excerpt != "" {
 		return text + ": " + excerpt
 	}
 	return text

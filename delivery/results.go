@@ -86,11 +86,11 @@ func beginsObject(body *bufio.Reader) (bool, error) {
 type resultList struct {
 	present bool
 	index   map[string]int // by webhook-id
-	said    []*verdict     // in the batch's order; nil: no result yet
+	given   []*verdict     // in the batch's order; nil: no result yet
 }
 
 func newResultList(batch []task.Attempt) *resultList {
-	l := &resultList{index: make(map[string]int, len(batch)), said: make([]*verdict, len(batch))}
+	l := &resultList{index: make(map[string]int, len(batch)), given: make([]*verdict, len(batch))}
 	for i, a := range batch {
 		l.index[a.Task.WebhookId] = i
 	}
@@ -99,8 +99,8 @@ func newResultList(batch []task.Attempt) *resultList {
 
 // verdicts returns the verdict of each event, and other for an event without a result.
 func (l *resultList) verdicts(other verdict) []verdict {
-	out := make([]verdict, len(l.said))
-	for i, v := range l.said {
+	out := make([]verdict, len(l.given))
+	for i, v := range l.given {
 		if out[i] = other; v != nil {
 			out[i] = *v
 		}
@@ -155,11 +155,11 @@ func (l *resultList) readList(dec *json.Decoder) error {
 // take notes one result. A failure overrides a success for the same event.
 func (l *resultList) take(r eventResult) {
 	i, known := l.index[r.ID]
-	if !known || l.said[i] != nil && isSuccess(r.Status) {
+	if !known || l.given[i] != nil && isSuccess(r.Status) {
 		return
 	}
 	v := r.verdict()
-	l.said[i] = &v
+	l.given[i] = &v
 }
 
 func (r eventResult) verdict() verdict {

@@ -104,11 +104,11 @@ func TestBatchReplies(t *testing.T) {
 }
 
 // huge answers with 10 MB of repetitions of the text what.
-func huge(status int, what string) http.HandlerFunc {
+func huge(status int, text string) http.HandlerFunc {
 	return func(rw http.ResponseWriter, _ *http.Request) {
 		rw.WriteHeader(status)
-		for sent := 0; sent < 10<<20; sent += len(what) {
-			if _, err := io.WriteString(rw, what); err != nil {
+		for sent := 0; sent < 10<<20; sent += len(text) {
+			if _, err := io.WriteString(rw, text); err != nil {
 				return
 			}
 		}
@@ -187,11 +187,11 @@ func FuzzBatchReply(f *testing.F) {
 		x := w.begin(t.Context(), time.Minute)
 		defer x.end()
 		resp := &http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(body))}
-		all, each := x.answeredBatch(resp, batch)
-		if each == nil {
-			each = []verdict{all, all}
+		all, verdicts := x.answeredBatch(resp, batch)
+		if verdicts == nil {
+			verdicts = []verdict{all, all}
 		}
-		for _, v := range each {
+		for _, v := range verdicts {
 			checkOutcome(t, v.Outcome)
 		}
 	})

@@ -12,8 +12,8 @@ const signatureScheme = "v1," // HMAC-SHA256 in Standard Webhooks
 // for each secret, in the order of the secrets, with a space between. A receiver accepts the request if one signature
 // is right, so that during a rotation it may hold either secret.
 func signature(secrets [][]byte, id, timestamp string, body []byte) string {
-	const each = len(signatureScheme) + (sha256.Size+2)/3*4 + 1
-	out := make([]byte, 0, len(secrets)*each)
+	const length = len(signatureScheme) + (sha256.Size+2)/3*4 + 1
+	out := make([]byte, 0, len(secrets)*length)
 	signed := []byte(id + "." + timestamp + ".")
 	for i, secret := range secrets {
 		if i > 0 {

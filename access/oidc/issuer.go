@@ -137,11 +137,11 @@ func (i *Issuer) connect(ctx context.Context) error {
 	if err := keys.fetch(ctx); err != nil {
 		return err
 	}
-	i.use(keys)
+	i.install(keys)
 	return nil
 }
 
-func (i *Issuer) use(keys *keySet) {
+func (i *Issuer) install(keys *keySet) {
 	verifier := oidc.NewVerifier(i.cfg.Issuer, keys, &oidc.Config{
 		SkipClientIDCheck:    true, // judge does it, and the times, too: go-oidc has other leeways
 		SkipExpiryCheck:      true,

@@ -65,12 +65,12 @@ func amqpConfig(e *endpoint) amqp.Config {
 
 // amqpWelcome words the error of a failed handshake.
 func amqpWelcome(ctx context.Context, err error) error {
-	var said *amqp.Error
+	var reply *amqp.Error
 	switch {
 	case ctx.Err() != nil:
 		return context.DeadlineExceeded
-	case errors.As(err, &said):
-		return failed("the broker refused the connection: %s", worded(errors.New(said.Reason)).text)
+	case errors.As(err, &reply):
+		return failed("the broker refused the connection: %s", worded(errors.New(reply.Reason)).text)
 	}
 	return worded(err)
 }

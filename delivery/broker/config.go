@@ -67,7 +67,7 @@ func (c Config) withDefaults() (Config, error) {
 
 // accessTo returns the access to a target's broker, or nil if publishing there is not permitted.
 func (c *Config) accessTo(t *targeturl.Target) *access {
-	if known := c.Known.of(t); known != nil || !c.allows(t) {
+	if known := c.Known.accessFor(t); known != nil || !c.allows(t) {
 		return known
 	}
 	if t.TLS {

@@ -77,7 +77,7 @@ func TestBadBrokers(t *testing.T) {
 				target := url(listen(t, serve))
 				a := attemptOf(target)
 				a.Timeout = 2 * time.Second
-				checkFailure(t, newPublisher(t, quick, knows(t, target)).Deliver(t.Context(), a))
+				checkFailure(t, newPublisher(t, quick, permit(t, target)).Deliver(t.Context(), a))
 			})
 		})
 	}
@@ -94,7 +94,7 @@ func checkFailure(t *testing.T, out task.Outcome) {
 func TestBrokerThatIsDown(t *testing.T) {
 	eachKind(t, func(t *testing.T, url func(string) string) {
 		target := url(local(freePorts(t, 1)[0]))
-		out := newPublisher(t, knows(t, target)).Deliver(t.Context(), attemptOf(target))
+		out := newPublisher(t, permit(t, target)).Deliver(t.Context(), attemptOf(target))
 		if want := (task.Outcome{Error: "connection refused"}); out != want {
 			t.Errorf("%+v, want %+v", out, want)
 		}
@@ -107,7 +107,7 @@ func TestAttemptsEndInTime(t *testing.T) {
 		a := attemptOf(target)
 		a.Timeout = 5 * time.Second
 		begun := time.Now()
-		out := newPublisher(t, knows(t, target), in(network)).Deliver(t.Context(), a)
+		out := newPublisher(t, permit(t, target), in(network)).Deliver(t.Context(), a)
 		if want := (task.Outcome{Error: "timed out after 5s (connecting)"}); out != want || time.Since(begun) != a.Timeout {
 			t.Errorf("%+v after %v, want %+v", out, time.Since(begun), want)
 		}
@@ -118,7 +118,7 @@ func TestAttemptsAtNATSEndInTime(t *testing.T) {
 	target := "nats://" + listen(t, hang) + paths["nats"]
 	a := attemptOf(target)
 	a.Timeout = 100 * time.Millisecond
-	out := newPublisher(t, knows(t, target)).Deliver(t.Context(), a)
+	out := newPublisher(t, permit(t, target)).Deliver(t.Context(), a)
 	if want := (task.Outcome{Error: "timed out after 100ms (connecting)"}); out != want {
 		t.Errorf("%+v, want %+v", out, want)
 	}
@@ -128,7 +128,7 @@ func TestAttemptsEndWithTheirContext(t *testing.T) {
 	eachKind(t, func(t *testing.T, url func(string) string) {
 		ctx, cancel := context.WithCancel(t.Context())
 		target := url(listen(t, func(c net.Conn) { cancel(); hang(c) }))
-		out := newPublisher(t, knows(t, target)).Deliver(ctx, attemptOf(target))
+		out := newPublisher(t, permit(t, target)).Deliver(ctx, attemptOf(target))
 		if want := (task.Outcome{Error: "aborted: this node gave the attempt up"}); out != want {
 			t.Errorf("%+v, want %+v", out, want)
 		}
@@ -140,7 +140,7 @@ func TestOneConnectForAll(t *testing.T) {
 	eachKindInMemory(t, func(t *testing.T, network *memnet.Network, url func(string) string) {
 		var connections atomic.Int32
 		target := url(listenIn(t, network, func(c net.Conn) { connections.Add(1); hang(c) }))
-		p := newPublisher(t, knows(t, target), in(network))
+		p := newPublisher(t, permit(t, target), in(network))
 		batch := make([]task.Attempt, 50)
 		for i := range batch {
 			batch[i] = attemptOf(target)
@@ -158,7 +158,7 @@ func TestOneConnectForAll(t *testing.T) {
 // TestIsolation checks that a broker that hangs harms no other.
 func TestIsolation(t *testing.T) {
 	good, hung := "redis://"+fakeRedis(t, nil)+"/?stream=s", "amqp://"+listen(t, hang)+"/?queue=q"
-	p := newPublisher(t, knows(t, good, hung))
+	p := newPublisher(t, permit(t, good, hung))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan []task.Outcome)
 	go func() {
@@ -197,7 +197,7 @@ func TestSilence(t *testing.T) {
 			return ""
 		}))
 		a := attemptOf("redis://" + addr + "/?stream=s")
-		p := newPublisher(t, func(c *Config) { c.Patience = 100 * time.Millisecond }, knows(t, "redis://"+addr), in(network))
+		p := newPublisher(t, func(c *Config) { c.Patience = 100 * time.Millisecond }, permit(t, "redis://"+addr), in(network))
 		if out := p.Deliver(t.Context(), a); !out.Delivered {
 			t.Fatalf("%+v", out)
 		}
@@ -243,7 +243,7 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 			_, _ = c.Write([]byte(redisReply(words[0])))
 		}
 	})
-	p := newPublisher(t, func(c *Config) { c.IdleTimeout = 20 * time.Millisecond }, knows(t, "redis://"+addr))
+	p := newPublisher(t, func(c *Config) { c.IdleTimeout = 20 * time.Millisecond }, permit(t, "redis://"+addr))
 	if out := p.Deliver(t.Context(), attemptOf("redis://"+addr+"/?stream=s")); !out.Delivered {
 		t.Fatalf("%+v", out)
 	}
@@ -252,7 +252,7 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 
 func TestClosed(t *testing.T) {
 	addr := fakeRedis(t, nil)
-	p := newPublisher(t, knows(t, "redis://"+addr))
+	p := newPublisher(t, permit(t, "redis://"+addr))
 	a := attemptOf("redis://" + addr + "/?stream=s")
 	if out := p.Deliver(t.Context(), a); !out.Delivered {
 		t.Fatalf("%+v", out)
@@ -269,7 +269,7 @@ func TestUnknownBrokers(t *testing.T) {
 	eachKind(t, func(t *testing.T, url func(string) string) {
 		var connections atomic.Int32
 		addr := listen(t, func(net.Conn) { connections.Add(1) })
-		p := newPublisher(t, knows(t, url("127.0.0.1:1")))
+		p := newPublisher(t, permit(t, url("127.0.0.1:1")))
 		out := p.Deliver(t.Context(), attemptOf(url(addr)))
 		if out.Permanent || !strings.Contains(out.Error, "--brokers") {
 			t.Errorf("%+v", out)
@@ -284,13 +284,13 @@ func TestUnknownBrokers(t *testing.T) {
 			t.Error("connected nevertheless")
 		}
 	})
-	if err := newPublisher(t, knows(t, "kafka://a:1")).CheckURL("kafka://a:1,b:1/topic"); err == nil {
+	if err := newPublisher(t, permit(t, "kafka://a:1")).CheckURL("kafka://a:1,b:1/topic"); err == nil {
 		t.Error("a host beside one that is known is known as well")
 	}
-	if err := newPublisher(t, knows(t, "nats://a:1,b:1")).CheckURL("nats://b:1/subject"); err != nil {
+	if err := newPublisher(t, permit(t, "nats://a:1,b:1")).CheckURL("nats://b:1/subject"); err != nil {
 		t.Errorf("one of a broker's hosts: %v", err)
 	}
-	if err := newPublisher(t, knows(t, "nats://a:1", "nats://b:1")).CheckURL("nats://a:1,b:1/subject"); err == nil {
+	if err := newPublisher(t, permit(t, "nats://a:1", "nats://b:1")).CheckURL("nats://a:1,b:1/subject"); err == nil {
 		t.Error("two brokers are taken for one")
 	}
 }
@@ -308,7 +308,7 @@ func TestRedisAnswers(t *testing.T) {
 		url := "redis://" + fakeRedis(t, func(command string) string {
 			return map[string]string{"xadd": reply}[command]
 		}) + "/?stream=s"
-		out := newPublisher(t, knows(t, url)).Deliver(t.Context(), attemptOf(url))
+		out := newPublisher(t, permit(t, url)).Deliver(t.Context(), attemptOf(url))
 		if out.Delivered != (says == "") || out.Permanent || !strings.HasPrefix(out.Error, says) {
 			t.Errorf("%q: %+v", reply, out)
 		}
@@ -336,7 +336,7 @@ func TestSilenceAfterTheWelcome(t *testing.T) {
 			t.Parallel()
 			connected := make(chan struct{}, 100)
 			url := scheme + "://" + listen(t, func(c net.Conn) { connected <- struct{}{}; welcome(c) }) + paths[scheme]
-			p := newPublisher(t, func(c *Config) { c.Patience = 50 * time.Millisecond }, knows(t, url))
+			p := newPublisher(t, func(c *Config) { c.Patience = 50 * time.Millisecond }, permit(t, url))
 			a := attemptOf(url)
 			a.Timeout = 100 * time.Millisecond
 			for n := 0; n < 3; {
@@ -356,7 +356,7 @@ func TestSilenceAfterTheWelcome(t *testing.T) {
 // TestNATSLimits checks that the limit in the server's welcome holds.
 func TestNATSLimits(t *testing.T) {
 	addr := listen(t, func(c net.Conn) { natsServes(c, 100) })
-	out := newPublisher(t, knows(t, "nats://"+addr)).Deliver(t.Context(), attemptOf("nats://"+addr+"/s"))
+	out := newPublisher(t, permit(t, "nats://"+addr)).Deliver(t.Context(), attemptOf("nats://"+addr+"/s"))
 	if want := (task.Outcome{Permanent: true, Error: "the message is larger than the broker takes (100 bytes)"}); out != want {
 		t.Errorf("%+v", out)
 	}
@@ -366,7 +366,7 @@ func TestNATSLimits(t *testing.T) {
 func TestAMQPBlocked(t *testing.T) {
 	blocked := make(chan struct{})
 	addr := listen(t, func(c net.Conn) { amqpWelcomes(c, func() { <-blocked }) })
-	p := newPublisher(t, knows(t, "amqp://"+addr))
+	p := newPublisher(t, permit(t, "amqp://"+addr))
 	a := attemptOf("amqp://" + addr + "/?queue=q")
 	a.Timeout = 200 * time.Millisecond
 	if out := p.Deliver(t.Context(), a); !strings.HasPrefix(out.Error, "timed out") {
@@ -383,7 +383,7 @@ func TestAMQPBlocked(t *testing.T) {
 // TestAMQPNames checks that a message that AMQP cannot carry does not cost the connection.
 func TestAMQPNames(t *testing.T) {
 	url := "amqp://" + listen(t, func(c net.Conn) { amqpWelcomes(c, func() { hang(c) }) }) + paths["amqp"]
-	out := newPublisher(t, knows(t, url)).Deliver(t.Context(), attemptOf(url, func(t *fsmpb.Task) {
+	out := newPublisher(t, permit(t, url)).Deliver(t.Context(), attemptOf(url, func(t *fsmpb.Task) {
 		t.Spec.Target.Headers = []*fsmpb.Header{{Name: strings.Repeat("x", 256), Value: "1"}}
 	}))
 	if want := (task.Outcome{Permanent: true, Error: "a header's name has 256 bytes: AMQP takes 255"}); out != want {

@@ -37,8 +37,8 @@ func newPublisher(t testing.TB, change ...func(*Config)) *Publisher {
 	return p
 }
 
-// knows returns a setting that permits the brokers of these URLs, without credentials.
-func knows(t testing.TB, urls ...string) func(*Config) {
+// permit returns a setting that permits the brokers of these URLs, without credentials.
+func permit(t testing.TB, urls ...string) func(*Config) {
 	t.Helper()
 	var text strings.Builder
 	for _, url := range urls {

@@ -82,7 +82,7 @@ func (l *kafkaLink) publish(ctx context.Context, t *targeturl.Target, m *message
 }
 
 func kafkaFault(err error) error {
-	var said *kerr.Error
+	var reply *kerr.Error
 	var early *kgo.ErrFirstReadEOF
 	switch {
 	case err == nil:
@@ -93,8 +93,8 @@ func kafkaFault(err error) error {
 		return hopeless("the message is larger than the broker takes")
 	case errors.Is(err, kerr.InvalidTopicException):
 		return hopeless("the broker refused: %s", kerr.InvalidTopicException.Message)
-	case errors.As(err, &said):
-		return failed("the broker refused: %s", said.Message)
+	case errors.As(err, &reply):
+		return failed("the broker refused: %s", reply.Message)
 	case errors.Is(err, kgo.ErrMaxBuffered):
 		return failed("too many messages wait for this broker already")
 	}

@@ -110,7 +110,7 @@ func asReceived(records []*kgo.Record) []received {
 
 func TestKafkaStream(t *testing.T) {
 	k := newKafka(t)
-	stream(t, newPublisher(t, knows(t, k.url("kafka", "/orders"))), streamed{
+	stream(t, newPublisher(t, permit(t, k.url("kafka", "/orders"))), streamed{
 		url: k.url("kafka", "/orders"), restart: k.restart, patient: true, ce: "ce_",
 		read: func() []received { return asReceived(readKafka(t, k, "orders")) },
 	})
@@ -155,7 +155,7 @@ func (c cutConn) Write(b []byte) (int, error) {
 func TestKafkaRepeatsOfTheClient(t *testing.T) {
 	c := &cutter{}
 	k := newKafka(t, kfake.ListenFn(c.listen))
-	p := newPublisher(t, knows(t, k.url("kafka", "")))
+	p := newPublisher(t, permit(t, k.url("kafka", "")))
 	k.ControlKey(int16(kmsg.Produce), func(kmsg.Request) (kmsg.Response, error, bool) {
 		c.armed.Store(c.cut.Load() == 0) // armed at the first request only
 		return nil, nil, false
@@ -170,7 +170,7 @@ func TestKafkaRepeatsOfTheClient(t *testing.T) {
 
 func TestKafkaKey(t *testing.T) {
 	k := newKafka(t)
-	p := newPublisher(t, knows(t, k.url("kafka", "")))
+	p := newPublisher(t, permit(t, k.url("kafka", "")))
 	for i := range 5 {
 		a := attemptOf(k.url("kafka", "/orders?key=customer%207"), func(t *fsmpb.Task) { t.Fence = uint64(i) })
 		if out := p.Deliver(t.Context(), a); !out.Delivered {
@@ -190,7 +190,7 @@ func TestKafkaKey(t *testing.T) {
 
 func TestKafkaFailures(t *testing.T) {
 	k := newKafka(t)
-	p := newPublisher(t, knows(t, k.url("kafka", "")))
+	p := newPublisher(t, permit(t, k.url("kafka", "")))
 	answer := func(code int16) {
 		k.ControlKey(int16(kmsg.Produce), func(r kmsg.Request) (kmsg.Response, error, bool) {
 			resp := r.ResponseKind().(*kmsg.ProduceResponse)
@@ -227,7 +227,7 @@ func TestKafkaFailures(t *testing.T) {
 // brokers.
 func TestKafkaOutage(t *testing.T) {
 	k := newKafka(t)
-	p := newPublisher(t, knows(t, k.url("kafka", "")))
+	p := newPublisher(t, permit(t, k.url("kafka", "")))
 	url := k.url("kafka", "/orders")
 	if out := p.Deliver(t.Context(), attemptOf(url)); !out.Delivered {
 		t.Fatalf("%+v", out)

@@ -79,7 +79,7 @@ func parseKnown(data []byte, folder string) (*Known, error) {
 			a = &access{} // a named broker without settings
 		}
 		if err := k.add(name, a, folder); err != nil {
-			return nil, fmt.Errorf("%s: %w", shown(name), err)
+			return nil, fmt.Errorf("%s: %w", withoutCredentials(name), err)
 		}
 	}
 	return k, nil
@@ -90,8 +90,8 @@ func withoutValues(err error) error {
 	return errors.New(regexp.MustCompile("`[^`]*`").ReplaceAllString(err.Error(), "…"))
 }
 
-// shown returns a broker's name without a user and password, which a name must not but may contain.
-func shown(name string) string {
+// withoutCredentials returns a broker's name without a user and password, which a name must not but may contain.
+func withoutCredentials(name string) string {
 	if i := strings.LastIndex(name, "@"); i >= 0 {
 		return "…" + name[i:]
 	}
@@ -199,9 +199,9 @@ func (a *access) load(folder string, overTLS bool) error {
 
 func newTLS() *tls.Config { return &tls.Config{MinVersion: tls.VersionTLS12} }
 
-// of returns the one entry that names every host of the target, or nil if there is none. With more than one entry, one
-// host would get the password of another.
-func (k *Known) of(t *targeturl.Target) *access {
+// accessFor returns the one entry that names every host of the target, or nil if there is none. With more than one
+// entry, one host would get the password of another.
+func (k *Known) accessFor(t *targeturl.Target) *access {
 	var found *access
 	for i, host := range t.Hosts {
 		a := k.byAddress[t.Scheme+"://"+host]

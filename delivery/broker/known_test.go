@@ -30,30 +30,30 @@ amqp://mq.internal:
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := func(url string) *access {
+	accessOf := func(url string) *access {
 		target, err := targeturl.Parse(url)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return known.of(target)
+		return known.accessFor(target)
 	}
-	if a := of("nats://NATS.internal:4222/x"); a == nil || a.Token != "t" || a.tls != nil {
+	if a := accessOf("nats://NATS.internal:4222/x"); a == nil || a.Token != "t" || a.tls != nil {
 		t.Errorf("nats: %+v", a)
 	}
-	if a := of("kafkas://a:9093/t"); a == nil || a.User != "belfry" || a.Password != "12" || a.tls.RootCAs == nil ||
+	if a := accessOf("kafkas://a:9093/t"); a == nil || a.User != "belfry" || a.Password != "12" || a.tls.RootCAs == nil ||
 		len(a.tls.Certificates) != 1 {
 		t.Errorf("kafka: %+v", a)
 	}
-	if a := of("redis://cache.internal/7?stream=s"); a == nil || a.Password != "from a file" {
+	if a := accessOf("redis://cache.internal/7?stream=s"); a == nil || a.Password != "from a file" {
 		t.Errorf("redis: %+v", a)
 	}
-	if a := of("amqp://mq.internal/v?queue=q"); a == nil {
+	if a := accessOf("amqp://mq.internal/v?queue=q"); a == nil {
 		t.Error("amqp is not known")
 	}
 	for _, url := range []string{
 		"natss://nats.internal/x", "nats://nats.internal:4223/x", "kafkas://a:9093,c:9093/t", "kafka://a:9093/t",
 	} {
-		if a := of(url); a != nil {
+		if a := accessOf(url); a != nil {
 			t.Errorf("%s: %+v", url, a)
 		}
 	}
@@ -133,7 +133,7 @@ func FuzzKnown(f *testing.F) {
 		}
 		for address := range known.byAddress {
 			target, _, err := targeturl.ParseBroker(address)
-			if err != nil || target.Kind == targeturl.HTTP || known.of(target) == nil {
+			if err != nil || target.Kind == targeturl.HTTP || known.accessFor(target) == nil {
 				t.Errorf("%q: %v", address, err)
 			}
 		}

@@ -16,7 +16,7 @@ import (
 func TestMetrics(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	good := "redis://" + fakeRedis(t, nil) + "/?stream=s"
-	p := newPublisher(t, func(c *Config) { c.Registerer = reg }, knows(t, good))
+	p := newPublisher(t, func(c *Config) { c.Registerer = reg }, permit(t, good))
 	for range 3 {
 		p.Deliver(t.Context(), attemptOf(good))
 	}

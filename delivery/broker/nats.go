@@ -134,7 +134,7 @@ func (l *natsLink) publish(ctx context.Context, t *targeturl.Target, m *message)
 }
 
 func (l *natsLink) judge(subject string, err error) error {
-	var said *nats.APIError
+	var reply *nats.APIError
 	switch {
 	case err == nil:
 		return nil
@@ -142,10 +142,10 @@ func (l *natsLink) judge(subject string, err error) error {
 		return failed("no stream takes subject %q, or JetStream is off", subject)
 	case errors.Is(err, nats.ErrMaxPayload):
 		return hopeless("the message is larger than the broker takes (%d bytes)", l.conn.MaxPayload())
-	case errors.As(err, &said) && said.ErrorCode == natsTooLarge:
+	case errors.As(err, &reply) && reply.ErrorCode == natsTooLarge:
 		return hopeless("the message is larger than the stream takes")
-	case errors.As(err, &said):
-		return refusal(errors.New(said.Description))
+	case errors.As(err, &reply):
+		return refusal(errors.New(reply.Description))
 	}
 	return err
 }

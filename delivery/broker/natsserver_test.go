@@ -130,11 +130,11 @@ func TestNATSServer(t *testing.T) {
 		}
 	})
 	t.Run("strangers", func(t *testing.T) {
-		out := newPublisher(t, knows(t, "nats://"+addr)).Deliver(t.Context(), attemptOf("nats://"+addr+"/orders.close"))
+		out := newPublisher(t, permit(t, "nats://"+addr)).Deliver(t.Context(), attemptOf("nats://"+addr+"/orders.close"))
 		if out.Delivered || !strings.Contains(out.Error, "Authorization Violation") {
 			t.Errorf("%+v", out)
 		}
-		out = newPublisher(t, knows(t, "natss://"+addr)).Deliver(t.Context(), attemptOf("natss://"+addr+"/orders.close"))
+		out = newPublisher(t, permit(t, "natss://"+addr)).Deliver(t.Context(), attemptOf("natss://"+addr+"/orders.close"))
 		if out.Delivered || !strings.Contains(out.Error, "certificate refused") {
 			t.Errorf("%+v", out)
 		}

@@ -33,8 +33,8 @@ type process struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when the server has ended
 
-	mu   sync.Mutex
-	said []string
+	mu     sync.Mutex
+	output []string
 }
 
 // startTime is many times as long as the slowest server needs on two free processors, 8 s: other load of the machine may
@@ -85,7 +85,7 @@ func (p *process) read(out io.Reader, serving chan<- struct{}) {
 	lines := bufio.NewScanner(out)
 	for lines.Scan() {
 		p.mu.Lock()
-		p.said = append(p.said, lines.Text())
+		p.output = append(p.output, lines.Text())
 		p.mu.Unlock()
 		if serving != nil && strings.Contains(lines.Text(), p.ready) {
 			close(serving)
@@ -98,7 +98,7 @@ func (p *process) read(out io.Reader, serving chan<- struct{}) {
 func (p *process) last(n int) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Clone(p.said[max(0, len(p.said)-n):])
+	return slices.Clone(p.output[max(0, len(p.output)-n):])
 }
 
 // kill ends the server and its child processes as a crash would. A server that never began has nothing to end.

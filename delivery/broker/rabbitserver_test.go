@@ -131,7 +131,7 @@ func TestRabbitMQServer(t *testing.T) {
 				t.Errorf("%s: %+v", c.path, out)
 			}
 		}
-		out := newPublisher(t, knows(t, "amqp://"+addr)).Deliver(t.Context(), attemptOf("amqp://"+addr+"/?queue=orders"))
+		out := newPublisher(t, permit(t, "amqp://"+addr)).Deliver(t.Context(), attemptOf("amqp://"+addr+"/?queue=orders"))
 		if out.Delivered || !strings.HasPrefix(out.Error, "the broker refused the connection: ") {
 			t.Errorf("a stranger: %+v", out)
 		}

@@ -74,7 +74,7 @@ func TestRedisServer(t *testing.T) {
 		if out.Delivered || !strings.Contains(out.Error, "DB index is out of range") {
 			t.Errorf("no database: %+v", out)
 		}
-		out = newPublisher(t, knows(t, "redis://"+addr)).Deliver(t.Context(), attemptOf("redis://"+addr+"/?stream=s"))
+		out = newPublisher(t, permit(t, "redis://"+addr)).Deliver(t.Context(), attemptOf("redis://"+addr+"/?stream=s"))
 		if out.Delivered || !strings.Contains(out.Error, "NOAUTH") {
 			t.Errorf("a stranger: %+v", out)
 		}

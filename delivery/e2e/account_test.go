@@ -11,12 +11,12 @@ import (
 
 // account is the comparison of the scheduled tasks with the arrivals.
 type account struct {
-	asked    int
-	wrong    []string // broken promises, in words
-	repeated []string // tasks that arrived more than once
-	excused  bool     // a shard's leader changed meanwhile, which may repeat attempts in progress
-	late     []time.Duration
-	latest   receiver.Arrival // the latest one
+	scheduled int
+	wrong     []string // broken promises, in words
+	repeated  []string // tasks that arrived more than once
+	excused   bool     // a shard's leader changed meanwhile, which may repeat attempts in progress
+	late      []time.Duration
+	latest    receiver.Arrival // the latest one
 }
 
 // account compares a flow with its arrivals.
@@ -28,11 +28,11 @@ func (s *stage) account(t testing.TB, f flow, arrivals []receiver.Arrival) accou
 }
 
 // takeAccount compares tasks, by id and due instant, with arrivals. Every task arrives once, and none early.
-func takeAccount(asked map[string]time.Time, arrivals []receiver.Arrival) account {
-	acc := account{asked: len(asked)}
-	seen := make(map[string]int, len(asked))
+func takeAccount(scheduled map[string]time.Time, arrivals []receiver.Arrival) account {
+	acc := account{scheduled: len(scheduled)}
+	seen := make(map[string]int, len(scheduled))
 	for _, a := range arrivals {
-		due, known := asked[a.TaskID]
+		due, known := scheduled[a.TaskID]
 		if !known {
 			acc.fault("%s arrived, and was never asked for", a.TaskID)
 			continue
@@ -45,12 +45,12 @@ func takeAccount(asked map[string]time.Time, arrivals []receiver.Arrival) accoun
 			continue
 		}
 		late := a.At.Sub(due)
-		if len(acc.late) == 0 || late > acc.latest.At.Sub(asked[acc.latest.TaskID]) {
+		if len(acc.late) == 0 || late > acc.latest.At.Sub(scheduled[acc.latest.TaskID]) {
 			acc.latest = a
 		}
 		acc.late = append(acc.late, late)
 	}
-	for id := range asked {
+	for id := range scheduled {
 		if seen[id] == 0 {
 			acc.fault("%s never arrived", id)
 		}
@@ -77,22 +77,22 @@ const failover = 1500 * time.Millisecond
 
 // hold fails the test for every broken promise, and for a p99 beyond the bound. A change of leaders excuses repeats and
 // the time of the change: it happens without a fault on a machine so busy that nodes fall silent.
-func (a *account) hold(t testing.TB, what string, p99 time.Duration) {
+func (a *account) hold(t testing.TB, title string, p99 time.Duration) {
 	t.Helper()
-	t.Logf("%s: %d of %d arrived; late by p50 %v, p99 %v, at most %v", what, len(a.late), a.asked,
+	t.Logf("%s: %d of %d arrived; late by p50 %v, p99 %v, at most %v", title, len(a.late), a.scheduled,
 		a.within(0.5), a.within(0.99), a.within(1))
-	report(t, what, a.wrong)
+	report(t, title, a.wrong)
 	switch {
 	case a.excused && len(a.repeated) > 0:
-		t.Logf("%s: %d repeats around an unplanned change of leaders", what, len(a.repeated))
+		t.Logf("%s: %d repeats around an unplanned change of leaders", title, len(a.repeated))
 	case len(a.repeated) > 0:
-		t.Errorf("%s: without a fault %d arrivals are repeats: %.200q …", what, len(a.repeated), a.repeated)
+		t.Errorf("%s: without a fault %d arrivals are repeats: %.200q …", title, len(a.repeated), a.repeated)
 	}
 	if a.excused && p99 < failover {
 		p99 += failover
 	}
 	if late := a.within(0.99); late > p99 {
-		t.Errorf("%s: one in a hundred is later than %v: allowed are %v; the latest is %s, due %v, at attempt %d", what, late,
+		t.Errorf("%s: one in a hundred is later than %v: allowed are %v; the latest is %s, due %v, at attempt %d", title, late,
 			p99, a.latest.TaskID, a.latest.Due, a.latest.Attempt)
 	}
 }
@@ -100,14 +100,14 @@ func (a *account) hold(t testing.TB, what string, p99 time.Duration) {
 const shownFaults = 5
 
 // report fails the test with each fault in wrong, and prints the first few.
-func report(t testing.TB, what string, wrong []string) {
+func report(t testing.TB, title string, wrong []string) {
 	t.Helper()
 	for i, w := range wrong {
 		if i == shownFaults {
-			t.Errorf("%s: … and %d more", what, len(wrong)-i)
+			t.Errorf("%s: … and %d more", title, len(wrong)-i)
 			return
 		}
-		t.Errorf("%s: %s", what, w)
+		t.Errorf("%s: %s", title, w)
 	}
 }
 
@@ -126,7 +126,7 @@ func busiest(instants []time.Time, window time.Duration) int {
 
 func TestAccount(t *testing.T) {
 	due := time.Now().Truncate(time.Millisecond)
-	asked := map[string]time.Time{"a": due, "b": due.Add(time.Second)}
+	scheduled := map[string]time.Time{"a": due, "b": due.Add(time.Second)}
 	arrival := func(id string, after time.Duration) receiver.Arrival {
 		return receiver.Arrival{TaskID: id, At: due.Add(after)}
 	}
@@ -141,16 +141,16 @@ func TestAccount(t *testing.T) {
 		"stranger": {append(slices.Clone(good), arrival("c", 0)), "c arrived, and was never asked for"},
 	}
 	for name, tt := range tests {
-		acc := takeAccount(asked, tt.arrivals)
+		acc := takeAccount(scheduled, tt.arrivals)
 		if tt.wrong == "" && len(acc.wrong) > 0 || tt.wrong != "" && !slices.Equal(acc.wrong, []string{tt.wrong}) {
 			t.Errorf("%s: found wrong: %q", name, acc.wrong)
 		}
 	}
-	twice := takeAccount(asked, append(slices.Clone(good), arrival("a", time.Minute)))
+	twice := takeAccount(scheduled, append(slices.Clone(good), arrival("a", time.Minute)))
 	if !slices.Equal(twice.repeated, []string{"a"}) || len(twice.late) != 2 {
 		t.Errorf("repeated: %q, %d are late", twice.repeated, len(twice.late))
 	}
-	acc := takeAccount(asked, good)
+	acc := takeAccount(scheduled, good)
 	if p50, most := acc.within(0.5), acc.within(1); p50 != 100*time.Millisecond || most != p50 {
 		t.Errorf("p50 %v, at most %v", p50, most)
 	}
@@ -183,9 +183,9 @@ func TestBusiest(t *testing.T) {
 
 // unevenness returns the faults of instants that were spread over a window at random. Each instant must lie within its
 // window, and each of the window's parts must hold about the same number of them.
-func unevenness(asked, kept map[string]time.Time, window time.Duration, parts int) (wrong []string) {
+func unevenness(scheduled, kept map[string]time.Time, window time.Duration, parts int) (wrong []string) {
 	count := make([]int, parts)
-	for id, due := range asked {
+	for id, due := range scheduled {
 		at, ok := kept[id]
 		spread := at.Sub(due)
 		if !ok || spread < 0 || spread > window {
@@ -195,8 +195,8 @@ func unevenness(asked, kept map[string]time.Time, window time.Duration, parts in
 		count[min(int(spread*time.Duration(parts)/window), parts-1)]++
 	}
 	for i, n := range count {
-		if fair := len(asked) / parts; n < fair/2 || n > 2*fair {
-			wrong = append(wrong, fmt.Sprintf("part %d of %d has %d of %d", i+1, parts, n, len(asked)))
+		if fair := len(scheduled) / parts; n < fair/2 || n > 2*fair {
+			wrong = append(wrong, fmt.Sprintf("part %d of %d has %d of %d", i+1, parts, n, len(scheduled)))
 		}
 	}
 	return wrong
@@ -204,21 +204,21 @@ func unevenness(asked, kept map[string]time.Time, window time.Duration, parts in
 
 func TestUnevenness(t *testing.T) {
 	start := time.Now()
-	spread := func(over time.Duration) (asked, kept map[string]time.Time) {
-		asked, kept = map[string]time.Time{}, map[string]time.Time{}
+	spread := func(over time.Duration) (scheduled, kept map[string]time.Time) {
+		scheduled, kept = map[string]time.Time{}, map[string]time.Time{}
 		for i := range 100 {
-			asked[fmt.Sprint(i)] = start
+			scheduled[fmt.Sprint(i)] = start
 			kept[fmt.Sprint(i)] = start.Add(over * time.Duration(i) / 100)
 		}
-		return asked, kept
+		return scheduled, kept
 	}
 	tests := map[string]struct {
 		over time.Duration
 		ok   bool
 	}{"even": {time.Second, true}, "not at all": {0, false}, "half": {500 * time.Millisecond, false}, "too far": {2 * time.Second, false}}
 	for name, tt := range tests {
-		asked, kept := spread(tt.over)
-		if wrong := unevenness(asked, kept, time.Second, 10); tt.ok != (wrong == nil) {
+		scheduled, kept := spread(tt.over)
+		if wrong := unevenness(scheduled, kept, time.Second, 10); tt.ok != (wrong == nil) {
 			t.Errorf("%s: found wrong: %q", name, wrong)
 		}
 	}

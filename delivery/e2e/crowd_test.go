@@ -53,7 +53,7 @@ func (c *crowd) visit(ctx context.Context, chance *rand.Rand) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	n := c.stage.nodes[chance.IntN(len(c.stage.nodes))]
-	asked := time.Now()
+	called := time.Now()
 	jobs, err := n.lease(ctx, c.queue, 1+chance.IntN(10), wait, length)
 	got := time.Now()
 	if err != nil {
@@ -64,7 +64,7 @@ func (c *crowd) visit(ctx context.Context, chance *rand.Rand) {
 	for _, j := range jobs {
 		l := &leased{
 			id: j.ID, receipt: j.Receipt, fence: j.Fence, attempt: j.Attempt,
-			asked: asked, got: got, length: length, ends: j.LeaseEndsAt,
+			called: called, got: got, length: length, ends: j.LeaseEndsAt,
 		}
 		c.note(l)
 		c.treat(l, chance)
@@ -124,14 +124,14 @@ func (c *crowd) fail(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	what := "no answer"
+	answer := "no answer"
 	var r *refusal
 	if errors.As(err, &r) {
-		what = fmt.Sprint(r.Status)
+		answer = fmt.Sprint(r.Status)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.failed[what]++
+	c.failed[answer]++
 }
 
 // given returns a copy of all leases so far.

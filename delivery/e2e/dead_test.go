@@ -19,7 +19,7 @@ type count struct {
 // deadLetters checks that a task whose attempts are used up stays with its last error until it is replayed under its
 // old webhook-id, or dropped.
 func deadLetters(t *testing.T, s *stage) {
-	const each = 4
+	const perQueue = 4
 	sink := s.newSink(t)
 	sink.reply(func(receiver.Arrival) reply { return reply{status: http.StatusInternalServerError} })
 	queue := s.name("dead letters")
@@ -28,14 +28,14 @@ func deadLetters(t *testing.T, s *stage) {
 		"retry":  object{"max_attempts": 2, "min_backoff": "1s", "max_backoff": "1s"},
 	})
 	now := time.Now()
-	again, away := s.evenly(t, queue+"-again", each, now, 0), s.evenly(t, queue+"-away", each, now, 0)
+	again, away := s.evenly(t, queue+"-again", perQueue, now, 0), s.evenly(t, queue+"-away", perQueue, now, 0)
 	again.queue, away.queue = queue, queue
 	s.schedule(t, again, object{"labels": object{"fate": "again"}})
 	s.schedule(t, away, object{"labels": object{"fate": "away"}})
-	s.awaitState(t, queue, "dead", 2*each, 20*time.Second)
+	s.awaitState(t, queue, "dead", 2*perQueue, 20*time.Second)
 
 	jobs, err := s.any().list(t.Context(), url.Values{"queue": {queue}, "state": {"dead"}, "label": {"fate:again"}})
-	if err != nil || len(jobs) != each {
+	if err != nil || len(jobs) != perQueue {
 		t.Fatalf("%d dead letters with the label: %v", len(jobs), err)
 	}
 	for _, j := range jobs {
@@ -46,10 +46,10 @@ func deadLetters(t *testing.T, s *stage) {
 
 	var replayed count
 	path := queuePath(queue) + "/dead/replay?label=fate:again"
-	if _, err := s.any().call(t.Context(), http.MethodPost, path, nil, &replayed); err != nil || replayed.Count != each {
-		t.Fatalf("replayed %+v, %v, want %d", replayed, err, each)
+	if _, err := s.any().call(t.Context(), http.MethodPost, path, nil, &replayed); err != nil || replayed.Count != perQueue {
+		t.Fatalf("replayed %+v, %v, want %d", replayed, err, perQueue)
 	}
-	awaitTaken(t, sink, each, 10*time.Second)
+	awaitTaken(t, sink, perQueue, 10*time.Second)
 	acc := s.account(t, again, sink.came()[len(died):])
 	acc.hold(t, "replayed", whenever)
 	for _, a := range sink.came()[len(died):] {
@@ -61,10 +61,10 @@ func deadLetters(t *testing.T, s *stage) {
 	}
 	var dropped count
 	path = queuePath(queue) + "/dead?label=fate:away"
-	if _, err := s.any().call(t.Context(), http.MethodDelete, path, nil, &dropped); err != nil || dropped.Count != each {
-		t.Errorf("dropped %+v, %v, want %d", dropped, err, each)
+	if _, err := s.any().call(t.Context(), http.MethodDelete, path, nil, &dropped); err != nil || dropped.Count != perQueue {
+		t.Errorf("dropped %+v, %v, want %d", dropped, err, perQueue)
 	}
-	s.awaitState(t, queue, "delivered", each, 5*time.Second)
+	s.awaitState(t, queue, "delivered", perQueue, 5*time.Second)
 }
 
 // deadLetterFaults returns the faults of a dead letter whose attempts all failed for one reason.
@@ -134,7 +134,7 @@ func expired(t *testing.T, s *stage) {
 
 // retryAfter checks that a receiver's Retry-After sets the time of the next attempt.
 func retryAfter(t *testing.T, s *stage) {
-	const said = 3 * time.Second
+	const delay = 3 * time.Second
 	sink := s.newSink(t)
 	sink.reply(func(a receiver.Arrival) reply {
 		if a.Attempt == 1 {
@@ -150,8 +150,8 @@ func retryAfter(t *testing.T, s *stage) {
 	if len(came) != 2 {
 		t.Fatalf("%d attempts", len(came))
 	}
-	if after := came[1].At.Sub(came[0].At); after < said || after > said+2*time.Second {
-		t.Errorf("next attempt after %v, want the receiver's Retry-After of %v", after, said)
+	if after := came[1].At.Sub(came[0].At); after < delay || after > delay+2*time.Second {
+		t.Errorf("next attempt after %v, want the receiver's Retry-After of %v", after, delay)
 	}
 	if came[0].WebhookID != came[1].WebhookID || came[1].Attempt != 2 {
 		t.Errorf("attempts of one occurrence: %s/%d, %s/%d",

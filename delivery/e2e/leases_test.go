@@ -14,7 +14,7 @@ type leased struct {
 	id, receipt string
 	fence       uint64
 	attempt     int
-	asked, got  time.Time     // when the call began, and when its answer arrived
+	called, got time.Time     // when the call began, and when its answer arrived
 	length      time.Duration // requested
 	ends        time.Time     // according to the answer
 	settles     []settle      // the consumer's calls about it, in order
@@ -72,12 +72,12 @@ func judgeLeases(leases []leased, tasks map[string]job, maxAttempts int) (wrong 
 	for _, l := range leases {
 		byTask[l.id] = append(byTask[l.id], l)
 	}
-	for id, of := range byTask {
+	for id, leases := range byTask {
 		if _, known := tasks[id]; !known {
 			wrong = append(wrong, id+" was leased, and was never scheduled")
 		}
-		slices.SortFunc(of, func(a, b leased) int { return cmp.Compare(a.fence, b.fence) })
-		wrong = append(wrong, judgeOrder(id, of)...)
+		slices.SortFunc(leases, func(a, b leased) int { return cmp.Compare(a.fence, b.fence) })
+		wrong = append(wrong, judgeOrder(id, leases)...)
 	}
 	for id, j := range tasks {
 		wrong = append(wrong, judgeEnd(id, byTask[id], j, maxAttempts)...)
@@ -87,14 +87,14 @@ func judgeLeases(leases []leased, tasks map[string]job, maxAttempts int) (wrong 
 }
 
 // judgeOrder compares all leases of one task with each other, in the order of their fences.
-func judgeOrder(id string, of []leased) (wrong []string) {
+func judgeOrder(id string, leases []leased) (wrong []string) {
 	complain := func(format string, args ...any) {
 		wrong = append(wrong, id+": "+fmt.Sprintf(format, args...))
 	}
-	for i := range of {
-		a := &of[i]
-		for j := range of[i+1:] {
-			b := &of[i+1+j]
+	for i := range leases {
+		a := &leases[i]
+		for j := range leases[i+1:] {
+			b := &leases[i+1+j]
 			if a.fence == b.fence {
 				complain("fence %d was given out twice", a.fence)
 				continue
@@ -102,10 +102,10 @@ func judgeOrder(id string, of []leased) (wrong []string) {
 			if until := a.heldUntil(); b.got.Before(until) {
 				complain("leased under fence %d, %v before the lease under %d ended", b.fence, until.Sub(b.got), a.fence)
 			}
-			if a.asked.After(b.got) {
+			if a.called.After(b.got) {
 				complain("fence %d was granted after the higher %d", a.fence, b.fence)
 			}
-			if at, _ := a.acked(); !at.IsZero() && b.asked.After(at) {
+			if at, _ := a.acked(); !at.IsZero() && b.called.After(at) {
 				complain("leased under fence %d after the ack of %d", b.fence, a.fence)
 			}
 			wrong = append(wrong, judgeStale(id, a, b)...)
@@ -129,19 +129,19 @@ func judgeStale(id string, a, later *leased) (wrong []string) {
 }
 
 // judgeEnd compares a task's last state with its consumers' calls.
-func judgeEnd(id string, of []leased, j job, maxAttempts int) (wrong []string) {
+func judgeEnd(id string, leases []leased, j job, maxAttempts int) (wrong []string) {
 	complain := func(format string, args ...any) {
 		wrong = append(wrong, id+": "+fmt.Sprintf(format, args...))
 	}
 	acked, tried := false, false
-	for i := range of {
-		at, may := of[i].acked()
+	for i := range leases {
+		at, may := leases[i].acked()
 		acked, tried = acked || !at.IsZero(), tried || may
-		if short := of[i].asked.Add(of[i].length).Sub(of[i].ends); short > handedOn {
+		if short := leases[i].called.Add(leases[i].length).Sub(leases[i].ends); short > handedOn {
 			complain("leased for %v less than was asked for", short)
 		}
-		if of[i].attempt < 1 || of[i].attempt > maxAttempts {
-			complain("leased as attempt %d of %d", of[i].attempt, maxAttempts)
+		if leases[i].attempt < 1 || leases[i].attempt > maxAttempts {
+			complain("leased as attempt %d of %d", leases[i].attempt, maxAttempts)
 		}
 	}
 	switch {
@@ -161,9 +161,9 @@ func judgeEnd(id string, of []leased, j job, maxAttempts int) (wrong []string) {
 func TestJudgeLeases(t *testing.T) {
 	start := time.Now()
 	at := func(seconds float64) time.Time { return start.Add(time.Duration(seconds * float64(time.Second))) }
-	lease := func(fence uint64, asked, got float64, settles ...settle) leased {
-		return leased{id: "a", fence: fence, attempt: 1, asked: at(asked), got: at(got), length: 10 * time.Second,
-			ends: at(asked + 10), settles: settles}
+	lease := func(fence uint64, called, got float64, settles ...settle) leased {
+		return leased{id: "a", fence: fence, attempt: 1, called: at(called), got: at(got), length: 10 * time.Second,
+			ends: at(called + 10), settles: settles}
 	}
 	do := func(verb string, from, to float64, status int) settle {
 		return settle{verb: verb, start: at(from), end: at(to), status: status, length: 10 * time.Second}
@@ -195,7 +195,7 @@ func TestJudgeLeases(t *testing.T) {
 		"old receipt taken":          {delivered, []leased{lease(1, 0, 1, do("ack", 12, 13, 200)), lease(2, 5, 11)}, false},
 		"old nack taken":             {delivered, []leased{lease(1, 0, 1, do("nack", 12, 13, 200)), lease(2, 5, 11, do("ack", 14, 15, 200))}, false},
 		"one attempt too many":       {delivered, []leased{{id: "a", attempt: 4, settles: []settle{do("ack", 2, 3, 200)}}}, false},
-		"too short":                  {delivered, []leased{{id: "a", attempt: 1, asked: at(0), length: time.Second, ends: at(0.4), settles: []settle{do("ack", 0.2, 0.3, 200)}}}, false},
+		"too short":                  {delivered, []leased{{id: "a", attempt: 1, called: at(0), length: time.Second, ends: at(0.4), settles: []settle{do("ack", 0.2, 0.3, 200)}}}, false},
 		"stranger":                   {dead, []leased{{id: "b", attempt: 1}}, false},
 	}
 	for name, tt := range tests {

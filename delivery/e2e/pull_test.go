@@ -109,10 +109,10 @@ func leaseEnds(t *testing.T, s *stage) {
 	const length = time.Second
 	queue := s.name("lease ends")
 	s.one(t, queue, nil)
-	asked := time.Now()
+	calledAt := time.Now()
 	first := pulled(t, s.nodes[0], queue, 10*time.Second, length)
 	again := pulled(t, s.nodes[1], queue, 10*time.Second, time.Minute)
-	if early := time.Until(asked.Add(length)); early > 0 {
+	if early := time.Until(calledAt.Add(length)); early > 0 {
 		t.Errorf("leased again %v before the lease ended", early)
 	}
 	if again.ID != first.ID || again.Fence <= first.Fence || again.Attempt != 2 || again.WebhookID != first.WebhookID {
@@ -132,21 +132,21 @@ func nacks(t *testing.T, s *stage) {
 	queue := s.name("nacks")
 	f := s.one(t, queue, object{"retry": object{"min_backoff": "2s", "max_backoff": "2s"}})
 	first := pulled(t, s.any(), queue, 10*time.Second, time.Minute)
-	said := time.Now()
+	nackedAt := time.Now()
 	settling(t, s.any(), queue, nack(first.Receipt, "500ms"), http.StatusOK)
 	j, err := s.any().get(t.Context(), f.ids()[0])
-	returned := j.State == "ready" && time.Since(said) > 500*time.Millisecond // the calls took as long
+	returned := j.State == "ready" && time.Since(nackedAt) > 500*time.Millisecond // the calls took as long
 	if err != nil || j.State != "retrying" && !returned || j.LastError == "" {
 		t.Errorf("after a nack: %+v, %v", j, err)
 	}
 	second := pulled(t, s.any(), queue, 10*time.Second, time.Minute)
-	if after := time.Since(said); after < 500*time.Millisecond || second.Attempt != 2 {
+	if after := time.Since(nackedAt); after < 500*time.Millisecond || second.Attempt != 2 {
 		t.Errorf("back %v after a nack for 500 ms, as attempt %d", after, second.Attempt)
 	}
-	said = time.Now()
+	nackedAt = time.Now()
 	settling(t, s.any(), queue, nack(second.Receipt, ""), http.StatusOK)
 	third := pulled(t, s.any(), queue, 10*time.Second, time.Minute)
-	if after := time.Since(said); after < time.Second || third.Attempt != 3 { // backoff 2 s, less up to half at random
+	if after := time.Since(nackedAt); after < time.Second || third.Attempt != 3 { // backoff 2 s, less up to half at random
 		t.Errorf("back %v after a nack with a backoff of 2 s, as attempt %d", after, third.Attempt)
 	}
 	settling(t, s.any(), queue, nack(second.Receipt, ""), http.StatusConflict)
@@ -256,12 +256,12 @@ func leaseOutlivesLeader(t *testing.T, s *stage) {
 	f := s.evenly(t, queue, 60, time.Now(), 0)
 	s.schedule(t, f, nil)
 	s.awaitState(t, queue, "ready", len(f.due), 20*time.Second)
-	asked := time.Now()
+	calledAt := time.Now()
 	kept, left := pair(t, s, queue, len(f.due), length)
 	dead := s.leader(t, kept.Shard)
 	s.kill(t, dead)
 	rest := s.others(dead)
-	nothing(t, rest[0], queue, time.Until(asked.Add(length))-500*time.Millisecond)
+	nothing(t, rest[0], queue, time.Until(calledAt.Add(length))-500*time.Millisecond)
 	await(t, 20*time.Second, "a settle without the old leader", func() (bool, string) {
 		results, err := rest[1].settle(t.Context(), queue, ack(kept.Receipt))
 		return err == nil && results[0].Status == http.StatusOK, fmt.Sprint(results, err)
@@ -270,7 +270,7 @@ func leaseOutlivesLeader(t *testing.T, s *stage) {
 		t.Errorf("after its ack: %+v, %v", j, err)
 	}
 	again := pulled(t, rest[0], queue, 20*time.Second, time.Minute)
-	if early := time.Until(asked.Add(length)); early > 0 {
+	if early := time.Until(calledAt.Add(length)); early > 0 {
 		t.Errorf("leased again %v before its lease ended", early)
 	}
 	if again.ID != left.ID || again.Fence <= left.Fence {
