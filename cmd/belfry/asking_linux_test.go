@@ -203,13 +203,13 @@ func onTerminal(t *testing.T, lines int, args ...string) []string {
 	if err := root.ExecuteContext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	var shown []string
-	for text := bufio.NewScanner(user); len(shown) < lines; shown = append(shown, text.Text()) {
+	var questions []string
+	for text := bufio.NewScanner(user); len(questions) < lines; questions = append(questions, text.Text()) {
 		if !text.Scan() {
 			t.Fatal(text.Err())
 		}
 	}
-	return shown
+	return questions
 }
 
 // TestClusterFitsTheTerminal checks that the tables about nodes and shards keep to 80 columns: nodes with long names are

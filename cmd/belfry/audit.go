@@ -53,7 +53,7 @@ const followEvery = 2 * time.Second
 
 // printRecords prints page after page until the last one, or with follow until the context ends.
 func printRecords(c *cli.Call, q client.AuditQuery, follow bool) error {
-	said := ""
+	lastNote := ""
 	for {
 		page, err := c.Client.Audit(c.Context(), q)
 		switch {
@@ -67,8 +67,8 @@ func printRecords(c *cli.Call, q client.AuditQuery, follow bool) error {
 				return err
 			}
 		}
-		if note := noteOf(page); note != "" && note != said {
-			said = note
+		if note := noteOf(page); note != "" && note != lastNote {
+			lastNote = note
 			if _, err := io.WriteString(c.Stderr(), note); err != nil {
 				return err
 			}
@@ -86,9 +86,9 @@ func printRecords(c *cli.Call, q client.AuditQuery, follow bool) error {
 
 // lineOf describes a record for people.
 func lineOf(r client.AuditRecord) string {
-	who := cmp.Or(r.Caller.Name, r.Caller.ID, r.Caller.Kind, "an unknown caller")
-	if r.Caller.ID != "" && r.Caller.ID != who {
-		who += " (" + r.Caller.Kind + " " + r.Caller.ID + ")"
+	caller := cmp.Or(r.Caller.Name, r.Caller.ID, r.Caller.Kind, "an unknown caller")
+	if r.Caller.ID != "" && r.Caller.ID != caller {
+		caller += " (" + r.Caller.Kind + " " + r.Caller.ID + ")"
 	}
 	status := fmt.Sprint(r.Status)
 	if r.Status == 0 {
@@ -99,7 +99,7 @@ func lineOf(r client.AuditRecord) string {
 	if len(r.Fields) > 0 {
 		parts = append(parts, "["+strings.Join(r.Fields, " ")+"]")
 	}
-	parts = append(parts, "by", who)
+	parts = append(parts, "by", caller)
 	if r.From != "" {
 		parts = append(parts, "from", r.From)
 	}

@@ -55,7 +55,7 @@ func newBulks() (commands []*cobra.Command) {
 func newBulk(b bulkCommand) *cobra.Command {
 	var dryRun bool
 	f := &bulkFlags{r: client.BulkRequest{Op: b.op}}
-	cmd := cli.Asking(keyed(operationVerb(&cobra.Command{
+	cmd := cli.Asking(withKeyFlag(operationVerb(&cobra.Command{
 		Use:   string(b.op),
 		Short: b.short,
 		Long: b.short + `, in one namespace.
@@ -211,8 +211,8 @@ func tasksOf(op client.BulkOp, matched int, complete bool) string {
 	return text
 }
 
-// whatBulk returns a bulk operation in few words: "cancel tasks of shop: queue=reports".
-func whatBulk(op *client.Operation) string {
+// bulkSummary returns a bulk operation in few words: "cancel tasks of shop: queue=reports".
+func bulkSummary(op *client.Operation) string {
 	text := fmt.Sprintf("%s tasks of %s", op.Op, op.Namespace)
 	switch {
 	case op.Op != client.BulkMove:

@@ -93,7 +93,7 @@ func TestCertsShow(t *testing.T) {
 			t.Errorf("%d, want %q\n%s", code, want, out)
 		}
 	}
-	if entries := shown(t, dir); len(entries) != 5 || !slices.Contains(entries[3].Names, "a.node.belfry") {
+	if entries := showCerts(t, dir); len(entries) != 5 || !slices.Contains(entries[3].Names, "a.node.belfry") {
 		t.Errorf("as JSON: %+v", entries)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "nodes", "b", "node.key"), nil, 0o600); err != nil {
@@ -105,8 +105,8 @@ func TestCertsShow(t *testing.T) {
 	}
 }
 
-// shown returns what `belfry certs show --json` prints.
-func shown(t *testing.T, dir string) (entries []certs.Entry) {
+// showCerts returns what `belfry certs show --json` prints.
+func showCerts(t *testing.T, dir string) (entries []certs.Entry) {
 	t.Helper()
 	out, code := belfry(t, "certs", "show", "--dir", dir, "--json")
 	if code != 0 {

@@ -40,7 +40,7 @@ func TestLocalTimes(t *testing.T) {
 // TestClockOfTheNode checks that times count from the clock of a node that is ahead, as one of belfry dev is.
 func TestClockOfTheNode(t *testing.T) {
 	const ahead = 48 * time.Hour
-	var asked url.Values
+	var query url.Values
 	due := time.Now().Add(ahead + 60*24*time.Hour + 10*time.Minute).UTC().Format("2006-01-02T15:04:05.000Z")
 	task := strings.ReplaceAll(taskJSON, "2000-01-01T00:00:00.000Z", due)
 	node := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -49,7 +49,7 @@ func TestClockOfTheNode(t *testing.T) {
 		case r.URL.Path != "/v1/tasks":
 			_, _ = io.WriteString(w, task)
 		default:
-			asked = r.URL.Query()
+			query = r.URL.Query()
 			_, _ = io.WriteString(w, `{"tasks":[`+task+`]}`)
 		}
 	}))
@@ -58,7 +58,7 @@ func TestClockOfTheNode(t *testing.T) {
 		t.Errorf("%d\n%s", code, out)
 	}
 	out, code := belfry(t, "task", "list", "--due-before", "10d", "--addr", node.URL)
-	before, err := time.Parse(time.RFC3339, asked.Get("due_before"))
+	before, err := time.Parse(time.RFC3339, query.Get("due_before"))
 	within := time.Until(before).Round(time.Hour)
 	if err != nil || code != 0 || within != 12*24*time.Hour || !strings.Contains(out, ", in 60d") {
 		t.Errorf("%d, due before %v, %v\n%s", code, before, err, out)

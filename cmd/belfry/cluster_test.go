@@ -51,7 +51,7 @@ func TestClusterOutlivesItsLeader(t *testing.T) {
 	checkScheduled(t, dial(t, urls[at]), tasks)
 	awaitNil(t, func() error { // it may be answered that no shard has a leader
 		const body = `{"delay": "1h"}`
-		if status, problem := put(t, urls[at], "task-0", body, true); status != http.StatusPreconditionFailed || problem.Task.ID != "task-0" {
+		if status, problem := putOnce(t, urls[at], "task-0", body); status != http.StatusPreconditionFailed || problem.Task.ID != "task-0" {
 			return fmt.Errorf("a repeat: %d %+v", status, problem)
 		}
 		return nil

@@ -137,10 +137,10 @@ func TestContextsReachOnlyConnections(t *testing.T) {
 func TestContextsHideTheirKeys(t *testing.T) {
 	path := inContexts(t)
 	const key = "bfy_very_secret"
-	said := ""
+	printed := ""
 	run := func(stdin string, args ...string) {
 		out, notes := mustRun(t, stdin, args...)
-		said += out + notes
+		printed += out + notes
 	}
 	run(key+"\n", "context", "set", "prod", "--addr", "n1:8400", "--key-stdin")
 	for _, form := range []string{"table", "wide", "json", "yaml"} {
@@ -149,8 +149,9 @@ func TestContextsHideTheirKeys(t *testing.T) {
 	}
 	run("", "context", "current")
 	run("", "context", "rename", "prod", "prod-eu")
-	if strings.Contains(said, key) || !strings.Contains(said, "a key in this file") || !strings.Contains(said, `"has_key":true`) {
-		t.Errorf("printed\n%s", said)
+	if strings.Contains(printed, key) || !strings.Contains(printed, "a key in this file") ||
+		!strings.Contains(printed, `"has_key":true`) {
+		t.Errorf("printed\n%s", printed)
 	}
 	kept, err := os.ReadFile(path)
 	if err != nil || !strings.Contains(string(kept), key) {

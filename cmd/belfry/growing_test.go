@@ -21,9 +21,9 @@ func TestGrowingPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shown := 0
+	lines := 0
 	updated := promptBlock.ReplaceAllStringFunc(string(page), func(block string) string {
-		shown++
+		lines++
 		parts := promptBlock.FindStringSubmatch(block)
 		now, err := printed(t, strings.Fields(parts[1])...)
 		if err != nil {
@@ -34,8 +34,8 @@ func TestGrowingPage(t *testing.T) {
 		}
 		return "```console\n$ belfry " + parts[1] + parts[2] + "\n" + now + "```\n"
 	})
-	if shown < 4 {
-		t.Errorf("%d plans are on the page", shown)
+	if lines < 4 {
+		t.Errorf("%d plans are on the page", lines)
 	}
 	if updated == string(page) {
 		return

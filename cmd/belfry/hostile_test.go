@@ -76,13 +76,13 @@ func TestTextsOfStrangers(t *testing.T) {
 }
 
 // checkTame checks that an output has no character but printable ones and ends of lines, and no forged line.
-func checkTame(t *testing.T, what, out string) {
+func checkTame(t *testing.T, name, out string) {
 	t.Helper()
 	if i := strings.IndexFunc(out, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }); i >= 0 {
-		t.Errorf("%s prints %q", what, out[max(0, i-20):min(len(out), i+20)])
+		t.Errorf("%s prints %q", name, out[max(0, i-20):min(len(out), i+20)])
 	}
 	if strings.Contains(out, "\nstate  forged") {
-		t.Errorf("%s prints a forged line:\n%s", what, out)
+		t.Errorf("%s prints a forged line:\n%s", name, out)
 	}
 }
 
@@ -93,7 +93,7 @@ func spoiled(t *testing.T, answer string) (all []string) {
 	if err := json.Unmarshal([]byte(answer), &value); err != nil {
 		t.Fatal(err)
 	}
-	each(value, func(set func(any), old string) {
+	visitTexts(value, func(set func(any), old string) {
 		set(hostile)
 		text, err := json.Marshal(value)
 		if err != nil {
@@ -105,13 +105,13 @@ func spoiled(t *testing.T, answer string) (all []string) {
 	return all
 }
 
-// each calls f with each text of a value, and with the means to change it.
-func each(value any, f func(set func(any), old string)) {
+// visitTexts calls f with each text of a value, and with the means to change it.
+func visitTexts(value any, f func(set func(any), old string)) {
 	visit := func(child any, set func(any)) {
 		if text, ok := child.(string); ok {
 			f(set, text)
 		} else {
-			each(child, f)
+			visitTexts(child, f)
 		}
 	}
 	switch v := value.(type) {

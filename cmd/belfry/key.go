@@ -349,12 +349,12 @@ func newWhoAmI() *cobra.Command {
 	}, func(c *cli.Call) (*client.Caller, error) { return c.Client.WhoAmI(c.Context()) }, fillCaller)
 }
 
-func fillCaller(t *output.Table, who *client.Caller) {
-	t.Field("kind", who.Kind)
-	t.Field("id", who.ID)
-	t.Field("name", who.Name)
-	t.Field("namespace", who.Namespace)
-	for _, g := range who.Grants {
+func fillCaller(t *output.Table, caller *client.Caller) {
+	t.Field("kind", caller.Kind)
+	t.Field("id", caller.ID)
+	t.Field("name", caller.Name)
+	t.Field("namespace", caller.Namespace)
+	for _, g := range caller.Grants {
 		t.Field("may", grants([]client.Grant{g}))
 	}
 }

@@ -27,12 +27,12 @@ const (
 		"used":{"pending":12,"dead":3,"bytes":2048,"queues":4,"consumers":5,"schedules_per_second":0,"calls_per_second":12.5}}`
 )
 
-// asked holds the parts of a request that a connection decides.
-type asked struct{ url, uri, key, body string }
+// sentRequest holds the parts of a request that a connection decides.
+type sentRequest struct{ url, uri, key, body string }
 
-func serveKeys(t *testing.T, status int, answer string) *asked {
+func serveKeys(t *testing.T, status int, answer string) *sentRequest {
 	t.Helper()
-	a := &asked{}
+	a := &sentRequest{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		a.uri, a.key, a.body = r.Method+" "+r.RequestURI, r.Header.Get("Authorization"), string(body)
@@ -174,7 +174,7 @@ func TestNewRootKey(t *testing.T) {
 // Keys, namespaces and callers are shown, and calls go to their paths, whatever BELFRY_NAMESPACE is.
 func TestKeyAndNamespaceCommands(t *testing.T) {
 	t.Setenv("BELFRY_NAMESPACE", "elsewhere")
-	who := `{"kind":"key","id":"abcdefghij","name":"shop","namespace":"orders","grants":[{"role":"read","namespace":"orders"}]}`
+	answer := `{"kind":"key","id":"abcdefghij","name":"shop","namespace":"orders","grants":[{"role":"read","namespace":"orders"}]}`
 	for _, test := range []struct{ line, answer, uri, want string }{
 		{"key list", `{"keys":[{` + shopKey + `}]}`, "GET /v1/keys", "schedule in orders (queues mails*); read in all namespaces  never    never"},
 		{"key list", `{"keys":[]}`, "GET /v1/keys", "there is no key"},
@@ -191,7 +191,7 @@ func TestKeyAndNamespaceCommands(t *testing.T) {
 		{"namespace list", `{"namespaces":[` + ordersJSON + `]}`, "GET /v1/namespaces", "orders     active  1000"},
 		{"namespace delete orders --yes", `{"id":"op-1","kind":"delete_namespace","namespace":"orders","state":"running"}`,
 			"DELETE /v1/namespaces/orders", "delete namespace orders"},
-		{"whoami", who, "GET /v1/whoami", "may        read in orders"},
+		{"whoami", answer, "GET /v1/whoami", "may        read in orders"},
 	} {
 		a := serveKeys(t, 200, test.answer)
 		out, notes, err := ran(t, append(strings.Fields(test.line), "--addr", a.url)...)

@@ -214,11 +214,11 @@ func (g *guarded) consume(forbidden string) {
 	case err := <-stopped:
 		g.t.Fatalf("the consumer stopped: %v", err)
 	}
-	who, err := c.WhoAmI(g.t.Context())
+	caller, err := c.WhoAmI(g.t.Context())
 	if err != nil {
 		g.t.Fatal(err)
 	}
-	g.must(0, g.admin, "key revoke --yes "+who.ID)
+	g.must(0, g.admin, "key revoke --yes "+caller.ID)
 	if err := <-stopped; !errors.Is(err, client.ErrUnauthenticated) {
 		g.t.Errorf("the consumer stopped with %v", err)
 	}

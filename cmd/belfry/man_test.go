@@ -116,10 +116,10 @@ func TestManualPagesAreSound(t *testing.T) {
 		}
 		cmd := exec.CommandContext(t.Context(), path, args...)
 		cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8")
-		var said bytes.Buffer
-		cmd.Stderr = &said
-		if err := cmd.Run(); err != nil || said.Len() > 0 {
-			t.Errorf("%s: %v\n%s", program, err, said.String())
+		var output bytes.Buffer
+		cmd.Stderr = &output
+		if err := cmd.Run(); err != nil || output.Len() > 0 {
+			t.Errorf("%s: %v\n%s", program, err, output.String())
 		}
 	}
 	if ran == 0 {

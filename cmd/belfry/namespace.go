@@ -97,14 +97,14 @@ func fillNamespace(t *output.Table, n *client.Namespace) {
 }
 
 // fillCallQuotas adds the quotas of calls, with their use unless it is nil. Rates are counted only under a quota.
-func fillCallQuotas(t *output.Table, q *client.Quotas, use *client.Usage) {
+func fillCallQuotas(t *output.Table, q *client.Quotas, usage *client.Usage) {
 	if q.MaxPayload > 0 {
 		t.Field("payload", "at most "+headroom.FormatBytes(q.MaxPayload))
 	}
 	consumers, schedules, calls := "", "", ""
-	if use != nil {
-		consumers = strconv.FormatInt(use.Consumers, 10)
-		schedules, calls = rate(use.SchedulesPerSecond), rate(use.CallsPerSecond)
+	if usage != nil {
+		consumers = strconv.FormatInt(usage.Consumers, 10)
+		schedules, calls = rate(usage.SchedulesPerSecond), rate(usage.CallsPerSecond)
 	}
 	if q.SchedulesPerSecond > 0 {
 		t.Field("schedules", limited(schedules, rate(q.SchedulesPerSecond), true)+" a second")

@@ -226,8 +226,8 @@ func (n *neighbours) about(name, role, route, prefix, query string, turn int) st
 		n.t.Errorf("%s: %s %s shows the neighbour: %s", role, method, path, body)
 	}
 	text := varying.ReplaceAllString(fmt.Sprint(status, header, body), "$1")
-	for _, said := range things {
-		text = strings.ReplaceAll(text, said, "THING")
+	for _, thing := range things {
+		text = strings.ReplaceAll(text, thing, "THING")
 	}
 	return strings.ReplaceAll(text, name, "NAME")
 }

@@ -76,8 +76,8 @@ func (r *recruit) give(t *testing.T, token string) {
 	}
 }
 
-// says waits until the node's answer to /readyz contains one of the texts, and returns that text.
-func (r *recruit) says(t *testing.T, texts ...string) string {
+// awaitAnswer waits until the node's answer to /readyz contains one of the texts, and returns that text.
+func (r *recruit) awaitAnswer(t *testing.T, texts ...string) string {
 	t.Helper()
 	found := ""
 	awaitNil(t, func() error {
@@ -137,22 +137,22 @@ func TestNodesJoinByToken(t *testing.T) {
 	const ready = `"status":"ready"`
 	first, second := nodes[0], nodes[1]
 	first.start(t)
-	first.says(t, ready)
+	first.awaitAnswer(t, ready)
 
 	second.start(t)
-	second.says(t, "no such file")
+	second.awaitAnswer(t, "no such file")
 	second.give(t, "not a token")
-	second.says(t, "does not hold a token")
+	second.awaitAnswer(t, "does not hold a token")
 	second.give(t, "belfry-join-"+strings.Repeat("a", 32))
-	second.says(t, "is unknown: it was removed, or is of another cluster; `belfry node token create` makes")
+	second.awaitAnswer(t, "is unknown: it was removed, or is of another cluster; `belfry node token create` makes")
 	second.give(t, newToken(t, binary, first.url))
-	second.says(t, ready)
+	second.awaitAnswer(t, ready)
 	second.kill(t)
 	if err := os.Remove(second.token); err != nil {
 		t.Fatal(err)
 	}
 	second.start(t)
-	second.says(t, ready)
+	second.awaitAnswer(t, ready)
 
 	token := newToken(t, binary, second.url)
 	for _, n := range nodes[2:] {
@@ -161,13 +161,13 @@ func TestNodesJoinByToken(t *testing.T) {
 	}
 	const used = "which was used by node"
 	in, out := nodes[2], nodes[3]
-	if in.says(t, ready, used) == used {
+	if in.awaitAnswer(t, ready, used) == used {
 		in, out = out, in
 	}
-	in.says(t, ready)
-	out.says(t, used)
+	in.awaitAnswer(t, ready)
+	out.awaitAnswer(t, used)
 	out.give(t, newToken(t, binary, in.url))
-	out.says(t, ready)
+	out.awaitAnswer(t, ready)
 	checkJoined(t, first.url)
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -27,25 +28,28 @@ func (a *arrivals) take(arrived webhook.Arrival) int {
 	return http.StatusOK
 }
 
-func (a *arrivals) of(id string) []string {
+func (a *arrivals) webhookIDs(id string) []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.ids[id]
 }
 
-// put schedules a task by a plain HTTP call, as the README shows it.
-func put(t *testing.T, node, id, body string, once bool) (status int, problem struct {
+// existing is a problem about a task that exists.
+type existing struct {
 	Type string
 	Task client.Task
-}) {
+}
+
+// put schedules a task by a plain HTTP call, as the README shows it, with pairs of headers.
+func put(t *testing.T, node, id, body string, header ...string) (status int, problem existing) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, node+"/v1/tasks/"+id, strings.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
 	req.Header.Set("Content-Type", "application/json")
-	if once {
-		req.Header.Set("If-None-Match", "*")
+	for pair := range slices.Chunk(header, 2) {
+		req.Header.Set(pair[0], pair[1])
 	}
 	status, answer := exchange(t, req)
 	if status >= 400 {
@@ -54,6 +58,12 @@ func put(t *testing.T, node, id, body string, once bool) (status int, problem st
 		}
 	}
 	return status, problem
+}
+
+// putOnce schedules a task unless it exists.
+func putOnce(t *testing.T, node, id, body string) (status int, problem existing) {
+	t.Helper()
+	return put(t, node, id, body, "If-None-Match", "*")
 }
 
 // A caller makes the same call three times, the third after the delivery, through three real nodes. With the condition
@@ -69,15 +79,15 @@ func TestScheduleOnce(t *testing.T) {
 	c := dial(t, nodes[0])
 	body := `{"delay": "1s", "payload": {"order": 1042}, "target": {"url": "` + hook.URL + `"}}`
 
-	if status, _ := put(t, nodes[0], "once", body, true); status != http.StatusCreated {
+	if status, _ := putOnce(t, nodes[0], "once", body); status != http.StatusCreated {
 		t.Fatalf("the first call: %d", status)
 	}
-	status, problem := put(t, nodes[1], "once", body, true)
+	status, problem := putOnce(t, nodes[1], "once", body)
 	if status != http.StatusPreconditionFailed || problem.Task.ID != "once" || problem.Task.State == "" {
 		t.Errorf("a repeat before the delivery: %d %+v", status, problem)
 	}
 	delivered := awaitState(t, c, "once", client.StateDelivered)
-	status, problem = put(t, nodes[2], "once", body, true)
+	status, problem = putOnce(t, nodes[2], "once", body)
 	if status != http.StatusPreconditionFailed || !strings.HasSuffix(problem.Type, "precondition-failed") ||
 		problem.Task.State != client.StateDelivered || problem.Task.Revision != delivered.Revision {
 		t.Errorf("a repeat after the delivery: %d %+v", status, problem)
@@ -88,16 +98,16 @@ func TestScheduleOnce(t *testing.T) {
 	}
 
 	for range 2 {
-		if status, _ := put(t, nodes[1], "again", body, false); status != http.StatusCreated {
+		if status, _ := put(t, nodes[1], "again", body); status != http.StatusCreated {
 			t.Fatalf("a plain call: %d", status)
 		}
 		awaitState(t, c, "again", client.StateDelivered)
 	}
-	if ids := arrived.of("again"); len(ids) != 2 || ids[0] == ids[1] {
+	if ids := arrived.webhookIDs("again"); len(ids) != 2 || ids[0] == ids[1] {
 		t.Errorf("a plain call that is repeated after the delivery is delivered as %v", ids)
 	}
 	now, err := c.Get(t.Context(), "once")
-	if err != nil || now.Revision != delivered.Revision || len(arrived.of("once")) != 1 {
-		t.Errorf("it was delivered as %v, and is %+v (%v)", arrived.of("once"), now, err)
+	if err != nil || now.Revision != delivered.Revision || len(arrived.webhookIDs("once")) != 1 {
+		t.Errorf("it was delivered as %v, and is %+v (%v)", arrived.webhookIDs("once"), now, err)
 	}
 }

@@ -19,18 +19,20 @@ var advised = regexp.MustCompile(`--[a-z-]+( FILE|\b)`)
 // refusals say. Then its keys reach what they should, over TLS.
 func TestRefusalsOfOpenPortsMendThemselves(t *testing.T) {
 	t.Parallel()
-	mended(t, false).checkKeys()
+	mended(t, direct).checkKeys()
 }
 
 // A node behind a proxy mends itself likewise.
 func TestRefusalsBehindAProxyMendThemselves(t *testing.T) {
 	gated.Need(t, gated.Real)
-	g := mended(t, true)
+	g := mended(t, behindProxy)
 	g.must(0, g.admin, "task schedule a --delay 1h")
 	if status := g.judge(0, ""); status != http.StatusUnauthorized {
 		t.Errorf("without a key: %d", status)
 	}
 }
+
+const behindProxy, direct = true, false
 
 // mended runs a node on all addresses of this machine until the test ends. It gets the flags that its refusals name.
 func mended(t *testing.T, proxied bool) *guarded {

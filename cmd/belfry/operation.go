@@ -134,7 +134,8 @@ func planQuestion(c *cli.Call, r client.OperationRequest) (cli.Question, error) 
 	}
 	if r.Node == "" {
 		op := client.Operation{Kind: r.Kind, Shard: r.Shard, To: r.To, Slots: r.Slots}
-		return cli.Question{Effect: fmt.Sprintf("begins %s (%s); shards are not merged again", what(&op), planned(plan))}, nil
+		effect := fmt.Sprintf("begins %s (%s); shards are not merged again", summaryOf(&op), planned(plan))
+		return cli.Question{Effect: effect}, nil
 	}
 	name := cmp.Or(plan.NodeName, r.Node)
 	return cli.Question{
@@ -207,7 +208,7 @@ func awaitEnd(c *cli.Call, op *client.Operation) (*client.Operation, error) {
 // progressOf returns how far an operation has come.
 func progressOf(op *client.Operation) progress.State {
 	s := progress.State{
-		Work: what(op), Count: int64(op.Done), Unit: unitOf(op.Kind), Share: op.Percent / 100,
+		Work: summaryOf(op), Count: int64(op.Done), Unit: unitOf(op.Kind), Share: op.Percent / 100,
 		Waits: strings.Join(op.Waits, "; "),
 	}
 	if op.Total == 0 && op.Kind != client.Bulk {
@@ -254,7 +255,7 @@ func fillOperations(t *output.Table, ops []client.Operation) {
 		Fit("BEGAN", "WHAT", "WAITS FOR").Wide("ENDED", "OUTCOMES", "BY ITSELF").Add()
 	for i := range ops {
 		op := &ops[i]
-		t.Cells(op.ID, what(op), op.State, done(op), t.Instant(op.BeganAt.Time),
+		t.Cells(op.ID, summaryOf(op), op.State, doneText(op), t.Instant(op.BeganAt.Time),
 			cmp.Or(strings.Join(op.Waits, "; "), op.Detail, "-"), t.Instant(ended(op)), outcomesOf(op), op.Cause)
 	}
 }
@@ -269,12 +270,12 @@ func ended(op *client.Operation) time.Time {
 
 func fillOperation(t *output.Table, op *client.Operation) {
 	t.Field("id", op.ID)
-	t.Field("operation", what(op))
+	t.Field("operation", summaryOf(op))
 	t.Field("state", string(op.State))
-	t.Field("done", done(op))
+	t.Field("done", doneText(op))
 	fillBulk(t, op)
 	if op.BytesLeft > 0 {
-		t.Field("to copy", copying(op))
+		t.Field("to copy", copyText(op))
 	}
 	if op.TasksCopied > 0 {
 		t.Field("tasks copied", strconv.FormatUint(op.TasksCopied, 10))
@@ -288,8 +289,8 @@ func fillOperation(t *output.Table, op *client.Operation) {
 	}
 }
 
-// what returns an operation in few words: "drain n3", "replication 5".
-func what(op *client.Operation) string {
+// summaryOf returns an operation in few words: "drain n3", "replication 5".
+func summaryOf(op *client.Operation) string {
 	switch op.Kind {
 	case client.Replication:
 		return fmt.Sprintf("replication %d", op.Replication)
@@ -311,14 +312,14 @@ func what(op *client.Operation) string {
 	case client.EraseNamespace:
 		return "delete namespace " + op.Namespace
 	case client.Bulk:
-		return whatBulk(op)
+		return bulkSummary(op)
 	case client.Rest:
 		return "drain leaders of " + cmp.Or(op.NodeName, op.Node)
 	}
 	return string(op.Kind) + " " + cmp.Or(op.NodeName, op.Node)
 }
 
-func done(op *client.Operation) string {
+func doneText(op *client.Operation) string {
 	if op.Kind == client.Bulk {
 		return fmt.Sprintf("%.0f %% of the slots (%d of %d matched tasks)", op.Percent, op.Done, op.Total)
 	}
@@ -328,8 +329,8 @@ func done(op *client.Operation) string {
 	return fmt.Sprintf("%.0f %% (%d of %d)", op.Percent, op.Done, op.Total)
 }
 
-// copying describes the bytes that are left, their rate and the time that they take at that rate.
-func copying(op *client.Operation) string {
+// copyText describes the bytes that are left, their rate and the time that they take at that rate.
+func copyText(op *client.Operation) string {
 	text := headroom.FormatBytes(op.BytesLeft)
 	if op.BytesPerSecond > 0 {
 		left := time.Duration(float64(op.BytesLeft) / float64(op.BytesPerSecond) * float64(time.Second))
@@ -340,7 +341,7 @@ func copying(op *client.Operation) string {
 
 // endLines describes an operation that has ended.
 func endLines(op *client.Operation) []string {
-	line := fmt.Sprintf("%s: %s, %s", what(op), op.State, done(op))
+	line := fmt.Sprintf("%s: %s, %s", summaryOf(op), op.State, doneText(op))
 	if op.TasksCopied > 0 {
 		line += fmt.Sprintf(", %d tasks copied", op.TasksCopied)
 	}

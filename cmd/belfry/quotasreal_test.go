@@ -76,13 +76,13 @@ func (q *quotaCaller) limitTo(node int, namespace, flag string) {
 }
 
 // schedule makes calls that make a task each, side by side at all nodes, and returns the paths of the tasks.
-func (q *quotaCaller) schedule(namespace, prefix string, each int) (made []string) {
+func (q *quotaCaller) schedule(namespace, prefix string, count int) (made []string) {
 	q.t.Helper()
 	var mu sync.Mutex
 	var callers sync.WaitGroup
 	for node := range q.urls {
 		callers.Go(func() {
-			for i := range each {
+			for i := range count {
 				path := fmt.Sprintf("/v1/namespaces/%s/tasks/%s-%d-%d", namespace, prefix, node, i)
 				if q.call(node, http.StatusCreated, "PUT", path, `{"delay":"1h"}`) {
 					mu.Lock()

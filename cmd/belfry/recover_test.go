@@ -44,17 +44,17 @@ func TestRecoverRefuses(t *testing.T) {
 
 // attempted records the attempts at a receiver, by task.
 type attempted struct {
-	mu   sync.Mutex
-	by   map[string]int
-	soon []string // attempts before their due time
+	mu     sync.Mutex
+	byTask map[string]int
+	early  []string // attempts before their due time
 }
 
 func (a *attempted) handle(one webhooks.Arrival) int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.by[one.TaskID]++
+	a.byTask[one.TaskID]++
 	if one.Lateness() < 0 {
-		a.soon = append(a.soon, one.TaskID)
+		a.early = append(a.early, one.TaskID)
 	}
 	return 200
 }
@@ -62,7 +62,7 @@ func (a *attempted) handle(one webhooks.Arrival) int {
 func (a *attempted) count() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return len(a.by)
+	return len(a.byTask)
 }
 
 // lost is a cluster of three that was killed under load, of which nodes 2 and 3 lost their disks.
@@ -81,7 +81,7 @@ func loseTwoOfThree(t *testing.T) *lost {
 	t.Helper()
 	l := &lost{
 		t: t, binary: program(t), returned: filepath.Join(t.TempDir(), "returned"), kept: map[string]client.Task{},
-		received: &attempted{by: map[string]int{}},
+		received: &attempted{byTask: map[string]int{}},
 	}
 	cluster := localCluster(t, local.Config{})
 	defer cluster.Stop()
@@ -277,8 +277,8 @@ func TestRecoverLostQuorum(t *testing.T) {
 	})
 	l.received.mu.Lock()
 	defer l.received.mu.Unlock()
-	if len(l.received.soon) > 0 {
-		t.Errorf("early: %v", l.received.soon)
+	if len(l.received.early) > 0 {
+		t.Errorf("early: %v", l.received.early)
 	}
 }
 

@@ -248,7 +248,7 @@ func (n *rotated) fingerprints(t *testing.T) (found []string) {
 // fingerprints returns those of the certificates and keys in a folder.
 func fingerprints(t *testing.T, dir string) (found []string) {
 	t.Helper()
-	for _, e := range shown(t, dir) {
+	for _, e := range showCerts(t, dir) {
 		found = append(found, e.Fingerprint)
 	}
 	slices.Sort(found)

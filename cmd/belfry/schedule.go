@@ -33,7 +33,7 @@ A task that fires once is scheduled by belfry task schedule.`,
 func newSchedulePut() *cobra.Command {
 	var f scheduleFlags
 	var absent bool
-	cmd := keyed(cli.PlainVerb(&cobra.Command{
+	cmd := withKeyFlag(cli.PlainVerb(&cobra.Command{
 		Use:   "put ID",
 		Short: "Make a schedule, or replace all its settings",
 		Long: `Make a schedule, or replace all settings of one that is there: a flag that is
@@ -75,7 +75,7 @@ cancelled (cancel_previous).`,
 func newSchedulePatch() *cobra.Command {
 	var f scheduleFlags
 	var cleared []string
-	cmd := keyed(cli.PlainVerb(&cobra.Command{
+	cmd := withKeyFlag(cli.PlainVerb(&cobra.Command{
 		Use:   "patch ID",
 		Short: "Change some settings of a schedule",
 		Long: `Change the given settings of a schedule. The others stay as they are.
@@ -137,7 +137,7 @@ func newScheduleShow() *cobra.Command {
 }
 
 func newScheduleDelete() *cobra.Command {
-	return keyed(cli.Asking(cli.Verb(&cobra.Command{
+	return withKeyFlag(cli.Asking(cli.Verb(&cobra.Command{
 		Use:   "delete ID",
 		Short: "Delete a schedule; its occurrences under way go on",
 		Example: `  belfry schedule delete report
@@ -184,7 +184,7 @@ func newNotedVerb(cmd *cobra.Command,
 	call func(*client.Client, context.Context, string, string, ...client.Option) (*client.Schedule, error),
 ) *cobra.Command {
 	var note string
-	cmd = keyed(cli.Verb(cmd, func(c *cli.Call) (*client.Schedule, error) {
+	cmd = withKeyFlag(cli.Verb(cmd, func(c *cli.Call) (*client.Schedule, error) {
 		return call(c.Client, c.Context(), c.Args[0], note, keyOption(c)...)
 	}, fillSchedule))
 	cmd.Flags().StringVar(&note, "note", "", noteUsage)
@@ -192,7 +192,7 @@ func newNotedVerb(cmd *cobra.Command,
 }
 
 func newScheduleSkip() *cobra.Command {
-	return keyed(cli.Verb(&cobra.Command{
+	return withKeyFlag(cli.Verb(&cobra.Command{
 		Use:     "skip ID",
 		Short:   "Pass over the next occurrence of a schedule's rule",
 		Example: `  belfry schedule skip report`,
@@ -202,7 +202,7 @@ func newScheduleSkip() *cobra.Command {
 }
 
 func newScheduleFire() *cobra.Command {
-	return keyed(cli.Verb(&cobra.Command{
+	return withKeyFlag(cli.Verb(&cobra.Command{
 		Use:   "fire ID",
 		Short: "Make an occurrence of a schedule now, beside those of its rule",
 		Long: `Make an occurrence of a schedule now, beside those of its rule. While an earlier
@@ -221,7 +221,7 @@ it would not run, the call is refused.`,
 func newScheduleBackfill() *cobra.Command {
 	var from, to string
 	var times cli.Times
-	cmd := keyed(cli.Verb(&cobra.Command{
+	cmd := withKeyFlag(cli.Verb(&cobra.Command{
 		Use:   "backfill ID",
 		Short: "Make the occurrences of a range of the past",
 		Long: `Make the occurrences that the rule names from one instant to another, both

@@ -29,8 +29,8 @@ func newTask() *cobra.Command {
 		newTaskMove(), newTaskBatch(), newTaskHistory())
 }
 
-// keyed adds --key to a command that makes a change.
-func keyed(cmd *cobra.Command) *cobra.Command {
+// withKeyFlag adds --key to a command that makes a change.
+func withKeyFlag(cmd *cobra.Command) *cobra.Command {
 	cmd.Flags().StringP("key", "k", "", "idempotency `key` (default: a random one)")
 	return cmd
 }
@@ -46,7 +46,7 @@ func keyOption(c *cli.Call, options ...client.Option) []client.Option {
 func newTaskSchedule() *cobra.Command {
 	var f taskFlags
 	var absent bool
-	cmd := keyed(cli.Verb(&cobra.Command{
+	cmd := withKeyFlag(cli.Verb(&cobra.Command{
 		Use:   "schedule [ID]",
 		Short: "Schedule a task, or replace the task of the same id",
 		Long: `Schedule a task, or atomically replace the task of the same id.
@@ -140,7 +140,7 @@ func newTaskGet() *cobra.Command {
 }
 
 func newTaskCancel() *cobra.Command {
-	return keyed(cli.Verb(&cobra.Command{
+	return withKeyFlag(cli.Verb(&cobra.Command{
 		Use:   "cancel ID",
 		Short: "Cancel a task; the answer says whether an attempt had begun",
 		Example: `  belfry task cancel order-1042-close
@@ -149,11 +149,11 @@ func newTaskCancel() *cobra.Command {
 		outcome, err := c.Client.Cancel(c.Context(), c.Args[0], keyOption(c)...)
 		return map[string]client.Outcome{"outcome": outcome}, err
 	}, func(t *output.Table, answer map[string]client.Outcome) {
-		t.Row("%s: %s", answer["outcome"], meaning(answer["outcome"]))
+		t.Row("%s: %s", answer["outcome"], describeOutcome(answer["outcome"]))
 	}))
 }
 
-func meaning(o client.Outcome) string {
+func describeOutcome(o client.Outcome) string {
 	switch o {
 	case client.OutcomeCancelled:
 		return "no attempt was ever begun, and none will be"
@@ -168,7 +168,7 @@ func meaning(o client.Outcome) string {
 func newTaskTouch() *cobra.Command {
 	var delay, latest string
 	var times cli.Times
-	cmd := keyed(cli.Verb(&cobra.Command{
+	cmd := withKeyFlag(cli.Verb(&cobra.Command{
 		Use:   "touch ID",
 		Short: "Start a task's delay again from now",
 		Example: `  belfry task touch session-7 --in 15m
@@ -196,7 +196,7 @@ func newTaskTouch() *cobra.Command {
 }
 
 func newTaskFire() *cobra.Command {
-	return keyed(cli.Verb(&cobra.Command{
+	return withKeyFlag(cli.Verb(&cobra.Command{
 		Use:     "fire ID",
 		Short:   "Make a task due now; a task between two attempts is tried now",
 		Example: `  belfry task fire order-1042-close`,
@@ -210,7 +210,7 @@ func newTaskFire() *cobra.Command {
 func newTaskPatch() *cobra.Command {
 	var f taskFlags
 	var cleared []string
-	cmd := keyed(cli.Verb(&cobra.Command{
+	cmd := withKeyFlag(cli.Verb(&cobra.Command{
 		Use:   "patch ID",
 		Short: "Change a task of which no attempt has begun",
 		Long: `Change the given fields of a task of which no attempt has begun. The others
@@ -235,7 +235,7 @@ target, target.timeout, retry, retry.max_attempts, labels, payload.`,
 
 func newTaskMove() *cobra.Command {
 	var f taskFlags
-	cmd := keyed(cli.Verb(&cobra.Command{
+	cmd := withKeyFlag(cli.Verb(&cobra.Command{
 		Use:   "move ID",
 		Short: "Change when a task is due, if no attempt of it has begun",
 		Long: `Change when a task is due, if no attempt of it has begun. The other fields stay

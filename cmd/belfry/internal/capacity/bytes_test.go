@@ -133,11 +133,11 @@ func (s sample) life(t *testing.T) counted {
 		schedules = append(schedules, s.schedule(i, id))
 	}
 	per := func(n int) float64 { return float64(n) / sampled }
-	var of counted
+	var sizes counted
 	empty := m.Counts().Bytes
 	logged, _ := apply(t, m, schedules)
-	of.log, of.memory = per(logged), per(int(m.Counts().Bytes-empty))
-	of.snapshot = per(snapshotBytes(t, m))
+	sizes.log, sizes.memory = per(logged), per(int(m.Counts().Bytes-empty))
+	sizes.snapshot = per(snapshotBytes(t, m))
 	for range sampled/2048 + 1 {
 		advances = append(advances, advance())
 	}
@@ -151,8 +151,8 @@ func (s sample) life(t *testing.T) counted {
 	if n := m.Counts().ByState[fsmpb.State_STATE_DELIVERED]; n != sampled {
 		t.Fatalf("%d of %d were delivered", n, sampled)
 	}
-	of.settle, of.tombstone = per(logged), per(int(m.Counts().Bytes-empty))
-	return of
+	sizes.settle, sizes.tombstone = per(logged), per(int(m.Counts().Bytes-empty))
+	return sizes
 }
 
 func snapshotBytes(t *testing.T, m *fsm.Machine) int {
@@ -169,7 +169,7 @@ func snapshotBytes(t *testing.T, m *fsm.Machine) int {
 // near compares a cost with the value that was measured just now.
 func near(t *testing.T, c Costs, id costID, got, tolerance float64) {
 	t.Helper()
-	want := c.of(id)
+	want := c.value(id)
 	t.Logf("%-18s %8.1f   (counted %.1f)", c[id].Name, want, got)
 	if math.Abs(got-want) > tolerance*want {
 		t.Errorf("%s is %g %s in costs.go, and %.1f was counted just now: write that down there",
@@ -189,7 +189,7 @@ func TestBytesOfTasks(t *testing.T) {
 	near(t, c, taskSnapshot, empty.snapshot-24, tolerated)
 	near(t, c, tombstoneMemory, empty.tombstone, tolerated)
 	long := sample{ids: idsOf(60)}.pending(t)
-	near(t, c, longIDMemory, long-empty.memory-60*c.of(blobRounding), 0.8) // a slot's size is a step
+	near(t, c, longIDMemory, long-empty.memory-60*c.value(blobRounding), 0.8) // a slot's size is a step
 	sizes, rounding := []int{40, 100, 200, 300, 450, 700, 1000, 1500, 2200}, 0.0
 	for _, payload := range sizes {
 		bytes := sample{ids: ids, payload: payload}.pending(t)
@@ -260,13 +260,13 @@ func TestBytesOfKeys(t *testing.T) {
 	t.Parallel()
 	m, without := fsm.New(1), fsm.New(1)
 	s := sample{ids: idsOf(24)}
-	var keyed, plain []*fsmpb.Command
+	var withKey, plain []*fsmpb.Command
 	for i, id := range s.ids {
-		keyed, plain = append(keyed, s.schedule(i, id)), append(plain, s.schedule(i, id))
+		withKey, plain = append(withKey, s.schedule(i, id)), append(plain, s.schedule(i, id))
 		plain[i].Key = nil
 	}
 	empty := m.Counts().Bytes
-	apply(t, m, keyed)
+	apply(t, m, withKey)
 	apply(t, without, plain)
 	c := Measured()
 	near(t, c, taskMemory, float64(without.Counts().Bytes-empty)/sampled, tolerated)

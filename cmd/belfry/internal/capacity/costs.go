@@ -13,8 +13,8 @@ type Cost struct {
 // Costs holds all costs, indexed by costID.
 type Costs [costCount]Cost
 
-// of returns the value of a cost.
-func (c *Costs) of(id costID) float64 { return c[id].Value }
+// value returns the value of a cost.
+func (c *Costs) value(id costID) float64 { return c[id].Value }
 
 // costID names a cost. "A task" has a queue, a target that other tasks share, a delay, and an id of at most 24 bytes.
 // The bytes of the payload, of longer ids and of labels are added.

@@ -28,7 +28,7 @@ const (
 // perShard is the load and the state of one shard.
 type perShard struct {
 	tasks, tombstones        float64
-	asked                    float64 // tombstones that keep_done would need without a bound
+	unbounded                float64 // tombstones that keep_done would need without a bound
 	schedules, fires, cancel float64 // a second
 	entries                  float64 // a second
 	commandBytes             float64 // a second, in the log, without the overhead of entries
@@ -36,21 +36,21 @@ type perShard struct {
 	state, snapshot          float64 // bytes
 }
 
-func (c *Costs) perShard(w Workload, m Machine, of shape) perShard {
-	shards := float64(of.shards())
+func (c *Costs) perShard(w Workload, m Machine, shape shape) perShard {
+	shards := float64(shape.shards())
 	s := perShard{tasks: w.Tasks / shards, schedules: w.Rate / shards, fires: w.Fires / shards,
 		cancel: w.cancels() / shards}
-	s.asked = (s.fires + s.cancel) * w.KeepDone.Seconds()
-	tombstone := c.of(tombstoneMemory) + c.longID(w) + c.labels(w)
-	s.tombstones = min(s.asked, m.Memory*limitPart*tombstonesPart/float64(of.replicas())/tombstone)
+	s.unbounded = (s.fires + s.cancel) * w.KeepDone.Seconds()
+	tombstone := c.value(tombstoneMemory) + c.longID(w) + c.labels(w)
+	s.tombstones = min(s.unbounded, m.Memory*limitPart*tombstonesPart/float64(shape.replicas())/tombstone)
 	s.state = s.tasks*c.taskBytes(w) + s.tombstones*tombstone
 	entombed := w
 	entombed.Payload = 0
-	s.snapshot = s.tasks*(c.of(taskSnapshot)+c.content(w)) + s.tombstones*(c.of(taskSnapshot)+c.content(entombed))
+	s.snapshot = s.tasks*(c.value(taskSnapshot)+c.content(w)) + s.tombstones*(c.value(taskSnapshot)+c.content(entombed))
 	s.entries = c.entries(s.commands() + min(s.fires, advances))
-	s.commandBytes = s.schedules*(c.of(scheduleLog)+c.content(w)) +
-		(s.fires+s.cancel)*(c.of(fireLog)+float64(w.ID))
-	s.log = s.commandBytes + s.entries*c.of(entryLog)
+	s.commandBytes = s.schedules*(c.value(scheduleLog)+c.content(w)) +
+		(s.fires+s.cancel)*(c.value(fireLog)+float64(w.ID))
+	s.log = s.commandBytes + s.entries*c.value(entryLog)
 	return s
 }
 
@@ -58,26 +58,26 @@ func (s perShard) commands() float64 { return s.schedules + s.fires + s.cancel }
 
 // entries returns the entries a second of a shard. Commands that arrive during a commit form the next entry, so there
 // is never more than one entry in the time of a commit.
-func (c *Costs) entries(wanted float64) float64 { return wanted / (1 + wanted*c.of(commitSeconds)) }
+func (c *Costs) entries(wanted float64) float64 { return wanted / (1 + wanted*c.value(commitSeconds)) }
 
 // taskBytes returns the bytes that a pending task takes in the memory of each replica.
 func (c *Costs) taskBytes(w Workload) float64 {
-	return c.of(taskMemory) + c.of(keyMemory) + c.of(blobRounding)*float64(w.Payload) + c.longID(w) + c.labels(w)
+	return c.value(taskMemory) + c.value(keyMemory) + c.value(blobRounding)*float64(w.Payload) + c.longID(w) + c.labels(w)
 }
 
 // labels returns the bytes that the labels of a task take in memory.
-func (c *Costs) labels(w Workload) float64 { return c.of(labelMemory) * float64(w.Labels) }
+func (c *Costs) labels(w Workload) float64 { return c.value(labelMemory) * float64(w.Labels) }
 
 // content returns the bytes of a task's content in the log, in a snapshot and on its way: id, payload and labels.
 func (c *Costs) content(w Workload) float64 {
-	return float64(w.ID+w.Payload) + c.of(labelBytes)*float64(w.Labels)
+	return float64(w.ID+w.Payload) + c.value(labelBytes)*float64(w.Labels)
 }
 
 func (c *Costs) longID(w Workload) float64 {
 	if w.ID <= inlineID {
 		return 0
 	}
-	return c.of(longIDMemory) + c.of(blobRounding)*float64(w.ID)
+	return c.value(longIDMemory) + c.value(blobRounding)*float64(w.ID)
 }
 
 // Part is one use of a resource.
@@ -122,16 +122,16 @@ func (n node) follows() float64 { return n.replicas - n.leads }
 
 func (n node) memory() []Part {
 	c, s := n.costs, n.shard
-	grown := c.of(garbage)
+	grown := c.value(garbage)
 	tasks := s.tasks * c.taskBytes(n.work)
-	writing := s.snapshot / c.of(snapshotRate) // seconds
+	writing := s.snapshot / c.value(snapshotRate) // seconds
 	return []Part{
 		{"tasks", n.replicas * tasks * grown},
 		{"tombstones", n.replicas * (s.state - tasks) * grown},
 		{"snapshot being written", s.tasks*recordBytes + writing*(s.fires+s.cancel)*float64(n.work.Payload)},
 		{"calls that wait", n.leads * pendingBytes},
-		{"groups and their log caches", n.replicas * (c.of(groupMemory) + logCached)},
-		{"the process", c.of(nodeMemory)},
+		{"groups and their log caches", n.replicas * (c.value(groupMemory) + logCached)},
+		{"the process", c.value(nodeMemory)},
 	}
 }
 
@@ -141,15 +141,15 @@ func (n node) cpu() []Part {
 	calls := (w.Rate + w.cancels()) / n.nodes
 	pulled := 1 - w.Webhooks
 	parts := []Part{
-		{"calls taken and passed on", calls * (c.of(requestCPU)/w.Batch + c.of(lineCPU))},
-		{"schedules as leader", n.leads * (s.schedules + s.cancel) * c.of(scheduleLeadCPU)},
-		{"schedules as follower", n.follows() * (s.schedules + s.cancel) * c.of(scheduleFollowCPU)},
-		{"entries as leader", n.leads * s.entries * c.of(entryLeadCPU)},
-		{"entries as follower", n.follows() * s.entries * c.of(entryFollowCPU)},
-		{"webhooks", n.leads * s.fires * w.Webhooks * c.of(webhookCPU)},
-		{"tasks pulled", n.leads*s.fires*pulled*c.of(pullLeadCPU) + w.Fires*pulled/n.nodes*c.of(pullServeCPU)},
-		{"fires as follower", n.follows() * s.fires * c.of(fireFollowCPU)},
-		{"snapshots", n.snapshots() / 1e6 * c.of(snapshotCPU)},
+		{"calls taken and passed on", calls * (c.value(requestCPU)/w.Batch + c.value(lineCPU))},
+		{"schedules as leader", n.leads * (s.schedules + s.cancel) * c.value(scheduleLeadCPU)},
+		{"schedules as follower", n.follows() * (s.schedules + s.cancel) * c.value(scheduleFollowCPU)},
+		{"entries as leader", n.leads * s.entries * c.value(entryLeadCPU)},
+		{"entries as follower", n.follows() * s.entries * c.value(entryFollowCPU)},
+		{"webhooks", n.leads * s.fires * w.Webhooks * c.value(webhookCPU)},
+		{"tasks pulled", n.leads*s.fires*pulled*c.value(pullLeadCPU) + w.Fires*pulled/n.nodes*c.value(pullServeCPU)},
+		{"fires as follower", n.follows() * s.fires * c.value(fireFollowCPU)},
+		{"snapshots", n.snapshots() / 1e6 * c.value(snapshotCPU)},
 	}
 	for i := range parts {
 		parts[i].Value /= 1e6
@@ -165,11 +165,11 @@ func (n node) network() []Part {
 	calls := (w.Rate + w.cancels()) / n.nodes
 	pulled := 1 - w.Webhooks
 	return []Part{
-		{"calls", calls * (task + c.of(lineNetwork) + c.of(requestNetwork)/w.Batch)},
-		{"calls passed on", calls * (n.nodes - 1) / n.nodes * (task + c.of(lineNetwork))},
-		{"replication", n.leads * (n.copies - 1) * (s.commandBytes + s.entries*c.of(entryNetwork))},
-		{"webhooks", n.leads * s.fires * w.Webhooks * (task + c.of(webhookNetwork))},
-		{"tasks pulled", (n.leads*s.fires + w.Fires/n.nodes) * pulled * (task + c.of(pullNetwork))},
+		{"calls", calls * (task + c.value(lineNetwork) + c.value(requestNetwork)/w.Batch)},
+		{"calls passed on", calls * (n.nodes - 1) / n.nodes * (task + c.value(lineNetwork))},
+		{"replication", n.leads * (n.copies - 1) * (s.commandBytes + s.entries*c.value(entryNetwork))},
+		{"webhooks", n.leads * s.fires * w.Webhooks * (task + c.value(webhookNetwork))},
+		{"tasks pulled", (n.leads*s.fires + w.Fires/n.nodes) * pulled * (task + c.value(pullNetwork))},
 		{"heartbeats and clocks", n.idle.Bytes},
 	}
 }
@@ -177,8 +177,8 @@ func (n node) network() []Part {
 // snapshots returns the bytes of snapshots that are written a second. They are about as many as those of the log,
 // since a snapshot is due when the log has grown by the size of the state. Their pace bounds them.
 func (n node) snapshots() float64 {
-	share := (n.costs.of(taskSnapshot) + n.costs.content(n.work)) / n.costs.taskBytes(n.work)
-	return min(n.replicas*n.shard.log*share, n.costs.of(snapshotRate))
+	share := (n.costs.value(taskSnapshot) + n.costs.content(n.work)) / n.costs.taskBytes(n.work)
+	return min(n.replicas*n.shard.log*share, n.costs.value(snapshotRate))
 }
 
 // diskWrite returns the uses of the disk, in bytes written a second.
@@ -189,7 +189,7 @@ func (n node) diskWrite() []Part {
 // logLength returns the bytes that a shard's log reaches before it is cut. A node writes one snapshot at a time, so a
 // shard waits until all others on the node have had theirs.
 func (n node) logLength() float64 {
-	round := n.replicas * n.shard.snapshot / n.costs.of(snapshotRate)
+	round := n.replicas * n.shard.snapshot / n.costs.value(snapshotRate)
 	return max(snapshotLeast, n.shard.state) + n.shard.log*round
 }
 
@@ -217,10 +217,10 @@ func (n node) syncsWanted() float64 { return n.replicas * n.shard.entries }
 // time, and then all of them catch up side by side.
 func (n node) restart(m Machine) float64 {
 	c, s := n.costs, n.shard
-	seconds := n.replicas * (s.tasks + s.tombstones) * c.of(restoreCPU) / max(1, min(m.Cores, n.replicas, opened)) / 1e6
+	seconds := n.replicas * (s.tasks + s.tombstones) * c.value(restoreCPU) / max(1, min(m.Cores, n.replicas, opened)) / 1e6
 	if s.log > 0 {
-		each := s.schedules*c.of(scheduleFollowCPU) + (s.fires+s.cancel)*c.of(fireFollowCPU)
-		seconds += n.replicas * n.logLength() / s.log * each / max(1, min(m.Cores, n.replicas)) / 1e6
+		replay := s.schedules*c.value(scheduleFollowCPU) + (s.fires+s.cancel)*c.value(fireFollowCPU)
+		seconds += n.replicas * n.logLength() / s.log * replay / max(1, min(m.Cores, n.replicas)) / 1e6
 	}
 	return seconds
 }
@@ -278,8 +278,8 @@ func (c *Costs) Idle(cl Cluster) Idle {
 	}
 	rafts := i.Beats + i.Appends + i.Control
 	asks := i.Clocks + i.Compares + i.Gossip
-	i.CPU = (c.of(idleCPU) + rafts*c.of(beatCPU) + asks*c.of(pingCPU)) / 1e6
-	i.Bytes = (rafts*c.of(beatNetwork) + asks*c.of(pingNetwork)) / 2
+	i.CPU = (c.value(idleCPU) + rafts*c.value(beatCPU) + asks*c.value(pingCPU)) / 1e6
+	i.Bytes = (rafts*c.value(beatNetwork) + asks*c.value(pingNetwork)) / 2
 	return i
 }
 

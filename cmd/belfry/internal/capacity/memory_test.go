@@ -54,7 +54,7 @@ func TestTombstonesOfALongMemory(t *testing.T) {
 	w, m, c := DefaultWorkload(), DefaultMachine(), Measured()
 	w.KeepDone *= 1e4
 	s := shape{nodes: 3, replication: 3, perNode: 4}
-	got := c.perShard(w, m, s).tombstones * c.of(tombstoneMemory) * float64(s.replicas())
+	got := c.perShard(w, m, s).tombstones * c.value(tombstoneMemory) * float64(s.replicas())
 	if want := 0.75 * m.Memory / 10; math.Abs(got-want) > 1 {
 		t.Errorf("%g bytes, want %g", got, want)
 	}
@@ -68,11 +68,11 @@ func TestLabelsAreCounted(t *testing.T) {
 	plain := c.perShard(w, m, s)
 	w.Labels = 2
 	labelled := c.perShard(w, m, s)
-	added := 2 * c.of(labelMemory) * (plain.tasks + plain.tombstones)
+	added := 2 * c.value(labelMemory) * (plain.tasks + plain.tombstones)
 	if got := labelled.state - plain.state; math.Abs(got-added) > 1 {
 		t.Errorf("two labels take %g bytes of a shard's memory, want %g", got, added)
 	}
-	if got, want := labelled.commandBytes-plain.commandBytes, 2*c.of(labelBytes)*w.Rate/12; math.Abs(got-want) > 1 {
+	if got, want := labelled.commandBytes-plain.commandBytes, 2*c.value(labelBytes)*w.Rate/12; math.Abs(got-want) > 1 {
 		t.Errorf("two labels take %g bytes of the log a second, want %g", got, want)
 	}
 	if labelled.snapshot <= plain.snapshot {

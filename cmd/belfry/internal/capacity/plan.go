@@ -205,7 +205,7 @@ func evaluate(w Workload, m Machine, c Costs, s shape) (Plan, error) {
 func needs(m Machine, c Costs, usual, left node) []Need {
 	one := func(what string, value float64) []Part { return []Part{{what, value}} }
 	s := usual.shard
-	blobs := s.tasks * (c.taskBytes(usual.work) - c.of(taskMemory))
+	blobs := s.tasks * (c.taskBytes(usual.work) - c.value(taskMemory))
 	all := []Need{
 		need(Memory, "bytes", m.Memory, usual.memory(), left.memory()),
 		need(CPU, "cores", m.Cores, usual.cpu(), left.cpu()),
@@ -213,7 +213,7 @@ func needs(m Machine, c Costs, usual, left node) []Need {
 		need(DiskWrite, "bytes/s", m.DiskWrite, usual.diskWrite(), left.diskWrite()),
 		need(DiskSpace, "bytes", m.Disk, usual.diskSpace(), left.diskSpace()),
 		need(Syncs, "1/s", m.Syncs, usual.syncs(), left.syncs()),
-		need(ShardCommands, "1/s", c.of(shardCommands), one("commands", s.commands()), one("commands", s.commands())),
+		need(ShardCommands, "1/s", c.value(shardCommands), one("commands", s.commands()), one("commands", s.commands())),
 		need(ShardMemory, "bytes", shardBlobs, one("blobs", blobs), one("blobs", blobs)),
 		need(Groups, "", mostGroups, one("replicas", usual.replicas), one("replicas", left.replicas)),
 	}
@@ -244,8 +244,8 @@ func (p Plan) facts(c Costs, usual, left node) Facts {
 		f.Wait = w.Tasks / w.Rate
 		f.PerSchedule = float64(p.Nodes) * (p.Need(CPU).Usual - usual.idle.CPU) * 1e6 / w.Rate
 	}
-	if s.asked > s.tombstones {
-		f.KeepDone *= s.tombstones / s.asked
+	if s.unbounded > s.tombstones {
+		f.KeepDone *= s.tombstones / s.unbounded
 	}
 	return f
 }
@@ -308,10 +308,10 @@ func (s shape) leadersAfter(lost int) (float64, error) {
 
 // warnings returns warnings about the plan that its figures do not show.
 func (p Plan) warnings(c Costs) []string {
-	var told []string
+	var warnings []string
 	warn := func(when bool, format string, args ...any) {
 		if when {
-			told = append(told, fmt.Sprintf(format, args...))
+			warnings = append(warnings, fmt.Sprintf(format, args...))
 		}
 	}
 	w, f := p.Workload, p.Facts
@@ -329,14 +329,14 @@ func (p Plan) warnings(c Costs) []string {
 		"not fit into a tenth of a node's memory limit. A call that is repeated later than that schedules again.",
 		Duration(f.KeepDone), Duration(w.KeepDone.Seconds()))
 	warn(f.LogCapped, "Snapshots are written one at a time, at %.0f MB/s, so that a log gets longer than the state "+
-		"before its turn comes; disk space and restarts are worked out with that.", c.of(snapshotRate)/1e6)
+		"before its turn comes; disk space and restarts are worked out with that.", c.value(snapshotRate)/1e6)
 	warn(f.Restart > 300, "A node that starts again needs about %s to read its tasks. Restart one at a time.",
 		Duration(f.Restart))
 	warn(f.Syncs > p.Machine.Syncs, "With a quick disk the log would be synced up to %.0f times a second on each node. "+
 		"At %.0f entries get larger instead, and a commit takes longer than %v.", f.Syncs, p.Machine.Syncs,
-		time.Duration(c.of(commitSeconds)*float64(time.Second)))
+		time.Duration(c.value(commitSeconds)*float64(time.Second)))
 	warn(f.Idle.CPU > 0.25, "Heartbeats and clocks alone take %.2f of a core of each node.", f.Idle.CPU)
-	return told
+	return warnings
 }
 
 // commands returns the commands to run on each node that forms the cluster, with those of the first node as an example.

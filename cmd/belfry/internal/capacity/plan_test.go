@@ -40,10 +40,10 @@ func anyLoad(t *rapid.T) Workload {
 }
 
 func anyMachine(t *rapid.T) Machine {
-	of := func(least, most float64, label string) float64 { return rapid.Float64Range(least, most).Draw(t, label) }
+	draw := func(least, most float64, label string) float64 { return rapid.Float64Range(least, most).Draw(t, label) }
 	return Machine{
-		Memory: of(2<<30, 256<<30, "memory"), Cores: of(1, 64, "cores"), Disk: of(50e9, 8e12, "disk"),
-		DiskWrite: of(50e6, 2e9, "disk write"), Syncs: of(200, 50000, "syncs"), Network: of(50e6, 5e9, "network"),
+		Memory: draw(2<<30, 256<<30, "memory"), Cores: draw(1, 64, "cores"), Disk: draw(50e9, 8e12, "disk"),
+		DiskWrite: draw(50e6, 2e9, "disk write"), Syncs: draw(200, 50000, "syncs"), Network: draw(50e6, 5e9, "network"),
 	}
 }
 
@@ -113,7 +113,7 @@ var less = []struct {
 func takesNoLess(c Costs, w, larger Workload, m Machine, nodes int) bool {
 	for _, load := range []Workload{w, larger} {
 		s := c.perShard(load, m, shape{nodes: nodes, replication: load.Replication, perNode: 1})
-		if s.asked > s.tombstones && (w.ID != larger.ID || w.Replication != larger.Replication) {
+		if s.unbounded > s.tombstones && (w.ID != larger.ID || w.Replication != larger.Replication) {
 			return false
 		}
 	}
@@ -176,11 +176,11 @@ func TestMoreLoadTakesMoreOfEverything(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			of := make(map[string]float64)
+			shareOf := make(map[string]float64)
 			for _, n := range p.Needs {
-				of[n.Resource] = n.Share()
+				shareOf[n.Resource] = n.Share()
 			}
-			return of
+			return shareOf
 		}
 		before, by := shares(w, m), rapid.Float64Range(1, 10).Draw(t, "by")
 		held := func(change string, after map[string]float64) {

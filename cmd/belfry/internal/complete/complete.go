@@ -56,10 +56,10 @@ var Nouns = map[string]Lister{
 	},
 	"schedule": func(ctx context.Context, c *client.Client, q Query) iter.Seq2[Name, error] {
 		found := c.Schedules(ctx, client.ScheduleFilter{Prefix: q.Prefix, PageSize: limit})
-		return each(found, func(s *client.Schedule) Name { return Name{s.ID, cadence(s)} })
+		return names(found, func(s *client.Schedule) Name { return Name{s.ID, cadence(s)} })
 	},
 	"queue": func(ctx context.Context, c *client.Client, _ Query) iter.Seq2[Name, error] {
-		return each(c.Queues(ctx), func(q *client.Queue) Name { return Name{q.Name, backlog(q)} })
+		return names(c.Queues(ctx), func(q *client.Queue) Name { return Name{q.Name, backlog(q)} })
 	},
 	"calendar": all((*client.Client).Calendars, func(v *client.Calendar) Name { return Name{v.Name, v.TimeZone} }),
 	"node":     all((*client.Client).Nodes, func(n *client.Node) Name { return Name{n.Name, life(n)} }),
@@ -234,13 +234,13 @@ func connect(cmd *cobra.Command) (*client.Client, error) {
 }
 
 func tasks(ctx context.Context, c *client.Client, f client.Filter) iter.Seq2[Name, error] {
-	return each(c.List(ctx, f), func(t *client.Task) Name {
+	return names(c.List(ctx, f), func(t *client.Task) Name {
 		return Name{t.ID, fmt.Sprintf("%s, queue %s", t.State, t.Queue)}
 	})
 }
 
-// each returns the names of a sequence of things.
-func each[T any](things iter.Seq2[*T, error], name func(*T) Name) iter.Seq2[Name, error] {
+// names returns the names of a sequence of things.
+func names[T any](things iter.Seq2[*T, error], name func(*T) Name) iter.Seq2[Name, error] {
 	return func(yield func(Name, error) bool) {
 		for v, err := range things {
 			if err != nil {

@@ -156,11 +156,11 @@ func nextTime(text, word string, now time.Time) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	at, err := on(text, now, 0, c)
+	at, err := instantOn(text, now, 0, c)
 	if err != nil || at.After(now) {
 		return at, err
 	}
-	return on(text, now, 1, c)
+	return instantOn(text, now, 1, c)
 }
 
 // onDay returns the instant of a time of day on a day.
@@ -193,14 +193,14 @@ func onDay(text, day, word string, now time.Time) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
-	at, err := on(text, now, days, c)
+	at, err := instantOn(text, now, days, c)
 	if err != nil || !weekday || days > 0 {
 		return at, err
 	}
 	if at.After(now) { // the day is today, and the time is to come
 		return time.Time{}, refuseMeaning(text, "may mean today or a week from now: give today %s, or a date", word)
 	}
-	return on(text, now, 7, c)
+	return instantOn(text, now, 7, c)
 }
 
 // daysUntil returns the number of days until a day of the week, 0 for today. ok is false for another word.
@@ -213,8 +213,8 @@ func daysUntil(word string, now time.Time) (days int, ok bool) {
 	return 0, false
 }
 
-// on returns the instant of a time of day some days from today.
-func on(text string, now time.Time, days int, c clock) (time.Time, error) {
+// instantOn returns the instant of a time of day some days from today.
+func instantOn(text string, now time.Time, days int, c clock) (time.Time, error) {
 	year, month, day := time.Date(now.Year(), now.Month(), now.Day()+days, 0, 0, 0, 0, time.UTC).Date()
 	return resolve(text, year, month, day, c, now.Location())
 }
