@@ -180,7 +180,7 @@ func TestToken(t *testing.T) {
 // A group whose nodes show certificates lets a new node in by its token, while the token is valid.
 func TestGroupAdmits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g, now := single(t, still{}), time.Now()
+		g, now := single(t, idleShards{}), time.Now()
 		g.cfg.Tokens, g.cfg.Clock = true, func() time.Time { return now }
 		add := func() string {
 			token := NewToken()

@@ -91,7 +91,7 @@ func TestNextAutoSplit(t *testing.T) {
 
 // growing are shards of which one has outgrown the limit. Their leaders move slots at once.
 type growing struct {
-	still
+	idleShards
 	shardLeaders
 
 	mu    sync.Mutex

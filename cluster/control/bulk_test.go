@@ -30,7 +30,7 @@ func stopBulk(id string) *clusterpb.ControlEntry {
 // so carries none on.
 func TestBulkOperationsBeginAndStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := single(t, still{})
+		g := single(t, idleShards{})
 		leads := func() bool { return g.leading.Load() != nil }
 		until(t, g, "leading", func(*clusterpb.ControlState) bool { return leads() })
 		change := func(e *clusterpb.ControlEntry) *clusterpb.ControlChanged {

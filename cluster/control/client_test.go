@@ -223,7 +223,7 @@ func TestImpossibleChanges(t *testing.T) {
 // TestOnlySomeChangesCanBeAsked checks that no node can ask for the entries of the leader's own loops.
 func TestOnlySomeChangesCanBeAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := single(t, still{})
+		g := single(t, idleShards{})
 		awaitSettled(t, g)
 		before := g.State()
 		for name, entry := range map[string]*clusterpb.ControlEntry{

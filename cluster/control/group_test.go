@@ -23,17 +23,17 @@ import (
 func replica(t *testing.T, dir, id string, existing bool, bootstrap []string,
 	others ...*raft.InmemTransport) (*Group, *raft.InmemTransport) {
 	t.Helper()
-	return replicaWith(t, dir, id, existing, bootstrap, still{}, others...)
+	return replicaWith(t, dir, id, existing, bootstrap, idleShards{}, others...)
 }
 
-// still are shards that get no call.
-type still struct{ Shards }
+// idleShards are shards that get no call.
+type idleShards struct{ Shards }
 
-func (still) Up(string) bool { return true }
+func (idleShards) Up(string) bool { return true }
 
-func (still) Faults(context.Context) []Fault { return nil }
+func (idleShards) Faults(context.Context) []Fault { return nil }
 
-func (still) Commands(context.Context) map[uint32]uint64 { return nil }
+func (idleShards) Commands(context.Context) map[uint32]uint64 { return nil }
 
 // single opens a group of one replica that moves shards, and waits until they are placed on it.
 func single(t *testing.T, shards Shards) *Group {

@@ -13,7 +13,7 @@ import (
 )
 
 // silent are shards whose leaders do not answer.
-type silent struct{ still }
+type silent struct{ idleShards }
 
 func (silent) Members(context.Context, uint32, *clusterpb.MembersCall) (*clusterpb.Membership, error) {
 	return nil, errors.New("no answer")

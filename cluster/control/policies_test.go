@@ -31,7 +31,7 @@ func controlled(t *testing.T) (*Policies, *Group) {
 	g, err := Open(Config{
 		NodeID: "a", Bootstrap: []string{"a"}, Storage: disk, Transport: transport,
 		Plan: Plan{ClusterID: "c", Shards: 1, Replication: 1}, Heartbeat: 100 * time.Millisecond,
-		Shards: still{}, Fatal: fatal,
+		Shards: idleShards{}, Fatal: fatal,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -184,7 +184,7 @@ func (l *shardLeaders) all() []string {
 func moving(t *testing.T, l *shardLeaders) *Group {
 	t.Helper()
 	g := single(t, struct {
-		still
+		idleShards
 		*shardLeaders
 	}{shardLeaders: l})
 	l.group = g

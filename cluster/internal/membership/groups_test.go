@@ -20,7 +20,7 @@ func withGroup(t *testing.T, dir string, group uint32, joined uint64) *Identity 
 	return id
 }
 
-func isGone(t *testing.T, id *Identity, group uint32) {
+func requireGone(t *testing.T, id *Identity, group uint32) {
 	t.Helper()
 	if _, err := os.Stat(id.GroupDir(group)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the files of group %d are still there: %v", group, err)
@@ -40,7 +40,7 @@ func TestRemovedGroupMayComeBack(t *testing.T) {
 	if err := id.Remove(3, func(group uint32) error { forgotten = append(forgotten, group); return nil }); err != nil {
 		t.Fatal(err)
 	}
-	if isGone(t, id, 3); len(forgotten) != 1 || id.Left()[3] != 7 {
+	if requireGone(t, id, 3); len(forgotten) != 1 || id.Left()[3] != 7 {
 		t.Errorf("forgotten %v, left %v", forgotten, id.Left())
 	}
 	closeIdentity(t, id)
@@ -85,7 +85,7 @@ func TestInterruptedRemovalIsFinished(t *testing.T) {
 				}
 				return
 			}
-			if isGone(t, id, 3); forgotten != 1 || id.Left()[3] != 7 {
+			if requireGone(t, id, 3); forgotten != 1 || id.Left()[3] != 7 {
 				t.Errorf("forgotten %d times, left %v", forgotten, id.Left())
 			}
 		})
