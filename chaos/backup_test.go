@@ -44,7 +44,7 @@ func sizeOfBackup() backupSize {
 // must be those of one cluster that stopped at the cut.
 func TestBackupUnderLoad(t *testing.T) {
 	gated.Need(t, gated.Real)
-	beside(t)
+	parallelIfShort(t)
 	localtest.Need(t)
 	r := newRestoreRun(t)
 	old := r.start("old", 3, "--shards", "3")

@@ -139,10 +139,10 @@ func lookAtCopies(ctx context.Context, on *stand.Stand, meter *copyMeter) error 
 		if slices.Contains(spare, node.Name) {
 			continue
 		}
-		asked := time.Now()
+		requested := time.Now()
 		bytes, err := node.Metric(ctx, "belfry_copy_sent_bytes_total", procstat.Label{Name: "limited", Value: "true"})
 		if failed = errors.Join(failed, err); err == nil {
-			meter.add(node.Name, copyLook{asked, time.Now(), bytes})
+			meter.add(node.Name, copyLook{requested, time.Now(), bytes})
 		}
 	}
 	return failed
@@ -153,8 +153,8 @@ type copyMeter struct{ looks map[string][]copyLook }
 
 // copyLook is one look at a node's counter. The node read it at some instant between the request and the answer.
 type copyLook struct {
-	asked, answered time.Time
-	bytes           float64 // since the node's start
+	requested, answered time.Time
+	bytes               float64 // since the node's start
 }
 
 func newCopyMeter() *copyMeter { return &copyMeter{looks: map[string][]copyLook{}} }
@@ -204,7 +204,7 @@ func sending(looks []copyLook) (begun, ended time.Time) {
 func excess(looks []copyLook, rate float64) (most float64) {
 	for i, from := range looks {
 		for _, to := range looks[i+1:] {
-			most = max(most, to.bytes-from.bytes-rate*to.answered.Sub(from.asked).Seconds())
+			most = max(most, to.bytes-from.bytes-rate*to.answered.Sub(from.requested).Seconds())
 		}
 	}
 	return most

@@ -250,14 +250,14 @@ func (f *fake) get(id string, otherReplica bool) reply {
 	if t == nil {
 		return reply{status: http.StatusNotFound}
 	}
-	shown := *t
+	copied := *t
 	switch {
 	case f.bug == readsOld, f.bug == differs && otherReplica:
-		shown.Revision /= 2
-	case f.bug == revives && shown.State == "cancelled":
-		shown.State = "scheduled"
+		copied.Revision /= 2
+	case f.bug == revives && copied.State == "cancelled":
+		copied.State = "scheduled"
 	}
-	return reply{status: http.StatusOK, body: shown}
+	return reply{status: http.StatusOK, body: copied}
 }
 
 // change carries out an operation, once for each idempotency key.
@@ -364,9 +364,9 @@ func (f *fake) schedule(in fields) reply {
 		t.armed++
 		t.State = "delivered"
 	}
-	shown := *t
-	shown.Previous = previous
-	return reply{status: status, body: shown}
+	copied := *t
+	copied.Previous = previous
+	return reply{status: status, body: copied}
 }
 
 func (f *fake) cancel(t *fakeTask) reply {

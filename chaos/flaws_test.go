@@ -112,9 +112,9 @@ func sampleOfFlaws(t *testing.T) (chosen []seeded) {
 }
 
 // withoutFlaw joins the faults of several flaws into one plan, to play against nodes without a flaw.
-func withoutFlaw(of []seeded) seeded {
+func withoutFlaw(chosen []seeded) seeded {
 	all := seeded{flaw: noFlaw, runs: 1}
-	for _, s := range of {
+	for _, s := range chosen {
 		if slices.Contains(s.stage, "disk") && lossyfs.Supported() != nil {
 			continue
 		}

@@ -20,7 +20,7 @@ const stepPause = 200 * time.Millisecond
 // step twice.
 func TestKillsAtStepsOfMoves(t *testing.T) {
 	gated.Need(t, gated.Real)
-	beside(t)
+	parallelIfShort(t)
 	localtest.Need(t)
 	cfg := siege.Config{Sample: 300, PerSecond: 40, MaxDelay: time.Second}
 	patience := time.Minute

@@ -38,8 +38,8 @@ func shapes(t *testing.T) func(name string, cfg siege.Config, plan siege.Plan, j
 	}
 }
 
-// beside lets the short form of a test run beside others.
-func beside(t *testing.T) {
+// parallelIfShort lets the short form of a test run in parallel with others.
+func parallelIfShort(t *testing.T) {
 	t.Helper()
 	if !gated.Has(gated.Long) {
 		t.Parallel()
@@ -74,7 +74,7 @@ func shortShape() siege.Config {
 // five replicas of each shard and back. The long form does so twice: undisturbed, and while nodes are killed.
 func TestClusterChangesItsShapeUnderLoad(t *testing.T) {
 	gated.Need(t, gated.Real)
-	beside(t)
+	parallelIfShort(t)
 	play := shapes(t)
 	planned := siege.Plan{Name: "1, 3, 5 and 3 nodes", Play: growAndShrink}
 	killed := func(pause time.Duration) siege.Plan {
@@ -119,7 +119,7 @@ func TestShardsSplitUnderLoad(t *testing.T) {
 // shard answers with the nodes that are left, and the cluster makes the lost replicas anew without a call.
 func TestNodeAndZoneAreLost(t *testing.T) {
 	gated.Need(t, gated.Real)
-	beside(t)
+	parallelIfShort(t)
 	play := shapes(t)
 	plan := siege.Plan{Name: "a node and a zone are lost", Play: loseNodeAndZone}
 	judge := func(t *testing.T, report *siege.Report) {

@@ -28,7 +28,7 @@ type outlasting struct {
 // occurrences are 1 to N: all of them arrived, none under two webhook-ids, none passed.
 func TestScheduleOutlivesKills(t *testing.T) {
 	gated.Need(t, gated.Real)
-	beside(t)
+	parallelIfShort(t)
 	play := shapes(t)
 	o := &outlasting{every: 200 * time.Millisecond, kills: 5, moves: 1, dead: 300 * time.Millisecond}
 	if gated.Has(gated.Long) {

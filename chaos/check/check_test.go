@@ -33,11 +33,11 @@ func TestChecks(t *testing.T) {
 		tt.tell(s)
 		f := tt.check(NewIndex(&s.h))
 		t.Run(f.Invariant+" "+tt.name, func(t *testing.T) {
-			var said []string
+			var breaches []string
 			for _, b := range f.Breaches {
-				said = append(said, b.What)
+				breaches = append(breaches, b.What)
 			}
-			switch all := strings.Join(said, "; "); {
+			switch all := strings.Join(breaches, "; "); {
 			case tt.want == "" && all != "":
 				t.Errorf("refused: %s", all)
 			case !strings.Contains(all, tt.want):
@@ -49,17 +49,17 @@ func TestChecks(t *testing.T) {
 
 // TestEveryCheckIsShownBoth checks that the examples hold a good and a bad history for every invariant.
 func TestEveryCheckIsShownBoth(t *testing.T) {
-	type both struct{ green, red bool }
-	shown := map[string]both{}
+	type coverage struct{ green, red bool }
+	examples := map[string]coverage{}
 	for _, tt := range cases {
 		s := &story{}
 		f := tt.check(NewIndex(&s.h))
-		b := shown[f.Invariant]
+		b := examples[f.Invariant]
 		b.green, b.red = b.green || tt.want == "", b.red || tt.want != ""
-		shown[f.Invariant] = b
+		examples[f.Invariant] = b
 	}
 	for _, f := range All(NewIndex(&history.History{}), limits) {
-		if b := shown[f.Invariant]; !b.green || !b.red {
+		if b := examples[f.Invariant]; !b.green || !b.red {
 			t.Errorf("invariant %s is not shown both a good and a bad history", f.Invariant)
 		}
 	}

@@ -64,10 +64,10 @@ func (c Clocks) Off(from, to history.Instant) (behind, ahead time.Duration) {
 
 // Earliest returns the first instant at which some clock may have shown a time: the true instant, or an earlier one by
 // a clock that was ahead.
-func (c Clocks) Earliest(shown history.Instant) history.Instant {
-	first := shown
+func (c Clocks) Earliest(reading history.Instant) history.Instant {
+	first := reading
 	for _, o := range c.off {
-		if at := max(o.from, shown.Add(-o.ahead)); at <= o.to {
+		if at := max(o.from, reading.Add(-o.ahead)); at <= o.to {
 			first = min(first, at)
 		}
 	}

@@ -20,13 +20,13 @@ func NewFigures(format string, values ...any) Figures { return Figures{format, v
 func (f *Finding) figures(format string, args ...any) { f.Figures = Figures{format, args} }
 
 func (f Figures) String() string {
-	shown := slices.Clone(f.values)
-	for i, v := range shown {
+	values := slices.Clone(f.values)
+	for i, v := range values {
 		if d, ok := v.(time.Duration); ok {
-			shown[i] = round(d)
+			values[i] = round(d)
 		}
 	}
-	return fmt.Sprintf(f.format, shown...)
+	return fmt.Sprintf(f.format, values...)
 }
 
 // Plus adds the figures of another run's finding about the same invariant. It returns other if f is empty or has

@@ -122,7 +122,7 @@ func (g *groups) judge(group string, turns []*turn) {
 			g.handed++
 		}
 	}
-	g.order(group, turns)
+	g.judgeOrder(group, turns)
 }
 
 // amidFault reports whether a fault was under way in some part of a time.
@@ -130,8 +130,8 @@ func (g *groups) amidFault(from, to history.Instant) bool {
 	return slices.ContainsFunc(g.x.h.Faults, func(f history.Fault) bool { return f.Struck < to && from < healed(&f) })
 }
 
-// order finds tasks that came before an earlier one of their group.
-func (g *groups) order(group string, turns []*turn) {
+// judgeOrder finds tasks that came before an earlier one of their group.
+func (g *groups) judgeOrder(group string, turns []*turn) {
 	for i, early := range turns {
 		for _, late := range turns[i+1:] {
 			if late.due < early.due && late.since.Add(ahead) < g.x.clocks.Earliest(early.due) {

@@ -192,13 +192,13 @@ const PlannedAlone = "planned moves alone"
 // Tolls returns the tolls of all kinds of faults that struck, and of the calm between them, sorted by kind.
 func Tolls(x *Index) []Toll {
 	tolls := map[string]*Toll{}
-	of := func(kind string) *Toll {
+	tollOf := func(kind string) *Toll {
 		if tolls[kind] == nil {
 			tolls[kind] = &Toll{Kind: kind}
 		}
 		return tolls[kind]
 	}
-	x.tollOfFaults(of)
+	x.addFaultTolls(tollOf)
 	for _, t := range x.order {
 		for i, a := range t.arrivals {
 			repeat := repeated(t.arrivals[:i], a) != nil
@@ -209,14 +209,14 @@ func Tolls(x *Index) []Toll {
 			}
 			for _, kind := range x.kindsIn(since, a.At) {
 				if repeat {
-					of(kind).Repeats++
+					tollOf(kind).Repeats++
 				}
 				switch late := a.At.Sub(since); {
 				case !first || !owed:
 				case a.Pulled:
-					of(kind).Pulled.Add(late)
+					tollOf(kind).Pulled.Add(late)
 				default:
-					of(kind).Late.Add(late)
+					tollOf(kind).Late.Add(late)
 				}
 			}
 		}
@@ -230,9 +230,9 @@ func Tolls(x *Index) []Toll {
 		}
 		for _, kind := range x.kindsIn(c.Start, c.End) {
 			if timed {
-				of(kind).Calls.Add(c.End.Sub(c.Start))
+				tollOf(kind).Calls.Add(c.End.Sub(c.Start))
 			} else {
-				of(kind).Refused++
+				tollOf(kind).Refused++
 			}
 		}
 	}
@@ -250,11 +250,11 @@ func (x *Index) struckNode(c *history.Call) bool {
 	})
 }
 
-func (x *Index) tollOfFaults(of func(kind string) *Toll) {
+func (x *Index) addFaultTolls(tollOf func(kind string) *Toll) {
 	writes := x.writesByShard()
 	for i := range x.h.Faults {
 		f := &x.h.Faults[i]
-		toll := of(f.Kind)
+		toll := tollOf(f.Kind)
 		toll.Count++
 		if f.Mended == 0 {
 			continue

@@ -34,41 +34,52 @@ func Leases(x *Index, limits Limits) Finding {
 // leases is the check under way.
 type leases struct {
 	Finding
+	leaseCounts
+	settleCounts
 
 	x       *Index
 	limits  Limits
 	windows map[uint32][]window
+}
 
-	granted   int                  // leases
-	settled   map[history.Kind]int // leases by the settle that ended them
-	repeats   int                  // leases of an occurrence that was leased before
-	regranted int                  // those of them that no settle preceded
-	measured  int                  // leases whose length was judged
+// leaseCounts are numbers of leases.
+type leaseCounts struct {
+	granted   int
+	settled   map[history.Kind]int // by the settle that ended them
+	repeats   int                  // of an occurrence that was leased before
+	regranted int                  // repeats that no settle preceded
+	measured  int                  // those whose length was judged
+}
 
-	refusals, expired, repeatedAcks, replaced int // settles
+// settleCounts are numbers of settles.
+type settleCounts struct {
+	refusals     int
+	expired      int // refused after the end of their lease
+	repeatedAcks int
+	replaced     int // of tasks scheduled anew
 }
 
 // noSettle stands for the end of a lease by itself.
 const noSettle history.Kind = ""
 
 func (l *leases) judge(t *task) {
-	var all []*arrival
+	var leased []*arrival
 	for _, a := range t.arrivals {
 		if a.Pulled {
-			all = append(all, a)
+			leased = append(leased, a)
 		}
 	}
-	slices.SortFunc(all, func(a, b *arrival) int { return cmp.Compare(a.Fence, b.Fence) })
-	for i, lease := range all {
+	slices.SortFunc(leased, func(a, b *arrival) int { return cmp.Compare(a.Fence, b.Fence) })
+	for i, lease := range leased {
 		l.count(lease)
 		l.judgeSettles(t, lease)
 		l.judgeLength(t, lease)
-		for _, later := range all[i+1:] {
+		for _, later := range leased[i+1:] {
 			l.judgePair(t, lease, later)
 		}
-		if i > 0 && all[i-1].WebhookID == lease.WebhookID {
+		if i > 0 && leased[i-1].WebhookID == lease.WebhookID {
 			l.repeats++
-			if !slices.ContainsFunc(all[i-1].settles, mayEnd) {
+			if !slices.ContainsFunc(leased[i-1].settles, mayEnd) {
 				l.regranted++
 			}
 		}

@@ -322,7 +322,7 @@ type schedule struct {
 // addSchedules sorts the records of schedules. The tasks of occurrences get arrivals, and no calls.
 func (x *Index) addSchedules() {
 	byID := map[string]*schedule{}
-	of := func(id string) *schedule {
+	scheduleOf := func(id string) *schedule {
 		if byID[id] == nil {
 			byID[id] = &schedule{id: id, ran: map[uint64]*task{}}
 			x.schedules = append(x.schedules, byID[id])
@@ -332,16 +332,16 @@ func (x *Index) addSchedules() {
 	for i := range x.h.ScheduleCalls {
 		c := &x.h.ScheduleCalls[i]
 		x.first = min(x.first, c.Start)
-		s := of(c.ID)
+		s := scheduleOf(c.ID)
 		s.calls = append(s.calls, c)
 	}
 	for i := range x.h.Tallies {
-		of(x.h.Tallies[i].ID).tally = &x.h.Tallies[i]
+		scheduleOf(x.h.Tallies[i].ID).tally = &x.h.Tallies[i]
 	}
 	for i := range x.h.Occurrences {
 		a := &x.h.Occurrences[i]
 		id, _ := history.ScheduleOf(a.ID)
-		t := x.occurrence(of(id), a.ID)
+		t := x.occurrence(scheduleOf(id), a.ID)
 		t.arrivals = append(t.arrivals, &arrival{Arrival: a})
 	}
 	for _, s := range x.schedules {

@@ -247,9 +247,9 @@ type line struct {
 
 // spell is a time in which all calls of one line were refused.
 type spell struct {
-	from  history.Instant // start of the first refused call
-	calls int
-	told  bool // the spell is already reported as a breach
+	from     history.Instant // start of the first refused call
+	calls    int
+	reported bool // the spell is already reported as a breach
 }
 
 // fewest is the number of refused calls in a row that prove a refusal: fewer calls may just have had too little time.
@@ -296,8 +296,8 @@ func (g *gossiped) take(c *history.Call) {
 	p.calls++
 	took := c.Start.Sub(p.from)
 	g.longest = max(g.longest, took)
-	if took > g.limits.Failover && p.calls >= fewest && !p.told {
-		p.told = true
+	if took > g.limits.Failover && p.calls >= fewest && !p.reported {
+		p.reported = true
 		g.f.breach(c.Start, c.ID, "%s has taken no calls about shard %d (%s, with a delay: %v) for %v by now, more than %v, "+
 			"and only gossip was broken", c.Node, l.shard, c.Kind, l.delayed, round(took), g.limits.Failover)
 	}

@@ -40,15 +40,15 @@ func (t *task) compareReplicas(f *Finding) int {
 			continue
 		}
 		compared++
-		if a, b := shown(want), shown(r); a != b {
+		if a, b := stateText(want), stateText(r); a != b {
 			f.breach(r.Start, t.id, "%s shows %s (%s), %s shows %s (%s)", want.Node, a, want.Kind, r.Node, b, r.Kind)
 		}
 	}
 	return compared
 }
 
-// shown returns the part of an answer that must be equal on all replicas.
-func shown(c *history.Call) string {
+// stateText returns the part of an answer that must be equal on all replicas.
+func stateText(c *history.Call) string {
 	if c.Outcome != history.OK {
 		return "no task"
 	}

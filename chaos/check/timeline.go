@@ -43,7 +43,7 @@ func (x *Index) eventsOf(id string) []event {
 	}
 	for i := range x.h.Calls {
 		if c := &x.h.Calls[i]; c.ID == id {
-			add(c.Start, "%s", x.tell(c))
+			add(c.Start, "%s", x.describe(c))
 		}
 	}
 	for _, a := range t.arrivals {
@@ -73,8 +73,8 @@ func (x *Index) tellFaults(t *task, add func(at history.Instant, format string, 
 	}
 }
 
-// tell describes a call in one line.
-func (x *Index) tell(c *history.Call) string {
+// describe describes a call in one line.
+func (x *Index) describe(c *history.Call) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "operation %d: %s via %s", c.Op, c.Kind, c.Node)
 	if c.Ask.FireAt != 0 {

@@ -24,7 +24,7 @@ const knownBy = time.Second
 // Calm means that no fault was under way within the second before the call, and that the last one was mended longer
 // before than Limits.Detect. Only then it is certain that the node was in touch with a majority.
 func Apart(h *history.History, limits Limits) Finding {
-	a := apart{x: &Index{h: h}, limits: limits, wrote: map[int64]string{}}
+	a := separation{x: &Index{h: h}, limits: limits, wrote: map[int64]string{}}
 	a.Invariant, a.Promise = "15", "keys and namespaces keep callers apart"
 	a.payloads()
 	for i := range h.Trials {
@@ -33,33 +33,36 @@ func Apart(h *history.History, limits Limits) Finding {
 	for i := range h.Rolls {
 		a.roll(&h.Rolls[i])
 	}
-	a.Observe(a.shown, "answers and arrivals that show the namespace of a task")
-	a.Observe(a.listed, "listed tasks")
-	a.Observe(a.shut, "calls without a key, refused")
+	a.Observe(a.payloadsSeen, "answers and arrivals that show the namespace of a task")
+	a.Observe(a.tasksListed, "listed tasks")
+	a.Observe(a.keyless, "calls without a key, refused")
 	a.Observe(a.foreign, "calls into another namespace, refused")
-	a.Observe(a.beyond, "calls beyond a role, refused")
-	a.Observe(a.ended, "calls with a revoked or rotated key to a node in touch with a majority, refused")
-	a.Observe(a.kept, "keys and namespaces acknowledged before a fault and listed after it")
+	a.Observe(a.beyondRole, "calls beyond a role, refused")
+	a.Observe(a.withEndedKey, "calls with a revoked or rotated key to a node in touch with a majority, refused")
+	a.Observe(a.listedAfterFault, "keys and namespaces acknowledged before a fault and listed after it")
 	a.figures("%d payloads shown and %d listed, %d in another namespace; %d calls with live keys in calm; ended keys "+
-		"were taken in calm for %v at most", a.shown, a.listed, a.strayed, a.live, a.slowest)
+		"were taken in calm for %v at most", a.payloadsSeen, a.tasksListed, a.strayPayloads, a.withLiveKey, a.slowest)
 	return a.Finding
 }
 
-// apart is the check under way.
-type apart struct {
+// separation is the check under way.
+type separation struct {
 	Finding
 
 	x      *Index
 	limits Limits
 	wrote  map[int64]string // namespace of each operation with a payload
 
-	shown, listed, strayed, shut, foreign, beyond, ended, live, kept int
+	payloadsSeen, strayPayloads                             int // in answers and arrivals
+	tasksListed                                             int
+	keyless, foreign, beyondRole, withEndedKey, withLiveKey int // calls
+	listedAfterFault                                        int // keys and namespaces
 
 	slowest time.Duration // from the acknowledged end of a key to the last call with it that a node let in
 }
 
 // payloads looks for payloads outside the namespace of the call that wrote them.
-func (a *apart) payloads() {
+func (a *separation) payloads() {
 	h := a.x.h
 	for i := range h.Calls {
 		if c := &h.Calls[i]; c.Ask.Body != 0 {
@@ -73,53 +76,53 @@ func (a *apart) payloads() {
 	}
 	for i := range h.Calls {
 		if c := &h.Calls[i]; c.Answer.Wrote != 0 {
-			a.shown++
-			a.mustBeOf(c.Namespace, c.Answer.Wrote, c.End, c.ID, "an answer")
+			a.payloadsSeen++
+			a.requireOwner(c.Namespace, c.Answer.Wrote, c.End, c.ID, "an answer")
 		}
 	}
 	for _, arrivals := range [][]history.Arrival{h.Arrivals, h.Occurrences} {
 		for i := range arrivals {
 			if v := &arrivals[i]; v.Wrote != 0 {
-				a.shown++
-				a.mustBeOf(v.Namespace, v.Wrote, v.At, v.ID, "an arrival")
+				a.payloadsSeen++
+				a.requireOwner(v.Namespace, v.Wrote, v.At, v.ID, "an arrival")
 			}
 		}
 	}
 }
 
-// mustBeOf notes a breach if an operation of another namespace wrote a payload.
-func (a *apart) mustBeOf(namespace string, wrote int64, at history.Instant, id, what string) {
+// requireOwner notes a breach if an operation of another namespace wrote a payload.
+func (a *separation) requireOwner(namespace string, wrote int64, at history.Instant, id, place string) {
 	if owner, known := a.wrote[wrote]; known && owner != namespace {
-		a.strayed++
+		a.strayPayloads++
 		a.breach(at, id, "%s in namespace %q shows the payload of operation %d in namespace %q",
-			what, namespace, wrote, owner)
+			place, namespace, wrote, owner)
 	}
 }
 
 // The answers to a call that a node does not let in. The last three say nothing about the caller.
 var (
-	shutOut   = []int{http.StatusUnauthorized, 0, http.StatusTooManyRequests, unavailable, http.StatusGatewayTimeout}
-	unseen    = append([]int{notFound}, shutOut...)
-	notItsJob = append([]int{http.StatusForbidden}, shutOut...)
+	noEntry   = []int{http.StatusUnauthorized, 0, http.StatusTooManyRequests, unavailable, http.StatusGatewayTimeout}
+	invisible = append([]int{notFound}, noEntry...)
+	forbidden = append([]int{http.StatusForbidden}, noEntry...)
 )
 
 // trial judges a call that tries a credential.
-func (a *apart) trial(t *history.Trial) {
+func (a *separation) trial(t *history.Trial) {
 	switch t.Ask {
 	case history.AskNothing:
-		a.mustBeRefused(t, shutOut, &a.shut)
+		a.requireRefusal(t, noEntry, &a.keyless)
 	case history.AskForeign:
-		a.mustBeRefused(t, unseen, &a.foreign)
+		a.requireRefusal(t, invisible, &a.foreign)
 	case history.AskBeyond:
-		a.mustBeRefused(t, notItsJob, &a.beyond)
+		a.requireRefusal(t, forbidden, &a.beyondRole)
 	case history.AskOwn:
-		a.own(t)
+		a.judgeOwn(t)
 	}
 }
 
-// mustBeRefused notes a breach if a call got another answer than a refusal. It counts the calls that got the first of
+// requireRefusal notes a breach if a call got another answer than a refusal. It counts the calls that got the first of
 // the refusals.
-func (a *apart) mustBeRefused(t *history.Trial, refusals []int, count *int) {
+func (a *separation) requireRefusal(t *history.Trial, refusals []int, count *int) {
 	if !slices.Contains(refusals, t.Status) {
 		a.breach(t.End, "", "%s answered a call that asks for %q with %d", t.Node, t.Ask, t.Status)
 	}
@@ -128,8 +131,8 @@ func (a *apart) mustBeRefused(t *history.Trial, refusals []int, count *int) {
 	}
 }
 
-// own judges a call that its key allows while the key is live.
-func (a *apart) own(t *history.Trial) {
+// judgeOwn judges a call that its key allows while the key is live.
+func (a *separation) judgeOwn(t *history.Trial) {
 	e := &a.x.h.Entries[t.Entry]
 	passed := t.Status >= 200 && t.Status <= 299
 	refused := t.Status >= 400 && t.Status <= 499 && t.Status != http.StatusTooManyRequests
@@ -146,30 +149,30 @@ func (a *apart) own(t *history.Trial) {
 			a.breach(t.End, "", "%s let key %s in, %v after it had ended", t.Node, e.ID, t.Start.Sub(e.Ended))
 		}
 		if refused {
-			a.ended++
+			a.withEndedKey++
 		}
 	case (e.Ending == 0 || t.End < e.Ending) && t.Start >= e.Made.Add(knownBy):
 		if refused {
 			a.breach(t.End, "", "%s refused key %s with %d, %v after it was made", t.Node, e.ID, t.Status, t.Start.Sub(e.Made))
 		}
 		if passed {
-			a.live++
+			a.withLiveKey++
 		}
 	}
 }
 
 // inTouch reports whether all nodes were in touch with a majority in the second before an instant, as far as the faults
 // tell.
-func (a *apart) inTouch(at history.Instant) bool {
+func (a *separation) inTouch(at history.Instant) bool {
 	from := at.Add(-knownBy)
 	return a.x.calmFrom(from, a.limits.Detect, knownBy) == from
 }
 
 // roll judges a list.
-func (a *apart) roll(r *history.Roll) {
+func (a *separation) roll(r *history.Roll) {
 	for _, wrote := range r.Wrote {
-		a.listed++
-		a.mustBeOf(r.Namespace, wrote, r.End, "", "a list of "+r.Node)
+		a.tasksListed++
+		a.requireOwner(r.Namespace, wrote, r.End, "", "a list of "+r.Node)
 	}
 	if r.Kind == history.OfTasks || !a.inTouch(r.Start) {
 		return
@@ -179,7 +182,7 @@ func (a *apart) roll(r *history.Roll) {
 		if !slices.Contains(r.IDs, id) {
 			a.breach(r.End, "", "%s lists the %s without %s, which was acknowledged and not ended", r.Node, r.Kind, id)
 		} else if a.struckSince(live[id], r.Start) {
-			a.kept++
+			a.listedAfterFault++
 		}
 	}
 	for _, id := range r.IDs {
@@ -191,7 +194,7 @@ func (a *apart) roll(r *history.Roll) {
 
 // expected returns the ids that a list must have, each with the instant of its creation, and the ids that it must not
 // have.
-func (a *apart) expected(r *history.Roll) (live map[string]history.Instant, gone map[string]bool) {
+func (a *separation) expected(r *history.Roll) (live map[string]history.Instant, gone map[string]bool) {
 	live, gone = map[string]history.Instant{}, map[string]bool{}
 	for i := range a.x.h.Entries {
 		e := &a.x.h.Entries[i]
@@ -207,7 +210,7 @@ func (a *apart) expected(r *history.Roll) (live map[string]history.Instant, gone
 }
 
 // struckSince reports whether a fault struck between two instants.
-func (a *apart) struckSince(from, to history.Instant) bool {
+func (a *separation) struckSince(from, to history.Instant) bool {
 	return slices.ContainsFunc(a.x.h.Faults, func(f history.Fault) bool { return from < f.Struck && f.Struck < to })
 }
 
@@ -246,7 +249,7 @@ func Attacks(h *history.History, limits Limits) Finding {
 
 // attacked reports whether a trial shows an attack that was withstood, or shows nothing about one.
 func attacked(h *history.History, t *history.Trial, limits Limits) (withstood, silent bool) {
-	silent = slices.Contains(shutOut, t.Status)
+	silent = slices.Contains(noEntry, t.Status)
 	switch t.Ask {
 	case history.AskForged:
 		withstood = t.Status == notFound || t.Status == http.StatusForbidden

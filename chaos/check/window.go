@@ -17,7 +17,7 @@ type window struct {
 	late     history.Instant // until when attempts of the previous leader may arrive
 	changes  int             // most changes of leader, and so most repeats of one attempt
 	provoked bool            // a fault caused the change; else the cluster changed its leader by itself
-	asked    bool            // the only faults were nodes that were asked to stop
+	graceful bool            // the only faults were nodes that were asked to stop
 	again    bool            // the process that led before leads again: it repeats none of its own attempts
 	stays    bool            // receivers' answers were lost or leases ended, and no leader changed
 	begun    history.Instant // of stays: latest arrival of an attempt that may be repeated
@@ -59,7 +59,7 @@ func (x *Index) windows(limits Limits) map[uint32][]window {
 		w.again = x.leadsAgain(last, t)
 		for i := range x.h.Faults {
 			if f := &x.h.Faults[i]; f.Struck <= t.At && t.At <= healed(f).Add(limits.Detect) {
-				w.asked = f.Asked && (w.asked || !w.provoked)
+				w.graceful = f.Asked && (w.graceful || !w.provoked)
 				w.to, w.provoked = max(w.to, healed(f)), true
 			}
 		}
@@ -71,7 +71,7 @@ func (x *Index) windows(limits Limits) map[uint32][]window {
 		f := &x.h.Faults[i]
 		for _, shard := range f.Shards {
 			if !x.sawTerm(shard, f, limits) && seen[shard] < healed(f) {
-				w := window{from: f.Struck, to: healed(f).Add(limits.Tail), changes: 1, provoked: true, asked: f.Asked}
+				w := window{from: f.Struck, to: healed(f).Add(limits.Tail), changes: 1, provoked: true, graceful: f.Asked}
 				w.late = max(w.to, w.from.Add(limits.Attempt))
 				all[shard] = append(all[shard], w)
 			}
@@ -253,8 +253,8 @@ func (o failovers) settledAt(t *task, p *arrival) history.Instant {
 	return min(calm, proven.Add(took))
 }
 
-// of returns the windows of all shards that may have held a task, sorted by start.
-func (o failovers) of(t *task) []*window {
+// windowsOf returns the windows of all shards that may have held a task, sorted by start.
+func (o failovers) windowsOf(t *task) []*window {
 	var all []*window
 	for _, shard := range t.known() {
 		for i := range o.windows[shard] {
@@ -283,7 +283,7 @@ func (o failovers) explain(t *task, p, a *arrival) []*window {
 	var found []*window
 	open := o.settledAt(t, p)               // until then the attempt may be in flight
 	taken := history.Instant(math.MinInt64) // until then a new leader may take it over
-	for _, w := range o.of(t) {
+	for _, w := range o.windowsOf(t) {
 		to, until := w.to, open
 		if a.Fence < p.Fence {
 			to = w.late
@@ -294,7 +294,7 @@ func (o failovers) explain(t *task, p, a *arrival) []*window {
 		if w.stays {
 			until = answeredAt(p).Add(transit)
 		}
-		if w.asked && o.limits.Stop > 0 && p.Held <= o.limits.Stop {
+		if w.graceful && o.limits.Stop > 0 && p.Held <= o.limits.Stop {
 			continue
 		}
 		if until < w.from || w.stays && p.At > w.begun || w.early && p.At >= p.Due {

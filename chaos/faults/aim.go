@@ -153,7 +153,7 @@ func (a *Aims) cell(aim Aim) string {
 type shot struct {
 	Aim
 	node string // name
-	what string // the move, for people
+	move string // the move, for people
 	led  []uint32
 }
 
@@ -172,8 +172,8 @@ func (a *Aims) shots(view *client.Cluster) []shot {
 		})...)
 	}
 	for _, m := range view.SlotMoves {
-		what := fmt.Sprintf("move %d, from shard %d to %d", m.Number, m.From, m.To)
-		all = append(all, shotsOf(view, Slots, m.Step, what, map[Part]string{
+		move := fmt.Sprintf("move %d, from shard %d to %d", m.Number, m.From, m.To)
+		all = append(all, shotsOf(view, Slots, m.Step, move, map[Part]string{
 			Reconciler: view.Control.Leader, Source: leaderOf(view, m.From), Receiver: leaderOf(view, m.To),
 		})...)
 	}
@@ -181,11 +181,11 @@ func (a *Aims) shots(view *client.Cluster) []shot {
 }
 
 // shotsOf returns a shot for each part whose node is known.
-func shotsOf(view *client.Cluster, moves, step, what string, nodes map[Part]string) []shot {
+func shotsOf(view *client.Cluster, moves, step, move string, nodes map[Part]string) []shot {
 	var all []shot
 	for _, part := range parts {
 		if node := view.Node(nodes[part]); node != nil {
-			all = append(all, shot{Aim{moves, step, part}, node.Name, what, ledBy(view, node.ID)})
+			all = append(all, shot{Aim{moves, step, part}, node.Name, move, ledBy(view, node.ID)})
 		}
 	}
 	return all
@@ -326,7 +326,7 @@ func (s *striking) shoot(aims *Aims, shot shot) error {
 	defer release()
 	fault := s.Recorder.Strike(history.Fault{
 		Kind: AimedKill, Nodes: node, Shards: shot.led, Restarted: true,
-		Detail: fmt.Sprintf("%s (%s), dead for %v", shot.Aim, shot.what, s.Hold.Round(time.Millisecond)),
+		Detail: fmt.Sprintf("%s (%s), dead for %v", shot.Aim, shot.move, s.Hold.Round(time.Millisecond)),
 	})
 	if err := s.sigkill(node); err != nil {
 		return err

@@ -24,8 +24,8 @@ func scenes(nodes, n int, do func(name string, s scene)) {
 	}
 }
 
-// sees returns the directions between nodes that are not cut, as "from>to".
-func sees(s scene, d damage) (all []string) {
+// openLinks returns the directions between nodes that are not cut, as "from>to".
+func openLinks(s scene, d damage) (all []string) {
 	for _, from := range s.names {
 		for _, to := range s.names {
 			cut := slices.ContainsFunc(d.links, func(l link) bool { return l.from == from && l.to == to && l.quality.Cut })
@@ -43,7 +43,7 @@ func largest(s scene, d damage) int {
 	for _, center := range s.names {
 		n := 1
 		for _, other := range s.names {
-			seen := sees(s, d)
+			seen := openLinks(s, d)
 			if other != center && slices.Contains(seen, center+">"+other) && slices.Contains(seen, other+">"+center) {
 				n++
 			}
@@ -76,7 +76,7 @@ func TestWhatIsCut(t *testing.T) {
 		for _, nodes := range []int{3, 5} {
 			scenes(nodes, 50, func(at string, s scene) {
 				d := test.choose(s)
-				cut := nodes*(nodes-1) - len(sees(s, d))
+				cut := nodes*(nodes-1) - len(openLinks(s, d))
 				if !slices.Contains(test.cut(nodes), cut) || largest(s, d) != test.largest(nodes) {
 					t.Errorf("%s, %s: %d directions cut, a group of %d left: %+v", name, at, cut, largest(s, d), d)
 				}

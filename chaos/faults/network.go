@@ -169,8 +169,8 @@ func oneWay(from, to []string, q netlab.Quality) (links []link) {
 	return links
 }
 
-// apart cuts groups off from each other.
-func apart(groups ...[]string) (links []link) {
+// cutLinks cuts groups off from each other.
+func cutLinks(groups ...[]string) (links []link) {
 	for i, a := range groups {
 		for _, b := range groups[i+1:] {
 			links = append(links, oneWay(a, b, netlab.Quality{Cut: true})...)
@@ -180,7 +180,7 @@ func apart(groups ...[]string) (links []link) {
 	return links
 }
 
-func tell(groups ...[]string) string {
+func groupText(groups ...[]string) string {
 	words := make([]string, len(groups))
 	for i, g := range groups {
 		words[i] = strings.Join(g, " ")
@@ -192,14 +192,14 @@ func (s scene) partition() damage { return s.partitionOf(s.node()) }
 
 func (s scene) partitionOf(node string) damage {
 	rest := s.others(node)
-	return damage{nodes: []string{node}, detail: tell([]string{node}, rest), links: apart([]string{node}, rest)}
+	return damage{nodes: []string{node}, detail: groupText([]string{node}, rest), links: cutLinks([]string{node}, rest)}
 }
 
 // split leaves a majority together. The leader may be on either side.
 func (s scene) split() damage {
 	names := s.shuffled()
 	minority, majority := names[:(len(names)-1)/2], names[(len(names)-1)/2:]
-	return damage{nodes: minority, detail: tell(minority, majority), links: apart(minority, majority)}
+	return damage{nodes: minority, detail: groupText(minority, majority), links: cutLinks(minority, majority)}
 }
 
 // shatter leaves no majority together.
@@ -211,7 +211,7 @@ func (s scene) shatter() damage {
 		n := min(1+s.rand.IntN(most), len(names))
 		groups, names = append(groups, names[:n]), names[n:]
 	}
-	return damage{nodes: s.names, detail: tell(groups...), links: apart(groups...)}
+	return damage{nodes: s.names, detail: groupText(groups...), links: cutLinks(groups...)}
 }
 
 func (s scene) mute() damage {
@@ -240,7 +240,7 @@ func (s scene) pair() (a, b string) {
 func (s scene) bridge() damage {
 	a, b := s.pair()
 	return damage{nodes: []string{a, b}, detail: a + " and " + b + " apart, both see the others",
-		links: apart([]string{a}, []string{b})}
+		links: cutLinks([]string{a}, []string{b})}
 }
 
 // uncalled cuts a node off from its callers and receivers, in one direction or both.

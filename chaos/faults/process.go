@@ -100,12 +100,12 @@ func (s *striking) crashLoop(nodes []string) error { return s.downAgain(nodes, s
 // downAgain ends nodes by a function, and again several times while they recover from the end before.
 func (s *striking) downAgain(nodes []string, end func(nodes []string) error) error {
 	lives := make([]time.Duration, 2+s.Rand.IntN(maxCrashes-1))
-	var told []string
+	var delays []string
 	for i := range lives {
 		lives[i] = 1 + s.upTo(time.Second)
-		told = append(told, lives[i].Round(time.Millisecond).String())
+		delays = append(delays, lives[i].Round(time.Millisecond).String())
 	}
-	fault := s.begin(nodes, restarts, "again after %s", strings.Join(told, ", "))
+	fault := s.begin(nodes, restarts, "again after %s", strings.Join(delays, ", "))
 	if err := end(nodes); err != nil {
 		return err
 	}

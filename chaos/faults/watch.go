@@ -27,7 +27,7 @@ func Watch(ctx context.Context, cluster *local.Cluster, rec *history.Recorder) e
 	w := &watch{
 		rec: rec, shards: map[uint32]*leadership{}, diverged: map[replica]bool{}, owned: map[history.Owner]bool{},
 	}
-	clients, err := each(cluster)
+	clients, err := nodeClients(cluster)
 	if err != nil {
 		return err
 	}
@@ -40,8 +40,8 @@ func Watch(ctx context.Context, cluster *local.Cluster, rec *history.Recorder) e
 	return nil
 }
 
-// each returns a client for each single node.
-func each(cluster *local.Cluster) ([]*client.Client, error) {
+// nodeClients returns a client for each single node.
+func nodeClients(cluster *local.Cluster) ([]*client.Client, error) {
 	var all []*client.Client
 	for _, url := range cluster.URLs() {
 		c, err := client.New(client.Config{

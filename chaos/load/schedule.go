@@ -251,18 +251,18 @@ func (r *repeater) operation(kind string) ScheduleOperation {
 // perform tries an operation until the answer is final, the time for repeats is up or ctx ends, and records it. It
 // returns the last answer. A try of unknown outcome before a refusal may have happened.
 func (r *repeater) perform(ctx context.Context, op ScheduleOperation) (history.Outcome, history.Answer) {
-	tries, what := branch(r.rng), &op.What
-	what.Start, what.Outcome = r.cfg.Recorder.Now(), history.Failed
+	tries, call := branch(r.rng), &op.What
+	call.Start, call.Outcome = r.cfg.Recorder.Now(), history.Failed
 	for pause := minPause; ; pause = min(2*pause, r.cfg.MaxPause) {
 		outcome, answer := r.cfg.Driver.TrySchedule(ctx, tries, op)
-		what.Tries++
-		if outcome == history.OK || what.Outcome == history.Failed {
-			what.Outcome = outcome
+		call.Tries++
+		if outcome == history.OK || call.Outcome == history.Failed {
+			call.Outcome = outcome
 		}
-		end := what.Start.Add(r.cfg.RetryFor)
+		end := call.Start.Add(r.cfg.RetryFor)
 		if Final(outcome, answer) || r.cfg.Recorder.Now() > end || !wait.For(ctx, pause) {
-			r.cfg.Recorder.CalledSchedule(*what)
-			return what.Outcome, answer
+			r.cfg.Recorder.CalledSchedule(*call)
+			return call.Outcome, answer
 		}
 	}
 }
@@ -273,7 +273,7 @@ func (r *repeater) mayExist() bool { return r.made == history.OK || r.made == hi
 // End pauses all schedules, so that they come to rest. An error names one that could not be paused. A cluster that
 // holds an older command version takes no calls about schedules, and has none.
 func (s *Schedules) End(ctx context.Context) error {
-	return s.each(func(r *repeater) error {
+	return s.forEach(func(r *repeater) error {
 		outcome, answer := r.perform(ctx, r.operation(history.PauseSchedule))
 		if outcome == history.OK || answer.Status == http.StatusNotFound || r.isAbsent(ctx) {
 			return nil
@@ -293,7 +293,7 @@ func (r *repeater) isAbsent(ctx context.Context) bool {
 
 // Count reads all schedules and the occurrences that never arrived, and records them. The cluster must be at rest.
 func (s *Schedules) Count(ctx context.Context) error {
-	return s.each(func(r *repeater) error {
+	return s.forEach(func(r *repeater) error {
 		tally, err := r.cfg.Driver.ReadSchedule(ctx, r.rng, r.id)
 		if err != nil {
 			return fmt.Errorf("schedule %s could not be read: %w", r.id, err)
@@ -315,10 +315,10 @@ func (r *repeater) find(ctx context.Context, last uint64) (found []uint64, err e
 		if came[id] {
 			continue
 		}
-		switch has, err := r.cfg.Driver.HasTask(ctx, r.rng, id); {
+		switch exists, err := r.cfg.Driver.HasTask(ctx, r.rng, id); {
 		case err != nil:
 			return nil, fmt.Errorf("occurrence %s could not be read: %w", id, err)
-		case has:
+		case exists:
 			found = append(found, n)
 		}
 	}
@@ -339,8 +339,8 @@ func (r *repeater) came() map[string]bool {
 	return ids
 }
 
-// each calls do for all schedules that may exist, several at a time, and returns the first error.
-func (s *Schedules) each(do func(*repeater) error) error {
+// forEach calls do for all schedules that may exist, several at a time, and returns the first error.
+func (s *Schedules) forEach(do func(*repeater) error) error {
 	errs := make([]error, len(s.all))
 	var callers sync.WaitGroup
 	for i, r := range s.all {

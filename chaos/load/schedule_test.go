@@ -31,14 +31,14 @@ func (r *register) TrySchedule(_ context.Context, rng *rand.Rand, op ScheduleOpe
 	rng.Uint64()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	what := op.What
-	if r.tried[what.Op]++; r.tried[what.Op] <= r.failures {
+	call := op.What
+	if r.tried[call.Op]++; r.tried[call.Op] <= r.failures {
 		return history.Unknown, history.Answer{Status: 504}
 	}
-	r.made[what.ID] = append(r.made[what.ID], fmt.Sprint(what.Kind, what.Every, what.Overlap, what.Misfire, op.Rule.Cron))
-	if what.Kind == history.DeleteSchedule {
-		r.deleted[what.ID] = true
-	} else if r.deleted[what.ID] {
+	r.made[call.ID] = append(r.made[call.ID], fmt.Sprint(call.Kind, call.Every, call.Overlap, call.Misfire, op.Rule.Cron))
+	if call.Kind == history.DeleteSchedule {
+		r.deleted[call.ID] = true
+	} else if r.deleted[call.ID] {
 		return history.Failed, history.Answer{Status: 404}
 	}
 	return history.OK, history.Answer{Status: 200}

@@ -59,8 +59,8 @@ func newContent(room *room, r *rand.Rand, size int64, open func() (backing, erro
 // pages returns the number of pages that hold size bytes.
 func pages(size int64) int64 { return (size + pageSize - 1) / pageSize }
 
-// use returns the backing file and opens it at the first call. The caller holds c.mu.
-func (c *content) use() (backing, error) {
+// backingFile returns the backing file and opens it at the first call. The caller holds c.mu.
+func (c *content) backingFile() (backing, error) {
 	if c.file != nil {
 		return c.file, nil
 	}
@@ -73,7 +73,7 @@ func (c *content) use() (backing, error) {
 
 func (c *content) readAt(b []byte, off int64) (int, error) {
 	c.mu.Lock()
-	file, err := c.use()
+	file, err := c.backingFile()
 	c.mu.Unlock()
 	if err != nil {
 		return 0, err
@@ -96,7 +96,7 @@ func (c *content) stat() (size, held int64, changed time.Time) {
 func (c *content) writeAt(b []byte, off int64) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	file, err := c.use()
+	file, err := c.backingFile()
 	if err != nil || len(b) == 0 {
 		return 0, err
 	}
@@ -133,7 +133,7 @@ func (c *content) fitting(off, n int64) int64 {
 func (c *content) allocate(off, n int64, grow bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	file, err := c.use()
+	file, err := c.backingFile()
 	if err != nil {
 		return err
 	}
@@ -150,7 +150,7 @@ func (c *content) allocate(off, n int64, grow bool) error {
 func (c *content) truncate(size int64) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	file, err := c.use()
+	file, err := c.backingFile()
 	if err != nil {
 		return err
 	}
@@ -254,7 +254,7 @@ func (c *content) lose() (lost Stats, err error) {
 	if clean := len(c.dirty) == 0 && c.size == c.durable && c.low == c.size; clean {
 		return lost, nil
 	}
-	file, err := c.use()
+	file, err := c.backingFile()
 	if err != nil {
 		return lost, err
 	}

@@ -28,13 +28,17 @@ func mounted(t *testing.T, seed uint64) *Disk {
 	return d
 }
 
-func create(t *testing.T, path string, data []byte, sync bool) *os.File {
+func create(t *testing.T, path string, data []byte) *os.File {
+	t.Helper()
+	f := createUnsynced(t, path, data)
+	check(t, f.Sync())
+	return f
+}
+
+func createUnsynced(t *testing.T, path string, data []byte) *os.File {
 	t.Helper()
 	f := must[*os.File](t)(os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600))
 	must[int](t)(f.WriteAt(data, 0))
-	if sync {
-		check(t, f.Sync())
-	}
 	return f
 }
 
@@ -43,7 +47,7 @@ func TestSyncedStays(t *testing.T) {
 	path := filepath.Join(d.Mountpoint(), "a", "b", "file")
 	check(t, os.MkdirAll(filepath.Dir(path), 0o755))
 	synced := bytes.Repeat([]byte{1}, 3*pageSize+100)
-	f := create(t, path, synced, true)
+	f := create(t, path, synced)
 	for range 10 {
 		must[int](t)(f.WriteAt(bytes.Repeat([]byte{2}, pageSize), 5*pageSize))
 		check(t, f.Close(), d.PowerLoss())
@@ -51,14 +55,14 @@ func TestSyncedStays(t *testing.T) {
 		if len(got) < len(synced) || !bytes.Equal(got[:len(synced)], synced) {
 			t.Fatalf("%d bytes are left of %d that were synced", len(got), len(synced))
 		}
-		f = create(t, path, synced, true)
+		f = create(t, path, synced)
 	}
 	check(t, f.Close())
 }
 
 func TestFullDisk(t *testing.T) {
 	d := mounted(t, 1)
-	f := create(t, filepath.Join(d.Mountpoint(), "file"), make([]byte, pageSize), true)
+	f := create(t, filepath.Join(d.Mountpoint(), "file"), make([]byte, pageSize))
 	defer f.Close()
 	d.Limit(3 * pageSize)
 	if n, err := syscall.Pwrite(int(f.Fd()), make([]byte, 10*pageSize), pageSize); n != 3*pageSize || err != nil {

@@ -37,9 +37,9 @@ func TestMain(m *testing.M) {
 
 // player is a process that writes to a disk. It prints the number of each write that it has made durable.
 type player struct {
-	cmd  *exec.Cmd
-	said *bufio.Scanner
-	err  strings.Builder
+	cmd    *exec.Cmd
+	output *bufio.Scanner
+	err    strings.Builder
 }
 
 func start(t *testing.T, cmd *exec.Cmd) *player {
@@ -49,7 +49,7 @@ func start(t *testing.T, cmd *exec.Cmd) *player {
 	cmd.Stderr = &p.err
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	check(t, cmd.Start())
-	p.said = bufio.NewScanner(out)
+	p.output = bufio.NewScanner(out)
 	return p
 }
 
@@ -61,10 +61,10 @@ func self(role string, args ...string) *exec.Cmd {
 
 // next returns the next number that the process prints, and -1 if it prints no more.
 func (p *player) next() int {
-	if !p.said.Scan() {
+	if !p.output.Scan() {
 		return -1
 	}
-	n, err := strconv.Atoi(p.said.Text())
+	n, err := strconv.Atoi(p.output.Text())
 	if err != nil {
 		return -1
 	}
@@ -112,12 +112,12 @@ func cut(t *testing.T, d *Disk, p *player, r *rand.Rand) (durable int) {
 	if r.IntN(4) > 0 {
 		d.Stall()
 	}
-	said := make(chan int)
-	go func() { said <- p.rest() }()
+	last := make(chan int)
+	go func() { last <- p.rest() }()
 	<-time.After(time.Duration(r.Int64N(int64(10 * time.Millisecond))))
 	check(t, p.cmd.Process.Kill(), d.PowerLoss())
 	d.Unstall()
-	durable = <-said
+	durable = <-last
 	_ = p.cmd.Wait() // the process was killed
 	return durable
 }

@@ -18,7 +18,7 @@ import (
 func TestSyncsFail(t *testing.T) {
 	d := mounted(t, 1)
 	path := filepath.Join(d.Mountpoint(), "file")
-	f := create(t, path, fill(1, pageSize), true)
+	f := create(t, path, fill(1, pageSize))
 	must[int](t)(f.WriteAt(fill(2, pageSize), 0))
 	d.FailSync(syscall.EIO)
 	if err := f.Sync(); !errors.Is(err, syscall.EIO) {
@@ -46,7 +46,7 @@ func TestSyncsFail(t *testing.T) {
 
 func TestWritesFail(t *testing.T) {
 	d := mounted(t, 1)
-	f := create(t, filepath.Join(d.Mountpoint(), "file"), fill(1, pageSize), true)
+	f := create(t, filepath.Join(d.Mountpoint(), "file"), fill(1, pageSize))
 	defer f.Close()
 	d.FailWrite(syscall.EIO)
 	_, write := f.WriteAt([]byte{2}, 0)
@@ -68,7 +68,7 @@ func TestWritesFail(t *testing.T) {
 
 func TestSyncsAreSlow(t *testing.T) {
 	d := mounted(t, 1)
-	f := create(t, filepath.Join(d.Mountpoint(), "file"), fill(1, 1), true)
+	f := create(t, filepath.Join(d.Mountpoint(), "file"), fill(1, 1))
 	defer f.Close()
 	const delay = 50 * time.Millisecond
 	d.SlowSync(delay)
@@ -82,7 +82,7 @@ func TestSyncsAreSlow(t *testing.T) {
 // A hanging sync returns when the disk answers, not when a signal comes. It fails when the power goes.
 func TestSyncsHang(t *testing.T) {
 	d := mounted(t, 1)
-	f := create(t, filepath.Join(d.Mountpoint(), "file"), fill(1, 1), true)
+	f := create(t, filepath.Join(d.Mountpoint(), "file"), fill(1, 1))
 	hang := func() <-chan error {
 		d.Stall()
 		done := make(chan error, 1)
@@ -140,7 +140,7 @@ func TestKilledWhileSyncsHang(t *testing.T) {
 func TestLocks(t *testing.T) {
 	d := mounted(t, 1)
 	path := filepath.Join(d.Mountpoint(), "LOCK")
-	first, second := create(t, path, nil, true), create(t, path, nil, false)
+	first, second := create(t, path, nil), createUnsynced(t, path, nil)
 	defer second.Close()
 	check(t, unix.Flock(int(first.Fd()), unix.LOCK_EX|unix.LOCK_NB))
 	if err := unix.Flock(int(second.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != unix.EWOULDBLOCK {

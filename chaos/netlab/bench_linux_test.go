@@ -8,32 +8,35 @@ import (
 	"time"
 )
 
+// The ways of a stream between two ends.
+const throughSwitch, throughKernel = true, false
+
 // BenchmarkStream measures a stream between two hosts through the switch, and between a host and this process through
 // the kernel alone. The processor time is that of this process, which has both ends of the connection. An idle network
 // costs nothing.
 func BenchmarkStream(b *testing.B) {
-	b.Run("switch", func(b *testing.B) { stream(b, true) })
-	b.Run("kernel", func(b *testing.B) { stream(b, false) })
+	b.Run("switch", func(b *testing.B) { stream(b, throughSwitch) })
+	b.Run("kernel", func(b *testing.B) { stream(b, throughKernel) })
 }
 
 func BenchmarkPing(b *testing.B) {
-	b.Run("switch", func(b *testing.B) { ping(b, true) })
-	b.Run("kernel", func(b *testing.B) { ping(b, false) })
+	b.Run("switch", func(b *testing.B) { ping(b, throughSwitch) })
+	b.Run("kernel", func(b *testing.B) { ping(b, throughKernel) })
 }
 
 // connect connects host b with host a through the switch, or with this process.
-func connect(b *testing.B, through bool) (here, there net.Conn) {
+func connect(b *testing.B, bySwitch bool) (here, there net.Conn) {
 	b.Helper()
 	n := open(b, "a", "b")
 	addr := n.Host("b").Addr
-	if through {
+	if bySwitch {
 		addr = n.Host("b").PeerAddr
 	}
 	l := listen(b, n, "b", addr)
 	dial := func() (net.Conn, error) { return net.DialTimeout("tcp", l.Addr().String(), 10*time.Second) }
 	var err error
-	if through {
-		here = on(b, n, "a", dial)
+	if bySwitch {
+		here = runOn(b, n, "a", dial)
 	} else if here, err = dial(); err != nil {
 		b.Fatal(err)
 	}
@@ -44,8 +47,8 @@ func connect(b *testing.B, through bool) (here, there net.Conn) {
 	return here, there
 }
 
-func stream(b *testing.B, through bool) {
-	here, there := connect(b, through)
+func stream(b *testing.B, bySwitch bool) {
+	here, there := connect(b, bySwitch)
 	chunk := make([]byte, 1<<20)
 	b.SetBytes(int64(len(chunk)))
 	began := processorTime(b)
@@ -69,8 +72,8 @@ func stream(b *testing.B, through bool) {
 	b.ReportMetric(float64(processorTime(b)-began)/float64(b.N), "cpu-ns/op")
 }
 
-func ping(b *testing.B, through bool) {
-	here, there := connect(b, through)
+func ping(b *testing.B, bySwitch bool) {
+	here, there := connect(b, bySwitch)
 	go func() { _, _ = io.Copy(there, there) }()
 	message := make([]byte, 200)
 	began := processorTime(b)

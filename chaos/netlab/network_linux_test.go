@@ -39,8 +39,8 @@ func open(t testing.TB, hosts ...string) *Network {
 	return n
 }
 
-// on runs code on a host. The sockets that the code makes stay on that host.
-func on[T any](t testing.TB, n *Network, name string, do func() (T, error)) (result T) {
+// runOn runs code on a host. The sockets that the code makes stay on that host.
+func runOn[T any](t testing.TB, n *Network, name string, do func() (T, error)) (result T) {
 	t.Helper()
 	var err error
 	done := make(chan struct{})
@@ -59,14 +59,14 @@ func on[T any](t testing.TB, n *Network, name string, do func() (T, error)) (res
 
 func listen(t testing.TB, n *Network, name string, addr netip.Addr) net.Listener {
 	t.Helper()
-	l := on(t, n, name, func() (net.Listener, error) { return net.Listen("tcp", net.JoinHostPort(addr.String(), "0")) })
+	l := runOn(t, n, name, func() (net.Listener, error) { return net.Listen("tcp", net.JoinHostPort(addr.String(), "0")) })
 	t.Cleanup(func() { _ = l.Close() })
 	return l
 }
 
 func packets(t testing.TB, n *Network, name string) *net.UDPConn {
 	t.Helper()
-	c := on(t, n, name, func() (*net.UDPConn, error) {
+	c := runOn(t, n, name, func() (*net.UDPConn, error) {
 		return net.ListenUDP("udp", net.UDPAddrFromAddrPort(netip.AddrPortFrom(n.Host(name).PeerAddr, 0)))
 	})
 	t.Cleanup(func() { _ = c.Close() })
@@ -87,8 +87,8 @@ func echo(l net.Listener) {
 	}
 }
 
-// heard reports whether a packet comes soon.
-func heard(t *testing.T, c *net.UDPConn, want string) bool {
+// receives reports whether a packet comes soon.
+func receives(t *testing.T, c *net.UDPConn, want string) bool {
 	t.Helper()
 	if err := c.SetReadDeadline(time.Now().Add(200 * time.Millisecond)); err != nil {
 		t.Fatal(err)
@@ -108,9 +108,9 @@ func heard(t *testing.T, c *net.UDPConn, want string) bool {
 	}
 }
 
-func say(t *testing.T, from, to *net.UDPConn, what string) {
+func sendText(t *testing.T, from, to *net.UDPConn, text string) {
 	t.Helper()
-	if _, err := from.WriteTo([]byte(what), to.LocalAddr()); err != nil {
+	if _, err := from.WriteTo([]byte(text), to.LocalAddr()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -120,8 +120,8 @@ func TestOneWay(t *testing.T) {
 	a, b, c := packets(t, n, "a"), packets(t, n, "b"), packets(t, n, "c")
 	expect := func(when string, from, to *net.UDPConn, want bool) {
 		t.Helper()
-		say(t, from, to, when)
-		if got := heard(t, to, when); got != want {
+		sendText(t, from, to, when)
+		if got := receives(t, to, when); got != want {
 			t.Errorf("%s: heard: %t", when, got)
 		}
 	}
@@ -154,7 +154,7 @@ func TestStreamSurvivesBadNetwork(t *testing.T) {
 	}
 	l := listen(t, n, "b", n.Host("b").PeerAddr)
 	go echo(l)
-	c := on(t, n, "a", func() (net.Conn, error) { return net.DialTimeout("tcp", l.Addr().String(), 20*time.Second) })
+	c := runOn(t, n, "a", func() (net.Conn, error) { return net.DialTimeout("tcp", l.Addr().String(), 20*time.Second) })
 	defer c.Close()
 	sent := make([]byte, 8<<20)
 	rng := rand.NewChaCha8([32]byte{1})
@@ -212,7 +212,7 @@ func TestHostsReachOutside(t *testing.T) {
 	defer l.Close()
 	go echo(l)
 	for _, name := range []string{"a", "b"} {
-		c := on(t, n, name, func() (net.Conn, error) { return net.DialTimeout("tcp", l.Addr().String(), 10*time.Second) })
+		c := runOn(t, n, name, func() (net.Conn, error) { return net.DialTimeout("tcp", l.Addr().String(), 10*time.Second) })
 		_, _ = io.WriteString(c, name)
 		_ = c.(*net.TCPConn).CloseWrite()
 		if got, err := io.ReadAll(c); string(got) != name || err != nil {

@@ -25,7 +25,7 @@ func (r *Round) judge() (*RoundReport, error) {
 	if err != nil {
 		return nil, err
 	}
-	v.Findings = append(v.Findings, r.beside(h, alarms)...)
+	v.Findings = append(v.Findings, r.findingsBeyondRecord(h, alarms)...)
 	report := r.sum(h, v, alarms)
 	if v.OK() && !r.siege.cfg.Keep {
 		return report, os.RemoveAll(r.dir)
@@ -45,9 +45,9 @@ func (r *Round) title() string {
 	}
 }
 
-// beside returns the findings that need more than the record: about the nodes' deaths and logs, late arrivals, the
-// healed cluster, and nodes with failing disks.
-func (r *Round) beside(h *history.History, alarms stand.Alarms) []check.Finding {
+// findingsBeyondRecord returns the findings that need more than the record: about the nodes' deaths and logs, late
+// arrivals, the healed cluster, and nodes with failing disks.
+func (r *Round) findingsBeyondRecord(h *history.History, alarms stand.Alarms) []check.Finding {
 	return []check.Finding{r.nodes(h, alarms), r.strangers(), r.whole(h), r.ends(h)}
 }
 
@@ -67,7 +67,7 @@ func (r *Round) nodes(h *history.History, alarms stand.Alarms) check.Finding {
 			continue
 		}
 		f.Breaches = append(f.Breaches, check.Breach{
-			At: at, What: d.how + "; the end of its log:\n" + r.siege.stand.Logs.Tail(d.node),
+			At: at, What: d.cause + "; the end of its log:\n" + r.siege.stand.Logs.Tail(d.node),
 		})
 	}
 	for _, text := range alarms.Worse {

@@ -24,7 +24,7 @@ func TestOutcomesBesideTheRecord(t *testing.T) {
 		r := &Round{siege: &siege{deaths: &deaths{}, receiver: &workload.Receiver{}, report: newReport(Config{})}}
 		h, alarms := &history.History{}, stand.Alarms{}
 		observe(r, h, &alarms)
-		return r.beside(h, alarms)
+		return r.findingsBeyondRecord(h, alarms)
 	}
 	for _, f := range findings(func(*Round, *history.History, *stand.Alarms) {}) {
 		if f.Outcome() != check.NotExercised {

@@ -83,7 +83,7 @@ func drill(ctx context.Context, r *Round) error {
 		{faults.KillMost, 0, 0}, {history.KillAll, drillDead, 0},
 	}...)
 	for _, b := range steps {
-		if back, err := r.alone(ctx, b); err != nil || !back {
+		if back, err := r.strikeAlone(ctx, b); err != nil || !back {
 			return err
 		}
 	}
@@ -92,7 +92,7 @@ func drill(ctx context.Context, r *Round) error {
 
 // drillForgery forges gossip for drillForged and then watches the cluster for a quarter of that time.
 func drillForgery(ctx context.Context, r *Round) error {
-	if back, err := r.alone(ctx, blow{history.ForgedGossip, drillForged, 0}); err != nil || !back {
+	if back, err := r.strikeAlone(ctx, blow{history.ForgedGossip, drillForged, 0}); err != nil || !back {
 		return err
 	}
 	return r.Pause(ctx, drillForged/4)
@@ -137,9 +137,9 @@ type blow struct {
 	shard uint32 // shard whose leader is struck; 0: any
 }
 
-// alone strikes one fault when nothing else is broken and the cluster is whole again. It skips a fault that cannot
-// strike on this stage. It reports whether the cluster came back; if not, the drill is over.
-func (r *Round) alone(ctx context.Context, b blow) (back bool, err error) {
+// strikeAlone strikes one fault when nothing else is broken and the cluster is whole again. It skips a fault that
+// cannot strike on this stage. It reports whether the cluster came back; if not, the drill is over.
+func (r *Round) strikeAlone(ctx context.Context, b blow) (back bool, err error) {
 	if !slices.ContainsFunc(r.siege.kinds, func(k faults.Kind) bool { return k.Name == b.kind }) {
 		return true, nil
 	}

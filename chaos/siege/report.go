@@ -331,8 +331,8 @@ func (r *Report) notes() (notes []string) {
 			note("round %d: see %s; again, with another timing: %s", round.N, round.Dir, r.replay(round))
 		}
 	}
-	for _, what := range r.After {
-		note("after the last verdict: %s", what)
+	for _, event := range r.After {
+		note("after the last verdict: %s", event)
 	}
 	for _, t := range r.swollen() {
 		note("%s of %s grows: by %.3g from a median of %.4g; %.3g is allowed", measured(t), t.Node, t.Growth, t.Median,
@@ -342,8 +342,8 @@ func (r *Report) notes() (notes []string) {
 		note("not judged: too short a soak to judge what the nodes took: it lasted %v, and it takes %v",
 			r.Watched.Round(time.Second), enough)
 	}
-	for _, what := range r.Unjudged {
-		note("not judged: %s", what)
+	for _, reason := range r.Unjudged {
+		note("not judged: %s", reason)
 	}
 	for _, skipped := range r.Skipped {
 		word := "NOT TESTED" // the machine lacks a requirement
@@ -414,8 +414,8 @@ func quantiles(s check.Spread) string {
 }
 
 // short formats a time of a spread with about four digits. An empty spread has no times.
-func short(d time.Duration, of check.Spread) string {
-	if of.Count == 0 {
+func short(d time.Duration, s check.Spread) string {
+	if s.Count == 0 {
 		return "–"
 	}
 	unit := time.Microsecond

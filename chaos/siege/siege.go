@@ -62,7 +62,7 @@ func Run(ctx context.Context, cfg Config) (*Report, error) {
 // epilogue adds forbidden events of the nodes to the report: those between the last verdict and the nodes' stop.
 func (s *siege) epilogue() error {
 	for _, d := range s.deaths.take() {
-		s.report.After = append(s.report.After, d.how+"; the end of its log:\n"+s.stand.Logs.Tail(d.node))
+		s.report.After = append(s.report.After, d.cause+"; the end of its log:\n"+s.stand.Logs.Tail(d.node))
 	}
 	alarms, err := s.stand.Logs.Alarms()
 	s.report.Errors += alarms.Errors
@@ -204,9 +204,9 @@ func (s *siege) choose(kinds []faults.Kind, missing map[string]error) {
 
 // death is the end of a node's process that the harness did not bring about directly.
 type death struct {
-	at   time.Time
-	node string
-	how  string
+	at    time.Time
+	node  string
+	cause string
 }
 
 // deaths watches the cluster's events for deaths.

@@ -253,10 +253,10 @@ func TestSoakMustBeJudged(t *testing.T) {
 		if err := r.Tell(&short); err != nil {
 			t.Error(err)
 		}
-		said := short.String() + r.Markdown()
-		if n := strings.Count(said, "not judged"); r.OK() != test.ok || (n == 2) != (test.want != "") ||
-			strings.Count(said, test.want) < n {
-			t.Errorf("%v: held %v, and it says %s", test, r.OK(), said)
+		text := short.String() + r.Markdown()
+		if n := strings.Count(text, "not judged"); r.OK() != test.ok || (n == 2) != (test.want != "") ||
+			strings.Count(text, test.want) < n {
+			t.Errorf("%v: held %v, and it says %s", test, r.OK(), text)
 		}
 	}
 }

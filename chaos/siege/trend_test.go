@@ -59,11 +59,11 @@ func TestTooLittleIsNotJudged(t *testing.T) {
 
 // TestUnjudged checks that a long watch has judged every bounded quantity of every node to the end, or names each gap.
 func TestUnjudged(t *testing.T) {
-	still := func(float64) float64 { return 300 }
+	level := func(float64) float64 { return 300 }
 	whole := func() (all []series) {
 		for _, q := range quantities() {
 			for _, node := range []string{"node-1", "node-2"} {
-				s := curve(q, still)
+				s := curve(q, level)
 				s.Node = node
 				all = append(all, s)
 			}
@@ -96,7 +96,7 @@ func TestUnjudged(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}
-	s := curve(quantities()[0], still)
+	s := curve(quantities()[0], level)
 	s.Points = s.Points[:1+int(enough/(10*time.Second))]
 	if !s.trend().Judged {
 		t.Error("a watch that was long enough is not judged")

@@ -78,16 +78,16 @@ func delayThrough(t *testing.T, s *Stand, node, url string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked := time.Now()
+	began := time.Now()
 	var got client.Task
 	_, err = c.Schedule(t.Context(), client.Task{Delay: time.Hour, Target: &client.Target{URL: url}}, client.ReturnTask(&got))
 	if err != nil {
 		t.Fatal(err)
 	}
 	const bound = 250 * time.Millisecond
-	least, most := asked.Add(time.Hour-bound), time.Now().Add(time.Hour+bound)
+	least, most := began.Add(time.Hour-bound), time.Now().Add(time.Hour+bound)
 	if got.FireAt.Before(least) || got.FireAt.After(most) {
-		t.Errorf("a delay of an hour through %s, whose clock is off, ends %v after the call", node, got.FireAt.Sub(asked))
+		t.Errorf("a delay of an hour through %s, whose clock is off, ends %v after the call", node, got.FireAt.Sub(began))
 	}
 }
 

@@ -20,11 +20,11 @@ func (s *Stranger) packed() ([]byte, error) {
 	case 1:
 		return append([]byte(label), s.noise()...), nil
 	case 2:
-		return s.about(suspectMsg, s.accusation())
+		return s.packetOf(suspectMsg, s.accusation())
 	case 3:
-		return s.about(deadMsg, s.accusation())
+		return s.packetOf(deadMsg, s.accusation())
 	case 4, 5:
-		return s.about(aliveMsg, s.moved())
+		return s.packetOf(aliveMsg, s.moved())
 	}
 	messages := make([][]byte, fakesAtOnce)
 	for i := range messages {
@@ -38,7 +38,7 @@ func (s *Stranger) packed() ([]byte, error) {
 	return packet(messages...), nil
 }
 
-func (s *Stranger) about(k kind, body any) ([]byte, error) {
+func (s *Stranger) packetOf(k kind, body any) ([]byte, error) {
 	message, err := encode(k, body)
 	return packet(message), err
 }
@@ -86,17 +86,17 @@ func (s *Stranger) accusation() *accusation {
 // the member, too.
 func (s *Stranger) moved() *alive {
 	m := s.member()
-	said := meta{id: m.Name, addr: nowhere(int(s.Rand.Uint32N(1 << 16)))}
+	claim := meta{id: m.Name, addr: nowhere(int(s.Rand.Uint32N(1 << 16)))}
 	if known, ok := parseMeta(m.Meta); ok {
-		known.addr = said.addr
-		said = known
+		known.addr = claim.addr
+		claim = known
 	}
 	if s.Rand.IntN(2) == 0 {
-		said.boot += 1 + s.Rand.Uint64N(1000)
-		m.Name = fmt.Sprintf("%s.%d", said.id, said.boot)
+		claim.boot += 1 + s.Rand.Uint64N(1000)
+		m.Name = fmt.Sprintf("%s.%d", claim.id, claim.boot)
 	}
 	return &alive{
-		Incarnation: s.incarnation(), Node: m.Name, Addr: []byte{127, 66, 6, 6}, Port: nowherePort, Meta: said.encode(),
+		Incarnation: s.incarnation(), Node: m.Name, Addr: []byte{127, 66, 6, 6}, Port: nowherePort, Meta: claim.encode(),
 		Vsn: versions,
 	}
 }

@@ -67,7 +67,7 @@ func (s *Stranger) Lie(ctx context.Context) (packets, streams int, err error) {
 			if err != nil {
 				return packets, streams, err
 			}
-			if say(ctx, addr, lie) == nil {
+			if send(ctx, addr, lie) == nil {
 				streams++
 			}
 			continue
@@ -86,17 +86,17 @@ func (s *Stranger) Lie(ctx context.Context) (packets, streams int, err error) {
 	}
 }
 
-const sayTimeout = 300 * time.Millisecond
+const sendTimeout = 300 * time.Millisecond
 
-// say sends bytes on a new stream.
-func say(ctx context.Context, addr string, what []byte) error {
-	ctx, cancel := context.WithTimeout(ctx, sayTimeout)
+// send sends bytes on a new stream.
+func send(ctx context.Context, addr string, data []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
 	conn, err := dial(ctx, addr)
 	if err != nil {
 		return err
 	}
-	_, err = conn.Write(what)
+	_, err = conn.Write(data)
 	return errors.Join(err, conn.Close())
 }
 

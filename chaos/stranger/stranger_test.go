@@ -106,11 +106,11 @@ func TestMeshBelievesTheStranger(t *testing.T) {
 		}
 		fakes, restarts = 0, 0
 		for _, m := range list.Members() {
-			said, ok := parseMeta(m.Meta)
+			claim, ok := parseMeta(m.Meta)
 			switch {
-			case ok && strings.HasPrefix(said.name, "fake-") && said.cluster == "c":
+			case ok && strings.HasPrefix(claim.name, "fake-") && claim.cluster == "c":
 				fakes++
-			case ok && said.id == "abc" && said.boot > 7:
+			case ok && claim.id == "abc" && claim.boot > 7:
 				restarts++
 			}
 		}
@@ -137,11 +137,11 @@ func TestLiesRepeat(t *testing.T) {
 		var all []byte
 		for range 50 {
 			for _, lie := range []func() ([]byte, error){s.packed, s.streamed} {
-				said, err := lie()
+				claims, err := lie()
 				if err != nil {
 					t.Fatal(err)
 				}
-				all = append(all, said...)
+				all = append(all, claims...)
 			}
 		}
 		return all

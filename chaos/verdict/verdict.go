@@ -139,18 +139,18 @@ func missing(f *check.Finding) string {
 }
 
 func (v *Verdict) tellBreaches(b *strings.Builder, breaches []check.Breach) {
-	told := map[string]bool{}
+	described := map[string]bool{}
 	for i, breach := range breaches {
-		if len(told) == shownBreaches && !told[breach.Namespace+"/"+breach.ID] {
+		if len(described) == shownBreaches && !described[breach.Namespace+"/"+breach.ID] {
 			fmt.Fprintf(b, "          … and %d more\n", len(breaches)-i)
 			return
 		}
 		task := breach.Namespace + "/" + breach.ID
 		fmt.Fprintf(b, "     %4d %s: %s\n", i+1, strings.TrimPrefix(task, "/"), breach.What)
-		if told[task] {
+		if described[task] {
 			continue // a task's timeline is shown once
 		}
-		told[task] = true
+		described[task] = true
 		for _, line := range v.timeline(&breach) {
 			fmt.Fprintf(b, "               %s\n", line)
 		}

@@ -115,9 +115,9 @@ func (l *Load) ackAll(ctx context.Context, rng *rand.Rand, leases []load.Lease) 
 	end := l.cfg.Recorder.Now().Add(bulkLease)
 	first := l.cfg.Recorder.NextOps(len(leases))
 	acks := make([]ack, len(leases))
-	for i, of := range leases {
-		acks[i] = ack{receipt: of.Receipt, what: history.Call{
-			Op: first + int64(i), Kind: history.Ack, ID: of.ID, Batch: true, Ask: history.Ask{Fence: of.Fence},
+	for i, lease := range leases {
+		acks[i] = ack{receipt: lease.Receipt, call: history.Call{
+			Op: first + int64(i), Kind: history.Ack, ID: lease.ID, Batch: true, Ask: history.Ask{Fence: lease.Fence},
 		}}
 	}
 	for pause := bulkMinPause; ; pause = min(2*pause, bulkMaxPause) {
@@ -130,7 +130,7 @@ func (l *Load) ackAll(ctx context.Context, rng *rand.Rand, leases []load.Lease) 
 
 // ack is the acknowledgement of one lease.
 type ack struct {
-	what    history.Call
+	call    history.Call
 	receipt string
 }
 
@@ -142,7 +142,7 @@ func (c *caller) ack(ctx context.Context, node int, timeout time.Duration, queue
 	ctx, sent := countSends(ctx)
 	calls, receipts := make([]history.Call, len(acks)), make([]string, len(acks))
 	for i, a := range acks {
-		calls[i], receipts[i] = a.what, a.receipt
+		calls[i], receipts[i] = a.call, a.receipt
 		calls[i].Node, calls[i].Namespace = c.nodes[node].Name, c.space
 	}
 	first := c.rec.Begin(calls...)

@@ -24,8 +24,8 @@ func TestSeedDecidesTheBulk(t *testing.T) {
 			l, _ := newLoad(t, nil, Config{Seed: seed, BulkLines: 50})
 			var lines []string
 			for n := range uint64(8) {
-				for _, it := range l.bulkItems(newRand(n), n) {
-					lines = append(lines, it.What.ID+" "+string(it.What.Kind))
+				for _, item := range l.bulkItems(newRand(n), n) {
+					lines = append(lines, item.What.ID+" "+string(item.What.Kind))
 				}
 			}
 			return strings.Join(lines, "\n")

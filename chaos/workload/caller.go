@@ -59,9 +59,9 @@ func (c *caller) call(
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	ctx, sent := countSends(ctx)
-	what := op.What
-	what.Node, what.Namespace = c.nodes[node].Name, c.space
-	n := c.rec.Begin(what)
+	call := op.What
+	call.Node, call.Namespace = c.nodes[node].Name, c.space
+	n := c.rec.Begin(call)
 	answer, err := c.send(ctx, c.clients[node], op)
 	outcome := judge(&answer, err, int(sent.Load()))
 	c.rec.End(n, outcome, answer)
@@ -184,16 +184,16 @@ func (c *caller) send(ctx context.Context, to *client.Client, op load.Operation)
 		outcome, err := to.Cancel(ctx, id, key, client.ReturnTask(&kept))
 		return history.Answer{Cancel: string(outcome), Revision: kept.Revision}, err
 	case history.Patch:
-		return shown(to.Patch(ctx, id, client.Patch{Delay: op.Delay, Payload: op.Body}, key))
+		return answerOf(to.Patch(ctx, id, client.Patch{Delay: op.Delay, Payload: op.Body}, key))
 	case history.Get:
-		return shown(to.Get(ctx, id))
+		return answerOf(to.Get(ctx, id))
 	case history.Stale:
-		return shown(to.GetStale(ctx, id))
+		return answerOf(to.GetStale(ctx, id))
 	default:
 		settled := to.Settle(ctx, c.queue, settlementOf(op))[0]
 		return history.Answer{Status: settled.Status, Replaced: settled.Replaced}, settled.Err
 	}
-	return shown(&kept, err)
+	return answerOf(&kept, err)
 }
 
 // line returns the line of a batch for an operation. It panics on a kind that cannot be a line.
@@ -265,8 +265,8 @@ func conditions(t *load.Task) []client.Option {
 	return opts
 }
 
-// shown converts a task in an answer to the answer that the record keeps.
-func shown(t *client.Task, err error) (history.Answer, error) {
+// answerOf converts a task in an answer to the answer that the record keeps.
+func answerOf(t *client.Task, err error) (history.Answer, error) {
 	if err != nil {
 		return history.Answer{}, err
 	}
@@ -343,9 +343,9 @@ func instantOrZero(t time.Time) history.Instant {
 }
 
 // leases records the tasks of one answer as arrivals at the same instant, and returns them as leases.
-func (l *Load) leases(asked history.Instant, length time.Duration, given []client.Leased) []load.Lease {
+func (l *Load) leases(calledAt history.Instant, length time.Duration, given []client.Leased) []load.Lease {
 	got := l.cfg.Recorder.Now()
-	all := make([]load.Lease, len(given))
+	leases := make([]load.Lease, len(given))
 	arrivals := make([]history.Arrival, len(given))
 	for i := range given {
 		g := &given[i]
@@ -354,13 +354,13 @@ func (l *Load) leases(asked history.Instant, length time.Duration, given []clien
 			At: got, ID: g.ID, Namespace: l.cfg.Namespace, WebhookID: g.WebhookID, Attempt: g.Attempt, Fence: g.Fence,
 			Due: history.At(g.FireAt), Scheduled: instantOrZero(g.Scheduled),
 			Body: history.Fingerprint(g.Payload), Wrote: p.Op,
-			Pulled: true, Shard: g.Shard, Asked: asked, LeaseEnds: history.At(g.LeaseEndsAt),
+			Pulled: true, Shard: g.Shard, Asked: calledAt, LeaseEnds: history.At(g.LeaseEndsAt),
 			LeaseFor: length,
 		}
-		all[i] = load.Lease{Arrival: arrivals[i], Payload: p, Receipt: g.Receipt}
+		leases[i] = load.Lease{Arrival: arrivals[i], Payload: p, Receipt: g.Receipt}
 	}
 	l.cfg.Recorder.Arrive(arrivals...)
-	return all
+	return leases
 }
 
 // settlementOf returns the client's settlement for an operation that settles a lease.

@@ -62,13 +62,13 @@ func (l *Load) ReadAll(ctx context.Context, sample int) error {
 		defer mu.Unlock()
 		failed = fmt.Errorf("a final read failed: %s", a.Error)
 	}
-	l.each(all, func(rng *rand.Rand, id string) {
+	l.forEach(all, func(rng *rand.Rand, id string) {
 		op := l.player.Get(id)
 		op.What.Final = true
 		check(l.caller.call(ctx, l.anyNode(rng), finalTimeout, op))
 	})
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	l.each(all[:min(sample, len(all))], func(_ *rand.Rand, id string) {
+	l.forEach(all[:min(sample, len(all))], func(_ *rand.Rand, id string) {
 		for _, node := range l.present() {
 			op := l.player.GetStale(id)
 			op.What.Final = true
@@ -78,8 +78,8 @@ func (l *Load) ReadAll(ctx context.Context, sample int) error {
 	return failed
 }
 
-// each calls do for all ids, several at a time, and returns when all calls have returned.
-func (l *Load) each(ids []string, do func(rng *rand.Rand, id string)) {
+// forEach calls do for all ids, several at a time, and returns when all calls have returned.
+func (l *Load) forEach(ids []string, do func(rng *rand.Rand, id string)) {
 	rngs := make([]*rand.Rand, readers)
 	for i := range rngs {
 		rngs[i] = rand.New(rand.NewPCG(l.cfg.Seed, uint64(i)))
@@ -99,7 +99,7 @@ func (l *Load) unexplained(sample int) (ids []string) {
 func worthReading(h *history.History, sample int) []string {
 	lives := map[string]*life{}
 	var all []string
-	of := func(id string) *life {
+	lifeOf := func(id string) *life {
 		l := lives[id]
 		if l == nil {
 			l = new(life)
@@ -109,10 +109,10 @@ func worthReading(h *history.History, sample int) []string {
 		return l
 	}
 	for i := range h.Calls {
-		of(h.Calls[i].ID).call(&h.Calls[i])
+		lifeOf(h.Calls[i].ID).call(&h.Calls[i])
 	}
 	for i := range h.Arrivals {
-		of(h.Arrivals[i].ID).arrive(&h.Arrivals[i])
+		lifeOf(h.Arrivals[i].ID).arrive(&h.Arrivals[i])
 	}
 	var worth []string
 	for _, id := range all {

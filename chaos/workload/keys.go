@@ -46,11 +46,11 @@ type KeeperConfig struct {
 //
 // The methods of a Keeper are safe for concurrent use.
 type Keeper struct {
-	cfg   KeeperConfig
-	admin *client.Client
-	each  map[string]*client.Client // of single nodes, with the admin key
-	pages []pager
-	http  *http.Client
+	cfg         KeeperConfig
+	admin       *client.Client
+	nodeClients map[string]*client.Client // of single nodes, with the admin key
+	pages       []pager
+	http        *http.Client
 
 	mu   sync.Mutex // guards made
 	made int        // names given so far
@@ -70,7 +70,7 @@ const (
 
 // OpenKeys makes the namespaces, and a key for the load of each.
 func OpenKeys(ctx context.Context, cfg KeeperConfig) (*Keeper, error) {
-	k := &Keeper{cfg: cfg, each: map[string]*client.Client{}, http: &http.Client{Timeout: tryTimeout}}
+	k := &Keeper{cfg: cfg, nodeClients: map[string]*client.Client{}, http: &http.Client{Timeout: tryTimeout}}
 	if err := k.connect(); err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func (k *Keeper) connect() error {
 	}
 	for _, n := range k.cfg.Nodes {
 		addrs = append(addrs, n.URL)
-		k.each[n.Name] = one(n, k.cfg.AdminFile, "")
+		k.nodeClients[n.Name] = one(n, k.cfg.AdminFile, "")
 		for _, namespace := range k.cfg.Namespaces {
 			k.pages = append(k.pages, pager{n.Name, namespace, one(n, k.File(namespace), namespace)})
 		}

@@ -330,10 +330,10 @@ func (l *Load) lease(ctx context.Context, rng *rand.Rand, queue string, want cli
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	asked := l.cfg.Recorder.Now()
+	calledAt := l.cfg.Recorder.Now()
 	given, err := l.caller.clients[l.anyNode(rng)].Lease(ctx, queue, want)
 	if len(given) > 0 {
 		l.seen.Store(&sight{queue, given[0].Receipt})
 	}
-	return l.leases(asked, want.Lease, given), err == nil
+	return l.leases(calledAt, want.Lease, given), err == nil
 }

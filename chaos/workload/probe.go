@@ -32,9 +32,9 @@ func (l *Load) Probe(ctx context.Context, shards int) error {
 		return err
 	}
 	var probes sync.WaitGroup
-	for of := range slices.Chunk(ids, probeIDs) {
+	for part := range slices.Chunk(ids, probeIDs) {
 		probes.Go(func() {
-			l.probe(ctx, rand.New(rand.NewPCG(l.cfg.Seed, uint64(history.SlotIn(l.cfg.Namespace, of[0])))), of)
+			l.probe(ctx, rand.New(rand.NewPCG(l.cfg.Seed, uint64(history.SlotIn(l.cfg.Namespace, part[0])))), part)
 		})
 	}
 	probes.Wait()

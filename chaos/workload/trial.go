@@ -123,7 +123,7 @@ func (k *Keeper) lists(ctx context.Context) {
 func (k *Keeper) list(ctx context.Context, n Node, kind string) {
 	roll := history.Roll{Kind: kind, Node: n.Name, Start: k.cfg.Recorder.Now()}
 	if kind == history.OfKeys {
-		all, err := k.each[n.Name].Keys(ctx)
+		all, err := k.nodeClients[n.Name].Keys(ctx)
 		if err != nil {
 			return // the node is down or cut off
 		}
@@ -131,7 +131,7 @@ func (k *Keeper) list(ctx context.Context, n Node, kind string) {
 			roll.IDs = append(roll.IDs, key.ID)
 		}
 	} else {
-		all, err := k.each[n.Name].Namespaces(ctx)
+		all, err := k.nodeClients[n.Name].Namespaces(ctx)
 		if err != nil {
 			return
 		}

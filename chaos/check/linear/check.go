@@ -83,7 +83,7 @@ func (r *Result) fail(f *failure, result porcupine.CheckResult) {
 func livesOf(h *history.History) []*life {
 	byID := map[string]*life{}
 	var all []*life
-	of := func(id string) *life {
+	lifeOf := func(id string) *life {
 		l := byID[id]
 		if l == nil {
 			l = &life{id: id}
@@ -93,11 +93,11 @@ func livesOf(h *history.History) []*life {
 		return l
 	}
 	for i := range h.Calls {
-		l := of(h.Calls[i].ID)
+		l := lifeOf(h.Calls[i].ID)
 		l.calls = append(l.calls, &h.Calls[i])
 	}
 	for i := range h.Arrivals {
-		l := of(h.Arrivals[i].ID)
+		l := lifeOf(h.Arrivals[i].ID)
 		l.arrivals = append(l.arrivals, &h.Arrivals[i])
 	}
 	return all
@@ -116,13 +116,13 @@ type judgement struct {
 
 func judgeAll(lives []*life, limits Limits, faults []history.Fault) []judgement {
 	all := make([]judgement, len(lives))
-	of := clocks{moved: check.NewClocks(faults), apart: limits.Skew}
+	c := clocks{moved: check.NewClocks(faults), apart: limits.Skew}
 	turns := make(chan int)
 	var judges sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		judges.Go(func() {
 			for i := range turns {
-				all[i] = judge(lives[i], of, limits.Timeout)
+				all[i] = judge(lives[i], c, limits.Timeout)
 			}
 		})
 	}
@@ -136,9 +136,9 @@ func judgeAll(lives []*life, limits Limits, faults []history.Fault) []judgement 
 
 // judge searches for an order of the steps of one id. It tries each effort in turn, since little effort mostly finds an
 // order soon. Only the thorough search can prove that there is none.
-func judge(l *life, of clocks, timeout time.Duration) judgement {
+func judge(l *life, c clocks, timeout time.Duration) judgement {
 	began := time.Now()
-	p := newPartition(l, of)
+	p := newPartition(l, c)
 	v := judgement{life: l, partition: p}
 	v.calls, v.grants, v.open = p.count()
 	ops, all := p.operations(), efforts()
@@ -221,8 +221,8 @@ type clocks struct {
 }
 
 // earliest returns the first instant at which a node's clock may have shown a time.
-func (c clocks) earliest(shown history.Instant) history.Instant {
-	return c.moved.Earliest(shown.Add(-c.apart))
+func (c clocks) earliest(reading history.Instant) history.Instant {
+	return c.moved.Earliest(reading.Add(-c.apart))
 }
 
 // off returns how far a moved clock may have been behind or ahead at most between two instants.

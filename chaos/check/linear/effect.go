@@ -231,7 +231,7 @@ func (p *partition) happen(s state, by history.Instant, yield func(state)) {
 			}
 			next, _ := r.next.at(0)
 			next.after = max(next.after, since)
-			next.used = use(next.used, class)
+			next.used = withEvent(next.used, class)
 			yield(next)
 		})
 	}
@@ -245,8 +245,8 @@ func (s state) times(class int) int {
 	return int(s.used[class])
 }
 
-// use returns used with one more event of a class.
-func use(used string, class int) string {
+// withEvent returns used with one more event of a class.
+func withEvent(used string, class int) string {
 	counts := append([]byte(used), bytes.Repeat([]byte{0}, max(0, class+1-len(used)))...)
 	counts[class] = min(counts[class], most-1) + 1
 	return string(counts)

@@ -164,7 +164,7 @@ func (f *failure) draw(path string) (err error) {
 	var notes []porcupine.Annotation
 	for _, c := range f.open {
 		notes = append(notes, porcupine.Annotation{
-			Tag: "unknown outcome", Start: int64(c.Start), End: int64(f.breach.At), Description: asked(c),
+			Tag: "unknown outcome", Start: int64(c.Start), End: int64(f.breach.At), Description: describeAsk(c),
 			Details: "it may happen at any time from here on, or never",
 		})
 	}
@@ -188,7 +188,7 @@ func (x *step) String() string {
 		return fmt.Sprintf("granted %d: %s %d with the payload of %d, due %s%s",
 			x.number, kind, g.arrival.Attempt, g.wrote, clock(g.arrival.Due), x.impossible())
 	}
-	return fmt.Sprintf("%s → %s%s", asked(x.call), told(x.call), x.impossible())
+	return fmt.Sprintf("%s → %s%s", describeAsk(x.call), describeAnswer(x.call), x.impossible())
 }
 
 func (x *step) impossible() string {
@@ -198,8 +198,8 @@ func (x *step) impossible() string {
 	return " (" + x.bad + ")"
 }
 
-// asked describes a call without its answer.
-func asked(c *history.Call) string {
+// describeAsk describes a call without its answer.
+func describeAsk(c *history.Call) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %s", c.Op, c.Kind)
 	a := c.Ask
@@ -218,8 +218,8 @@ func asked(c *history.Call) string {
 	return b.String()
 }
 
-// told describes a call's answer.
-func told(c *history.Call) string {
+// describeAnswer describes a call's answer.
+func describeAnswer(c *history.Call) string {
 	a := c.Answer
 	var parts []string
 	add := func(on bool, format string, value any) {
@@ -253,15 +253,15 @@ func (p *partition) describe(t *set) string {
 			lines = append(lines, fmt.Sprintf("… or %d others", len(t.states)-i))
 			break
 		}
-		lines = append(lines, p.tell(s))
+		lines = append(lines, p.describeState(s))
 	}
 	return strings.Join(lines, "; or ")
 }
 
-// tell describes a state in words. A field that is not known is shown by its lower bound.
-func (p *partition) tell(s state) string {
+// describeState describes a state in words. A field that is not known is shown by its lower bound.
+func (p *partition) describeState(s state) string {
 	if s.phase == absent {
-		return "absent" + p.tellUsed(s)
+		return "absent" + p.describeUsed(s)
 	}
 	parts := []string{
 		s.phase.String(), "revision " + bound(s.exact, s.rev), bound(s.counted, s.attempts) + " attempts",
@@ -278,11 +278,11 @@ func (p *partition) tell(s state) string {
 	if s.outcome != none {
 		parts = append(parts, "cancel answers "+s.outcome.String())
 	}
-	return strings.Join(parts, ", ") + p.tellUsed(s)
+	return strings.Join(parts, ", ") + p.describeUsed(s)
 }
 
-// tellUsed describes the calls of unknown outcome that must have happened for a state.
-func (p *partition) tellUsed(s state) string {
+// describeUsed describes the calls of unknown outcome that must have happened for a state.
+func (p *partition) describeUsed(s state) string {
 	var parts []string
 	for class := range len(s.used) {
 		if n := s.used[class]; n > 0 {
@@ -296,7 +296,7 @@ func (p *partition) tellUsed(s state) string {
 }
 
 func (e *event) String() string {
-	return asked(&history.Call{Op: e.n, Kind: e.kind, Ask: e.ask})
+	return describeAsk(&history.Call{Op: e.n, Kind: e.kind, Ask: e.ask})
 }
 
 func bound[T any](exact bool, value T) string {

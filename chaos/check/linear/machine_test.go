@@ -76,7 +76,7 @@ func (m *machine) payload() (int64, uint64) {
 	return m.task.wrote, body(m.task.wrote)
 }
 
-func (m *machine) shown() history.Answer {
+func (m *machine) answer() history.Answer {
 	t := m.task
 	a := history.Answer{Revision: t.rev, State: t.state, FireAt: ms(t.fireAt), Attempts: t.attempts, Cancel: t.outcome}
 	a.Wrote, a.Body = m.payload()
@@ -105,7 +105,7 @@ func (m *machine) perform(c history.Call) (history.Outcome, history.Answer) {
 	}
 	switch c.Kind {
 	case history.Get:
-		return history.OK, m.shown()
+		return history.OK, m.answer()
 	case history.Cancel:
 		return m.cancel()
 	case history.Fire:
@@ -129,7 +129,7 @@ func (m *machine) perform(c history.Call) (history.Outcome, history.Answer) {
 	default:
 		return m.settle(c)
 	}
-	return history.OK, m.shown()
+	return history.OK, m.answer()
 }
 
 // closed reports whether an attempt of the occurrence began, or the occurrence ended.
@@ -150,20 +150,20 @@ func (m *machine) schedule(c history.Call) (history.Outcome, history.Answer) {
 		previous = m.task.state
 	}
 	m.task = &mtask{state: "scheduled", rev: m.number, born: m.number, fireAt: m.due(c.Ask), wrote: c.Op}
-	a := m.shown()
+	a := m.answer()
 	a.Previous = previous
 	return history.OK, a
 }
 
 func (m *machine) cancel() (history.Outcome, history.Answer) {
 	t := m.task
-	said := func(outcome string) (history.Outcome, history.Answer) {
+	ended := func(outcome string) (history.Outcome, history.Answer) {
 		return history.OK, history.Answer{Cancel: outcome}
 	}
 	switch {
 	case t.outcome != "":
 	case t.state == "delivered" || t.state == "dead":
-		return said("already_fired")
+		return ended("already_fired")
 	case t.state == "firing":
 		t.outcome, t.rev = "stopped", m.number
 	case m.closed():
@@ -173,7 +173,7 @@ func (m *machine) cancel() (history.Outcome, history.Answer) {
 		t.outcome = "cancelled"
 		m.end("cancelled")
 	}
-	return said(t.outcome)
+	return ended(t.outcome)
 }
 
 func (m *machine) end(state string) {

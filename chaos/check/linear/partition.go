@@ -51,8 +51,8 @@ func (l *life) until(at history.Instant) *life {
 }
 
 // newPartition turns a life into steps and events.
-func newPartition(l *life, of clocks) *partition {
-	p := &partition{id: l.id, clocks: of}
+func newPartition(l *life, c clocks) *partition {
+	p := &partition{id: l.id, clocks: c}
 	p.addCalls(l)
 	p.addGrants(l)
 	p.number()
@@ -122,14 +122,14 @@ func (p *partition) addRead(c *history.Call, l *life) {
 func (x *step) look(l *life, payload bool) {
 	a := &x.call.Answer
 	seen, known := phaseOf(a.State)
-	previous, knownToo := phaseOf(a.Previous)
-	end, meant := outcomeOf(a.Cancel)
+	previous, knownPrevious := phaseOf(a.Previous)
+	end, valid := outcomeOf(a.Cancel)
 	switch {
 	case !known || seen == absent:
 		x.bad = fmt.Sprintf("there is no state %q", a.State)
-	case !knownToo:
+	case !knownPrevious:
 		x.bad = fmt.Sprintf("there is no state %q before", a.Previous)
-	case !meant || end == tooLate:
+	case !valid || end == tooLate:
 		x.bad = fmt.Sprintf("no task shows the outcome %q", a.Cancel)
 	case payload && !l.sent(a.Wrote, a.Body):
 		x.bad = "such a payload was never sent"
@@ -324,19 +324,20 @@ func (b *builder) addDone(o operation, done, open []*history.Call) {
 			start = min(start, earlier.Start)
 		}
 		x := &step{
-			operation: b.asked(o, start, c.End), call: c, start: start, end: c.End, once: -1, number: c.Answer.Revision,
+			operation: b.withDelay(o, start, c.End), call: c, start: start, end: c.End, once: -1, number: c.Answer.Revision,
 		}
 		if c.Answer.Status == http.StatusCreated {
 			x.answer = created
 		}
-		b.told(x, len(done)+len(open) > 1 || c.Answer.Resent)
+		b.takeAnswer(x, len(done)+len(open) > 1 || c.Answer.Resent)
 		begun[x.number] = x
 		b.steps = append(b.steps, x)
 	}
 }
 
-// asked returns the operation with the bounds that its delay sets, given that it was asked for between these instants.
-func (b *builder) asked(o operation, from, to history.Instant) operation {
+// withDelay returns the operation with the bounds that its delay sets, given that it was asked for between these
+// instants.
+func (b *builder) withDelay(o operation, from, to history.Instant) operation {
 	if o.ask.Delay != 0 {
 		behind, _ := b.clocks.off(from, to)
 		o.from = from.Add(o.ask.Delay - behind)
@@ -344,16 +345,16 @@ func (b *builder) asked(o operation, from, to history.Instant) operation {
 	return o
 }
 
-// told takes the contents of an answer into the step. The answer of a repeat shows the current payload, except that of
-// a schedule, which shows its own.
-func (b *builder) told(x *step, repeated bool) {
+// takeAnswer takes the contents of an answer into the step. The answer of a repeat shows the current payload, except
+// that of a schedule, which shows its own.
+func (b *builder) takeAnswer(x *step, repeated bool) {
 	a := &x.call.Answer
 	_, ahead := b.clocks.off(x.start, x.end)
 	now := x.end.Add(ahead + b.clocks.apart + rounding)
 	switch {
 	case x.kind == history.Cancel:
-		var meant bool
-		if x.cancel, meant = outcomeOf(a.Cancel); !meant || x.cancel == none {
+		var valid bool
+		if x.cancel, valid = outcomeOf(a.Cancel); !valid || x.cancel == none {
 			x.bad = "a cancel has no such outcome"
 		}
 		return
@@ -406,7 +407,8 @@ func (b *builder) addSettles(o operation, answered, open []*history.Call) {
 			b.addRefused(o, c, -1)
 			continue
 		}
-		b.steps = append(b.steps, &step{operation: b.asked(o, c.Start, c.End), call: c, start: c.Start, end: c.End, once: -1})
+		delayed := b.withDelay(o, c.Start, c.End)
+		b.steps = append(b.steps, &step{operation: delayed, call: c, start: c.Start, end: c.End, once: -1})
 	}
 	if len(open) > 0 {
 		b.addEvents(o, open, false)
@@ -424,7 +426,7 @@ func (b *builder) addEvents(o operation, open []*history.Call, apart bool) int {
 	if !known && len(open) > 0 {
 		i = len(b.events)
 		b.classes[k] = i
-		b.events = append(b.events, event{operation: b.asked(o, open[0].Start, history.Forever)})
+		b.events = append(b.events, event{operation: b.withDelay(o, open[0].Start, history.Forever)})
 	}
 	for _, c := range open {
 		b.events[i].starts = append(b.events[i].starts, c.Start)

@@ -22,7 +22,7 @@ func TestCorrectServicePasses(t *testing.T) {
 		for range 20 {
 			h := simulate(rng.IntN, turns)
 			if r := Check(h, tight()); r.Finding.Broken() {
-				rt.Fatalf("%s\n%s", r.Finding.Breaches[0].What, tellAll(h))
+				rt.Fatalf("%s\n%s", r.Finding.Breaches[0].What, describeAll(h))
 			}
 		}
 	})
@@ -48,49 +48,49 @@ type lie struct {
 
 func lies() []lie {
 	ok := func(c *history.Call) bool { return c.Outcome == history.OK }
-	shown := func(c *history.Call) bool { return ok(c) && c.Answer.State != "" }
+	hasTask := func(c *history.Call) bool { return ok(c) && c.Answer.State != "" }
 	return []lie{
-		{"an older revision", func(c *history.Call) bool { c.Answer.Revision--; return shown(c) }, 0.45},
-		{"a revision of long ago", func(c *history.Call) bool { c.Answer.Revision /= 2; return shown(c) }, 0.7},
-		{"a later revision", func(c *history.Call) bool { c.Answer.Revision += 5; return shown(c) }, 0.65},
+		{"an older revision", func(c *history.Call) bool { c.Answer.Revision--; return hasTask(c) }, 0.45},
+		{"a revision of long ago", func(c *history.Call) bool { c.Answer.Revision /= 2; return hasTask(c) }, 0.7},
+		{"a later revision", func(c *history.Call) bool { c.Answer.Revision += 5; return hasTask(c) }, 0.65},
 		{"another state", func(c *history.Call) bool {
 			p, known := phaseOf(c.Answer.State)
 			c.Answer.State = (p%cancelled + 1).String()
-			return known && shown(c)
+			return known && hasTask(c)
 		}, 0.7},
-		{"another due time", func(c *history.Call) bool { c.Answer.FireAt += 3; return shown(c) }, 0.55},
+		{"another due time", func(c *history.Call) bool { c.Answer.FireAt += 3; return hasTask(c) }, 0.55},
 		{"another's payload", func(c *history.Call) bool {
-			was := c.Answer.Wrote
+			before := c.Answer.Wrote
 			c.Answer.Wrote, c.Answer.Body = 1, body(1)
-			return shown(c) && was > 1
+			return hasTask(c) && before > 1
 		}, 0.9},
-		{"an altered payload", func(c *history.Call) bool { c.Answer.Body++; return shown(c) && c.Answer.Wrote != 0 }, 0.9},
-		{"an attempt more", func(c *history.Call) bool { c.Answer.Attempts++; return shown(c) }, 0.9},
-		{"an attempt less", func(c *history.Call) bool { c.Answer.Attempts--; return shown(c) && c.Answer.Attempts >= 0 }, 0.8},
+		{"an altered payload", func(c *history.Call) bool { c.Answer.Body++; return hasTask(c) && c.Answer.Wrote != 0 }, 0.9},
+		{"an attempt more", func(c *history.Call) bool { c.Answer.Attempts++; return hasTask(c) }, 0.9},
+		{"an attempt less", func(c *history.Call) bool { c.Answer.Attempts--; return hasTask(c) && c.Answer.Attempts >= 0 }, 0.8},
 		{"another thing replaced", func(c *history.Call) bool {
-			was := c.Answer.Previous
-			c.Answer.Previous = map[bool]string{true: "", false: "scheduled"}[was == "scheduled"]
-			return shown(c) && c.Kind == history.Schedule
+			before := c.Answer.Previous
+			c.Answer.Previous = map[bool]string{true: "", false: "scheduled"}[before == "scheduled"]
+			return hasTask(c) && c.Kind == history.Schedule
 		}, 0.8},
 		{"another end", func(c *history.Call) bool {
-			was := c.Answer.Cancel
-			c.Answer.Cancel = map[bool]string{true: "stopped", false: "cancelled"}[was == "cancelled"]
+			before := c.Answer.Cancel
+			c.Answer.Cancel = map[bool]string{true: "stopped", false: "cancelled"}[before == "cancelled"]
 			return ok(c) && c.Kind == history.Cancel
 		}, 0.8},
 		{"not found", func(c *history.Call) bool {
-			was := c.Outcome
+			before := c.Outcome
 			c.Outcome, c.Answer = history.Failed, history.Answer{Status: 404}
-			return was == history.OK && (c.Kind == history.Get || c.Kind.Changes())
+			return before == history.OK && (c.Kind == history.Get || c.Kind.Changes())
 		}, 0.9},
 		{"refused", func(c *history.Call) bool {
-			was := c.Outcome
+			before := c.Outcome
 			c.Outcome, c.Answer = history.Failed, history.Answer{Status: 409, State: "firing", Attempts: 1}
-			return was == history.OK && c.Kind == history.Patch
+			return before == history.OK && c.Kind == history.Patch
 		}, 0.6},
 		{"done after all", func(c *history.Call) bool {
-			was := c.Outcome
+			before := c.Outcome
 			c.Outcome, c.Answer = history.OK, history.Answer{Status: 200}
-			return was == history.Failed && c.Ask.Fence != 0
+			return before == history.Failed && c.Ask.Fence != 0
 		}, 0.8},
 	}
 }
@@ -100,21 +100,21 @@ func TestLiesAreFound(t *testing.T) {
 	for _, l := range lies() {
 		t.Run(l.name, func(t *testing.T) {
 			rng := rand.New(rand.NewPCG(1, 2))
-			told, found := 0, 0
-			for told < 150 {
+			altered, found := 0, 0
+			for altered < 150 {
 				h := simulate(rng.IntN, 120)
 				if !lieOnce(h, l, rng) {
 					continue
 				}
-				told++
+				altered++
 				if r := Check(h, tight()); r.Finding.Broken() {
 					found++
 				}
 			}
-			rate := float64(found) / float64(told)
+			rate := float64(found) / float64(altered)
 			t.Logf("%.1f %%", 100*rate)
 			if rate < l.rate {
-				t.Errorf("the lie was found in %d of %d histories", found, told)
+				t.Errorf("the lie was found in %d of %d histories", found, altered)
 			}
 		})
 	}
@@ -123,17 +123,17 @@ func TestLiesAreFound(t *testing.T) {
 // The search with growing effort and the thorough search agree on every history.
 func TestEffortsAgree(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 6))
-	all, of := lies(), clocks{apart: tight().Skew}
+	all, c := lies(), clocks{apart: tight().Skew}
 	for range 150 {
 		h := simulate(rng.IntN, 80)
 		lieOnce(h, all[rng.IntN(len(all))], rng)
 		if len(h.Calls) == 0 {
 			continue
 		}
-		p := newPartition(livesOf(h)[0], of)
+		p := newPartition(livesOf(h)[0], c)
 		want := porcupine.CheckOperationsTimeout(p.model(thorough()), p.operations(), time.Minute)
-		if v := judge(livesOf(h)[0], of, time.Minute); v.result != want {
-			t.Errorf("%s, and thoroughly %s:\n%s", v.result, want, tellAll(h))
+		if v := judge(livesOf(h)[0], c, time.Minute); v.result != want {
+			t.Errorf("%s, and thoroughly %s:\n%s", v.result, want, describeAll(h))
 		}
 	}
 }
@@ -141,14 +141,14 @@ func TestEffortsAgree(t *testing.T) {
 // The check finds a read that repeats an older read after a newer revision was seen.
 func TestStaleReadsAreFound(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 5))
-	for told := 0; told < 100; {
+	for altered := 0; altered < 100; {
 		h := simulate(rng.IntN, 120)
 		if !readStale(h) {
 			continue
 		}
-		told++
+		altered++
 		if r := Check(h, tight()); !r.Finding.Broken() {
-			t.Errorf("a stale read is not found in\n%s", tellAll(h))
+			t.Errorf("a stale read is not found in\n%s", describeAll(h))
 		}
 	}
 }

@@ -37,7 +37,7 @@ func find(tell func(s *story)) string {
 	if !r.Finding.Broken() {
 		return ""
 	}
-	return r.Finding.Breaches[0].What + "\n" + tellAll(&s.h)
+	return r.Finding.Breaches[0].What + "\n" + describeAll(&s.h)
 }
 
 func readRules() []rule {

@@ -198,11 +198,11 @@ func (s *simulation) arrive(i int) {
 	s.fences = append(s.fences, a.Fence)
 }
 
-// tellAll describes a history for the message of a failed test.
-func tellAll(h *history.History) string {
+// describeAll describes a history for the message of a failed test.
+func describeAll(h *history.History) string {
 	var text string
 	for _, c := range h.Calls {
-		text += fmt.Sprintf("%4d–%4d  %s %v → %s\n", at(c.Start), at(c.End), asked(&c), c.Outcome, told(&c))
+		text += fmt.Sprintf("%4d–%4d  %s %v → %s\n", at(c.Start), at(c.End), describeAsk(&c), c.Outcome, describeAnswer(&c))
 	}
 	for _, a := range h.Arrivals {
 		text += fmt.Sprintf("%4d  arrived %+v\n", at(a.At), a)

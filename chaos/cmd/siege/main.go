@@ -184,8 +184,8 @@ func run(cmd *cobra.Command, cfg siege.Config, race bool) (err error) {
 		return err
 	}
 	err = errors.Join(err, report.Write(cfg.Dir), report.Tell(cmd.OutOrStdout()))
-	if _, said := fmt.Fprintln(cmd.OutOrStdout(), "report:", filepath.Join(cfg.Dir, "report.md")); said != nil {
-		err = errors.Join(err, said)
+	if _, printErr := fmt.Fprintln(cmd.OutOrStdout(), "report:", filepath.Join(cfg.Dir, "report.md")); printErr != nil {
+		err = errors.Join(err, printErr)
 	}
 	if err == nil {
 		err = found(report)
