@@ -90,9 +90,9 @@ type conductor struct {
 }
 
 // conduct plays the episodes of a course, each at its time, and returns when the last is over or the world ends.
-func (c *conductor) conduct(of *course) {
-	for _, e := range of.episodes {
-		if !c.world.sleep(time.Until(of.begin.Add(e.at))) {
+func (c *conductor) conduct(course *course) {
+	for _, e := range course.episodes {
+		if !c.world.sleep(time.Until(course.begin.Add(e.at))) {
 			return
 		}
 		c.play(e)
@@ -132,7 +132,7 @@ func (c *conductor) strike(s strike) {
 func (c *conductor) heal() {
 	w := c.world
 	w.net.Heal()
-	w.receiver.be(false, 0, 0)
+	w.receiver.behave(false, 0, 0)
 	for _, p := range basePolicies() {
 		w.setPolicy(p)
 	}

@@ -54,8 +54,8 @@ func (r *register[T]) change(next func(T) (T, error)) error {
 	return err
 }
 
-// hear takes a value, unless the register has that version or a newer one.
-func (r *register[T]) hear(value T, version uint64) {
+// learn takes a value, unless the register has that version or a newer one.
+func (r *register[T]) learn(value T, version uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if version > r.version {
@@ -113,7 +113,7 @@ func (p *process) hearDecisions() {
 				return
 			}
 			if p.reaches(p.other(rng)) {
-				p.view.hear(state, version)
+				p.view.learn(state, version)
 			}
 			continue
 		}
@@ -193,7 +193,7 @@ func (w *World) setPolicy(p *fsmpb.QueuePolicy) {
 func (p *process) hearPolicies() {
 	if p.host.Sleep(newsTakes) && p.host.Gate() {
 		queues, version, _ := p.world.decided.read()
-		p.policies.hear(queues, version)
+		p.policies.learn(queues, version)
 	}
 }
 

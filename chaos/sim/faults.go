@@ -45,8 +45,8 @@ var kinds = []kind{
 	{"queue paused", (*conductor).pause},
 }
 
-// about returns a fault that strikes the given nodes, with the shards that they lead now.
-func (c *conductor) about(detail string, nodes ...*Node) history.Fault {
+// faultAt returns a fault that strikes the given nodes, with the shards that they lead now.
+func (c *conductor) faultAt(detail string, nodes ...*Node) history.Fault {
 	f := history.Fault{Detail: detail, Shards: c.world.ledBy(nodes...)}
 	for _, n := range nodes {
 		f.Nodes = append(f.Nodes, n.name)
@@ -84,7 +84,7 @@ func (c *conductor) crashAll(*rand.Rand, time.Duration) (history.Fault, func()) 
 }
 
 func (c *conductor) crash(nodes ...*Node) (history.Fault, func()) {
-	f := c.about("", nodes...)
+	f := c.faultAt("", nodes...)
 	for _, n := range nodes {
 		n.crash()
 	}
@@ -95,8 +95,8 @@ func (c *conductor) crash(nodes ...*Node) (history.Fault, func()) {
 	}
 }
 
-// beside runs do in the background for as long as a fault lasts, hold at most. mend ends do and waits for its return.
-func (c *conductor) beside(hold time.Duration, do func(ctx context.Context)) (mend func()) {
+// inBackground runs do for as long as a fault lasts, hold at most. mend ends do and waits for its return.
+func (c *conductor) inBackground(hold time.Duration, do func(ctx context.Context)) (mend func()) {
 	ctx, cancel := context.WithTimeout(c.world.ctx, hold)
 	done := make(chan struct{})
 	go func() {
@@ -112,9 +112,9 @@ func (c *conductor) beside(hold time.Duration, do func(ctx context.Context)) (me
 // crashLoop crashes a node and starts it again several times. Each process runs for a short while only.
 func (c *conductor) crashLoop(rng *rand.Rand, hold time.Duration) (history.Fault, func()) {
 	n, times := c.any(rng), 2+rng.IntN(5)
-	f := c.about(fmt.Sprintf("%d times", times), n)
+	f := c.faultAt(fmt.Sprintf("%d times", times), n)
 	n.crash()
-	return f, c.beside(hold, func(ctx context.Context) {
+	return f, c.inBackground(hold, func(ctx context.Context) {
 		for range times {
 			wait.For(ctx, time.Duration(rng.Int64N(int64(hold)))/time.Duration(times))
 			n.start()
@@ -127,7 +127,7 @@ func (c *conductor) crashLoop(rng *rand.Rand, hold time.Duration) (history.Fault
 
 func (c *conductor) restart(rng *rand.Rand, hold time.Duration) (history.Fault, func()) {
 	n := c.any(rng)
-	return c.about("", n), c.beside(hold, func(ctx context.Context) {
+	return c.faultAt("", n), c.inBackground(hold, func(ctx context.Context) {
 		n.stop(ctx)
 		n.start()
 	})
@@ -135,7 +135,7 @@ func (c *conductor) restart(rng *rand.Rand, hold time.Duration) (history.Fault, 
 
 // move transfers leaderships to random nodes a few times, as an operator would.
 func (c *conductor) move(rng *rand.Rand, hold time.Duration) (history.Fault, func()) {
-	return c.about("", c.world.nodes...), c.beside(hold, func(ctx context.Context) {
+	return c.faultAt("", c.world.nodes...), c.inBackground(hold, func(ctx context.Context) {
 		for range 1 + rng.IntN(4) {
 			from, to := c.aLeader(rng), c.any(rng)
 			if p := from.running(); p != nil {
@@ -152,13 +152,13 @@ func (c *conductor) move(rng *rand.Rand, hold time.Duration) (history.Fault, fun
 
 func (c *conductor) freeze(rng *rand.Rand, _ time.Duration) (history.Fault, func()) {
 	n := c.aLeader(rng)
-	return c.about("", n), n.hang()
+	return c.faultAt("", n), n.hang()
 }
 
 // network changes ways of the network. Ways turn calm again only when the last network fault under way is mended.
 func (c *conductor) network(detail string, change func(set func(from, to *Node, q wire.Quality)), nodes ...*Node) (
 	history.Fault, func()) {
-	f := c.about(detail, nodes...)
+	f := c.faultAt(detail, nodes...)
 	f.Spared = true
 	c.mu.Lock()
 	c.networks++
@@ -265,7 +265,7 @@ func (c *conductor) everyWay(rng *rand.Rand, detail string, q wire.Quality) (his
 
 // disks puts all disks of the given nodes into a trouble. Mending gives them the calm trouble of the config.
 func (c *conductor) disks(detail string, t disk.Trouble, nodes ...*Node) (history.Fault, func()) {
-	f := c.about(detail, nodes...)
+	f := c.faultAt(detail, nodes...)
 	set := func(t disk.Trouble) {
 		for _, n := range nodes {
 			for _, d := range n.files.all() {
@@ -302,7 +302,7 @@ func (c *conductor) setClock(rng *rand.Rand, _ time.Duration) (history.Fault, fu
 	if rng.IntN(2) == 0 {
 		by = -by
 	}
-	f := c.about(fmt.Sprintf("by %v", by), n)
+	f := c.faultAt(fmt.Sprintf("by %v", by), n)
 	f.Skew, f.Alone = by, len(c.world.nodes) == 1 || n.votesAlone()
 	n.clock.set(by, 0)
 	return f, func() { n.clock.set(0, 0) }
@@ -321,7 +321,7 @@ const driftsBy = 100 * time.Millisecond
 
 // drift lets the clocks run apart slowly, as they do without a time daemon.
 func (c *conductor) drift(rng *rand.Rand, hold time.Duration) (history.Fault, func()) {
-	f := c.about("", c.world.nodes...)
+	f := c.faultAt("", c.world.nodes...)
 	f.Skew = driftsBy
 	most := min(500, 1e6*driftsBy.Seconds()/hold.Seconds())
 	for _, n := range c.world.nodes {
@@ -348,8 +348,8 @@ func (c *conductor) receiverSlow(rng *rand.Rand, _ time.Duration) (history.Fault
 
 func (c *conductor) receiverIs(down bool, deaf float64, slow time.Duration) (history.Fault, func()) {
 	r := c.world.receiver
-	r.be(down, deaf, slow)
-	return history.Fault{Detail: fmt.Sprintf("deaf %.2f, slow %v", deaf, slow)}, func() { r.be(false, 0, 0) }
+	r.behave(down, deaf, slow)
+	return history.Fault{Detail: fmt.Sprintf("deaf %.2f, slow %v", deaf, slow)}, func() { r.behave(false, 0, 0) }
 }
 
 func (c *conductor) pause(rng *rand.Rand, _ time.Duration) (history.Fault, func()) {

@@ -25,13 +25,13 @@ type driver struct {
 	player *load.Player
 	probes []string // ids of tasks that are due long after the run
 
-	mu  sync.Mutex
-	ids []string        // ids of all calls so far, in order of the first call
-	is  map[string]bool // the same ids
+	mu   sync.Mutex
+	ids  []string        // ids of all calls so far, in order of the first call
+	seen map[string]bool // the same ids
 }
 
 func newLoad(w *World, c *course) *driver {
-	l := &driver{world: w, course: c, is: map[string]bool{}}
+	l := &driver{world: w, course: c, seen: map[string]bool{}}
 	pace := w.cfg.pace
 	l.player = load.New(load.Config{
 		Driver: l, Recorder: w.rec, Seed: w.cfg.Seed, Prefix: prefix, Hot: 3, HotEvery: 9,
@@ -111,12 +111,12 @@ func (l *driver) nextMoment(rng *rand.Rand) (time.Duration, bool) {
 	return after, after > 0 && after <= l.world.cfg.pace.maxDelay
 }
 
-// called remembers an id for the final reads.
-func (l *driver) called(id string) {
+// remember keeps an id for the final reads.
+func (l *driver) remember(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.is[id] {
-		l.is[id] = true
+	if !l.seen[id] {
+		l.seen[id] = true
 		l.ids = append(l.ids, id)
 	}
 }
@@ -150,14 +150,14 @@ func (l *driver) callAll(ctx context.Context, n *Node, patience time.Duration, o
 	w := l.world
 	numbers, cmds := make([]int, len(ops)), make([]*fsmpb.Command, len(ops))
 	for i, op := range ops {
-		what := op.What
-		what.Node, what.Batch = n.name, batch
-		numbers[i] = w.rec.Begin(what)
-		l.called(what.ID)
+		call := op.What
+		call.Node, call.Batch = n.name, batch
+		numbers[i] = w.rec.Begin(call)
+		l.remember(call.ID)
 		cmds[i] = l.command(op)
 	}
 	for i, reply := range l.send(ctx, n, patience, cmds) {
-		outcome, answer := l.told(ops[i].What.Op, reply)
+		outcome, answer := l.checkedAnswer(ops[i].What.Op, reply)
 		w.rec.End(numbers[i], outcome, answer)
 		endings = append(endings, history.Ending{Outcome: outcome, Answer: answer})
 	}
@@ -174,9 +174,10 @@ func (l *driver) send(ctx context.Context, n *Node, patience time.Duration, cmds
 	return replies
 }
 
-// told converts the reply to an operation to the outcome and the answer that the record keeps.
-func (l *driver) told(op int64, reply task.Reply) (history.Outcome, history.Answer) {
-	outcome, answer := told(reply)
+// checkedAnswer converts the reply to an operation to the outcome and the answer that the record keeps. A refused key
+// is a problem of the run.
+func (l *driver) checkedAnswer(op int64, reply task.Reply) (history.Outcome, history.Answer) {
+	outcome, answer := answerTo(reply)
 	if answer.Status == http.StatusUnprocessableEntity {
 		l.world.problem("operation %d: its key was another call's", op)
 	}
@@ -233,20 +234,20 @@ func (l *driver) patience(rng *rand.Rand) time.Duration {
 }
 
 // get reads a task through a node's router, linearizably.
-func (l *driver) get(ctx context.Context, n *Node, what history.Call) (history.Outcome, history.Answer) {
-	return l.read(ctx, n, what, func(ctx context.Context, p *process) (*fsmpb.Task, error) {
-		return p.router.Get(ctx, "", what.ID, false)
+func (l *driver) get(ctx context.Context, n *Node, call history.Call) (history.Outcome, history.Answer) {
+	return l.read(ctx, n, call, func(ctx context.Context, p *process) (*fsmpb.Task, error) {
+		return p.router.Get(ctx, "", call.ID, false)
 	})
 }
 
 // getStale reads a task from a node's own replica.
-func (l *driver) getStale(ctx context.Context, n *Node, what history.Call) (history.Outcome, history.Answer) {
-	return l.read(ctx, n, what, func(ctx context.Context, p *process) (*fsmpb.Task, error) {
-		s, err := p.replicas.Find(l.world.shardOf(what.ID))
+func (l *driver) getStale(ctx context.Context, n *Node, call history.Call) (history.Outcome, history.Answer) {
+	return l.read(ctx, n, call, func(ctx context.Context, p *process) (*fsmpb.Task, error) {
+		s, err := p.replicas.Find(l.world.shardOf(call.ID))
 		if err != nil {
 			return nil, err
 		}
-		return s.Get(ctx, "", what.ID, true)
+		return s.Get(ctx, "", call.ID, true)
 	})
 }
 
@@ -256,17 +257,17 @@ func finally(op load.Operation) history.Call {
 	return op.What
 }
 
-func (l *driver) read(ctx context.Context, n *Node, what history.Call,
+func (l *driver) read(ctx context.Context, n *Node, call history.Call,
 	do func(context.Context, *process) (*fsmpb.Task, error)) (history.Outcome, history.Answer) {
 	w := l.world
-	what.Node = n.name
-	number := w.rec.Begin(what)
+	call.Node = n.name
+	number := w.rec.Begin(call)
 	limit := w.cfg.pace.callTimeout()
 	found, err := ask(ctx, n, limit+time.Second, limit, do)
-	outcome, answer := history.OK, shown(found)
+	outcome, answer := history.OK, answerOf(found)
 	switch {
 	case err != nil:
-		outcome, answer = toldError(err)
+		outcome, answer = answerToError(err)
 	case found == nil:
 		outcome, answer = history.Failed, history.Answer{Status: http.StatusNotFound}
 	}
@@ -293,7 +294,7 @@ func leaseFor(rng *rand.Rand) time.Duration {
 // Lease makes one lease call to a random node, and records the leases in its answer. ok is false if the call failed.
 func (l *driver) Lease(ctx context.Context, rng *rand.Rand) (_ []load.Lease, ok bool) {
 	w := l.world
-	asked := w.rec.Now()
+	calledAt := w.rec.Now()
 	request := task.LeaseRequest{
 		Namespace: task.DefaultNamespace, Queue: pulledQueue, Max: 1 + rng.IntN(5), Lease: leaseFor(rng),
 	}
@@ -305,22 +306,22 @@ func (l *driver) Lease(ctx context.Context, rng *rand.Rand) (_ []load.Lease, ok 
 	tasks, err := ask(ctx, l.anyNode(rng), patience, wait, func(ctx context.Context, p *process) ([]*fsmpb.Task, error) {
 		return p.consumers.Lease(ctx, request)
 	})
-	return l.leases(asked, tasks), err == nil
+	return l.leases(calledAt, tasks), err == nil
 }
 
 // leases records the tasks of one answer as arrivals, and returns them as leases.
-func (l *driver) leases(asked history.Instant, tasks []*fsmpb.Task) []load.Lease {
+func (l *driver) leases(calledAt history.Instant, tasks []*fsmpb.Task) []load.Lease {
 	at := l.world.rec.Now()
-	all := make([]load.Lease, len(tasks))
+	leases := make([]load.Lease, len(tasks))
 	for i, t := range tasks {
 		body := load.Decode(t.Spec.Payload)
-		all[i] = load.Lease{Arrival: history.Arrival{
+		leases[i] = load.Lease{Arrival: history.Arrival{
 			At: at, ID: t.Id, WebhookID: t.WebhookId, Attempt: int(t.Attempts), Fence: t.Fence, Due: instant(t.FireAtMs),
 			Scheduled: scheduledAt(t),
 			Body:      history.Fingerprint(t.Spec.Payload), Wrote: body.Op,
-			Pulled: true, Shard: t.Shard, Asked: asked, LeaseEnds: instant(t.LeaseEndMs),
+			Pulled: true, Shard: t.Shard, Asked: calledAt, LeaseEnds: instant(t.LeaseEndMs),
 		}, Payload: body, Occurrence: t.Occurrence}
-		l.world.rec.Arrive(all[i].Arrival)
+		l.world.rec.Arrive(leases[i].Arrival)
 	}
-	return all
+	return leases
 }

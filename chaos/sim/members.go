@@ -49,67 +49,68 @@ func newMembers(w *World) *members {
 	return m
 }
 
-// of returns the membership of a shard. The caller holds the lock.
-func (m *members) of(shard uint32) *membership {
+// group returns the membership of a shard. The caller holds the lock.
+func (m *members) group(shard uint32) *membership {
 	if m.shards[shard] == nil {
 		m.shards[shard] = &membership{}
 	}
 	return m.shards[shard]
 }
 
-// asked notes a change that a leader of the control group asks for.
-func (m *members) asked(shard uint32, call *clusterpb.MembersCall) {
+// noteCall notes a change that a leader of the control group asks for.
+func (m *members) noteCall(shard uint32, call *clusterpb.MembersCall) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	of := m.of(shard)
-	of.calls = append(of.calls, call)
+	g := m.group(shard)
+	g.calls = append(g.calls, call)
 }
 
 // aim notes that a shard gets a target, as the state before it has the shard.
 func (m *members) aim(before *clusterpb.Shard, target []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	of := m.of(before.Id)
+	g := m.group(before.Id)
 	if len(before.Target) == 0 {
-		of.least = len(before.Replicas)
+		g.least = len(before.Replicas)
 	}
-	of.least = min(of.least, len(target))
+	g.least = min(g.least, len(target))
 }
 
 // judge judges a configuration that a replica is about to append to its log.
 func (m *members) judge(shard uint32, r disk.Reconfiguration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	of := m.of(shard)
+	g := m.group(shard)
 	known := func(e disk.Reconfiguration) bool { return e.Index == r.Index && e.Term == r.Term }
-	if slices.ContainsFunc(of.entries, known) {
+	if slices.ContainsFunc(g.entries, known) {
 		return
 	}
-	of.entries = append(of.entries, r)
+	g.entries = append(g.entries, r)
 	if len(r.Before.Servers) == 0 {
 		return // the group begins
 	}
 	m.world.count(func(f *Figures) { f.Changes++ })
-	what := fmt.Sprintf("shard %d: the change from %s to %s in term %d", shard, tell(r.Before), tell(r.After), r.Term)
-	if !slices.ContainsFunc(of.calls, func(c *clusterpb.MembersCall) bool { return decides(c, r) }) {
-		m.world.problem("%s was not decided for that membership", what)
+	change := fmt.Sprintf("shard %d: the change from %s to %s in term %d", shard, membersOf(r.Before), membersOf(r.After),
+		r.Term)
+	if !slices.ContainsFunc(g.calls, func(c *clusterpb.MembersCall) bool { return decides(c, r) }) {
+		m.world.problem("%s was not decided for that membership", change)
 	}
-	if n := len(voters(r.After)); n < of.least {
-		m.world.problem("%s leaves %d voters, and the move must leave %d", what, n, of.least)
+	if n := len(voters(r.After)); n < g.least {
+		m.world.problem("%s leaves %d voters, and the move must leave %d", change, n, g.least)
 	}
-	m.judgeVotes(shard, of, r, what)
+	m.judgeVotes(shard, g, r, change)
 }
 
 // judgeVotes judges whether the new voters of a configuration have caught up.
-func (m *members) judgeVotes(shard uint32, of *membership, r disk.Reconfiguration, what string) {
-	owed := of.appliedBefore(time.Now().Add(-m.world.cfg.pace.hold[1] - 3*callLasts))
+func (m *members) judgeVotes(shard uint32, g *membership, r disk.Reconfiguration, change string) {
+	owed := g.appliedBefore(time.Now().Add(-m.world.cfg.pace.hold[1] - 3*callLasts))
 	for _, node := range voters(r.After) {
 		if slices.Contains(voters(r.Before), node) {
 			continue
 		}
-		if has := m.world.node(node).files.disk(shard).Last(); has < owed {
-			m.world.problem("%s gives a vote to %s, which has the entries up to %d: entry %d was applied long before", what,
-				node, has, owed)
+		if last := m.world.node(node).files.disk(shard).Last(); last < owed {
+			m.world.problem("%s gives a vote to %s, which has the entries up to %d: entry %d was applied long before", change,
+				node, last, owed)
 		}
 	}
 }
@@ -119,23 +120,23 @@ func (m *members) leaves(shard uint32, node string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var newest disk.Reconfiguration
-	for _, e := range m.of(shard).entries {
+	for _, e := range m.group(shard).entries {
 		if e.Term > newest.Term || e.Term == newest.Term && e.Index > newest.Index {
 			newest = e
 		}
 	}
 	if slices.Contains(voters(newest.After), node) {
-		m.world.problem("%s deletes its replica of shard %d, which votes in %s", node, shard, tell(newest.After))
+		m.world.problem("%s deletes its replica of shard %d, which votes in %s", node, shard, membersOf(newest.After))
 	}
 }
 
 // appliedBefore returns the greatest index that was applied by a time.
-func (of *membership) appliedBefore(at time.Time) uint64 {
-	i, _ := slices.BinarySearchFunc(of.applied, at, func(p position, at time.Time) int { return p.at.Compare(at) })
+func (g *membership) appliedBefore(at time.Time) uint64 {
+	i, _ := slices.BinarySearchFunc(g.applied, at, func(p position, at time.Time) int { return p.at.Compare(at) })
 	if i == 0 {
 		return 0
 	}
-	return of.applied[i-1].index
+	return g.applied[i-1].index
 }
 
 // decides reports whether a call asks for the change that an entry makes, in the membership and the term of the entry.
@@ -179,8 +180,8 @@ func voters(c raft.Configuration) []string {
 	return ids
 }
 
-// tell names the members of a configuration, those without a vote in brackets.
-func tell(c raft.Configuration) string {
+// membersOf names the members of a configuration, those without a vote in brackets.
+func membersOf(c raft.Configuration) string {
 	text := ""
 	for _, s := range c.Servers {
 		if s.Suffrage == raft.Voter {
@@ -217,23 +218,23 @@ func (m *members) look(s *clusterpb.Shard) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	of := m.of(s.Id)
-	of.applied = append(of.applied, last)
+	g := m.group(s.Id)
+	g.applied = append(g.applied, last)
 	since, now := ahead.Configuration(last.index)
 	held := m.isHeld(s.Id, now, last.index)
-	for _, e := range of.entries {
+	for _, e := range g.entries {
 		// A leader that votes alone commits the entry that adds a second voter by itself.
 		known := e.Index >= since
 		held = held || known && (m.isHeld(s.Id, e.Before, last.index) || m.isHeld(s.Id, e.After, last.index))
 	}
 	if !held {
-		m.world.problem("shard %d: no majority of %s has entry %d, which is applied: %s", s.Id, tell(now), last.index,
-			m.tellDisks(s.Id))
+		m.world.problem("shard %d: no majority of %s has entry %d, which is applied: %s", s.Id, membersOf(now), last.index,
+			m.disksOf(s.Id))
 	}
 }
 
-// tellDisks returns the last entry on each node's disk of a shard.
-func (m *members) tellDisks(shard uint32) string {
+// disksOf returns the last entry on each node's disk of a shard.
+func (m *members) disksOf(shard uint32) string {
 	text := ""
 	for _, n := range m.world.nodes {
 		text += fmt.Sprintf(" %s %d", n.name, n.files.disk(shard).Last())
@@ -243,13 +244,13 @@ func (m *members) tellDisks(shard uint32) string {
 
 // isHeld reports whether a majority of a configuration's voters has an entry.
 func (m *members) isHeld(shard uint32, c raft.Configuration, index uint64) bool {
-	all, have := voters(c), 0
-	for _, node := range all {
+	ids, holders := voters(c), 0
+	for _, node := range ids {
 		if m.world.node(node).files.disk(shard).Last() >= index {
-			have++
+			holders++
 		}
 	}
-	return have > len(all)/2
+	return holders > len(ids)/2
 }
 
 // node returns the node of a name.

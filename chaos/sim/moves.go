@@ -24,13 +24,14 @@ type aim struct {
 
 // drawAims draws the targets of a run. Half of them come close to a strike or a mending. A target may come while the
 // shard is still on its way to the one before.
-func drawAims(cfg Config, rng *rand.Rand, of *course) []aim {
+func drawAims(cfg Config, rng *rand.Rand, course *course) []aim {
 	var aims []aim
 	for id := range uint32(cfg.Shards) {
 		for at := between(rng, aimsEvery); at < cfg.Span; at += between(rng, aimsEvery) {
 			a := aim{after: at, shard: id + 1, seed: rng.Uint64()}
-			if len(of.moments) > 0 && rng.IntN(2) == 0 {
-				a.after = of.moments[rng.IntN(len(of.moments))] + time.Duration(rng.Int64N(int64(4*time.Second))) - 2*time.Second
+			if len(course.moments) > 0 && rng.IntN(2) == 0 {
+				moment := course.moments[rng.IntN(len(course.moments))]
+				a.after = moment + time.Duration(rng.Int64N(int64(4*time.Second))) - 2*time.Second
 			}
 			aims = append(aims, a)
 		}
@@ -43,13 +44,13 @@ var aimsEvery = span(time.Second, 2*time.Minute)
 
 // move begins to move the shards of a world that has moves. arrive waits until all shards are where they should be, and
 // ends the moves.
-func (w *World) move(of *course) (arrive func()) {
+func (w *World) move(course *course) (arrive func()) {
 	if !w.cfg.Moves {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(w.ctx)
 	var aiming, driving sync.WaitGroup
-	aiming.Go(func() { w.aim(of) })
+	aiming.Go(func() { w.aim(course) })
 	driving.Go(func() { w.reconcile(ctx) })
 	w.wg.Go(w.members.watch)
 	return func() {
@@ -61,9 +62,9 @@ func (w *World) move(of *course) (arrive func()) {
 }
 
 // aim gives the shards their targets, each at its time.
-func (w *World) aim(of *course) {
-	for _, a := range drawAims(w.cfg, w.rng("aims", 0), of) {
-		if !w.sleep(time.Until(of.begin.Add(a.after))) {
+func (w *World) aim(course *course) {
+	for _, a := range drawAims(w.cfg, w.rng("aims", 0), course) {
+		if !w.sleep(time.Until(course.begin.Add(a.after))) {
 			return
 		}
 		w.retarget(a)
@@ -248,7 +249,7 @@ func (r *reign) Members(ctx context.Context, shard uint32, ask *clusterpb.Member
 	if ask.Change == nil {
 		return p.router.Members(ctx, shard, ask)
 	}
-	r.world.members.asked(shard, proto.CloneOf(ask))
+	r.world.members.noteCall(shard, proto.CloneOf(ask))
 	again, lost := r.fate()
 	if again > 0 {
 		r.world.wg.Go(func() { r.repeat(again, shard, proto.CloneOf(ask)) })

@@ -257,13 +257,13 @@ func (p *process) onLeader(c shard.Change) {
 	}
 	for _, n := range p.world.nodes {
 		if n != p.node {
-			p.world.wg.Go(func() { p.tell(n.name, c) })
+			p.world.wg.Go(func() { p.hint(n.name, c) })
 		}
 	}
 }
 
-// tell sends a change of leader to another node, in place of gossip. A message that is lost is not sent again.
-func (p *process) tell(node string, c shard.Change) {
+// hint sends a change of leader to another node, in place of gossip. A message that is lost is not sent again.
+func (p *process) hint(node string, c shard.Change) {
 	ctx, cancel := context.WithTimeout(p.host.Life(), time.Second)
 	defer cancel()
 	_, _ = askThere(ctx, p, node, func(_ context.Context, other *process) (bool, error) {
@@ -390,18 +390,18 @@ func (f *files) recordJoined(id uint32, joined uint64) {
 // newReplicas returns the set of a process's replicas. None is open yet.
 func (p *process) newReplicas() *replicas.Set {
 	return replicas.New(replicas.Config{
-		Self: p.node.name, Control: known{p.view}, Files: processFiles{p}, Leaders: p.leaders, Logger: p.logger(),
+		Self: p.node.name, Control: stateView{p.view}, Files: processFiles{p}, Leaders: p.leaders, Logger: p.logger(),
 		Moves: faulty{p.world, p.router}, Changed: func() {},
 	})
 }
 
-// known is a process's knowledge of the decisions.
-type known struct {
+// stateView is a process's knowledge of the decisions.
+type stateView struct {
 	*register[*clusterpb.ControlState]
 }
 
 // IsCurrent returns true: a view never goes back to an earlier state.
-func (known) IsCurrent(*clusterpb.ControlState) bool { return true }
+func (stateView) IsCurrent(*clusterpb.ControlState) bool { return true }
 
 // processFiles are the files of the replicas of one process.
 type processFiles struct{ *process }
@@ -413,7 +413,7 @@ func (p processFiles) Held() []uint32 { return p.node.files.held() }
 
 func (p processFiles) Joined(id uint32) uint64 { return p.node.files.joinedAt(id) }
 
-// IsOver returns false: see known.IsCurrent.
+// IsOver returns false: see stateView.IsCurrent.
 func (processFiles) IsOver(uint32, uint64) bool { return false }
 
 // claim returns the disk of a replica that is about to be opened. It is a problem if the disk has the files of an

@@ -131,13 +131,13 @@ var statuses = map[fsmpb.Code]int{
 	fsmpb.Code_CODE_REPLACED: http.StatusOK,
 }
 
-// told converts a reply to the outcome and the answer that the record keeps.
-func told(reply task.Reply) (history.Outcome, history.Answer) {
+// answerTo converts a reply to the outcome and the answer that the record keeps.
+func answerTo(reply task.Reply) (history.Outcome, history.Answer) {
 	if reply.Err != nil {
-		return toldError(reply.Err)
+		return answerToError(reply.Err)
 	}
 	r := reply.Result
-	a := shown(r.Task)
+	a := answerOf(r.Task)
 	a.Status, a.Revision, a.Cancel = statuses[r.Code], r.Revision, cancelName(r.Outcome)
 	if r.Previous != 0 {
 		a.Previous = stateName(r.Previous)
@@ -151,7 +151,7 @@ func told(reply task.Reply) (history.Outcome, history.Answer) {
 	return history.Failed, a
 }
 
-func toldError(err error) (history.Outcome, history.Answer) {
+func answerToError(err error) (history.Outcome, history.Answer) {
 	switch {
 	case errors.Is(err, task.ErrUnknown):
 		return history.Unknown, history.Answer{Status: http.StatusGatewayTimeout, Error: err.Error()}
@@ -163,8 +163,8 @@ func toldError(err error) (history.Outcome, history.Answer) {
 	return history.Unknown, history.Answer{Error: err.Error()}
 }
 
-// shown converts a task to the answer that the record keeps. A nil task becomes an empty answer.
-func shown(t *fsmpb.Task) history.Answer {
+// answerOf converts a task to the answer that the record keeps. A nil task becomes an empty answer.
+func answerOf(t *fsmpb.Task) history.Answer {
 	if t == nil {
 		return history.Answer{}
 	}

@@ -47,9 +47,9 @@ func Play(cfg Config) *Result {
 	w := NewWorld(cfg)
 	defer w.Close()
 	begin := time.Now()
-	of := drawCourse(cfg, w.rng("course", 0))
-	of.drawShifts(cfg, w.rng("shifts", 0))
-	l := newLoad(w, of)
+	course := drawCourse(cfg, w.rng("course", 0))
+	course.drawShifts(cfg, w.rng("shifts", 0))
+	l := newLoad(w, course)
 	slots, schedules := newSplitter(w, l), l.newSchedules()
 	c := &conductor{world: w, load: l}
 	for _, p := range basePolicies() {
@@ -59,15 +59,15 @@ func Play(cfg Config) *Result {
 	w.seeOwners()
 	l.placeProbes()
 	c.recover()
-	of.begin = time.Now()
+	course.begin = time.Now()
 	var wg sync.WaitGroup
 	consumers := l.consumers()
 	wg.Go(l.run)
 	wg.Go(func() { schedules.Run(w.ctx, w.over()) })
-	wg.Go(func() { c.conduct(of) })
-	wg.Go(func() { slots.run(of) })
+	wg.Go(func() { c.conduct(course) })
+	wg.Go(func() { slots.run(course) })
 	wg.Go(func() { w.sleep(cfg.Span) })
-	arrive := w.move(of)
+	arrive := w.move(course)
 	wg.Wait()
 	c.heal()
 	if slots.end() {
@@ -137,17 +137,17 @@ func (l *driver) placeProbes() {
 
 // probed returns the probe of each shard that has slots. The first call about a new probe schedules it.
 func (l *driver) probed() []probe {
-	of := map[uint32]string{}
+	probes := map[uint32]string{}
 	for _, id := range l.probes {
-		of[l.world.shardOf(id)] = id
+		probes[l.world.shardOf(id)] = id
 	}
 	var all []probe
 	for _, s := range l.world.now().Shards {
-		if of[s.Id] == "" {
-			of[s.Id] = l.newProbe(s.Id)
+		if probes[s.Id] == "" {
+			probes[s.Id] = l.newProbe(s.Id)
 		}
-		if of[s.Id] != "" {
-			all = append(all, probe{s.Id, of[s.Id]})
+		if probes[s.Id] != "" {
+			all = append(all, probe{s.Id, probes[s.Id]})
 		}
 	}
 	return all

@@ -23,8 +23,8 @@ type receiver struct {
 
 func newReceiver(w *World) *receiver { return &receiver{rng: w.rng("receiver", 0)} }
 
-// be changes how the receiver behaves. deaf is the share of lost answers, slow the least time until an answer.
-func (r *receiver) be(down bool, deaf float64, slow time.Duration) {
+// behave changes how the receiver behaves. deaf is the share of lost answers, slow the least time until an answer.
+func (r *receiver) behave(down bool, deaf float64, slow time.Duration) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.down, r.deaf, r.slow = down, deaf, slow

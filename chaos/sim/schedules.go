@@ -44,7 +44,7 @@ func (p pace) crons() []load.Rule {
 func (l *driver) TrySchedule(ctx context.Context, rng *rand.Rand, op load.ScheduleOperation) (
 	history.Outcome, history.Answer) {
 	cmds := []*fsmpb.Command{l.scheduleCommand(op)}
-	return l.told(op.What.Op, l.send(ctx, l.anyNode(rng), l.patience(rng), cmds)[0])
+	return l.checkedAnswer(op.What.Op, l.send(ctx, l.anyNode(rng), l.patience(rng), cmds)[0])
 }
 
 func (l *driver) scheduleCommand(op load.ScheduleOperation) *fsmpb.Command {

@@ -99,7 +99,7 @@ func TestLong(t *testing.T) {
 			})
 		}
 	})
-	t.Log(sum.tell(time.Since(began)))
+	t.Log(sum.text(time.Since(began)))
 }
 
 // sum adds up the figures of runs.
@@ -120,7 +120,7 @@ func (s *sum) add(r *Result) {
 	s.all.Add(r.Figures)
 }
 
-func (s *sum) tell(took time.Duration) string {
+func (s *sum) text(took time.Duration) string {
 	weeks := s.all.Simulated.Hours() / 24 / 7
 	return fmt.Sprintf("%d runs, %d failed %v\n%v\n%.1f runs and %.1f simulated weeks a minute on %d threads", s.runs,
 		len(s.failed), s.failed, s.all, float64(s.runs)/took.Minutes(), weeks/took.Minutes(), runtime.GOMAXPROCS(0))

@@ -32,21 +32,21 @@ func newSplitter(w *World, l *driver) *splitter {
 }
 
 // run plays the operations of a course, and returns when their scripts are over. The moves may go on.
-func (s *splitter) run(of *course) {
-	if len(of.shifts) == 0 {
+func (s *splitter) run(course *course) {
+	if len(course.shifts) == 0 {
 		return
 	}
 	s.world.wg.Go(s.lead)
 	s.world.wg.Go(s.burst)
 	s.world.wg.Go(s.watchOwners)
-	s.operate(of)
+	s.operate(course)
 	s.scripts.Wait()
 }
 
 // operate begins the operations of a course. Each waits for the end of the one before.
-func (s *splitter) operate(of *course) {
-	for i, sh := range of.shifts {
-		if !s.world.sleep(time.Until(of.begin.Add(sh.at))) || !s.end() {
+func (s *splitter) operate(course *course) {
+	for i, sh := range course.shifts {
+		if !s.world.sleep(time.Until(course.begin.Add(sh.at))) || !s.end() {
 			return
 		}
 		op := sh.operation(s.world.now(), fmt.Sprintf("shift-%d", i), uint32(s.world.cfg.MostShards))

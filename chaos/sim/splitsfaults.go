@@ -42,7 +42,7 @@ func aimedAt(hit func(c *conductor, source, target *Node) (mend func())) func(
 	return func(c *conductor, rng *rand.Rand, hold time.Duration) (history.Fault, func()) {
 		step := moveSteps[rng.IntN(len(moveSteps))]
 		lasts := load.Between(rng, 50*time.Millisecond, 10*time.Second)
-		return c.about("when "+step.name, c.world.nodes...), c.beside(hold, func(ctx context.Context) {
+		return c.faultAt("when "+step.name, c.world.nodes...), c.inBackground(hold, func(ctx context.Context) {
 			if source, target := c.await(ctx, step); source != nil && target != nil {
 				mend := hit(c, source, target)
 				wait.For(ctx, lasts)
