@@ -180,7 +180,7 @@ const repeatAfter = 20 * time.Millisecond
 // client has to repeat such calls; a PUT, a DELETE and a touch are idempotent.
 func (c *single) call(ctx context.Context, method, id string, body []byte) error {
 	for {
-		again, err := c.once(ctx, method, id, body)
+		again, err := c.try(ctx, method, id, body)
 		if !again {
 			return err
 		}
@@ -190,7 +190,7 @@ func (c *single) call(ctx context.Context, method, id string, body []byte) error
 	}
 }
 
-func (c *single) once(ctx context.Context, method, id string, body []byte) (again bool, err error) {
+func (c *single) try(ctx context.Context, method, id string, body []byte) (again bool, err error) {
 	req, err := http.NewRequestWithContext(ctx, method, c.base+id, bytes.NewReader(body))
 	if err != nil {
 		return false, err
@@ -217,15 +217,15 @@ func (c *single) once(ctx context.Context, method, id string, body []byte) (agai
 	return again, fmt.Errorf("%s %s: %s: %s", method, id, resp.Status, answer)
 }
 
-// keyed is a running cluster whose calls need keys. Each tenant has a namespace with one key.
-type keyed struct {
+// securedService is a running cluster whose calls need keys. Each tenant has a namespace with one key.
+type securedService struct {
 	*service
 	mu   sync.Mutex
 	keys map[string]string // by tenant
 }
 
 // keyOf returns the key of a tenant, and makes its namespace and key at the first call.
-func (k *keyed) keyOf(ctx context.Context, tenant string) (string, error) {
+func (k *securedService) keyOf(ctx context.Context, tenant string) (string, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if key := k.keys[tenant]; key != "" {
@@ -245,7 +245,7 @@ func (k *keyed) keyOf(ctx context.Context, tenant string) (string, error) {
 }
 
 // TenantCaller returns a caller by single calls, which consumes through the client.
-func (k *keyed) TenantCaller(ctx context.Context, tenant, url string) (subject.Caller, error) {
+func (k *securedService) TenantCaller(ctx context.Context, tenant, url string) (subject.Caller, error) {
 	key, err := k.keyOf(ctx, tenant)
 	if err != nil {
 		return nil, err
@@ -264,7 +264,7 @@ func targetOf(url string) *client.Target {
 }
 
 // Storm starts the program of the bench once more, as a storm.
-func (k *keyed) Storm(ctx context.Context, tenant string, s subject.Storm) (subject.Storming, error) {
+func (k *securedService) Storm(ctx context.Context, tenant string, s subject.Storm) (subject.Storming, error) {
 	key, err := k.keyOf(ctx, tenant)
 	if err != nil {
 		return nil, err

@@ -234,10 +234,10 @@ func (p *storming) begin(settings []byte) error {
 // End ends the storm, and returns the number of acknowledged tasks.
 func (p *storming) End() (tasks int, err error) {
 	err = p.in.Close()
-	said, readErr := io.ReadAll(p.out)
+	output, readErr := io.ReadAll(p.out)
 	err = errors.Join(err, readErr, p.cmd.Wait())
 	if err == nil {
-		_, err = fmt.Sscan(strings.TrimSpace(string(said)), &tasks)
+		_, err = fmt.Sscan(strings.TrimSpace(string(output)), &tasks)
 	}
 	return tasks, err
 }

@@ -73,7 +73,7 @@ func (cfg Config) start(ctx context.Context, dir string) (subject.Service, error
 		return nil, err
 	}
 	if cfg.Keys {
-		return &keyed{service: s, keys: map[string]string{}}, nil
+		return &securedService{service: s, keys: map[string]string{}}, nil
 	}
 	return s, nil
 }

@@ -204,14 +204,14 @@ func (r *Run) goals(b *strings.Builder) {
 
 // absent lists the subjects that are not installed on this machine.
 func (r *Run) absent(b *strings.Builder) {
-	said := false
+	titled := false
 	for _, s := range r.Subjects {
 		if s.Missing == "" {
 			continue
 		}
-		if !said {
+		if !titled {
 			b.WriteString("\n## Not measured\n\n")
-			said = true
+			titled = true
 		}
 		fmt.Fprintf(b, "- %s: %s\n", s.Name, oneLine(s.Missing))
 	}

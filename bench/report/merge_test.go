@@ -52,8 +52,8 @@ func TestMergedPartsAreTheWhole(t *testing.T) {
 	for _, m := range merged.Measured {
 		rounds[m.Round]++
 	}
-	if each := len(fixedRound(1)); rounds[1] != each || rounds[2] != each || rounds[3] != each {
-		t.Errorf("measured in each round: %v, want %d", rounds, each)
+	if figures := len(fixedRound(1)); rounds[1] != figures || rounds[2] != figures || rounds[3] != figures {
+		t.Errorf("measured in each round: %v, want %d", rounds, figures)
 	}
 }
 

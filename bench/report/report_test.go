@@ -166,19 +166,19 @@ func TestMedian(t *testing.T) {
 // TestGoalsAndTablesAgree checks that some table has the figure of each goal. A misspelt key would silently show
 // nothing.
 func TestGoalsAndTablesAgree(t *testing.T) {
-	shown := map[column]bool{}
+	tabled := map[column]bool{}
 	for _, table := range slices.Concat(samePromise, tables) {
 		for _, c := range table.columns {
-			shown[c] = true
+			tabled[c] = true
 		}
 	}
 	for _, g := range goals {
-		if !shown[g.column] {
+		if !tabled[g.column] {
 			t.Errorf("the goal of %v is in no table", g.column)
 		}
 	}
 	for _, c := range contests {
-		if !shown[c.column] {
+		if !tabled[c.column] {
 			t.Errorf("the contest of %v is in no table", c.column)
 		}
 	}

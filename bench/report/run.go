@@ -60,9 +60,9 @@ func Read(path string) (*Run, error) {
 }
 
 // kind returns a figure of a workload; nil if there is none.
-func (r *Run) kind(of, key string) *workload.Figure {
+func (r *Run) kind(name, key string) *workload.Figure {
 	for _, w := range r.Workloads {
-		if w.Name != of {
+		if w.Name != name {
 			continue
 		}
 		for i := range w.Figures {

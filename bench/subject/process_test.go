@@ -49,9 +49,9 @@ func TestProcessRunsUntilItIsStopped(t *testing.T) {
 	if p.PIDs() != nil {
 		t.Errorf("processes %v after it was stopped", p.PIDs())
 	}
-	said, err := os.ReadFile(p.Log())
-	if err != nil || string(said) != "hello\nbye\n" {
-		t.Errorf("log %q, %v", said, err)
+	output, err := os.ReadFile(p.Log())
+	if err != nil || string(output) != "hello\nbye\n" {
+		t.Errorf("log %q, %v", output, err)
 	}
 }
 

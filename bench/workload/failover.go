@@ -21,7 +21,7 @@ func stopLeader(service subject.Service) error { return service.(subject.LeaderS
 type breakdown struct {
 	name, title string
 	push        bool
-	can         need
+	ability     need
 	strike      func(service subject.Service) error // takes the leader away
 }
 
@@ -33,7 +33,7 @@ func (b breakdown) workload(s Sizes) Workload {
 			{Key: "writes", Title: "until it takes writes again", Unit: "ms"},
 			{Key: "late", Title: "late max", Unit: "ms"},
 		}, strayKinds()...),
-		needs: []need{b.can, toDeliver(b.push)}, run: b.play,
+		needs: []need{b.ability, toDeliver(b.push)}, run: b.play,
 	}
 }
 

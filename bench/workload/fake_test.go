@@ -160,7 +160,7 @@ func (f *fake) fire(t *held) {
 
 // putNext puts the occurrence after the one with this id; none if the id is an ordinary task's.
 func (f *fake) putNext(id string) {
-	of, digits, repeats := strings.Cut(id, "@")
+	schedule, digits, repeats := strings.Cut(id, "@")
 	if !repeats {
 		return
 	}
@@ -169,9 +169,9 @@ func (f *fake) putNext(id string) {
 		panic(err)
 	}
 	f.mu.Lock()
-	rule := f.rules[of]
+	rule := f.rules[schedule]
 	f.mu.Unlock()
-	f.put(subject.Task{ID: fmt.Sprint(of, "@", n+1), Due: rule.First.Add(time.Duration(n) * rule.Every)})
+	f.put(subject.Task{ID: fmt.Sprint(schedule, "@", n+1), Due: rule.First.Add(time.Duration(n) * rule.Every)})
 }
 
 // Schedules returns the number of rules without those that the fake has forgotten.

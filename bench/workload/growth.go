@@ -20,12 +20,12 @@ func growth(
 }
 
 // growthFigures are the figures of grow.
-func growthFigures(sizes []int, of string) []Figure {
+func growthFigures(sizes []int, unit string) []Figure {
 	figures := []Figure{
 		{Key: "schedule_growth", Title: "schedule, last ÷ first"}, {Key: "fire_growth", Title: "fire, last ÷ first"},
 	}
 	for _, n := range sizes {
-		figures = append(figures, costFigures(n, fmt.Sprintf("with %d %s", n, of))...)
+		figures = append(figures, costFigures(n, fmt.Sprintf("with %d %s", n, unit))...)
 	}
 	return figures
 }

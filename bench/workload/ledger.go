@@ -123,10 +123,10 @@ type punctuality struct {
 }
 
 // punctuality evaluates the tasks that the filter accepts; nil accepts all.
-func (l *ledger) punctuality(of func(i int) bool) punctuality {
+func (l *ledger) punctuality(accepts func(i int) bool) punctuality {
 	var p punctuality
 	for i := range l.due {
-		if of != nil && !of(i) {
+		if accepts != nil && !accepts(i) {
 			continue
 		}
 		at := l.arrived[i].Load()

@@ -37,14 +37,14 @@ func neighbours(s Sizes, receive receiving) Workload {
 		return playNeighbours(ctx, &neighbourRun{run: r, receive: receive, tenants: r.service.(subject.Tenants)})
 	}
 	for _, k := range stormKinds {
-		of := func(key, title, unit string, higher bool) Figure {
+		figure := func(key, title, unit string, higher bool) Figure {
 			return Figure{Key: string(k.kind) + "_" + key, Title: k.title + ", " + title, Unit: unit, Higher: higher}
 		}
 		w.Figures = append(w.Figures,
-			of("call_alone", "call p99 alone", "ms", false), of("call", "call p99", "ms", false),
-			of("call_ratio", "call p99 by alone", "", false), of("late_alone", "late p99 alone", "ms", false),
-			of("late", "late p99", "ms", false), of("late_ratio", "late p99 by alone", "", false),
-			of("kept", "kept of the rate", "%", true))
+			figure("call_alone", "call p99 alone", "ms", false), figure("call", "call p99", "ms", false),
+			figure("call_ratio", "call p99 by alone", "", false), figure("late_alone", "late p99 alone", "ms", false),
+			figure("late", "late p99", "ms", false), figure("late_ratio", "late p99 by alone", "", false),
+			figure("kept", "kept of the rate", "%", true))
 	}
 	return w
 }
@@ -216,11 +216,11 @@ const (
 func (t *neighbourRun) setNeighbour(kind string, alone, beside []neighbourly) {
 	call := func(m neighbourly) time.Duration { return m.callP99 }
 	late := func(m neighbourly) time.Duration { return m.lateP99 }
-	for key, of := range map[string]func(neighbourly) time.Duration{"call": call, "late": late} {
-		t.set(kind+"_"+key+"_alone", median(alone, func(i int) float64 { return milliseconds(of(alone[i])) }))
-		t.set(kind+"_"+key, median(beside, func(i int) float64 { return milliseconds(of(beside[i])) }))
+	for key, latency := range map[string]func(neighbourly) time.Duration{"call": call, "late": late} {
+		t.set(kind+"_"+key+"_alone", median(alone, func(i int) float64 { return milliseconds(latency(alone[i])) }))
+		t.set(kind+"_"+key, median(beside, func(i int) float64 { return milliseconds(latency(beside[i])) }))
 		t.set(kind+"_"+key+"_ratio", median(alone, func(i int) float64 {
-			return float64(of(beside[i])) / float64(max(of(alone[i]), time.Microsecond))
+			return float64(latency(beside[i])) / float64(max(latency(alone[i]), time.Microsecond))
 		}))
 	}
 	t.set(kind+"_kept", median(alone, func(i int) float64 { return 100 * beside[i].kept / max(alone[i].kept, 0.01) }))

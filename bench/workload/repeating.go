@@ -174,15 +174,15 @@ func (p *repeatRun) fire(ctx context.Context) error {
 	if err := cmp.Or(stop(), err); err != nil {
 		return err
 	}
-	of := p.ledger.punctuality(nil)
-	p.setLatencies("late_", of.lateness)
-	p.setStrays(p.ledger, of)
+	fires := p.ledger.punctuality(nil)
+	p.setLatencies("late_", fires.lateness)
+	p.setStrays(p.ledger, fires)
 	first, last := p.ledger.span()
-	p.set("arrived", float64(len(of.lateness)))
-	p.set("fired", perSecond(len(of.lateness), last.Sub(first)))
+	p.set("arrived", float64(len(fires.lateness)))
+	p.set("fired", perSecond(len(fires.lateness), last.Sub(first)))
 	p.set("cpu_all", 100*float64(p.usage.ServiceCPU)/float64(p.usage.Elapsed))
-	p.say("%d occurrences arrived in %v, %d of them early, %d came again, %d did not arrive", len(of.lateness),
-		last.Sub(first), of.early, p.ledger.repeats.Load(), of.lost)
+	p.say("%d occurrences arrived in %v, %d of them early, %d came again, %d did not arrive", len(fires.lateness),
+		last.Sub(first), fires.early, p.ledger.repeats.Load(), fires.lost)
 	w, err := p.weigh(nil)
 	if err != nil {
 		return err
@@ -207,8 +207,8 @@ func (p *repeatRun) fireAll(ctx context.Context) error {
 
 // got records the arrival of an occurrence. It ignores other tasks.
 func (p *repeatRun) got(id string, at time.Time) {
-	of, digits, _ := strings.Cut(id, "@")
-	i, ok := p.ledger.ids.index(of)
+	schedule, digits, _ := strings.Cut(id, "@")
+	i, ok := p.ledger.ids.index(schedule)
 	number, err := strconv.Atoi(digits)
 	if ok && err == nil && number > 0 && i < p.sizes.RepeatSchedules {
 		p.ledger.arrive((number-1)*p.sizes.RepeatSchedules+i, at)

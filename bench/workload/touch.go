@@ -56,8 +56,8 @@ func newHeartbeats(s Sizes) *heartbeats {
 
 func (h *heartbeats) len() int { return len(h.silent.due) + len(h.beating.due) }
 
-// of returns the ledger of the i-th task and the task's number in it.
-func (h *heartbeats) of(i int) (*ledger, int) {
+// ledgerOf returns the ledger of the i-th task and the task's number in it.
+func (h *heartbeats) ledgerOf(i int) (*ledger, int) {
 	if i < len(h.silent.due) {
 		return h.silent, i
 	}
@@ -78,7 +78,7 @@ func (h *heartbeats) next() time.Time { return time.Now().Add(h.delay).Truncate(
 // task returns the i-th task as it is first scheduled.
 func (h *heartbeats) task(payload []byte) func(i int) subject.Task {
 	return func(i int) subject.Task {
-		l, k := h.of(i)
+		l, k := h.ledgerOf(i)
 		l.setDue(k, h.next())
 		return subject.Task{ID: l.ids.id(k), Due: l.dueOf(k), Payload: payload}
 	}
@@ -142,7 +142,7 @@ var errNothingToTouch = errors.New("all tasks have arrived though they were touc
 func (t *toucher) touchNext(ctx context.Context) error {
 	h := t.heartbeats
 	for range len(t.tasks) {
-		l, k := h.of(t.tasks[t.turn%len(t.tasks)])
+		l, k := h.ledgerOf(t.tasks[t.turn%len(t.tasks)])
 		t.turn++
 		if !l.arrivedAt(k).IsZero() || l == h.silent && time.Now().After(h.half) {
 			continue

@@ -111,8 +111,8 @@ func (w Workload) check(ctx context.Context, service subject.Service) error {
 		return fmt.Errorf("a caller: %w", err)
 	}
 	for _, need := range w.needs {
-		if !need.has(service) && !need.has(caller) {
-			err = cannotError("cannot " + need.what)
+		if !need.isMetBy(service) && !need.isMetBy(caller) {
+			err = cannotError("cannot " + need.verb)
 			break
 		}
 	}
@@ -121,12 +121,12 @@ func (w Workload) check(ctx context.Context, service subject.Service) error {
 
 // need is an ability of a service or of its callers.
 type need struct {
-	what string
-	has  func(who any) bool
+	verb    string // after "to" or "cannot"
+	isMetBy func(provider any) bool
 }
 
-func to[T any](what string) need {
-	return need{what, func(who any) bool { _, ok := who.(T); return ok }}
+func to[T any](verb string) need {
+	return need{verb, func(provider any) bool { _, ok := provider.(T); return ok }}
 }
 
 // The abilities that workloads need.

@@ -70,10 +70,10 @@ func (b *bench) prepare(ctx context.Context) error {
 
 // take adds a subject to the run, or prints which prerequisite is missing.
 func (b *bench) take(e entry) {
-	about := report.Subject{Name: e.subject.Name, Promise: e.subject.Promise, Missing: e.subject.Missing()}
-	b.run.Subjects = append(b.run.Subjects, about)
-	if about.Missing != "" {
-		b.say("*** NOT MEASURED: %s: %s ***", about.Name, about.Missing)
+	s := report.Subject{Name: e.subject.Name, Promise: e.subject.Promise, Missing: e.subject.Missing()}
+	b.run.Subjects = append(b.run.Subjects, s)
+	if s.Missing != "" {
+		b.say("*** NOT MEASURED: %s: %s ***", s.Name, s.Missing)
 		return
 	}
 	b.subjects = append(b.subjects, e)
@@ -112,7 +112,7 @@ func (b *bench) round(ctx context.Context, round int, w workload.Workload) error
 		}
 		m.Round = round
 		b.run.Measured = append(b.run.Measured, m)
-		b.told(w, m)
+		b.printFigures(w, m)
 	}
 	return nil
 }
@@ -135,15 +135,15 @@ func (b *bench) measure(
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return m, err
 	}
-	m = w.Measure(ctx, s, b.options.sizes, dir, func(said string) { b.say("    %s", said) })
+	m = w.Measure(ctx, s, b.options.sizes, dir, func(line string) { b.say("    %s", line) })
 	if b.options.keep {
 		return m, nil
 	}
 	return m, os.RemoveAll(dir)
 }
 
-// told prints the figures of one measurement.
-func (b *bench) told(w workload.Workload, m workload.Measured) {
+// printFigures prints the figures of one measurement.
+func (b *bench) printFigures(w workload.Workload, m workload.Measured) {
 	switch {
 	case m.Cannot != "":
 		b.say("    %s", m.Cannot)

@@ -116,8 +116,8 @@ func (s *stand) used() (used, error) {
 	if err != nil {
 		return used{}, err
 	}
-	for i, of := range []*float64{&u.leader, &u.entry, &u.follower} {
-		*of = float64(usage[i].Processor.Microseconds())
+	for i, cost := range []*float64{&u.leader, &u.entry, &u.follower} {
+		*cost = float64(usage[i].Processor.Microseconds())
 	}
 	return u, nil
 }

@@ -135,11 +135,11 @@ func schedules(batch, lone, single, passed spent) {
 		{"entry_lead_cpu", entry}, {"entry_follow_cpu", f.entry}, {"request_cpu", request}, {"line_cpu", line},
 		{"schedule_lead_cpu", lead}, {"schedule_follow_cpu", f.command}, {"(taken by its leader)", rest},
 	} {
-		tell(p.name, p.value)
+		printCost(p.name, p.value)
 	}
 }
 
-func tell(name string, value float64) { fmt.Printf("    %-24s %8.1f µs\n", name, value) }
+func printCost(name string, value float64) { fmt.Printf("    %-24s %8.1f µs\n", name, value) }
 
 // solve returns the x and y of a*x + b*y = c, d*x + e*y = f.
 func solve(a, b, c, d, e, f float64) (x, y float64) {
@@ -168,8 +168,8 @@ func (s *stand) webhooks(ctx context.Context, cfg config, l *load, idle perSecon
 		return cfg.tasks, 0, nil
 	})
 	if err == nil {
-		tell("webhook_cpu", sp.leader/sp.tasks)
-		tell("fire_follow_cpu", (sp.follower-sp.entries*f.entry)/sp.tasks)
+		printCost("webhook_cpu", sp.leader/sp.tasks)
+		printCost("fire_follow_cpu", (sp.follower-sp.entries*f.entry)/sp.tasks)
 	}
 	return errors.Join(err, stop())
 }
@@ -183,9 +183,9 @@ func (s *stand) pulls(ctx context.Context, cfg config, l *load, idle perSecond, 
 	<-time.After(time.Until(l.due) - time.Second)
 	sp, err := s.step("pulled by a follower", idle, func() (int, int, error) { return l.consume(ctx, s.entry, cfg.tasks) })
 	if err == nil {
-		tell("pull_lead_cpu", sp.leader/sp.tasks)
-		tell("pull_serve_cpu", (sp.entry-sp.follower)/sp.tasks)
-		tell("fire_follow_cpu", (sp.follower-sp.entries*f.entry)/sp.tasks)
+		printCost("pull_lead_cpu", sp.leader/sp.tasks)
+		printCost("pull_serve_cpu", (sp.entry-sp.follower)/sp.tasks)
+		printCost("fire_follow_cpu", (sp.follower-sp.entries*f.entry)/sp.tasks)
 	}
 	return err
 }

@@ -33,11 +33,11 @@ func memory(ctx context.Context, cfg config) error {
 	if err != nil {
 		return err
 	}
-	each := func(many, few footprint) footprint {
+	perReplica := func(many, few footprint) footprint {
 		const more = manyShards - fewShards
 		return footprint{(many.resident - few.resident) / more, (many.held - few.held) / more}
 	}
-	group, used := each(many.fresh, few.fresh), each(many.used, few.used)
+	group, used := perReplica(many.fresh, few.fresh), perReplica(many.used, few.used)
 	for _, p := range []struct {
 		name string
 		footprint
