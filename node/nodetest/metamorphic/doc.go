@@ -7,9 +7,10 @@
 //
 // A seed draws the history in advance: puts, cancels, touches, patches, fires, batches and repeated keys; leases and
 // their settles; schedules with their occurrences; rules of queues, pauses and dead letters; bulk operations; lists by
-// id and by due time. The calls go to the nodes in turn. Simulated time passes between them (package nodetest). A call
-// begins half a second after a full second. Tasks and occurrences come due at the beginning of a second. So a call
-// never races with an attempt, and a move of slots may delay either by a third of a second.
+// id and by due time; leases of a queue with a limit. The calls go to the nodes in turn. Simulated time passes between
+// them (package nodetest). A call begins half a second after a full second. Tasks and occurrences come due at the
+// beginning of a second. So a call never races with an attempt, and a move of slots may delay either by a third of a
+// second.
 //
 // # What may differ
 //
@@ -21,6 +22,7 @@
 //   - fractions of a second
 //   - oldest_overdue of a queue, which looks at the heads of the shards' lines only
 //   - the order of tasks with one due time, of the tasks of a lease, and of attempts within one second
+//   - the tasks of a limited queue that are leased at once; their number is compared
 //   - pages: a list is compared whole
 //
 // A list by id goes by slots, which are the same at any number of shards, so its order is compared.

@@ -13,6 +13,7 @@ const (
 	leaseAll  = "LEASE"  // leases until the queue has no further task
 	settle    = "SETTLE" // settles the last lease of a task
 	bulk      = "BULK"   // begins a bulk operation, and waits for its end
+	drain     = "DRAIN"  // fills the limited queue, and leases and acknowledges its tasks round after round
 )
 
 // step is one step of a history.
@@ -64,6 +65,13 @@ var rules = map[string]string{
 
 var queues = []string{"hooks", "pull", "steps"}
 
+// The limited queue is pulled, and has steps of its own: which of its tasks are leased first depends on the shards.
+const (
+	limitedQueue = "limited"
+	limitedTasks = 24 // enough for all shards
+	limitedRule  = `{"max_in_flight":3}`
+)
+
 // history draws the steps of a history.
 type history struct {
 	*rand.Rand
@@ -101,15 +109,32 @@ func (h *history) add(s step, pause int) {
 	h.at += pause
 }
 
-// prepare makes the namespace, the rules of the queues, and tasks that lie far ahead.
+// prepare makes the namespace, the rules of the queues, tasks that lie far ahead, cancelled tasks, and schedules, so
+// that every move of slots has some of each.
 func (h *history) prepare() {
 	h.add(step{verb: "PUT", path: namespaces[1], body: "{}"}, 1)
 	for _, ns := range namespaces {
 		for _, q := range queues {
 			h.add(step{verb: "PUT", path: ns + "/queues/" + q, body: rules[q]}, 1)
 		}
+		h.add(step{verb: "PUT", path: ns + "/queues/" + limitedQueue, body: limitedRule}, 1)
 		h.add(h.far(ns), 1)
+		h.add(h.cancelled(ns), 1)
+		for i := range schedules {
+			h.add(step{verb: "PUT", path: fmt.Sprintf("%s/schedules/schedule-%d", ns, i),
+				body: fmt.Sprintf(`{"repeat":{"every":"%ds","anchor":%q},"task":{%s}}`, 20+i, instant(0), h.spec())}, 1)
+		}
 	}
+}
+
+// cancelled is a batch that leaves tombstones for longer than the history lasts.
+func (h *history) cancelled(ns string) step {
+	var lines strings.Builder
+	for i := range 50 {
+		fmt.Fprintf(&lines, `{"op":"schedule","id":"cancelled-%[1]d","queue":%[2]q,"delay":"1h"}`+"\n"+
+			`{"op":"cancel","id":"cancelled-%[1]d"}`+"\n", i, limitedQueue)
+	}
+	return step{verb: "POST", path: ns + "/batch", body: lines.String()}
 }
 
 // far is a batch of tasks that never come due. Bulk operations change them, and they fill lists.
@@ -122,7 +147,8 @@ func (h *history) far(ns string) step {
 	return step{verb: "POST", path: ns + "/batch", body: lines.String()}
 }
 
-// conclude reads everything once all that comes due within the next minute has done so.
+// conclude reads everything once all that comes due within the next minute has done so. Then it drains the limited
+// queues.
 func (h *history) conclude() {
 	h.at += 60
 	for _, ns := range namespaces {
@@ -136,6 +162,20 @@ func (h *history) conclude() {
 			h.add(step{verb: "GET", path: fmt.Sprintf("%s/tasks/task-%d/history", ns, i)}, 0)
 		}
 	}
+	for _, ns := range namespaces {
+		h.at += 5
+		h.add(h.drain(ns), 5)
+	}
+}
+
+// drain is a batch of ready tasks for the limited queue.
+func (h *history) drain(ns string) step {
+	var lines strings.Builder
+	for i := range limitedTasks {
+		fmt.Fprintf(&lines, `{"op":"schedule","id":"limited-%d","queue":%q,"fire_at":%q}`+"\n", i, limitedQueue,
+			instant(h.at-1))
+	}
+	return step{verb: drain, path: ns + "/batch", body: lines.String()}
 }
 
 type kind struct {

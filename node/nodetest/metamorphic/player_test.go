@@ -21,7 +21,8 @@ const (
 	// repeatAfter is the pause before a call is repeated that the cluster refused for a while, and patience the time for
 	// which it is repeated.
 	repeatAfter, patience = 20 * time.Millisecond, 10 * time.Second
-	// slow is how long a step may take. Later it would meet attempts in some clusters only.
+	// slow is how long a step may take, except a bulk operation and a drain. Later it would meet attempts in some
+	// clusters only.
 	slow = 400 * time.Millisecond
 )
 
@@ -56,7 +57,7 @@ func play(t testing.TB, s shape, steps []step) (record []string) {
 			record = append(record, "\tattempt "+a)
 		}
 		record = append(record, st.String()+"\n\t"+p.step(st))
-		if took := time.Since(begin); took > slow && st.verb != bulk {
+		if took := time.Since(begin); took > slow && st.verb != bulk && st.verb != drain {
 			t.Errorf("%s: %v took %v", s.name, st, took)
 		}
 	}
@@ -156,6 +157,8 @@ func (p *player) step(s step) string {
 		s.verb = "POST"
 	case bulk:
 		return p.bulk(ns, s)
+	case drain:
+		return p.drain(ns, s)
 	}
 	status, _, body := p.call(s)
 	return fmt.Sprint(status, " ", p.reader.text(ns, body))
@@ -235,22 +238,68 @@ func lines(all []any) string {
 
 // lease leases until nothing is left, and returns all tasks by their ids.
 func (p *player) lease(ns string, s step) string {
-	s.verb = "POST"
-	var all []any
-	for {
+	tasks, refusal := p.leaseTasks(ns, s)
+	if refusal != "" {
+		return refusal
+	}
+	p.reader.compared(ns, tasks)
+	slices.SortFunc(tasks, byID)
+	return lines(tasks)
+}
+
+// leaseTasks repeats a lease until it gets no task. refusal is an answer without tasks.
+func (p *player) leaseTasks(ns string, s step) (tasks []any, refusal string) {
+	for s.verb = "POST"; ; {
 		status, _, body := p.call(s)
 		var answer struct{ Tasks []any }
 		if err := json.Unmarshal(body, &answer); err != nil || status != http.StatusOK {
-			return fmt.Sprint(status, " ", p.reader.text(ns, body))
+			return nil, fmt.Sprint(status, " ", p.reader.text(ns, body))
 		}
 		if len(answer.Tasks) == 0 {
-			break
+			return tasks, ""
 		}
-		all = append(all, answer.Tasks...)
+		tasks = append(tasks, answer.Tasks...)
 	}
-	p.reader.compared(ns, all)
-	slices.SortFunc(all, byID)
-	return lines(all)
+}
+
+// drain schedules the tasks of the limited queue, and leases and acknowledges them round after round. It returns how
+// many tasks were leased, and the most at once.
+func (p *player) drain(ns string, s step) string {
+	s.verb = "POST"
+	if status, _, body := p.call(s); status != http.StatusOK {
+		return fmt.Sprint(status, " ", p.reader.text(ns, body))
+	}
+	queue := ns + "/queues/" + limitedQueue
+	lease := step{path: queue + "/lease", body: `{"max":1000,"wait":"100ms","lease":"30s"}`, key: s.key}
+	leased, most := 0, 0
+	for began := time.Now(); leased < limitedTasks && time.Since(began) < patience; {
+		round, refusal := p.leaseTasks(ns, lease)
+		if refusal != "" {
+			return refusal
+		}
+		if len(round) == 0 {
+			continue
+		}
+		leased, most = leased+len(round), max(most, len(round))
+		if refusal := p.acknowledge(ns, queue, round); refusal != "" {
+			return refusal
+		}
+	}
+	return fmt.Sprintf("%d leased, %d at once at most", leased, most)
+}
+
+// acknowledge settles leases. refusal is an answer without results.
+func (p *player) acknowledge(ns, queue string, tasks []any) (refusal string) {
+	receipts := make([]any, len(tasks))
+	for i, t := range tasks {
+		receipts[i] = t.(map[string]any)["receipt"]
+	}
+	body := encode(map[string]any{"ack": receipts})
+	status, _, answer := p.call(step{verb: "POST", path: queue + "/settle", body: body, key: "ack"})
+	if status != http.StatusOK {
+		return fmt.Sprint(status, " ", p.reader.text(ns, answer))
+	}
+	return ""
 }
 
 // call makes one call at the next node. It repeats a call that the cluster refuses for a while.
