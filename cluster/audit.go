@@ -18,7 +18,7 @@ func (n *Node) Audit(
 		if node != n.ID() && !n.health.Alive(node) {
 			return nil, errAway
 		}
-		return calls.Ask[*clusterpb.AuditReply](ctx, n.at(node), 0, request(node))
+		return calls.Ask[*clusterpb.AuditReply](ctx, allNodes{n}.At(node), 0, request(node))
 	}
 	return askWithin(ctx, auditPatience, n.known(), n.cfg.Logger, ask)
 }

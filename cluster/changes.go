@@ -13,11 +13,19 @@ import (
 // allNodes connects the parts of this node with the nodes of the cluster.
 type allNodes struct{ n *Node }
 
+// At returns a node to call, which may be this one.
+func (a allNodes) At(node string) calls.Node {
+	if node == a.n.ID() {
+		return a.n.table
+	}
+	return a.n.peers.calls(node)
+}
+
 // Change asks another node for a change of the control group.
 func (a allNodes) Change(
 	ctx context.Context, node string, change *clusterpb.ControlChange,
 ) (*clusterpb.ControlChanged, error) {
-	changed, err := calls.Ask[*clusterpb.ControlChanged](ctx, a.n.at(node), 0, change)
+	changed, err := calls.Ask[*clusterpb.ControlChanged](ctx, a.At(node), 0, change)
 	if err == nil && changed == nil {
 		return nil, fmt.Errorf("%w: node %s answered nothing", task.ErrUnknown, node)
 	}
@@ -26,7 +34,7 @@ func (a allNodes) Change(
 
 // Await waits until versions of the control group's state are in force on a node, which may be this one.
 func (a allNodes) Await(ctx context.Context, node string, versions *clusterpb.AwaitRequest) error {
-	_, err := calls.Ask[*clusterpb.AwaitReply](ctx, a.n.at(node), 0, versions)
+	_, err := calls.Ask[*clusterpb.AwaitReply](ctx, a.At(node), 0, versions)
 	return err
 }
 

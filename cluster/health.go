@@ -7,9 +7,10 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/headroom"
 	"github.com/belfryhq/belfry/cluster/internal/health"
+	"github.com/belfryhq/belfry/cluster/quotas"
 )
 
-// ownState is the state of this node that its health and its memory depend on.
+// ownState is the state of this node that its health, its memory and its quotas depend on.
 type ownState struct{ n *Node }
 
 func (o ownState) Replicas() (all []health.Replica) {
@@ -18,6 +19,9 @@ func (o ownState) Replicas() (all []health.Replica) {
 	}
 	return all
 }
+
+// Replica returns the replica of a shard, for its quotas.
+func (o ownState) Replica(shard uint32) (quotas.Replica, error) { return o.n.replicas.Find(shard) }
 
 func (o ownState) DiskLow() bool { return o.n.disk.Low() }
 
@@ -30,7 +34,7 @@ func (o ownState) Resting() bool {
 func (a allNodes) Compare(
 	ctx context.Context, node string, r *clusterpb.CompareRequest,
 ) (*clusterpb.CompareReply, error) {
-	return calls.Ask[*clusterpb.CompareReply](ctx, a.n.at(node), 0, r)
+	return calls.Ask[*clusterpb.CompareReply](ctx, a.At(node), 0, r)
 }
 
 func (n *Node) compare(_ context.Context, r *clusterpb.CompareRequest) (*clusterpb.CompareReply, error) {

@@ -74,7 +74,7 @@ func (e eventSources) Task(ctx context.Context, r *clusterpb.TaskEventsRequest) 
 		if node != n.ID() && !n.health.Alive(node) {
 			return nil, errAway
 		}
-		return calls.Ask[*clusterpb.TaskEventsReply](ctx, n.at(node), 0, r)
+		return calls.Ask[*clusterpb.TaskEventsReply](ctx, allNodes{n}.At(node), 0, r)
 	}
 	return askWithin(ctx, storyPatience, n.known(), n.cfg.Logger, ask)
 }

@@ -51,7 +51,7 @@ func (a allNodes) Arrived(
 	ctx context.Context, node string, shard uint32, fences []uint64,
 ) (desk.Arrivals, error) {
 	request := &clusterpb.ArrivedRequest{Shard: shard, Fences: fences}
-	reply, err := calls.Ask[*clusterpb.ArrivedReply](ctx, a.n.at(node), 0, request)
+	reply, err := calls.Ask[*clusterpb.ArrivedReply](ctx, a.At(node), 0, request)
 	return desk.Arrivals{Holder: reply.GetHolder(), Fences: reply.GetFences()}, err
 }
 

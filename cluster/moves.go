@@ -72,13 +72,13 @@ func (m moves) Commands(ctx context.Context) map[uint32]uint64 {
 func (m moves) nodes() []string { return nodesOf(m.n.control.State()) }
 
 func (m moves) askFaults(ctx context.Context, node string) (*clusterpb.FaultsReply, error) {
-	return calls.Ask[*clusterpb.FaultsReply](ctx, m.n.at(node), 0, &clusterpb.FaultsRequest{})
+	return calls.Ask[*clusterpb.FaultsReply](ctx, allNodes(m).At(node), 0, &clusterpb.FaultsRequest{})
 }
 
 func (m moves) askApplied(
 	ctx context.Context, node string, of *clusterpb.AppliedRequest,
 ) (*clusterpb.AppliedReply, error) {
-	return calls.Ask[*clusterpb.AppliedReply](ctx, m.n.at(node), 0, of)
+	return calls.Ask[*clusterpb.AppliedReply](ctx, allNodes(m).At(node), 0, of)
 }
 
 // Census asks all nodes for the sizes of their replicas and for their room. It asks for their whole status, which the

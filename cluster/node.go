@@ -210,7 +210,14 @@ func (n *Node) openShards() {
 	n.tenants = tenants.New(tenants.Config{
 		Dir: n.cfg.DataDir, Identity: n.identity, Control: n.control, Tasks: tasks{n}, Logger: n.cfg.Logger,
 	})
-	n.quotas = n.newQuotas()
+	n.router = router.New(router.Config{
+		Self: n.ID(), Control: n.control, Nodes: allNodes{n}, Leaders: n.leaders,
+		Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
+	})
+	n.quotas = quotas.New(quotas.Config{
+		Self: n.ID(), Replicas: ownState{n}, Tenants: n.tenants, Control: n.control, Nodes: allNodes{n}, Router: n.router,
+		Trip: quotaTrip(n.cfg.Timing),
+	})
 	n.copies = n.newCopies()
 	n.crowd = dispatch.NewCrowd(cmp.Or(n.cfg.MaxAttempts, shard.DefaultCrowd))
 	n.lateness = queuemetrics.NewLateness(n.cfg.QueueMetrics, queueSource{n})
@@ -218,10 +225,6 @@ func (n *Node) openShards() {
 	if err := n.chronicle.DropStrays(files{Node: n}.Held()); err != nil {
 		n.cfg.Logger.Warn("events of replicas that moved away are left", "err", err)
 	}
-	n.router = router.New(router.Config{
-		Self: n.ID(), State: n.control.State, At: n.at, Leaders: n.leaders, Alive: n.health.Alive,
-		Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
-	})
 	n.replicas = n.newReplicas()
 	if n.cfg.DevClock != nil {
 		n.cfg.DevClock.Use(n.replicas.All)
@@ -242,14 +245,6 @@ func (n *Node) openShards() {
 	})
 	n.viewer = &viewer{n: n}
 	n.table = calls.NewTable(n.replicas.Do, append(n.replicas.Handlers(), n.handlers()...)...)
-}
-
-// at returns a node to call, which may be this one.
-func (n *Node) at(id string) calls.Node {
-	if id == n.ID() {
-		return n.table
-	}
-	return n.peers.calls(id)
 }
 
 // ID returns the node's id, which belongs to the data folder and never changes.

@@ -33,6 +33,8 @@ type peers struct {
 
 // remote is the connection to another node.
 type remote struct {
+	n     *Node
+	id    string
 	conn  *grpc.ClientConn
 	rpc   clusterpb.PeerClient
 	calls *calls.Client
@@ -88,17 +90,20 @@ func (p *peers) connect(id string) *remote {
 	if err != nil {
 		panic("cluster: a gRPC client with constant options: " + err.Error())
 	}
-	r := &remote{conn: conn, rpc: clusterpb.NewPeerClient(conn)}
-	open := func(ctx context.Context) (calls.Stream, error) {
-		return peer.OpenStream[clusterpb.ForwardRequest, clusterpb.ForwardReply](
-			ctx, p.n.endpoint, peer.Calls, id, p.n.ClusterID())
-	}
-	r.calls = calls.NewClient(calls.ClientConfig{Node: id, Open: open, Refused: isRefused, Metrics: p.metrics})
+	r := &remote{n: p.n, id: id, conn: conn, rpc: clusterpb.NewPeerClient(conn)}
+	r.calls = calls.NewClient(calls.ClientConfig{Node: id, Peer: r, Metrics: p.metrics})
 	return r
 }
 
-// isRefused reports whether the other node refuses this one, or this node's calls as meant for another one: see
-// incoming.
+// Open begins the stream of calls to the node.
+func (r *remote) Open(ctx context.Context) (calls.Stream, error) {
+	return peer.OpenStream[clusterpb.ForwardRequest, clusterpb.ForwardReply](
+		ctx, r.n.endpoint, peer.Calls, r.id, r.n.ClusterID())
+}
+
+// Refused reports whether the node refuses this one, or this node's calls as meant for another one: see incoming.
+func (*remote) Refused(err error) bool { return isRefused(err) }
+
 func isRefused(err error) bool {
 	var refused *peer.RefusedError
 	return errors.As(err, &refused) || status.Code(err) == codes.FailedPrecondition

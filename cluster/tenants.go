@@ -3,11 +3,14 @@ package cluster
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/internal/membership"
+	"github.com/belfryhq/belfry/cluster/quotas"
 	"github.com/belfryhq/belfry/cluster/tenants"
+	"github.com/belfryhq/belfry/shard"
 )
 
 // KeysOnDisk returns the keys that the node of a data folder knew last, for calls before Open. It returns nil if the
@@ -29,6 +32,13 @@ func KeysOnDisk(dir string, log *slog.Logger) access.Source {
 
 // Tenants returns the API keys and the namespaces of the cluster, to read and to change on this node.
 func (n *Node) Tenants() *tenants.Tenants { return n.tenants }
+
+// Quotas returns the quotas of the cluster, to keep calls on this node within them.
+func (n *Node) Quotas() *quotas.Quotas { return n.quotas }
+
+// quotaTrip returns the longest wait for another node's answer about a quota: half of Timing.Heartbeat, which is longer
+// than a round trip between the farthest nodes that the timing allows.
+func quotaTrip(t shard.Timing) time.Duration { return max(t.Heartbeat/2, 100*time.Millisecond) }
 
 // tasks gives the leader of the control group access to the tasks of namespaces that are being deleted.
 type tasks struct{ *Node }

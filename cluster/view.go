@@ -161,7 +161,7 @@ func askWithin[T any](ctx context.Context, patience time.Duration, nodes []strin
 }
 
 func (w *viewer) askStatus(ctx context.Context, node string) (*clusterpb.StatusReply, error) {
-	return calls.Ask[*clusterpb.StatusReply](ctx, w.n.at(node), 0, &clusterpb.StatusRequest{})
+	return calls.Ask[*clusterpb.StatusReply](ctx, allNodes{w.n}.At(node), 0, &clusterpb.StatusRequest{})
 }
 
 // status reports the state of the replicas here, the control group's first.

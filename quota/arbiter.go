@@ -13,19 +13,21 @@ type Holder struct {
 	Weight int64 // expected part of the growth, such as its number of slots
 }
 
-// ArbiterConfig connects an Arbiter with the holders of its levels.
-type ArbiterConfig struct {
-	Term    uint64                  // of the ownership; a later owner has a higher one
-	Holders func(LimitKey) []Holder // at present
-	Trim    func(ctx context.Context, holder string, key LimitKey, r Round) (held int64, err error)
-	Raise   func(ctx context.Context, holder string, key LimitKey, r Round, limit, ceiling int64) error
-	Trip    time.Duration // longest wait for a holder's answer
-	Now     func() time.Time
+// Holders reaches the holders of levels.
+type Holders interface {
+	// Holders returns the present holders of a level.
+	Holders(key LimitKey) []Holder
+	// Trim carries out Level.Trim at a holder.
+	Trim(ctx context.Context, holder string, key LimitKey, r Round) (held int64, err error)
+	// Raise carries out Level.Raise at a holder.
+	Raise(ctx context.Context, holder string, key LimitKey, r Round, limit, ceiling int64) error
 }
 
 // Arbiter divides levels among their holders. It is the memory of one term. Its methods are safe for concurrent use.
 type Arbiter struct {
-	cfg ArbiterConfig
+	term    uint64 // of the ownership
+	holders Holders
+	trip    time.Duration // longest wait for a holder's answer
 
 	mu     sync.Mutex
 	rounds uint64 // of all levels, so that no number comes twice
@@ -43,9 +45,10 @@ type division struct {
 	last   time.Time // the last Ask
 }
 
-// NewArbiter returns an Arbiter without rounds.
-func NewArbiter(cfg ArbiterConfig) *Arbiter {
-	return &Arbiter{cfg: cfg, levels: map[LimitKey]*division{}}
+// NewArbiter returns an Arbiter without rounds. A later owner has a higher term. Trip is the longest wait for the
+// answer of a holder.
+func NewArbiter(term uint64, holders Holders, trip time.Duration) *Arbiter {
+	return &Arbiter{term: term, holders: holders, trip: trip, levels: map[LimitKey]*division{}}
 }
 
 // ErrUnsure means that it is not known whether there is room: holders that do not answer may have used it.
@@ -83,7 +86,7 @@ func (a *Arbiter) enter(ask Ask) (*division, uint64) {
 		d = &division{turn: make(chan struct{}, 1), wants: map[string]int64{}, known: newKnown()}
 		a.levels[ask.Key] = d
 	}
-	d.last = a.cfg.Now()
+	d.last = time.Now()
 	d.wants[ask.Holder] = max(d.wants[ask.Holder], ask.Want)
 	return d, d.begun
 }
@@ -97,7 +100,7 @@ func (a *Arbiter) forget() {
 	if len(a.levels) < maxLevels {
 		return
 	}
-	now := a.cfg.Now()
+	now := time.Now()
 	for key, d := range a.levels {
 		if now.Sub(d.last) > idle {
 			delete(a.levels, key)
@@ -115,22 +118,22 @@ func (a *Arbiter) begin(d *division, arrived uint64) (wants map[string]int64, r 
 	d.begun++
 	a.rounds++
 	wants, d.wants = d.wants, map[string]int64{}
-	return wants, Round{Term: a.cfg.Term, Number: a.rounds}, true
+	return wants, Round{Term: a.term, Number: a.rounds}, true
 }
 
 // run makes a round: all holders go down to their use, and then up to their parts. A holder that does not answer within
 // a Trip counts as known.assume says.
 func (a *Arbiter) run(ctx context.Context, d *division, ask Ask, wants map[string]int64, r Round) {
-	holders := a.cfg.Holders(ask.Key)
+	holders := a.holders.Holders(ask.Key)
 	parts := make([]part, len(holders))
 	forEach(len(holders), func(i int) {
-		trip, cancel := context.WithTimeout(ctx, a.cfg.Trip)
+		trip, cancel := context.WithTimeout(ctx, a.trip)
 		defer cancel()
-		held, err := a.cfg.Trim(trip, holders[i].ID, ask.Key, r)
+		held, err := a.holders.Trim(trip, holders[i].ID, ask.Key, r)
 		parts[i] = part{held: held, want: wants[holders[i].ID], weight: holders[i].Weight, lost: err != nil}
 	})
 	a.mu.Lock()
-	d.known.assume(holders, parts, ask.Limit, a.cfg.Now(), patientTrips*a.cfg.Trip)
+	d.known.assume(holders, parts, ask.Limit, time.Now(), patientTrips*a.trip)
 	used, sure := divide(ask.Limit, parts), heldBy(parts)
 	d.used, d.unsure = sure, sure < ask.Limit && used >= ask.Limit
 	d.known.learn(holders, parts)
@@ -139,10 +142,10 @@ func (a *Arbiter) run(ctx context.Context, d *division, ask Ask, wants map[strin
 		if parts[i].lost {
 			return
 		}
-		trip, cancel := context.WithTimeout(ctx, a.cfg.Trip)
+		trip, cancel := context.WithTimeout(ctx, a.trip)
 		defer cancel()
 		// A holder that misses its Raise keeps the ceiling of the Trim, and asks when it needs more.
-		_ = a.cfg.Raise(trip, holders[i].ID, ask.Key, r, ask.Limit, parts[i].ceiling)
+		_ = a.holders.Raise(trip, holders[i].ID, ask.Key, r, ask.Limit, parts[i].ceiling)
 	})
 }
 

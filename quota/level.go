@@ -22,18 +22,28 @@ type Ask struct {
 	Want   int64 // above the present use
 }
 
+// Owner divides levels. *Arbiter implements it.
+type Owner interface {
+	// Divide divides a level anew, and returns the use of all holders together.
+	Divide(ctx context.Context, ask Ask) (used int64, err error)
+}
+
+// Use is a holder's use of a level.
+type Use interface {
+	// Used returns the present use, without claims.
+	Used() int64
+	// Drops returns the number of times that a part of the use has moved to other holders. The number rises no later
+	// than Used falls.
+	Drops() uint64
+}
+
 // LevelConfig connects a Level with its owner.
 type LevelConfig struct {
 	Key    LimitKey
 	Holder string
-	Used   func() int64 // present use here, without claims; nil: the claims are all of it
-	// Drops returns the number of times that a part of the use has moved to other holders; nil: none ever moves. The
-	// number rises no later than Used falls.
-	Drops func() uint64
-	// Ask asks the owner to divide the level anew and returns the use of all holders together.
-	Ask  func(ctx context.Context, ask Ask) (used int64, err error)
-	Trip time.Duration // as in ArbiterConfig
-	Now  func() time.Time
+	Use    Use // nil: the claims are all of it
+	Owner  Owner
+	Trip   time.Duration // longest wait for another node's answer
 }
 
 // Level is one holder's part of a level. Its use stays at or below its ceiling, except that tasks which move to a shard
@@ -48,7 +58,7 @@ type Level struct {
 	limit   int64 // that the ceiling is a part of
 	ceiling int64
 	bound   int64  // claimed + use <= max(bound, use), also while the ceiling is below bound
-	drops   uint64 // LevelConfig.Drops at the last Trim: the ceiling is void once it differs
+	drops   uint64 // of the Use at the last Trim: the ceiling is void once it differs
 	claimed int64
 	used    int64     // by all holders, as the owner said last
 	full    time.Time // until then the holder takes the level as full under the limit fullOf
@@ -65,13 +75,13 @@ func NewLevel(cfg LevelConfig) *Level { return &Level{cfg: cfg, changed: make(ch
 const fullFor = 50 * time.Millisecond
 
 // Claim counts n more units for a call until Release. If the ceiling is too low, it waits for the owner. Errors are
-// *Exceeded if the limit is reached, those of LevelConfig.Ask if the owner cannot be asked, and the context's. A limit
+// *Exceeded if the limit is reached, those of Owner.Divide if the owner cannot be asked, and the context's. A limit
 // of 0 is none: the units then count for a limit that comes.
 func (l *Level) Claim(ctx context.Context, limit, n int64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for {
-		now := l.cfg.Now()
+		now := time.Now()
 		switch {
 		case limit == 0:
 			l.claimed += n
@@ -104,12 +114,12 @@ func (l *Level) room(limit int64) int64 {
 	return rest
 }
 
-// dropped returns the present value of LevelConfig.Drops.
+// dropped returns the present value of Use.Drops.
 func (l *Level) dropped() uint64 {
-	if l.cfg.Drops == nil {
+	if l.cfg.Use == nil {
 		return 0
 	}
-	return l.cfg.Drops()
+	return l.cfg.Use.Drops()
 }
 
 // held returns the units in use and claimed. Release comes after the use has grown, so that none is missed, and some
@@ -117,10 +127,10 @@ func (l *Level) dropped() uint64 {
 func (l *Level) held() int64 { return l.claimed + l.inUse() }
 
 func (l *Level) inUse() int64 {
-	if l.cfg.Used == nil {
+	if l.cfg.Use == nil {
 		return 0
 	}
-	return l.cfg.Used()
+	return l.cfg.Use.Used()
 }
 
 // exceeded refuses a claim. A claim for more than the whole limit never succeeds.
@@ -168,13 +178,13 @@ func (l *Level) ask(ctx context.Context, limit, n int64) error {
 	l.asking = true
 	want := l.waiting
 	l.mu.Unlock()
-	used, err := l.cfg.Ask(ctx, Ask{Key: l.cfg.Key, Holder: l.cfg.Holder, Limit: limit, Want: want})
+	used, err := l.cfg.Owner.Divide(ctx, Ask{Key: l.cfg.Key, Holder: l.cfg.Holder, Limit: limit, Want: want})
 	l.mu.Lock()
 	l.asking = false
 	if err == nil {
 		l.used = used
 		if used+n > limit && l.room(limit) < n {
-			l.fullOf, l.full = limit, l.cfg.Now().Add(fullFor)
+			l.fullOf, l.full = limit, time.Now().Add(fullFor)
 		}
 	}
 	l.tell()

@@ -41,10 +41,23 @@ type levels struct {
 
 // store is a shard: the tasks and slots that it has, and the level of its leader, nil if it has none.
 type store struct {
-	tasks int64
-	slots int64
-	drops uint64
-	level *Level
+	cluster *levels
+	tasks   int64
+	slots   int64
+	drops   uint64
+	level   *Level
+}
+
+func (s *store) Used() int64 {
+	s.cluster.mu.Lock()
+	defer s.cluster.mu.Unlock()
+	return s.tasks
+}
+
+func (s *store) Drops() uint64 {
+	s.cluster.mu.Lock()
+	defer s.cluster.mu.Unlock()
+	return s.drops
 }
 
 func newLevels(t *testing.T, shards int, limit int64) *levels {
@@ -55,7 +68,7 @@ func newLevels(t *testing.T, shards int, limit int64) *levels {
 func newFarLevels(t *testing.T, shards int, limit int64, far, trip time.Duration) *levels {
 	c := &levels{t: t, limit: limit, far: far, trip: trip}
 	for i := range shards {
-		c.stores = append(c.stores, &store{slots: 16})
+		c.stores = append(c.stores, &store{cluster: c, slots: 16})
 		c.lead(i)
 	}
 	c.newOwner()
@@ -65,17 +78,7 @@ func newFarLevels(t *testing.T, shards int, limit int64, far, trip time.Duration
 // lead begins a leadership of a shard, which knows its tasks and no ceiling.
 func (c *levels) lead(i int) {
 	s := c.stores[i]
-	l := NewLevel(LevelConfig{Key: pending, Holder: fmt.Sprint(i), Trip: c.trip, Now: time.Now, Ask: c.ask,
-		Used: func() int64 {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			return s.tasks
-		},
-		Drops: func() uint64 {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			return s.drops
-		}})
+	l := NewLevel(LevelConfig{Key: pending, Holder: fmt.Sprint(i), Use: s, Owner: c, Trip: c.trip})
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.level = l
@@ -85,38 +88,39 @@ func (c *levels) newOwner() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.term++
-	c.owner = NewArbiter(ArbiterConfig{
-		Term: c.term, Trip: c.trip, Now: time.Now,
-		Holders: func(LimitKey) (all []Holder) {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			for i, s := range c.stores {
-				all = append(all, Holder{ID: fmt.Sprint(i), Weight: s.slots})
-			}
-			return all
-		},
-		Trim: func(ctx context.Context, holder string, _ LimitKey, r Round) (int64, error) {
-			l, err := c.reach(ctx, holder)
-			if err != nil {
-				return 0, err
-			}
-			held, ok := l.Trim(r)
-			if !ok {
-				return 0, errLost
-			}
-			return held, nil
-		},
-		Raise: func(ctx context.Context, holder string, _ LimitKey, r Round, limit, ceiling int64) error {
-			l, err := c.reach(ctx, holder)
-			c.mu.Lock()
-			lost := c.mute
-			c.mu.Unlock()
-			if err == nil && !lost {
-				l.Raise(r, limit, ceiling)
-			}
-			return err
-		},
-	})
+	c.owner = NewArbiter(c.term, c, c.trip)
+}
+
+func (c *levels) Holders(LimitKey) (all []Holder) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, s := range c.stores {
+		all = append(all, Holder{ID: fmt.Sprint(i), Weight: s.slots})
+	}
+	return all
+}
+
+func (c *levels) Trim(ctx context.Context, holder string, _ LimitKey, r Round) (int64, error) {
+	l, err := c.reach(ctx, holder)
+	if err != nil {
+		return 0, err
+	}
+	held, ok := l.Trim(r)
+	if !ok {
+		return 0, errLost
+	}
+	return held, nil
+}
+
+func (c *levels) Raise(ctx context.Context, holder string, _ LimitKey, r Round, limit, ceiling int64) error {
+	l, err := c.reach(ctx, holder)
+	c.mu.Lock()
+	lost := c.mute
+	c.mu.Unlock()
+	if err == nil && !lost {
+		l.Raise(r, limit, ceiling)
+	}
+	return err
 }
 
 // reach returns a shard's level after the time of a call, or an error once ctx ends if the shard has no leader.
@@ -137,7 +141,7 @@ func (c *levels) reach(ctx context.Context, holder string) (*Level, error) {
 	return l, nil
 }
 
-func (c *levels) ask(ctx context.Context, ask Ask) (int64, error) {
+func (c *levels) Divide(ctx context.Context, ask Ask) (int64, error) {
 	sleep(c.far + time.Millisecond)
 	c.mu.Lock()
 	owner := c.owner
@@ -501,7 +505,7 @@ func TestFarLevel(t *testing.T) {
 // TestOldRounds checks that a former owner, which still believes to be one, raises no ceiling after a later owner's
 // trim.
 func TestOldRounds(t *testing.T) {
-	l := NewLevel(LevelConfig{Key: pending, Now: time.Now})
+	l := NewLevel(LevelConfig{Key: pending})
 	l.Trim(Round{Term: 1, Number: 7})
 	if _, ok := l.Trim(Round{Term: 2, Number: 1}); !ok {
 		t.Error("a later term was refused")

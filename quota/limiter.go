@@ -14,29 +14,32 @@ type LimitKey struct {
 	Quota
 }
 
-// Config connects a Limiter with the owners of the rates.
-type Config struct {
+// Rates reaches the owners of the rates.
+type Rates interface {
 	// Draw asks the owner of a rate for tokens. perSecond is the limit as this node knows it.
-	Draw  func(ctx context.Context, key LimitKey, ask lend.Borrow, perSecond float64) (lend.Loan, error)
-	Nodes func() int    // nodes of the cluster; at least 1
-	Trip  time.Duration // longest wait for the owner's answer
+	Draw(ctx context.Context, key LimitKey, ask lend.Borrow, perSecond float64) (lend.Loan, error)
+	// Borrowers returns the number of nodes of the cluster, which is at least 1.
+	Borrowers() int
 }
 
 // Limiter keeps the calls of this node within the rates of namespaces and keys. Its methods are safe for concurrent
 // use.
 type Limiter struct {
-	cfg Config
+	rates Rates
+	trip  time.Duration
 
 	mu     sync.RWMutex
 	meters map[LimitKey]*lend.Meter
 	sweep  time.Time
 }
 
-// NewLimiter returns a Limiter without tokens.
-func NewLimiter(cfg Config) *Limiter { return &Limiter{cfg: cfg, meters: map[LimitKey]*lend.Meter{}} }
+// NewLimiter returns a Limiter without tokens. Trip is the longest wait for an owner's answer.
+func NewLimiter(rates Rates, trip time.Duration) *Limiter {
+	return &Limiter{rates: rates, trip: trip, meters: map[LimitKey]*lend.Meter{}}
+}
 
 // Take takes a token of a rate for one call. It returns at once while this node has tokens, or knows that there are
-// none. Otherwise it waits for the answer of the rate's owner, for Config.Trip at most. Errors are *Exceeded and the
+// none. Otherwise it waits for the answer of the rate's owner, for the trip at most. Errors are *Exceeded and the
 // context's.
 func (l *Limiter) Take(ctx context.Context, s Subject, q Quota, perSecond float64) error {
 	if perSecond <= 0 {
@@ -70,15 +73,20 @@ func (l *Limiter) meter(key LimitKey) *lend.Meter {
 	defer l.mu.Unlock()
 	l.forget(time.Now())
 	if m = l.meters[key]; m == nil {
-		m = lend.NewMeter(lend.MeterConfig{
-			Call: func(ctx context.Context, ask lend.Borrow, perSecond float64) (lend.Loan, error) {
-				return l.cfg.Draw(ctx, key, ask, perSecond)
-			},
-			Borrowers: l.cfg.Nodes, Trip: l.cfg.Trip,
-		})
+		m = lend.NewMeter(rate{l.rates, key}, l.trip)
 		l.meters[key] = m
 	}
 	return m
+}
+
+// rate is one rate, of which a lend.Meter draws.
+type rate struct {
+	Rates
+	key LimitKey
+}
+
+func (r rate) Draw(ctx context.Context, ask lend.Borrow, perSecond float64) (lend.Loan, error) {
+	return r.Rates.Draw(ctx, r.key, ask, perSecond)
 }
 
 // idle is how long the records of a limit are kept without calls.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -44,17 +45,35 @@ func TestPayload(t *testing.T) {
 
 // TestQueues checks that a namespace has no more queues than its limit: those that exist, and those admitted lately.
 func TestQueues(t *testing.T) {
-	now, exist, lists := time.Unix(1000, 0), []string{"a", "b"}, 0
-	clock := func() time.Time { return now }
-	r := NewRegistrar(RegistrarConfig{Now: clock, List: func(context.Context, string) ([]string, error) {
-		lists++
-		return exist, nil
-	}})
-	asked := 0
-	roster := NewRoster(clock, func(ctx context.Context, namespace, queue string, limit uint64) error {
-		asked++
-		return r.Admit(ctx, namespace, queue, limit)
-	})
+	synctest.Test(t, testQueues)
+}
+
+// listed are the shards with the queues of one namespace.
+type listed struct {
+	names []string
+	lists int
+}
+
+func (l *listed) Queues(context.Context, string) ([]string, error) {
+	l.lists++
+	return l.names, nil
+}
+
+// counted counts the requests to a Registrar.
+type counted struct {
+	*Registrar
+	asked int
+}
+
+func (c *counted) Admit(ctx context.Context, namespace, queue string, limit uint64) error {
+	c.asked++
+	return c.Registrar.Admit(ctx, namespace, queue, limit)
+}
+
+func testQueues(t *testing.T) {
+	shards := &listed{names: []string{"a", "b"}}
+	registrar := &counted{Registrar: NewRegistrar(shards)}
+	roster := NewRoster(registrar)
 	expect := func(queue string, admitted bool) {
 		t.Helper()
 		err := roster.Admit(t.Context(), "n", queue, 3)
@@ -68,15 +87,15 @@ func TestQueues(t *testing.T) {
 	expect("d", false)
 	expect("b", true)
 	expect("c", true)
-	now = now.Add(2 * time.Second)
+	sleep(2 * time.Second)
 	expect("d", false) // c is not listed yet, but admitted
-	exist = []string{"a"}
-	now = now.Add(2 * time.Second)
+	shards.names = []string{"a"}
+	sleep(2 * time.Second)
 	expect("d", true) // b is gone
-	if asked != 6 || lists != 3 {
-		t.Errorf("%d requests, %d lists", asked, lists)
+	if registrar.asked != 6 || shards.lists != 3 {
+		t.Errorf("%d requests, %d lists", registrar.asked, shards.lists)
 	}
-	now = now.Add(2 * appears)
+	sleep(2 * appears)
 	expect("e", true)
 	expect("f", true) // neither c nor d has appeared
 	expect("g", false)

@@ -7,17 +7,16 @@ import (
 	"time"
 )
 
-// RegistrarConfig connects a Registrar with the shards.
-type RegistrarConfig struct {
-	// List returns the names of a namespace's queues over all shards.
-	List func(ctx context.Context, namespace string) ([]string, error)
-	Now  func() time.Time
+// Shards are the shards of a cluster, as a Registrar reaches them.
+type Shards interface {
+	// Queues returns the names of a namespace's queues over all shards.
+	Queues(ctx context.Context, namespace string) ([]string, error)
 }
 
 // Registrar admits new queues at the owner of a namespace, so that the namespace has no more than its MaxQueues. Its
 // methods are safe for concurrent use.
 type Registrar struct {
-	cfg RegistrarConfig
+	shards Shards
 
 	mu         sync.Mutex
 	namespaces map[string]*register
@@ -41,11 +40,11 @@ const (
 )
 
 // NewRegistrar returns a Registrar that knows no queue.
-func NewRegistrar(cfg RegistrarConfig) *Registrar {
-	return &Registrar{cfg: cfg, namespaces: map[string]*register{}}
+func NewRegistrar(shards Shards) *Registrar {
+	return &Registrar{shards: shards, namespaces: map[string]*register{}}
 }
 
-// Admit returns nil if a namespace has the queue or may have one more. Errors are *Exceeded, those of List and the
+// Admit returns nil if a namespace has the queue or may have one more. Errors are *Exceeded, those of Queues and the
 // context's.
 func (r *Registrar) Admit(ctx context.Context, namespace, queue string, limit uint64) error {
 	g := r.register(namespace)
@@ -55,7 +54,7 @@ func (r *Registrar) Admit(ctx context.Context, namespace, queue string, limit ui
 		return ctx.Err()
 	}
 	defer func() { <-g.turn }()
-	now := r.cfg.Now()
+	now := time.Now()
 	if now.Sub(g.listed) >= listAgain && !g.has(queue) {
 		if err := r.list(ctx, g, namespace, now); err != nil {
 			return err
@@ -79,7 +78,7 @@ func (g *register) has(queue string) bool {
 
 // list takes the names from the shards. An admitted queue counts until it is listed, or for the time of appears.
 func (r *Registrar) list(ctx context.Context, g *register, namespace string, now time.Time) error {
-	names, err := r.cfg.List(ctx, namespace)
+	names, err := r.shards.Queues(ctx, namespace)
 	if err != nil {
 		return err
 	}
@@ -99,7 +98,7 @@ func (r *Registrar) list(ctx context.Context, g *register, namespace string, now
 func (r *Registrar) register(namespace string) *register {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := r.cfg.Now()
+	now := time.Now()
 	g := r.namespaces[namespace]
 	if g == nil {
 		for name, other := range r.namespaces {
@@ -114,11 +113,15 @@ func (r *Registrar) register(namespace string) *register {
 	return g
 }
 
+// Admitter admits the queues of namespaces. *Registrar implements it.
+type Admitter interface {
+	Admit(ctx context.Context, namespace, queue string, limit uint64) error
+}
+
 // Roster is a node's memory of the queues that it need not ask a Registrar about. Its methods are safe for concurrent
 // use.
 type Roster struct {
-	now   func() time.Time
-	admit func(ctx context.Context, namespace, queue string, limit uint64) error
+	registrar Admitter
 
 	mu    sync.RWMutex
 	known map[queueName]answer
@@ -148,11 +151,9 @@ const (
 	maxRoster = 100_000
 )
 
-// NewRoster returns a Roster that asks with admit.
-func NewRoster(
-	now func() time.Time, admit func(ctx context.Context, namespace, queue string, limit uint64) error,
-) *Roster {
-	return &Roster{now: now, admit: admit, known: map[queueName]answer{}}
+// NewRoster returns a Roster that asks the Registrars of the namespaces.
+func NewRoster(registrar Admitter) *Roster {
+	return &Roster{registrar: registrar, known: map[queueName]answer{}}
 }
 
 // Admit returns nil if a namespace has the queue or may have one more. Errors are those of Registrar.Admit. Only new
@@ -161,14 +162,14 @@ func (r *Roster) Admit(ctx context.Context, namespace, queue string, limit uint6
 	if limit == 0 {
 		return nil
 	}
-	name, now := queueName{namespace, queue}, r.now()
+	name, now := queueName{namespace, queue}, time.Now()
 	r.mu.RLock()
 	last := r.known[name]
 	r.mu.RUnlock()
 	if last.holds(now, limit) {
 		return last.refused
 	}
-	err := r.admit(ctx, namespace, queue, limit)
+	err := r.registrar.Admit(ctx, namespace, queue, limit)
 	full := new(Exceeded)
 	if err != nil && !errors.As(err, &full) {
 		if !last.at.IsZero() && last.refused == nil {

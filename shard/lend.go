@@ -80,13 +80,22 @@ func (p *proposer) Permits(name dispatch.QueueName) dispatch.Permits {
 	if borrower, ok := p.borrowers[name]; ok {
 		return p.shard.dev.permitsOf(borrower)
 	}
-	borrower := lend.NewBorrower(lend.BorrowerConfig{
-		Context: p.lead.ctx, Term: p.shard.group.Term(),
-		Call: func(ctx context.Context, ask lend.Borrow) (lend.Loan, error) {
-			return p.shard.limits.Borrow(ctx, Borrow{name.Namespace, name.Queue, p.shard.cfg.ID, ask})
-		},
-		Got: func() { p.intake.tell(func(p *dispatch.Planner, now time.Time) { p.Lent(now, name) }) },
-	})
+	borrower := lend.NewBorrower(p.lead.ctx, p.shard.group.Term(), limitedQueue{p, name})
 	p.borrowers[name] = borrower
 	return p.shard.dev.permitsOf(borrower)
+}
+
+// limitedQueue is a queue for which a proposer borrows.
+type limitedQueue struct {
+	p    *proposer
+	name dispatch.QueueName
+}
+
+func (q limitedQueue) Borrow(ctx context.Context, ask lend.Borrow) (lend.Loan, error) {
+	shard := q.p.shard
+	return shard.limits.Borrow(ctx, Borrow{q.name.Namespace, q.name.Queue, shard.cfg.ID, ask})
+}
+
+func (q limitedQueue) Lent() {
+	q.p.intake.tell(func(p *dispatch.Planner, now time.Time) { p.Lent(now, q.name) })
 }

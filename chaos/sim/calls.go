@@ -17,9 +17,9 @@ import (
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
-// at returns a node to call, which may be this one. Calls to another node go over the simulated network. No node has a
+// At returns a node to call, which may be this one. Calls to another node go over the simulated network. No node has a
 // handler for the control group, which is not simulated.
-func (p *process) at(node string) calls.Node {
+func (p *process) At(node string) calls.Node {
 	if node == p.node.name {
 		return p.table
 	}

@@ -96,7 +96,7 @@ func (n *Node) begin() *process {
 	}
 	p.following, p.unfollow = context.WithCancel(p.host.Life())
 	p.router = router.New(router.Config{
-		Self: n.name, State: p.view.now, At: p.at, Leaders: p.leaders, Alive: p.Alive,
+		Self: n.name, Control: p, Nodes: p, Leaders: p.leaders,
 	})
 	p.replicas = p.newReplicas()
 	p.table = calls.NewTable(p.replicas.Do, p.replicas.Handlers()...)

@@ -70,10 +70,13 @@ func (w *world) State() *clusterpb.ControlState {
 
 func (w *world) Search(shard uint32) calls.Search {
 	return calls.NewSearch(calls.SearchConfig{
-		Shard: shard, Source: calls.NewBeliefs(), Alive: func(string) bool { return true },
-		Placement: func(id uint32) *clusterpb.Shard { return stateWith(1).Shards[id-1] }, LastPause: 200e6,
+		Shard: shard, Source: calls.NewBeliefs(), Placement: w, LastPause: 200e6,
 	})
 }
+
+func (w *world) Placed(id uint32) *clusterpb.Shard { return stateWith(1).Shards[id-1] }
+
+func (w *world) Alive(string) bool { return true }
 
 func (w *world) taker() *Taker {
 	t := NewTaker(TakerConfig{Self: "a", Control: w, Router: w})

@@ -20,14 +20,19 @@ type Stream interface {
 	Recv() (*clusterpb.ForwardReply, error)
 }
 
-// ClientConfig holds the node to call and the settings of a Client.
-type ClientConfig struct {
-	Node string
+// Peer is another node.
+type Peer interface {
 	// Open begins a new stream, which ends with ctx. It must fail soon if the node cannot be reached.
-	Open func(ctx context.Context) (Stream, error)
+	Open(ctx context.Context) (Stream, error)
 	// Refused reports whether a stream's error means that the other node refuses the stream, at its beginning or later.
 	// The other node has begun none of the calls that it has not answered.
-	Refused func(error) bool
+	Refused(err error) bool
+}
+
+// ClientConfig holds the node to call and the settings of a Client.
+type ClientConfig struct {
+	Node string // id
+	Peer Peer
 	// MaxOutstanding bounds the bytes of calls without an answer; 0: 64 MiB. The namespaces share them.
 	MaxOutstanding int
 	Metrics        *Metrics // nil: no metrics
@@ -70,9 +75,6 @@ type pending struct {
 func NewClient(cfg ClientConfig) *Client {
 	if cfg.MaxOutstanding == 0 {
 		cfg.MaxOutstanding = 64 << 20
-	}
-	if cfg.Refused == nil {
-		cfg.Refused = func(error) bool { return false }
 	}
 	if cfg.Metrics == nil {
 		cfg.Metrics = NewMetrics(nil)

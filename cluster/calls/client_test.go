@@ -58,7 +58,7 @@ func TestNamespacesTakeTurns(t *testing.T) {
 // TestOneNamespaceLocksNoOtherOut checks that a namespace whose calls stay without an answer leaves room for others.
 func TestOneNamespaceLocksNoOtherOut(t *testing.T) {
 	started := make(chan string, 100)
-	s := serve(t, begun(started), func(cfg *ClientConfig) { cfg.MaxOutstanding = 10_000 })
+	s := serve(t, begun(started), func(s *served) { s.bound = 10_000 })
 	ctx, cancel := context.WithCancel(t.Context())
 	refused := make(chan error, 100)
 	call := func(namespace string) {

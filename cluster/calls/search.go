@@ -20,6 +20,14 @@ type Source interface {
 	Answered(shard uint32, node string)
 }
 
+// Placement tells a Search where the replicas of a shard are.
+type Placement interface {
+	// Placed returns the record with the replicas of a shard and their preferred one; nil: it is not known.
+	Placed(shard uint32) *clusterpb.Shard
+	// Alive reports whether a node seems alive.
+	Alive(node string) bool
+}
+
 // RaftLeader is a Source for a group with a replica on this node. It returns the leader that the replica knows from
 // Raft, which no call can correct.
 type RaftLeader func() (leader string)
@@ -40,9 +48,8 @@ const firstPause = 5 * time.Millisecond
 type SearchConfig struct {
 	Shard     uint32
 	Source    Source
-	Placement func(shard uint32) *clusterpb.Shard // shard's replicas and their preferred one; nil: not known
-	Alive     func(node string) bool              // a hint
-	LastPause time.Duration                       // longest pause between two tries
+	Placement Placement
+	LastPause time.Duration // longest pause between two tries
 }
 
 // Search is one caller's search for the leader of a shard. It is not safe for concurrent use.
@@ -81,7 +88,7 @@ func (s *Search) Next() string {
 // and it was not asked yet.
 func (s *Search) NextReplica(self string) string {
 	s.begin()
-	for _, node := range s.cfg.Placement(s.cfg.Shard).GetReplicas() {
+	for _, node := range s.cfg.Placement.Placed(s.cfg.Shard).GetReplicas() {
 		if node == self && s.tries == 1 {
 			s.asked = self
 			return self
@@ -101,12 +108,12 @@ func (s *Search) begin() (leader string) {
 // replica picks a replica: the preferred one first, then the others in turn. It prefers live nodes to dead ones, and
 // any other node to the one that was just asked.
 func (s *Search) replica() string {
-	placed := s.cfg.Placement(s.cfg.Shard)
+	placed := s.cfg.Placement.Placed(s.cfg.Shard)
 	replicas := placed.GetReplicas()
 	if len(replicas) == 0 {
 		return ""
 	}
-	if s.asked == "" && s.cfg.Alive(placed.Preferred) {
+	if s.asked == "" && s.cfg.Placement.Alive(placed.Preferred) {
 		return placed.Preferred
 	}
 	dead := ""
@@ -114,7 +121,7 @@ func (s *Search) replica() string {
 		node := replicas[(s.tries+i)%len(replicas)]
 		switch {
 		case node == s.asked:
-		case s.cfg.Alive(node):
+		case s.cfg.Placement.Alive(node):
 			return node
 		default:
 			dead = node
@@ -158,9 +165,9 @@ const hopelessAfter = 3 * time.Second
 
 // isHopeless reports whether no majority of the replicas could elect a leader.
 func (s *Search) isHopeless() bool {
-	replicas, alive := s.cfg.Placement(s.cfg.Shard).GetReplicas(), 0
+	replicas, alive := s.cfg.Placement.Placed(s.cfg.Shard).GetReplicas(), 0
 	for _, node := range replicas {
-		if s.cfg.Alive(node) {
+		if s.cfg.Placement.Alive(node) {
 			alive++
 		}
 	}

@@ -13,12 +13,21 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
+// placement has the replicas of the only shard, and the nodes that are dead.
+type placement struct {
+	placed *clusterpb.Shard
+	dead   []string
+}
+
+func (p placement) Placed(uint32) *clusterpb.Shard { return p.placed }
+
+func (p placement) Alive(node string) bool { return !slices.Contains(p.dead, node) }
+
 // search returns a Search in a shard on the nodes a, b and c, where a is preferred and the dead nodes are not alive.
 func search(source Source, dead ...string) *Search {
 	placed := &clusterpb.Shard{Id: 1, Preferred: "a", Replicas: []string{"a", "b", "c"}}
 	s := NewSearch(SearchConfig{
-		Shard: 1, Source: source, Placement: func(uint32) *clusterpb.Shard { return placed },
-		Alive: func(node string) bool { return !slices.Contains(dead, node) }, LastPause: 100 * time.Millisecond,
+		Shard: 1, Source: source, Placement: placement{placed, dead}, LastPause: 100 * time.Millisecond,
 	})
 	return &s
 }
@@ -54,7 +63,7 @@ func TestSearchWithoutABelief(t *testing.T) {
 		wantNext(t, search(NewBeliefs()), "a", "c", "a", "b", "c", "a")
 		wantNext(t, search(NewBeliefs(), "a"), "b", "c", "b", "c") // the dead node is not asked while two others live
 		wantNext(t, search(NewBeliefs(), "a", "c"), "b")
-		none := NewSearch(SearchConfig{Source: NewBeliefs(), Placement: func(uint32) *clusterpb.Shard { return nil }})
+		none := NewSearch(SearchConfig{Source: NewBeliefs(), Placement: placement{}})
 		wantNext(t, &none, "", "")
 	})
 }

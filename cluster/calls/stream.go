@@ -41,7 +41,7 @@ type opened struct {
 func (c *Client) stream(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	s, err := c.cfg.Open(ctx)
+	s, err := c.cfg.Peer.Open(ctx)
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (c *Client) failAll(cause error) {
 		cause = errors.New("the stream ended")
 	}
 	// The other node ends a stream cleanly, or refuses it, only after it has answered every call that it has begun.
-	refused := errors.Is(cause, io.EOF) || c.cfg.Refused(cause)
+	refused := errors.Is(cause, io.EOF) || c.cfg.Peer.Refused(cause)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for number, k := range c.sent {

@@ -113,7 +113,36 @@ type served struct {
 	stop   chan struct{}
 	refuse chan error // error of admit, for one message
 	wg     sync.WaitGroup
+
+	shards  doer
+	refusal error // by which the node refuses a stream; nil: none
+	bound   int   // of ClientConfig.MaxOutstanding
 }
+
+func (s *served) Open(ctx context.Context) (Stream, error) {
+	p := newPipe(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stream = p
+	s.opened++
+	s.wg.Go(func() {
+		err := Serve(answeringEnd{p}, s.shards.table(), s.admit, s.stop)
+		if err == nil {
+			err = io.EOF
+		}
+		p.cancel(err)
+	})
+	return askingEnd{p}, nil
+}
+
+func (s *served) Refused(err error) bool { return s.refusal != nil && errors.Is(err, s.refusal) }
+
+// opener is a node to which streams open as the function says. The node refuses none.
+type opener func(ctx context.Context) (Stream, error)
+
+func (o opener) Open(ctx context.Context) (Stream, error) { return o(ctx) }
+
+func (opener) Refused(error) bool { return false }
 
 // admit returns an error that waits in refuse.
 func (s *served) admit() error {
@@ -125,27 +154,12 @@ func (s *served) admit() error {
 	}
 }
 
-func serve(t *testing.T, l doer, edit ...func(*ClientConfig)) *served {
-	s := &served{stop: make(chan struct{}), refuse: make(chan error, 1)}
-	cfg := ClientConfig{Node: "b", Open: func(ctx context.Context) (Stream, error) {
-		p := newPipe(ctx)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.stream = p
-		s.opened++
-		s.wg.Go(func() {
-			err := Serve(answeringEnd{p}, l.table(), s.admit, s.stop)
-			if err == nil {
-				err = io.EOF
-			}
-			p.cancel(err)
-		})
-		return askingEnd{p}, nil
-	}}
+func serve(t *testing.T, l doer, edit ...func(*served)) *served {
+	s := &served{stop: make(chan struct{}), refuse: make(chan error, 1), shards: l}
 	for _, f := range edit {
-		f(&cfg)
+		f(s)
 	}
-	s.Client = NewClient(cfg)
+	s.Client = NewClient(ClientConfig{Node: "b", Peer: s, MaxOutstanding: s.bound})
 	t.Cleanup(func() {
 		s.Close()
 		s.wg.Wait()
@@ -193,7 +207,8 @@ func TestAnswersFindTheirCalls(t *testing.T) {
 func TestWaitingCallsShareAMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPipe(t.Context())
-		c := NewClient(ClientConfig{Node: "b", Open: func(context.Context) (Stream, error) { return askingEnd{p}, nil }})
+		open := opener(func(context.Context) (Stream, error) { return askingEnd{p}, nil })
+		c := NewClient(ClientConfig{Node: "b", Peer: open})
 		defer c.Close()
 		defer p.cancel(errBroken)
 		for i := range 10 {
@@ -237,9 +252,7 @@ func TestStreamBrokenMidCall(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			started := make(chan string)
-			s := serve(t, begun(started), func(cfg *ClientConfig) {
-				cfg.Refused = func(err error) bool { return errors.Is(err, refused) }
-			})
+			s := serve(t, begun(started), func(s *served) { s.refusal = refused })
 			errs := make(chan error, 2)
 			go func() { errs <- s.Do(t.Context(), 1, command("x"))[0].Err }()
 			<-started
@@ -264,7 +277,7 @@ func TestStreamBrokenMidCall(t *testing.T) {
 }
 
 func TestUnreachableNodeIsNoticedAtOnce(t *testing.T) {
-	c := NewClient(ClientConfig{Node: "b", Open: func(context.Context) (Stream, error) { return nil, errBroken }})
+	c := NewClient(ClientConfig{Node: "b", Peer: opener(func(context.Context) (Stream, error) { return nil, errBroken })})
 	defer c.Close()
 	for range 3 {
 		if err := c.Do(t.Context(), 1, command("x"))[0].Err; !errors.Is(err, task.ErrNotProposed) || !errors.Is(err, errBroken) {
@@ -285,10 +298,10 @@ func TestCallerGivesUp(t *testing.T) {
 		t.Errorf("sent: %v", err)
 	}
 
-	never := NewClient(ClientConfig{Node: "b", Open: func(ctx context.Context) (Stream, error) {
+	never := NewClient(ClientConfig{Node: "b", Peer: opener(func(ctx context.Context) (Stream, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()
-	}})
+	})})
 	defer never.Close()
 	ctx, cancel = context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
@@ -314,7 +327,7 @@ func TestDeadlineTravels(t *testing.T) {
 
 func TestOutstandingBytesAreBounded(t *testing.T) {
 	started := make(chan string)
-	s := serve(t, begun(started), func(cfg *ClientConfig) { cfg.MaxOutstanding = 1000 })
+	s := serve(t, begun(started), func(s *served) { s.bound = 1000 })
 	big := []*fsmpb.Command{{Id: "x", Op: &fsmpb.Command_Schedule{Schedule: &fsmpb.Schedule{
 		Spec: &fsmpb.Spec{Payload: make([]byte, 2000)}}}}}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -361,9 +374,7 @@ func endInOrder(t *testing.T, end func(*served), refusal error) {
 		begun = append(begun, id)
 		<-finish
 		return task.Reply{Result: &fsmpb.Result{Detail: id}}
-	}}, func(cfg *ClientConfig) {
-		cfg.Refused = func(err error) bool { return errors.Is(err, refusal) }
-	})
+	}}, func(s *served) { s.refusal = refusal })
 	ask := func(id string) <-chan task.Reply {
 		answer := make(chan task.Reply, 1)
 		go func() { answer <- s.Do(t.Context(), 1, command(id))[0] }()
@@ -410,7 +421,7 @@ func TestFailedSendTellsNothing(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				stream := halfBroken{make(chan struct{}, 1), make(chan error)}
 				client := NewClient(ClientConfig{
-					Node: "b", Open: func(context.Context) (Stream, error) { return stream, nil },
+					Node: "b", Peer: opener(func(context.Context) (Stream, error) { return stream, nil }),
 				})
 				defer client.Close()
 				errs := make(chan error, 2)

@@ -29,12 +29,9 @@ type supply struct {
 func newSupply(q *pool, shard uint32) *supply {
 	p := q.consumers
 	return &supply{pool: q, shard: shard, leader: calls.NewSearch(calls.SearchConfig{
-		Shard: shard, Source: p.cfg.Leaders, Placement: p.placement, Alive: p.cfg.Nodes.Alive, LastPause: lastPause,
+		Shard: shard, Source: p.cfg.Leaders, LastPause: lastPause,
+		Placement: control.Placement{Control: p.cfg.Control, Nodes: p.cfg.Nodes},
 	})}
-}
-
-func (p *Consumers) placement(shard uint32) *clusterpb.Shard {
-	return control.Shard(p.cfg.Control.State(), shard)
 }
 
 // want makes the demand ask for n tasks in all. It raises a demand that is less than half of n, and lowers one that is

@@ -79,13 +79,19 @@ func (r *Replica) IsCurrent(state *clusterpb.ControlState) bool {
 // search begins a search for the group's leader. Every node has a replica of the group, so the search asks this node's
 // replica if the leader is not known.
 func (r *Replica) search() calls.Search {
-	here := &clusterpb.Shard{Preferred: r.cfg.Node, Replicas: []string{r.cfg.Node}}
 	return calls.NewSearch(calls.SearchConfig{
-		Shard: Number, Source: calls.RaftLeader(r.Leader),
-		Placement: func(uint32) *clusterpb.Shard { return here },
-		Alive:     func(string) bool { return true }, LastPause: lastPause,
+		Shard: Number, Source: calls.RaftLeader(r.Leader), Placement: onlyHere(r.cfg.Node), LastPause: lastPause,
 	})
 }
+
+// onlyHere is the placement of a group with a replica on one node.
+type onlyHere string
+
+func (h onlyHere) Placed(uint32) *clusterpb.Shard {
+	return &clusterpb.Shard{Preferred: string(h), Replicas: []string{string(h)}}
+}
+
+func (onlyHere) Alive(string) bool { return true }
 
 // Leader returns the group's leader as far as this node's replica knows, or "" if it knows none.
 func (r *Replica) Leader() string {

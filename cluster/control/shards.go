@@ -143,3 +143,17 @@ func Shard(s *clusterpb.ControlState, id uint32) *clusterpb.Shard {
 	}
 	return s.Shards[id-1]
 }
+
+// Placement is the placement of the shards, as the searches for their leaders need it.
+type Placement struct {
+	Control interface {
+		State() *clusterpb.ControlState
+	}
+	Nodes interface{ Alive(node string) bool }
+}
+
+// Placed returns a shard of the present state, or nil if there is none.
+func (p Placement) Placed(shard uint32) *clusterpb.Shard { return Shard(p.Control.State(), shard) }
+
+// Alive reports whether a node seems alive.
+func (p Placement) Alive(node string) bool { return p.Nodes.Alive(node) }

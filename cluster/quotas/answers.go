@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/task"
@@ -25,48 +24,6 @@ type ownerID struct {
 	epoch uint64
 }
 
-// draw asks the owner for tokens.
-func (q *Quotas) draw(
-	ctx context.Context, key quota.LimitKey, ask lend.Borrow, perSecond float64,
-) (lend.Loan, error) {
-	reply, err := q.cfg.Owner(ctx, &clusterpb.QuotaCall{
-		Subject: subjectMessage(key.Subject), Quota: uint32(key.Quota),
-		Op: &clusterpb.QuotaCall_Draw{Draw: &clusterpb.DrawCall{
-			Node: q.cfg.Self, PerSecond: perSecond, Want: uint32(ask.Want), Spent: uint32(ask.Spent),
-		}},
-	})
-	return lend.Loan{
-		Permits: int(reply.GetTokens()), RetryAfter: time.Duration(reply.GetRetryAfterUs()) * time.Microsecond,
-	}, err
-}
-
-// divide asks the owner to divide a level anew.
-func (q *Quotas) divide(ctx context.Context, ask quota.Ask) (int64, error) {
-	reply, err := q.cfg.Owner(ctx, &clusterpb.QuotaCall{
-		Subject: subjectMessage(ask.Key.Subject), Quota: uint32(ask.Key.Quota),
-		Op: &clusterpb.QuotaCall_Divide{Divide: &clusterpb.DivideCall{
-			Holder: ask.Holder, Limit: ask.Limit, Want: ask.Want,
-		}},
-	})
-	if err == nil && reply.Unsure {
-		err = quota.ErrUnsure
-	}
-	return reply.GetUsed(), err
-}
-
-// admit asks the owner for a new queue.
-func (q *Quotas) admit(ctx context.Context, namespace, queue string, limit uint64) error {
-	_, err := q.cfg.Owner(ctx, &clusterpb.QuotaCall{
-		Subject: &clusterpb.QuotaSubject{Namespace: namespace}, Quota: uint32(quota.MaxQueues),
-		Op: &clusterpb.QuotaCall_Admit{Admit: &clusterpb.AdmitCall{Queue: queue, Limit: limit}},
-	})
-	return err
-}
-
-func subjectMessage(s quota.Subject) *clusterpb.QuotaSubject {
-	return &clusterpb.QuotaSubject{Namespace: s.Namespace, Key: s.Key}
-}
-
 // Answer answers a message as the leader of a shard, or as this node if the shard is 0. The error is a
 // *task.NotLeaderError if this node does not lead, or a *quota.Exceeded for a queue that is refused.
 func (q *Quotas) Answer(ctx context.Context, id uint32, call *clusterpb.QuotaCall) (*clusterpb.QuotaReply, error) {
@@ -77,7 +34,7 @@ func (q *Quotas) Answer(ctx context.Context, id uint32, call *clusterpb.QuotaCal
 	if id == 0 {
 		return answerLevel(q.consumers(key), call)
 	}
-	s, err := q.cfg.Replica(id)
+	s, err := q.carrier.Replicas.Replica(id)
 	if err != nil {
 		return nil, err
 	}
@@ -149,81 +106,23 @@ func answerLevel(level *quota.Level, call *clusterpb.QuotaCall) (*clusterpb.Quot
 	return nil, fmt.Errorf("%w: a quota's message that this build does not know", task.ErrNotProposed)
 }
 
-// owner returns the memory of a leadership as the owner of a subject, and makes it if there is none.
+// owner returns the memory of a leadership as the owner of a subject, and makes it if there is none. Each owner of a
+// subject has a later term than the one before: by the epoch of the subject's slot if another shard was the owner, and
+// else by the term of the shard's leader.
 func (q *Quotas) owner(id uint32, term uint64, s quota.Subject) *owner {
-	at := ownerID{id, q.cfg.Epoch(s)}
+	at := ownerID{id, q.carrier.Router.QuotaEpoch(s)}
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	o := q.owners[at]
 	if o == nil || o.term < term {
 		o = &owner{
 			term: term, rates: lend.NewLender[quota.LimitKey, string](lend.OfRates),
-			arbiter:   quota.NewArbiter(q.arbiterConfig(at, term)),
-			registrar: quota.NewRegistrar(quota.RegistrarConfig{List: q.names, Now: q.cfg.Now}),
+			arbiter:   quota.NewArbiter(at.epoch<<32|term, q.carrier, q.carrier.Trip),
+			registrar: quota.NewRegistrar(q.carrier),
 		}
 		q.owners[at] = o
 	}
 	return o
 }
 
-// arbiterConfig connects the Arbiter of an owner. Each owner of a subject has a later term than the one before: by the
-// epoch of the subject's slot if another shard was the owner, and else by the term of the shard's leader.
-func (q *Quotas) arbiterConfig(at ownerID, term uint64) quota.ArbiterConfig {
-	return quota.ArbiterConfig{
-		Term: at.epoch<<32 | term, Trip: q.cfg.Trip, Now: q.cfg.Now, Trim: q.trim, Raise: q.raise, Holders: q.holders,
-	}
-}
-
-// holders returns the holders of a level: the nodes of that of consumers, or else the shards. The consumers of a node
-// that does not answer are not counted: they are at other nodes by then, or get no tasks.
-func (q *Quotas) holders(key quota.LimitKey) (all []quota.Holder) {
-	if key.Quota == quota.MaxConsumers {
-		for _, id := range q.cfg.Members() {
-			if q.cfg.Alive(id) {
-				all = append(all, quota.Holder{ID: id, Weight: 1})
-			}
-		}
-		return all
-	}
-	for id, slots := range q.cfg.Slots() {
-		all = append(all, quota.Holder{ID: holderOf(id), Weight: slots})
-	}
-	return all
-}
-
 func holderOf(shard uint32) string { return strconv.FormatUint(uint64(shard), 10) }
-
-func (q *Quotas) trim(ctx context.Context, holder string, key quota.LimitKey, r quota.Round) (int64, error) {
-	reply, err := q.tell(ctx, holder, &clusterpb.QuotaCall{
-		Subject: subjectMessage(key.Subject), Quota: uint32(key.Quota),
-		Op: &clusterpb.QuotaCall_Trim{Trim: &clusterpb.TrimCall{Term: r.Term, Number: r.Number}},
-	})
-	if err == nil && reply.Refused {
-		err = fmt.Errorf("the holder %s has a later round", holder)
-	}
-	return reply.GetUsed(), err
-}
-
-func (q *Quotas) raise(
-	ctx context.Context, holder string, key quota.LimitKey, r quota.Round, limit, ceiling int64,
-) error {
-	_, err := q.tell(ctx, holder, &clusterpb.QuotaCall{
-		Subject: subjectMessage(key.Subject), Quota: uint32(key.Quota),
-		Op: &clusterpb.QuotaCall_Raise{Raise: &clusterpb.RaiseCall{
-			Term: r.Term, Number: r.Number, Limit: limit, Ceiling: ceiling,
-		}},
-	})
-	return err
-}
-
-// tell carries a message to the holder of a level.
-func (q *Quotas) tell(ctx context.Context, holder string, call *clusterpb.QuotaCall) (*clusterpb.QuotaReply, error) {
-	if quota.Quota(call.Quota) == quota.MaxConsumers {
-		return q.cfg.Node(ctx, holder, call)
-	}
-	id, err := strconv.ParseUint(holder, 10, 32)
-	if err != nil {
-		return nil, fmt.Errorf("%q is no shard: %w", holder, err)
-	}
-	return q.cfg.Shard(ctx, uint32(id), call)
-}

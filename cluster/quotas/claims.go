@@ -24,15 +24,14 @@ type holding struct {
 // level returns a shard's part of a level in a leadership, and makes it if there is none.
 func (q *Quotas) level(s Replica, term uint64, key quota.LimitKey) *quota.Level {
 	return q.hold(levelID{s.ID(), key}, term, quota.LevelConfig{
-		Key: key, Holder: holderOf(s.ID()), Trip: q.cfg.Trip, Now: q.cfg.Now, Ask: q.divide,
-		Used: func() int64 { return used(s, key) }, Drops: s.Drops,
+		Key: key, Holder: holderOf(s.ID()), Use: use{s, key}, Owner: q.carrier, Trip: q.carrier.Trip,
 	})
 }
 
 // consumers returns this node's part of a level of consumers, and makes it if there is none.
 func (q *Quotas) consumers(key quota.LimitKey) *quota.Level {
 	return q.hold(levelID{0, key}, 0, quota.LevelConfig{
-		Key: key, Holder: q.cfg.Self, Trip: q.cfg.Trip, Now: q.cfg.Now, Ask: q.divide,
+		Key: key, Holder: q.carrier.Self, Owner: q.carrier, Trip: q.carrier.Trip,
 	})
 }
 
@@ -62,12 +61,18 @@ func (q *Quotas) forget() {
 	}
 }
 
-func used(s Replica, key quota.LimitKey) int64 {
-	use := s.Use(key.Namespace)
-	if key.Quota == quota.MaxBytes {
-		return int64(use.Bytes)
+// use is a shard's use of a level.
+type use struct {
+	Replica
+	key quota.LimitKey
+}
+
+func (u use) Used() int64 {
+	sum := u.Use(u.key.Namespace)
+	if u.key.Quota == quota.MaxBytes {
+		return int64(sum.Bytes)
 	}
-	return int64(use.Pending)
+	return int64(sum.Pending)
 }
 
 // claimed holds the claims of one call.
@@ -140,7 +145,7 @@ func (c *claims) add(cmd *fsmpb.Command) error {
 	}
 	if !c.of.looked || cmd.Namespace != c.of.namespace {
 		c.of = space{looked: true, namespace: cmd.Namespace}
-		c.of.limits = c.cfg.Limits(task.CanonicalNamespace(cmd.Namespace))
+		c.of.limits = c.limits(task.CanonicalNamespace(cmd.Namespace))
 	}
 	if c.of.limits.MaxPending == 0 && c.of.limits.MaxBytes == 0 {
 		return nil

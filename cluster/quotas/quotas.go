@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/belfryhq/belfry/client/view"
+	"github.com/belfryhq/belfry/cluster/calls"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
@@ -31,32 +33,57 @@ type Replica interface {
 	Queues(ctx context.Context, namespace string) ([]string, error)
 }
 
-// Ask carries a message, and returns its answer.
-type Ask func(ctx context.Context, call *clusterpb.QuotaCall) (*clusterpb.QuotaReply, error)
+// Replicas are the replicas on this node.
+type Replicas interface {
+	// Replica returns the replica of a shard. The error is a *task.NotLeaderError if there is none.
+	Replica(shard uint32) (Replica, error)
+}
+
+// Tenants has the limits of namespaces and keys. *tenants.Tenants implements it.
+type Tenants interface {
+	Namespace(name string) (n view.Namespace, exists bool)
+	KeyLimits(id string) quota.Limits
+}
+
+// Control is the control group.
+type Control interface {
+	State() *clusterpb.ControlState
+}
+
+// Nodes are the nodes of the cluster.
+type Nodes interface {
+	// At returns a node to call, which may be this one.
+	At(node string) calls.Node
+	// Alive reports whether a node has answered this one lately.
+	Alive(node string) bool
+}
+
+// Router takes messages to the leaders of shards. *router.Router implements it.
+type Router interface {
+	// SlotCounts returns the number of slots of each shard.
+	SlotCounts() map[uint32]int64
+	// QuotaEpoch returns the number of the move that brought the slot of a subject to its owner.
+	QuotaEpoch(s quota.Subject) uint64
+	// AskOwner asks the leader of the shard that owns the subject of a message.
+	AskOwner(ctx context.Context, call *clusterpb.QuotaCall) (*clusterpb.QuotaReply, error)
+	// AskShard asks the leader of a shard.
+	AskShard(ctx context.Context, shard uint32, call *clusterpb.QuotaCall) (*clusterpb.QuotaReply, error)
+}
 
 // Config connects the quotas with the cluster.
 type Config struct {
-	Self      string // node id
-	Limits    func(namespace string) quota.Limits
-	KeyLimits func(id string) quota.Limits
-	Members   func() []string                     // ids of the nodes of the cluster
-	Alive     func(node string) bool              // reports whether a node has answered this one lately
-	Replica   func(shard uint32) (Replica, error) // returns this node's replica
-	Slots     func() map[uint32]int64             // number of slots of each shard
-	Epoch     func(s quota.Subject) uint64        // number of the move that brought the subject's slot to its owner
-	Policies  func(namespace string) []string     // names of the queues with a policy
-	Owner     Ask                                 // asks the leader of the shard that owns the subject
-	// Shard asks the leader of a shard.
-	Shard func(ctx context.Context, shard uint32, call *clusterpb.QuotaCall) (*clusterpb.QuotaReply, error)
-	// Node asks a node, which may be this one.
-	Node func(ctx context.Context, node string, call *clusterpb.QuotaCall) (*clusterpb.QuotaReply, error)
-	Trip time.Duration // longest wait for the answer of another node
-	Now  func() time.Time
+	Self     string // node id
+	Replicas Replicas
+	Tenants  Tenants
+	Control  Control // has the nodes of the cluster, and the policies of the queues
+	Nodes    Nodes
+	Router   Router
+	Trip     time.Duration // longest wait for the answer of another node
 }
 
 // Quotas is a node's part in the quotas. Its methods are safe for concurrent use.
 type Quotas struct {
-	cfg     Config
+	carrier *carrier
 	limiter *quota.Limiter
 	roster  *quota.Roster
 
@@ -67,24 +94,30 @@ type Quotas struct {
 
 // New returns a node's part in the quotas.
 func New(cfg Config) *Quotas {
-	q := &Quotas{cfg: cfg, owners: map[ownerID]*owner{}, levels: map[levelID]*holding{}}
-	nodes := func() int { return len(cfg.Members()) }
-	q.limiter = quota.NewLimiter(quota.Config{Draw: q.draw, Nodes: nodes, Trip: cfg.Trip})
-	q.roster = quota.NewRoster(cfg.Now, q.admit)
-	return q
+	carrier := &carrier{cfg}
+	return &Quotas{
+		carrier: carrier, limiter: quota.NewLimiter(carrier, cfg.Trip), roster: quota.NewRoster(carrier),
+		owners: map[ownerID]*owner{}, levels: map[levelID]*holding{},
+	}
+}
+
+// limits returns the limits of a namespace.
+func (q *Quotas) limits(namespace string) quota.Limits {
+	known, _ := q.carrier.Tenants.Namespace(namespace)
+	return quota.Limits(known.Quotas)
 }
 
 // each calls do for the namespace and the key of a call until one returns an error. It skips an empty namespace or key.
 func (q *Quotas) each(namespace, key string, do func(quota.Subject, quota.Limits) error) error {
 	if namespace != "" {
-		if err := do(quota.Subject{Namespace: namespace}, q.cfg.Limits(namespace)); err != nil {
+		if err := do(quota.Subject{Namespace: namespace}, q.limits(namespace)); err != nil {
 			return err
 		}
 	}
 	if key == "" {
 		return nil
 	}
-	return do(quota.Subject{Key: key}, q.cfg.KeyLimits(key))
+	return do(quota.Subject{Key: key}, q.carrier.Tenants.KeyLimits(key))
 }
 
 // Call admits a request before it is read. The error is a *quota.Exceeded or the context's.
@@ -116,7 +149,7 @@ func (q *Quotas) Payload(namespace, key string, bytes int64) error {
 // Queue admits a queue into which a task is put. The error is a *quota.Exceeded, or wraps task.ErrNotProposed if the
 // queue is new and the owner cannot be asked.
 func (q *Quotas) Queue(ctx context.Context, namespace, queue string) error {
-	limit := q.cfg.Limits(namespace).MaxQueues
+	limit := q.limits(namespace).MaxQueues
 	if limit == 0 {
 		return nil
 	}

@@ -43,7 +43,7 @@ type shardList struct {
 func (r *Router) shardLists(q *fsmpb.ListQuery) []*shardList {
 	var lists []*shardList
 	of := make(map[uint32]*shardList)
-	for _, s := range r.cfg.State().Slots {
+	for _, s := range r.cfg.Control.State().Slots {
 		l := of[s.Shard]
 		if l == nil {
 			l = &shardList{shard: s.Shard, ask: proto.CloneOf(q), more: true}

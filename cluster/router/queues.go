@@ -76,7 +76,7 @@ func quotaSlot(s quota.Subject) uint32 {
 // SlotCounts returns the number of slots of each shard.
 func (r *Router) SlotCounts() map[uint32]int64 {
 	counts := map[uint32]int64{}
-	for _, s := range r.cfg.State().Slots {
+	for _, s := range r.cfg.Control.State().Slots {
 		counts[s.Shard] += int64(s.End - s.First)
 	}
 	return counts
@@ -114,7 +114,7 @@ func askAll[A proto.Message](
 // shards returns every shard that owns slots, sorted.
 func (r *Router) shards() []uint32 {
 	var ids []uint32
-	for _, s := range r.cfg.State().Slots {
+	for _, s := range r.cfg.Control.State().Slots {
 		ids = append(ids, s.Shard)
 	}
 	slices.Sort(ids)

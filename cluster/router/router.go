@@ -21,22 +21,34 @@ import (
 
 // Config gives access to the shards, and to this node's knowledge of them.
 type Config struct {
-	Self    string // node id
-	State   func() *clusterpb.ControlState
-	At      func(nodeID string) calls.Node // this node, or another one
+	Self    string  // node id
+	Control Control // has the slots and the placement of the shards
+	Nodes   Nodes
 	Leaders *calls.Beliefs
-	Alive   func(nodeID string) bool // a hint; nil: every node counts as alive
 
 	Patience   time.Duration // limit of a call whose context has no deadline; 0: 10 s
 	Logger     *slog.Logger
 	Registerer prometheus.Registerer
 }
 
+// Control is the control group.
+type Control interface {
+	State() *clusterpb.ControlState
+}
+
+// Nodes are the nodes of the cluster.
+type Nodes interface {
+	// At returns a node to call, which may be this one.
+	At(node string) calls.Node
+	// Alive reports whether a node seems alive.
+	Alive(node string) bool
+}
+
 // Router takes calls about any task to the shard that holds the task.
 type Router struct {
-	cfg     Config
-	metrics *metrics
-	placed  func(shard uint32) *clusterpb.Shard
+	cfg       Config
+	metrics   *metrics
+	placement calls.Placement
 
 	mu  sync.Mutex
 	of  *clusterpb.ControlState // state that now was made from
@@ -51,11 +63,8 @@ func New(cfg Config) *Router {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	if cfg.Alive == nil {
-		cfg.Alive = func(string) bool { return true }
-	}
-	placed := func(shard uint32) *clusterpb.Shard { return control.Shard(cfg.State(), shard) }
-	return &Router{cfg: cfg, metrics: newMetrics(cfg.Registerer), placed: placed}
+	placement := control.Placement{Control: cfg.Control, Nodes: cfg.Nodes}
+	return &Router{cfg: cfg, metrics: newMetrics(cfg.Registerer), placement: placement}
 }
 
 // layout is the slot map of one control state, ready for lookups.
@@ -65,7 +74,7 @@ type layout struct {
 
 // layout returns the layout of the present state, or nil while the cluster has no slot map.
 func (r *Router) layout() *layout {
-	state := r.cfg.State()
+	state := r.cfg.Control.State()
 	if len(state.Slots) == 0 {
 		return nil
 	}
@@ -109,7 +118,7 @@ func (r *Router) Do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
 	for _, cmd := range cmds {
 		version = max(version, fsm.VersionOf(cmd))
 	}
-	if err := control.MayWrite(r.cfg.State(), version); err != nil {
+	if err := control.MayWrite(r.cfg.Control.State(), version); err != nil {
 		return calls.Refuse(len(cmds), err)
 	}
 	replies := make([]task.Reply, len(cmds))

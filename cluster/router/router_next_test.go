@@ -24,7 +24,7 @@ func TestCommandsWaitForTheLastUpgrade(t *testing.T) {
 			{Id: "a", Name: "node-a", CommandVersion: fsm.FirstVersion},
 			{Id: "b", Name: "node-b", CommandVersion: fsm.CommandVersion},
 		}
-		r.cfg.State = func() *clusterpb.ControlState { return state }
+		r.cfg.Control = known(func() *clusterpb.ControlState { return state })
 		erase := &fsmpb.Command{Id: id(2, 1), Op: &fsmpb.Command_Erase{Erase: &fsmpb.Erase{}}}
 		touch := &fsmpb.Command{Id: id(3, 1), Op: &fsmpb.Command_Touch{Touch: &fsmpb.Touch{}}}
 		err := r.Do(t.Context(), []*fsmpb.Command{erase})[0].Err

@@ -316,12 +316,24 @@ func (w *world) state() *clusterpb.ControlState {
 	return s
 }
 
+// known returns the state of the control group that a node knows.
+type known func() *clusterpb.ControlState
+
+func (k known) State() *clusterpb.ControlState { return k() }
+
+// nodes are the nodes of a world, which all seem alive.
+type nodes struct{ w *world }
+
+func (n nodes) At(name string) calls.Node { return node{n.w, name}.table() }
+
+func (nodes) Alive(string) bool { return true }
+
 // at returns the router of a node that knows every leader.
 func (w *world) at(name string) *Router {
 	state := w.state()
 	r := New(Config{
-		Self: name, State: func() *clusterpb.ControlState { return state }, Leaders: calls.NewBeliefs(),
-		At: func(id string) calls.Node { return node{w, id}.table() },
+		Self: name, Control: known(func() *clusterpb.ControlState { return state }), Nodes: nodes{w},
+		Leaders: calls.NewBeliefs(),
 	})
 	for shard, leader := range w.leader {
 		r.cfg.Leaders.Note(shard, 1, leader)
@@ -618,7 +630,7 @@ func TestBeforeThereIsAMap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		r := w.at("a")
-		r.cfg.State = func() *clusterpb.ControlState { return &clusterpb.ControlState{} }
+		r.cfg.Control = known(func() *clusterpb.ControlState { return &clusterpb.ControlState{} })
 		if err := r.Do(t.Context(), cmds("x"))[0].Err; !errors.Is(err, task.ErrNotProposed) {
 			t.Error(err)
 		}

@@ -31,15 +31,15 @@ func movesAt(w *world, at, learned time.Duration) *Router {
 		return nil
 	}
 	r := w.at("b")
-	before := r.cfg.State()
+	before := r.cfg.Control.State()
 	after := proto.CloneOf(before)
 	after.Slots[1].Shard = 3
-	r.cfg.State = func() *clusterpb.ControlState {
+	r.cfg.Control = known(func() *clusterpb.ControlState {
 		if time.Since(began) >= learned {
 			return after
 		}
 		return before
-	}
+	})
 	return r
 }
 

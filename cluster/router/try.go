@@ -21,7 +21,7 @@ const lastPause = 100 * time.Millisecond
 
 func (r *Router) newTry(shard uint32) *try {
 	return &try{r: r, shard: shard, Search: calls.NewSearch(calls.SearchConfig{
-		Shard: shard, Source: r.cfg.Leaders, Placement: r.placed, Alive: r.cfg.Alive, LastPause: lastPause,
+		Shard: shard, Source: r.cfg.Leaders, Placement: r.placement, LastPause: lastPause,
 	})}
 }
 
@@ -38,7 +38,7 @@ func (t *try) at(node string) calls.Node {
 	default:
 		t.r.metrics.hops.Inc()
 	}
-	return t.r.cfg.At(node)
+	return t.r.cfg.Nodes.At(node)
 }
 
 // again waits until the next try makes sense. It returns the final error when the caller's time is over.

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// BorrowerConfig connects a Borrower with the owner of its limit.
-type BorrowerConfig struct {
-	Context context.Context // the leadership's context: its end voids all permits
-	Term    uint64          // of that leadership
-	Call    func(context.Context, Borrow) (Loan, error)
-	Got     func() // called by the Borrower's goroutine when permits have come
+// Queue is a limited queue, for which a Borrower borrows.
+type Queue interface {
+	// Borrow asks the owner of the queue's limit for permits.
+	Borrow(ctx context.Context, ask Borrow) (Loan, error)
+	// Lent says that permits have come. The Borrower's goroutine calls it.
+	Lent()
 }
 
 // maxWant limits the permits that one call asks for.
@@ -20,7 +20,9 @@ const maxWant = 4096
 // Borrower is the borrower of a limit for work that waits: it holds the permits of one queue that a shard's leader has
 // borrowed. Its methods are safe for concurrent use. At most one call to the owner is under way.
 type Borrower struct {
-	cfg BorrowerConfig
+	ctx   context.Context // of the leadership: its end voids all permits
+	term  uint64          // of that leadership
+	queue Queue
 
 	mu       sync.Mutex
 	inFlight int       // as last reported by Report
@@ -40,9 +42,9 @@ type Borrower struct {
 	changed  chan struct{} // capacity 1: run looks again
 }
 
-// NewBorrower returns a Borrower without permits.
-func NewBorrower(cfg BorrowerConfig) *Borrower {
-	return &Borrower{cfg: cfg, changed: make(chan struct{}, 1)}
+// NewBorrower returns a Borrower without permits for a leadership, which is over when ctx ends.
+func NewBorrower(ctx context.Context, term uint64, queue Queue) *Borrower {
+	return &Borrower{ctx: ctx, term: term, queue: queue, changed: make(chan struct{}, 1)}
 }
 
 // Free returns the number of attempts that may begin now.
@@ -126,16 +128,16 @@ func (b *Borrower) hasNews() bool { return b.held() < b.recorded && (b.counted |
 func (b *Borrower) run() {
 	for b.await() {
 		ask := b.say()
-		ctx, cancel := context.WithCancel(b.cfg.Context)
+		ctx, cancel := context.WithCancel(b.ctx)
 		stop := b.interrupt(ctx, cancel, ask)
-		loan, err := b.cfg.Call(ctx, ask)
+		loan, err := b.queue.Borrow(ctx, ask)
 		cancel()
 		<-stop
-		if b.cfg.Context.Err() != nil {
+		if b.ctx.Err() != nil {
 			continue
 		}
 		if b.hear(ask, loan, err) {
-			b.cfg.Got()
+			b.queue.Lent()
 		}
 	}
 }
@@ -144,7 +146,7 @@ func (b *Borrower) run() {
 func (b *Borrower) await() bool {
 	for {
 		b.mu.Lock()
-		if b.isIdle() || b.cfg.Context.Err() != nil {
+		if b.isIdle() || b.ctx.Err() != nil {
 			b.running = false
 			b.mu.Unlock()
 			return false
@@ -156,7 +158,7 @@ func (b *Borrower) await() bool {
 		}
 		timer := time.NewTimer(wait)
 		select {
-		case <-b.cfg.Context.Done():
+		case <-b.ctx.Done():
 		case <-b.changed:
 		case <-timer.C:
 		}
@@ -174,7 +176,7 @@ func (b *Borrower) say() Borrow {
 	b.renew = now.Add(patience)
 	b.recorded, b.outdated = b.held(), false
 	return Borrow{
-		Term: b.cfg.Term, Round: b.round, InFlight: b.inFlight + b.begun, Unused: unused,
+		Term: b.term, Round: b.round, InFlight: b.inFlight + b.begun, Unused: unused,
 		Want: min(max(b.want-unused, 0), maxWant), Priority: b.priority, Wait: true,
 	}
 }

@@ -14,6 +14,8 @@ import (
 type branch struct {
 	*Borrower
 	run          *run
+	shard        uint32
+	holds        bool // it keeps its permits and begins no attempt
 	begun, ended int
 	wants        int
 	priority     int
@@ -33,12 +35,9 @@ type run struct {
 	calls    int
 }
 
-// callAs returns the call of a borrower.
-func (r *run) callAs(shard uint32) func(context.Context, Borrow) (Loan, error) {
-	return func(ctx context.Context, ask Borrow) (Loan, error) { return r.call(ctx, shard, ask) }
-}
-
-func (r *run) call(ctx context.Context, shard uint32, ask Borrow) (Loan, error) {
+// Borrow asks the owner of the run, if there is one.
+func (b *branch) Borrow(ctx context.Context, ask Borrow) (Loan, error) {
+	r := b.run
 	r.mu.Lock()
 	owner, limit, down, lag := r.owner, r.limit, r.down, r.lag
 	r.calls++
@@ -46,7 +45,7 @@ func (r *run) call(ctx context.Context, shard uint32, ask Borrow) (Loan, error) 
 	if down {
 		return Loan{}, errors.New("no owner")
 	}
-	loan := owner.Lend(ctx, "queue", shard, ask, limit)
+	loan := owner.Lend(ctx, "queue", b.shard, ask, limit)
 	if loan.Permits > 0 && lag > 0 {
 		select {
 		case <-time.After(lag):
@@ -59,18 +58,21 @@ func (r *run) call(ctx context.Context, shard uint32, ask Borrow) (Loan, error) 
 func newRun(ctx context.Context, n int, limit Limit, took time.Duration) *run {
 	r := &run{owner: NewLender[string, uint32](OfQueues), limit: limit, took: took}
 	for i := range n {
-		b := &branch{run: r}
-		b.Borrower = NewBorrower(BorrowerConfig{Context: ctx, Term: 1, Call: r.callAs(uint32(i)), Got: b.got})
+		b := &branch{run: r, shard: uint32(i)}
+		b.Borrower = NewBorrower(ctx, 1, b)
 		b.CountInFlight(limit.InFlight > 0)
 		r.branches = append(r.branches, b)
 	}
 	return r
 }
 
-// got begins an attempt for each permit.
-func (b *branch) got() {
+// Lent begins an attempt for each permit.
+func (b *branch) Lent() {
 	b.run.mu.Lock()
 	defer b.run.mu.Unlock()
+	if b.holds {
+		return
+	}
 	for b.Take(time.Now()) {
 		b.begun++
 		b.run.inFlight++
@@ -242,8 +244,7 @@ func TestLapse(t *testing.T) {
 	simulate(t, 2, Limit{InFlight: 2}, time.Hour, func(t *testing.T, r *run) {
 		a, b := r.branches[0], r.branches[1]
 		ctx, die := context.WithCancel(t.Context())
-		a.Borrower = NewBorrower(BorrowerConfig{Context: ctx, Call: r.callAs(7), Got: a.got})
-		a.wants = 2
+		a.Borrower, a.shard, a.wants = NewBorrower(ctx, 1, a), 7, 2
 		a.Report(time.Now(), 0, 2, 3)
 		sleep(2 * Life)
 		if a.count() != 2 {
@@ -307,7 +308,7 @@ func TestUnusedGoesBack(t *testing.T) {
 	simulate(t, 2, Limit{InFlight: 1}, time.Millisecond, func(t *testing.T, r *run) {
 		sleep(Life)
 		a, b := r.branches[0], r.branches[1]
-		a.cfg.Got = func() {}
+		a.holds = true
 		a.Report(time.Now(), 0, 1, 3)
 		sleep(100 * time.Millisecond)
 		if a.Free(time.Now()) != 1 {

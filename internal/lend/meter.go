@@ -8,11 +8,12 @@ import (
 	"github.com/belfryhq/belfry/internal/wait"
 )
 
-// MeterConfig connects a Meter with the owner of its rate.
-type MeterConfig struct {
-	Call      func(ctx context.Context, ask Borrow, perSecond float64) (Loan, error)
-	Borrowers func() int    // of the rate, at most; at least 1
-	Trip      time.Duration // longest wait for the owner's answer
+// Rate is a limited rate of calls, of which a Meter draws.
+type Rate interface {
+	// Draw asks the owner of the rate for tokens.
+	Draw(ctx context.Context, ask Borrow, perSecond float64) (Loan, error)
+	// Borrowers returns the largest number of borrowers of the rate, which is at least 1.
+	Borrowers() int
 }
 
 const (
@@ -28,7 +29,8 @@ const (
 // Meter is the borrower of a rate for calls that come and go. It draws permits, which it calls tokens, for the next
 // moments of its own demand. Its methods are safe for concurrent use.
 type Meter struct {
-	cfg MeterConfig
+	rate Rate
+	trip time.Duration // longest wait for the owner's answer
 
 	mu      sync.Mutex
 	demand  demand
@@ -44,11 +46,11 @@ type Meter struct {
 	used    time.Time     // the last call
 }
 
-// NewMeter returns a Meter without tokens.
-func NewMeter(cfg MeterConfig) *Meter { return &Meter{cfg: cfg} }
+// NewMeter returns a Meter without tokens. Trip is the longest wait for the answer of the rate's owner.
+func NewMeter(rate Rate, trip time.Duration) *Meter { return &Meter{rate: rate, trip: trip} }
 
 // Take takes a token for one call. It returns at once while there are tokens here, or the owner is known to have none.
-// Otherwise it waits for the owner's answer, for Trip at most. A positive dry is how long the rate is used up. The
+// Otherwise it waits for the owner's answer, for the trip at most. A positive dry is how long the rate is used up. The
 // error is the context's.
 func (m *Meter) Take(ctx context.Context, perSecond float64) (dry time.Duration, err error) {
 	m.count(1)
@@ -168,9 +170,9 @@ func (m *Meter) draw(now time.Time, perSecond float64) {
 	m.drawn = make(chan struct{})
 	ask := Borrow{Want: max(m.waiting+m.reserve(now)-m.tokens, 1), Spent: m.spent}
 	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), m.cfg.Trip)
+		ctx, cancel := context.WithTimeout(context.Background(), m.trip)
 		defer cancel()
-		loan, err := m.cfg.Call(ctx, ask, perSecond)
+		loan, err := m.rate.Draw(ctx, ask, perSecond)
 		m.hear(ask, perSecond, loan, err)
 	}()
 }
@@ -203,7 +205,7 @@ func (m *Meter) lose(now time.Time, perSecond float64) {
 		return
 	}
 	m.lost = true
-	share := perSecond / float64(max(m.cfg.Borrowers(), 1))
+	share := perSecond / float64(max(m.rate.Borrowers(), 1))
 	m.own = bucket{
 		perSecond: min(max(m.granted.perSecond(now), share), perSecond), burst: time.Second, at: now, tokens: 1,
 	}

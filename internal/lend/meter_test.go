@@ -32,30 +32,34 @@ func newRates(n int) *rates { return newFarRates(n, 0, trip) }
 func newFarRates(n int, far, trip time.Duration) *rates {
 	c := &rates{owner: newRateOwner(), far: far, cut: -1}
 	for i := range n {
-		c.nodes = append(c.nodes, NewMeter(MeterConfig{
-			Call: func(ctx context.Context, ask Borrow, perSecond float64) (Loan, error) {
-				return c.draw(ctx, i, ask, perSecond)
-			},
-			Borrowers: func() int { return n }, Trip: trip,
-		}))
+		c.nodes = append(c.nodes, NewMeter(nodeRate{c, i, n}, trip))
 	}
 	return c
 }
+
+// nodeRate is the rate as a node borrows of it.
+type nodeRate struct {
+	cluster     *rates
+	node, nodes int
+}
+
+func (r nodeRate) Borrowers() int { return r.nodes }
 
 func newRateOwner() *Lender[string, int] { return NewLender[string, int](OfRates) }
 
 // pass lets time pass in the bubble.
 func pass(d time.Duration) { <-time.After(d) }
 
-// draw takes a millisecond or so. Without an owner it hangs.
-func (c *rates) draw(ctx context.Context, node int, ask Borrow, perSecond float64) (Loan, error) {
+// Draw takes a millisecond or so. Without an owner it hangs.
+func (r nodeRate) Draw(ctx context.Context, ask Borrow, perSecond float64) (Loan, error) {
+	c := r.cluster
 	pass(c.far + time.Duration(200+rand.IntN(1500))*time.Microsecond)
 	if ctx.Err() != nil {
 		return Loan{}, errLost
 	}
 	c.mu.Lock()
 	owner := c.owner
-	if node == c.cut {
+	if r.node == c.cut {
 		owner = nil
 	}
 	c.draws++
@@ -64,7 +68,7 @@ func (c *rates) draw(ctx context.Context, node int, ask Borrow, perSecond float6
 		<-ctx.Done()
 		return Loan{}, errLost
 	}
-	return owner.Lend(ctx, "rate", node, ask, Limit{PerSecond: perSecond}), nil
+	return owner.Lend(ctx, "rate", r.node, ask, Limit{PerSecond: perSecond}), nil
 }
 
 func (c *rates) setOwner(a *Lender[string, int]) {
