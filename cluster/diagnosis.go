@@ -20,30 +20,38 @@ import (
 
 // Doctor returns the troubles of the cluster as far as this node knows, the gravest first. It works without a quorum
 // and on a node that takes no part, and takes about half a second if nodes do not answer.
-func (n *Node) Doctor(ctx context.Context) []doctor.Finding { return doctor.Examine(n.snapshot(ctx)) }
+func (n *Node) Doctor(ctx context.Context) []doctor.Finding {
+	return doctor.Examine(n.examiner.snapshot(ctx))
+}
+
+// examiner examines the cluster as far as this node knows.
+type examiner struct {
+	n      *Node
+	opened time.Time // when this node began to hear the others
+}
 
 // vitals describes this node for people.
-func (n *Node) vitals() *clusterpb.Vitals {
-	space, reserve := n.disk.Room()
-	used, limit := n.memory.Used()
-	attempts, strangers := n.crowdLoad()
+func (o ownState) vitals() *clusterpb.Vitals {
+	space, reserve := o.n.disk.Room()
+	used, limit := o.n.memory.Used()
+	attempts, strangers := o.crowdLoad()
 	v := &clusterpb.Vitals{
 		Attempts: int64(attempts), Strangers: int64(strangers),
-		Build: n.cfg.Build, CommandVersion: fsm.CommandVersion, Waits: n.Barred(),
+		Build: o.n.cfg.Build, CommandVersion: fsm.CommandVersion, Waits: o.n.Barred(),
 		DiskFree: space.Free, DiskTotal: space.Total, DiskReserve: reserve, MemoryUsed: used, MemoryLimit: limit,
-		Backup: n.backups.last(), ClusterKeys: n.cfg.Secrets.Ring().IDs(), DataDir: n.dataDir(),
+		Backup: o.n.backups.last(), ClusterKeys: o.n.cfg.Secrets.Ring().IDs(), DataDir: o.dataDir(),
 	}
-	if err := n.Ready(); err != nil {
+	if err := o.n.Ready(); err != nil {
 		v.NotReady = err.Error()
 	}
-	if n.keys != nil {
-		v.KeysEndMs = n.keys.Credentials().Ends().UnixMilli()
+	if o.n.keys != nil {
+		v.KeysEndMs = o.n.keys.Credentials().Ends().UnixMilli()
 	}
-	if n.cfg.API != nil {
-		addAPI(v, n.cfg.API)
+	if o.n.cfg.API != nil {
+		addAPI(v, o.n.cfg.API)
 	}
-	for _, id := range n.known() {
-		if id != n.ID() && n.health.Alive(id) {
+	for _, id := range o.n.known() {
+		if id != o.n.ID() && o.n.health.Alive(id) {
 			v.Hears = append(v.Hears, id)
 		}
 	}
@@ -51,10 +59,10 @@ func (n *Node) vitals() *clusterpb.Vitals {
 }
 
 // dataDir returns the absolute path of the data folder.
-func (n *Node) dataDir() string {
-	path, err := filepath.Abs(n.cfg.DataDir)
+func (o ownState) dataDir() string {
+	path, err := filepath.Abs(o.n.cfg.DataDir)
 	if err != nil {
-		return n.cfg.DataDir
+		return o.n.cfg.DataDir
 	}
 	return path
 }
@@ -101,28 +109,28 @@ func (n *Node) known() []string {
 }
 
 // snapshot asks every node about itself, and the shards' leaders about the queues.
-func (n *Node) snapshot(ctx context.Context) *doctor.Snapshot {
-	state := n.control.State()
-	ids := n.known()
+func (e *examiner) snapshot(ctx context.Context) *doctor.Snapshot {
+	state := e.n.control.State()
+	ids := e.n.known()
 	queues := make(chan []doctor.Queue, 1)
-	go func() { queues <- n.queuesNow(ctx, state) }()
-	reports, failed := n.viewer.askAll(ctx, ids)
+	go func() { queues <- e.queuesNow(ctx, state) }()
+	reports, failed := e.n.viewer.askAll(ctx, ids)
 	s := &doctor.Snapshot{
-		Self: n.ID(), InCluster: n.ClusterID() != "", Waits: n.Barred(), CommandVersion: control.InForce(state),
-		MaxClockOffset: n.clocks.MaxOffset(), DataDir: n.dataDir(),
+		Self: e.n.ID(), InCluster: e.n.ClusterID() != "", Waits: e.n.Barred(), CommandVersion: control.InForce(state),
+		MaxClockOffset: e.n.clocks.MaxOffset(), DataDir: ownState{e.n}.dataDir(),
 	}
 	for _, id := range ids {
-		s.Nodes = append(s.Nodes, n.describe(id, state, reports[id], failed[id]))
+		s.Nodes = append(s.Nodes, e.describe(id, state, reports[id], failed[id]))
 	}
-	if n.control.Group() != nil {
-		s.Groups = append(s.Groups, n.controlGroup(ids, reports))
+	if e.n.control.Group() != nil {
+		s.Groups = append(s.Groups, e.controlGroup(ids, reports))
 	}
 	for _, shard := range state.Shards {
-		s.Groups = append(s.Groups, n.shardGroup(shard, reports))
+		s.Groups = append(s.Groups, e.shardGroup(shard, reports))
 	}
-	n.addShape(s, state, shapeOf(reports))
-	s.Secrets, s.APIKeys = n.Secrets(), apiKeys(state, n.cfg.Clock())
-	s.Backup = newestBackup(state.Backups, reports, n.cfg.Clock())
+	e.addShape(s, state, shapeOf(reports))
+	s.Secrets, s.APIKeys = secretsOf(state), apiKeys(state, e.n.cfg.Clock())
+	s.Backup = newestBackup(state.Backups, reports, e.n.cfg.Clock())
 	s.Queues = <-queues
 	return s
 }
@@ -139,7 +147,7 @@ func apiKeys(state *clusterpb.ControlState, now time.Time) (keys []doctor.APIKey
 }
 
 // addShape adds the moves, and the absences that the leader of the control group reports.
-func (n *Node) addShape(s *doctor.Snapshot, state *clusterpb.ControlState, shape *clusterpb.Shape) {
+func (e *examiner) addShape(s *doctor.Snapshot, state *clusterpb.ControlState, shape *clusterpb.Shape) {
 	s.ReplaceAfter = time.Duration(shape.GetReplaceAfterMs()) * time.Millisecond
 	for i := range s.Nodes {
 		one := &s.Nodes[i]
@@ -165,20 +173,22 @@ func (n *Node) addShape(s *doctor.Snapshot, state *clusterpb.ControlState, shape
 }
 
 // describe returns a node's own description, as far as it answers, and this node's knowledge of it.
-func (n *Node) describe(id string, state *clusterpb.ControlState, r *clusterpb.StatusReply, failed error) doctor.Node {
+func (e *examiner) describe(
+	id string, state *clusterpb.ControlState, r *clusterpb.StatusReply, failed error,
+) doctor.Node {
 	entry := control.Node(state, id)
 	d := doctor.Node{
-		ID: id, Name: cmp.Or(entry.GetName(), n.directory.Name(id), id), URL: control.URL(entry), Peer: entry.GetPeerAddr(),
+		ID: id, Name: cmp.Or(entry.GetName(), e.n.directory.Name(id), id), URL: control.URL(entry), Peer: entry.GetPeerAddr(),
 		Zone:           entry.GetZone(),
-		CommandVersion: entry.GetCommandVersion(), Answers: r != nil || n.health.Alive(id),
+		CommandVersion: entry.GetCommandVersion(), Answers: r != nil || e.n.health.Alive(id),
 	}
-	if id == n.ID() {
-		d.Name, d.URL, d.Peer, d.ClockKnown = n.cfg.Name, control.URL(n.entry()), n.entry().PeerAddr, true
+	if id == e.n.ID() {
+		d.Name, d.URL, d.Peer, d.ClockKnown = e.n.cfg.Name, control.URL(e.n.entry()), e.n.entry().PeerAddr, true
 	} else {
-		d.Clock, _, d.ClockKnown = n.clocks.Offset(id)
+		d.Clock, _, d.ClockKnown = e.n.clocks.Offset(id)
 	}
 	if r == nil {
-		n.describeSilent(&d, failed)
+		e.describeSilent(&d, failed)
 		return d
 	}
 	v := r.GetVitals()
@@ -196,11 +206,11 @@ func (n *Node) describe(id string, state *clusterpb.ControlState, r *clusterpb.S
 }
 
 // crowdLoad returns the number of attempts under way here, and the number from which on strangers wait.
-func (n *Node) crowdLoad() (attempts, strangers int) {
-	if n.crowd == nil { // the node is being opened
+func (o ownState) crowdLoad() (attempts, strangers int) {
+	if o.n.crowd == nil { // the node is being opened
 		return 0, 0
 	}
-	return n.crowd.Load()
+	return o.n.crowd.Load()
 }
 
 // untilEnd returns the time until the end of a certificate, or 0 if there is none.
@@ -211,32 +221,32 @@ func untilEnd(endMs int64) time.Duration {
 	return time.Until(time.UnixMilli(endMs))
 }
 
-func (n *Node) describeSilent(d *doctor.Node, failed error) {
+func (e *examiner) describeSilent(d *doctor.Node, failed error) {
 	d.Refused = refusalIn(failed)
-	silence, heard := n.health.Silence(d.ID)
+	silence, heard := e.n.health.Silence(d.ID)
 	if !heard {
-		silence = time.Since(n.opened)
+		silence = time.Since(e.opened)
 	}
 	d.Silent, d.Unheard = silence, !heard
 }
 
 // controlGroup describes the control group by the newest report of its replicas.
-func (n *Node) controlGroup(ids []string, reports statuses) doctor.Group {
-	return n.newGroup(&clusterpb.Shard{Id: control.Number, Replicas: ids}, reports, n.control.Group().Voters())
+func (e *examiner) controlGroup(ids []string, reports statuses) doctor.Group {
+	return e.newGroup(&clusterpb.Shard{Id: control.Number, Replicas: ids}, reports, e.n.control.Group().Voters())
 }
 
-func (n *Node) shardGroup(s *clusterpb.Shard, reports statuses) doctor.Group {
-	g := n.newGroup(s, reports, s.Replicas)
+func (e *examiner) shardGroup(s *clusterpb.Shard, reports statuses) doctor.Group {
+	g := e.newGroup(s, reports, s.Replicas)
 	for i := range g.Replicas {
 		r := &g.Replicas[i]
-		r.Diverged = r.Diverged || n.health.Diverged(s.Id, r.Node)
+		r.Diverged = r.Diverged || e.n.health.Diverged(s.Id, r.Node)
 	}
 	return g
 }
 
 // newGroup takes the leader and the voters from the report with the highest term. voters are the voters without any
 // report. A replica on a node that is alive, and too slow to report, counts as present.
-func (n *Node) newGroup(s *clusterpb.Shard, reports statuses, voters []string) doctor.Group {
+func (e *examiner) newGroup(s *clusterpb.Shard, reports statuses, voters []string) doctor.Group {
 	g := doctor.Group{Shard: s.Id, Preferred: s.Preferred}
 	term := uint64(0)
 	for _, node := range s.Replicas {
@@ -249,10 +259,10 @@ func (n *Node) newGroup(s *clusterpb.Shard, reports statuses, voters []string) d
 		}
 		g.Replicas = append(g.Replicas, doctor.Replica{
 			Node: node, Applied: r.GetApplied(), Diverged: r.GetDiverged(),
-			Present: r != nil && r.State != "shutdown" || reports[node] == nil && n.health.Alive(node),
+			Present: r != nil && r.State != "shutdown" || reports[node] == nil && e.n.health.Alive(node),
 		})
 	}
-	if !n.health.Alive(g.Leader) {
+	if !e.n.health.Alive(g.Leader) {
 		g.Leader = "" // a leader that does not answer is a memory
 	}
 	for i := range g.Replicas {
@@ -262,8 +272,9 @@ func (n *Node) newGroup(s *clusterpb.Shard, reports statuses, voters []string) d
 }
 
 // Secrets counts the queues whose policies have secrets, by their cluster key.
-func (n *Node) Secrets() doctor.Secrets {
-	state := n.control.State()
+func (n *Node) Secrets() doctor.Secrets { return secretsOf(n.control.State()) }
+
+func secretsOf(state *clusterpb.ControlState) doctor.Secrets {
 	s := doctor.Secrets{Key: state.ClusterKey, Sealed: map[string]int{}}
 	for _, p := range state.Queues {
 		switch {
@@ -299,33 +310,33 @@ func newestBackup(record *clusterpb.Backups, reports statuses, now time.Time) do
 }
 
 // queuesNow returns the state of the queues of all namespaces, as far as the shards answer in time.
-func (n *Node) queuesNow(ctx context.Context, state *clusterpb.ControlState) []doctor.Queue {
-	if len(state.Shards) == 0 || n.Barred() != "" {
+func (e *examiner) queuesNow(ctx context.Context, state *clusterpb.ControlState) []doctor.Queue {
+	if len(state.Shards) == 0 || e.n.Barred() != "" {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, viewPatience)
 	defer cancel()
-	now, _ := n.Now()
+	now, _ := e.n.Now()
 	names := []string{task.DefaultNamespace}
-	for _, other := range n.tenants.Namespaces() {
+	for _, other := range e.n.tenants.Namespaces() {
 		if other.Name != task.DefaultNamespace {
 			names = append(names, other.Name)
 		}
 	}
 	var all []doctor.Queue
 	for _, namespace := range names {
-		queues, err := n.Queues(ctx, namespace)
+		queues, err := e.n.Queues(ctx, namespace)
 		if err != nil {
-			n.cfg.Logger.Debug("the queues are not known", "namespace", namespace, "err", err)
+			e.n.cfg.Logger.Debug("the queues are not known", "namespace", namespace, "err", err)
 			return all
 		}
 		for _, q := range queues {
 			d := describeQueue(namespace, q, now)
 			if !d.Paused && len(d.Broken) == 0 && (d.Late() && !d.Pulled || d.Fails()) {
-				d.Failure = n.failure(ctx, namespace, d.Name, fsmpb.State_STATE_RETRYING, fsmpb.State_STATE_READY)
+				d.Failure = e.failure(ctx, namespace, d.Name, fsmpb.State_STATE_RETRYING, fsmpb.State_STATE_READY)
 			}
 			if d.Dies() {
-				d.Death = n.failure(ctx, namespace, d.Name, fsmpb.State_STATE_DEAD)
+				d.Death = e.failure(ctx, namespace, d.Name, fsmpb.State_STATE_DEAD)
 			}
 			all = append(all, d)
 		}
@@ -334,10 +345,10 @@ func (n *Node) queuesNow(ctx context.Context, state *clusterpb.ControlState) []d
 }
 
 // failure returns the last error of a task in one of the states, or nothing if the search would take long.
-func (n *Node) failure(ctx context.Context, namespace, queue string, states ...fsmpb.State) string {
+func (e *examiner) failure(ctx context.Context, namespace, queue string, states ...fsmpb.State) string {
 	q := &fsmpb.ListQuery{Namespace: namespace, Queue: queue, States: states}
 	for range failurePages {
-		page, err := n.router.List(ctx, q, true)
+		page, err := e.n.router.List(ctx, q, true)
 		if err != nil {
 			return ""
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/quotas"
 )
 
-// ownState is the state of this node that its health, its memory and its quotas depend on.
+// ownState is the state of this node.
 type ownState struct{ n *Node }
 
 func (o ownState) Replicas() (all []health.Replica) {

@@ -82,8 +82,7 @@ type Node struct {
 	taker     *backup.Taker
 	backups   backups
 	viewer    *viewer
-
-	opened time.Time
+	examiner  *examiner
 
 	ctx     context.Context // of the background goroutines
 	cancel  context.CancelCauseFunc
@@ -98,7 +97,8 @@ func Open(cfg Config) (*Node, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cluster: %w", err)
 	}
-	n := &Node{cfg: cfg, limited: logs.Limited(cfg.Logger), leaders: calls.NewBeliefs(), opened: time.Now()}
+	n := &Node{cfg: cfg, limited: logs.Limited(cfg.Logger), leaders: calls.NewBeliefs()}
+	n.examiner = &examiner{n: n, opened: time.Now()}
 	n.ctx, n.cancel = context.WithCancelCause(context.Background())
 	if err := n.open(); err != nil {
 		return nil, errors.Join(fmt.Errorf("cluster: %w", err), n.Close(context.Background()))

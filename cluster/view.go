@@ -166,7 +166,7 @@ func (w *viewer) askStatus(ctx context.Context, node string) (*clusterpb.StatusR
 
 // status reports the state of the replicas here, the control group's first.
 func (w *viewer) status(context.Context, *clusterpb.StatusRequest) (*clusterpb.StatusReply, error) {
-	reply := &clusterpb.StatusReply{Health: w.n.health.Report(), Vitals: w.n.vitals()}
+	reply := &clusterpb.StatusReply{Health: w.n.health.Report(), Vitals: ownState{w.n}.vitals()}
 	if g := w.n.control.Group(); g != nil {
 		st := g.Stats()
 		reply.Replicas = append(reply.Replicas, &clusterpb.ReplicaStatus{
