@@ -50,12 +50,12 @@ func TestNodeIsDrainedWhileItIsDown(t *testing.T) {
 		awaitReplicas(c, 3, 3)
 		finish(t, c, 0, resume)
 		awaitReplicas(c, 3, 4)
-		began, err := c.Node(0).Begin(t.Context(), drain, false)
+		began, err := c.Node(0).Operations().Begin(t.Context(), drain, false)
 		if err != nil {
 			t.Fatal(err)
 		}
 		finish(t, c, 0, resume)
-		if op, _ := c.Node(0).Operation(began.Operation.Id); op.GetState() != clusterpb.OperationState_OPERATION_STATE_STOPPED {
+		if op, _ := c.Node(0).Operations().Operation(began.Operation.Id); op.GetState() != clusterpb.OperationState_OPERATION_STATE_STOPPED {
 			t.Errorf("the drain is %v", op)
 		}
 		awaitReplicas(c, 3, 4)

@@ -56,7 +56,7 @@ func viewFilter(q *fsmpb.ListQuery) *view.Filter {
 // the two have the same Call. A caller may use any node, and sets the kind, the namespace, the filter and the fields of
 // the kind, and an id if the request may be repeated. The error is a *task.ImpossibleError for an operation that may
 // not begin.
-func (n *Node) BeginBulk(
+func (s *Operations) BeginBulk(
 	ctx context.Context, op *clusterpb.BulkOperation,
 ) (begun *view.Operation, same bool, err error) {
 	op = proto.CloneOf(op)
@@ -67,7 +67,7 @@ func (n *Node) BeginBulk(
 	if len(op.Filter.States) == 0 {
 		op.Filter.States = control.BulkStates(op.Kind)
 	}
-	changed, err := n.changeBulk(ctx, &clusterpb.ControlEntry{
+	changed, err := s.changeBulk(ctx, &clusterpb.ControlEntry{
 		Op: &clusterpb.ControlEntry_BeginBulk{BeginBulk: &clusterpb.BeginBulk{Operation: op}},
 	})
 	if err != nil {
@@ -77,8 +77,8 @@ func (n *Node) BeginBulk(
 }
 
 // StopBulk stops a bulk operation, and returns it. The error is a *task.ImpossibleError if there is none.
-func (n *Node) StopBulk(ctx context.Context, id string) (*view.Operation, error) {
-	changed, err := n.changeBulk(ctx, &clusterpb.ControlEntry{
+func (s *Operations) StopBulk(ctx context.Context, id string) (*view.Operation, error) {
+	changed, err := s.changeBulk(ctx, &clusterpb.ControlEntry{
 		Op: &clusterpb.ControlEntry_StopBulk{StopBulk: &clusterpb.StopBulk{Id: id}},
 	})
 	if err != nil {
@@ -87,8 +87,8 @@ func (n *Node) StopBulk(ctx context.Context, id string) (*view.Operation, error)
 	return viewBulk(changed, ""), nil
 }
 
-func (n *Node) changeBulk(ctx context.Context, entry *clusterpb.ControlEntry) (*clusterpb.BulkOperation, error) {
-	changed, err := n.control.Change(ctx, &clusterpb.ControlChange{Entry: entry})
+func (s *Operations) changeBulk(ctx context.Context, entry *clusterpb.ControlEntry) (*clusterpb.BulkOperation, error) {
+	changed, err := s.control.Change(ctx, &clusterpb.ControlChange{Entry: entry})
 	switch {
 	case err != nil:
 		return nil, err
@@ -103,11 +103,11 @@ const countTasks = task.MaxListLimit
 
 // CountBulk counts the tasks that a bulk operation would match now. It counts until ctx ends; all is false if tasks may
 // be left then.
-func (n *Node) CountBulk(ctx context.Context, op *clusterpb.BulkOperation) (matched uint64, all bool, err error) {
+func (s *Operations) CountBulk(ctx context.Context, op *clusterpb.BulkOperation) (matched uint64, all bool, err error) {
 	query := control.BulkQuery(op)
 	query.Limit = countTasks
 	for {
-		page, err := n.List(ctx, query, false)
+		page, err := s.router.List(ctx, query, false)
 		switch {
 		case err != nil && ctx.Err() != nil && matched > 0:
 			return matched, false, nil

@@ -126,10 +126,10 @@ func (l *load) moveAndCrash(t *testing.T, c *clustertest.Cluster, moment, victim
 	drained := shards[l.begun%len(shards)].Leader
 	drain := &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_DRAIN, Node: drained}
 	c.Until("the others may take its replicas", func() error {
-		_, err := c.Node(0).Begin(t.Context(), drain, true)
+		_, err := c.Node(0).Operations().Begin(t.Context(), drain, true)
 		return err
 	})
-	began, err := c.Node(0).Begin(t.Context(), drain, false)
+	began, err := c.Node(0).Operations().Begin(t.Context(), drain, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func (l *load) moveAndCrash(t *testing.T, c *clustertest.Cluster, moment, victim
 				}
 			}
 		}
-		if op, _ := c.Nodes()[0].Operation(began.Operation.Id); op.GetEndedMs() > 0 {
+		if op, _ := c.Nodes()[0].Operations().Operation(began.Operation.Id); op.GetEndedMs() > 0 {
 			return nil
 		}
 		return errors.New("it has not come yet")
@@ -158,7 +158,7 @@ func (l *load) moveAndCrash(t *testing.T, c *clustertest.Cluster, moment, victim
 	c.Start(struck)
 	c.Until("the drain is done", func() error {
 		l.look(t, c)
-		op, left := c.Nodes()[0].Operation(began.Operation.Id)
+		op, left := c.Nodes()[0].Operations().Operation(began.Operation.Id)
 		if op.GetState() != clusterpb.OperationState_OPERATION_STATE_DONE {
 			return fmt.Errorf("%v, %d left", op, left)
 		}

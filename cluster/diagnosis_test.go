@@ -79,7 +79,7 @@ func TestDoctor(t *testing.T) {
 		d.set(1, 900)
 		awaitFindings(t, c, all, doctor.DiskFull, doctor.VersionsMixed)
 		d.set(1, 5000)
-		if _, err := c.Node(0).PutQueue(t.Context(), &fsmpb.QueuePolicy{Queue: "q", Namespace: "default", Paused: true}); err != nil {
+		if _, err := c.Node(0).Policies().PutQueue(t.Context(), &fsmpb.QueuePolicy{Queue: "q", Namespace: "default", Paused: true}); err != nil {
 			t.Fatal(err)
 		}
 		paused := schedule("waits", 0)
@@ -192,7 +192,7 @@ func TestDoctorOfLateQueues(t *testing.T) {
 			{Queue: "sound", Target: target, MaxInFlight: 1},
 		} {
 			p.Namespace = "default"
-			if _, err := c.Node(0).PutQueue(t.Context(), p); err != nil {
+			if _, err := c.Node(0).Policies().PutQueue(t.Context(), p); err != nil {
 				t.Fatal(err)
 			}
 			for i := range 100 {

@@ -37,9 +37,9 @@
 //	health      live nodes and their room, replicas that differ from others; whether the replicas here may lead and grow
 //	doctor      troubles of the cluster and the next step of an operator: a pure function of a node's knowledge
 //
-// Node opens these parts, gives each the others that it needs, and closes them in the reverse order. Three small types
-// stand beside it in this package: peers (the connections to other nodes), server (the calls from them) and viewer (the
-// cluster as this node sees it).
+// Node opens these parts, gives each the others that it needs, and closes them in the reverse order. Small
+// types stand beside it in this package: peers (the connections to other nodes), server (the calls from them), viewer
+// (the cluster as this node sees it), examiner (its troubles) and Operations (the operators' changes of it).
 //
 // The shape of the cluster has three places: the leader of the control group decides on it, step by step (control);
 // membership brings nodes in; replicas opens the replicas that are placed here.

@@ -21,12 +21,12 @@ func hasty(_ int, cfg *cluster.Config) {
 func finish(t *testing.T, c *clustertest.Cluster, at int, op *clusterpb.Operation) {
 	t.Helper()
 	n := c.Node(at)
-	began, err := n.Begin(t.Context(), op, false)
+	began, err := n.Operations().Begin(t.Context(), op, false)
 	if err != nil {
 		t.Fatalf("%v: %v", op, err)
 	}
 	c.Until(fmt.Sprint(op.Kind), func() error {
-		now, left := n.Operation(began.Operation.Id)
+		now, left := n.Operations().Operation(began.Operation.Id)
 		if now.GetState() != clusterpb.OperationState_OPERATION_STATE_DONE {
 			return fmt.Errorf("%v, %d of %d replicas left", now, left, now.GetTotal())
 		}

@@ -204,7 +204,7 @@ func testTargetOfTheQueue(t *testing.T, c *clustertest.Cluster, m *meter) {
 		}
 		m.reset()
 	}
-	if existed, err := c.Node(2).DeleteQueue(t.Context(), "", "target"); err != nil || !existed {
+	if existed, err := c.Node(2).Policies().DeleteQueue(t.Context(), "", "target"); err != nil || !existed {
 		t.Fatal(existed, err)
 	}
 	into(t, c, "target", 36, nil)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/internal/membership"
@@ -67,7 +66,7 @@ func (n *Node) newMember() *membership.Member {
 		Pause: min(200*time.Millisecond, n.cfg.Timing.Heartbeat),
 		Group: n.controlConfig(), Logger: n.cfg.Logger, Fatal: n.cfg.Fatal,
 	}
-	if n.NeedsJoinTokens() {
+	if n.cfg.Keys != nil {
 		cfg.TokenFile = n.cfg.JoinTokenFile
 	}
 	return membership.New(cfg)
@@ -79,56 +78,11 @@ func (n *Node) controlConfig() control.Config {
 		Plan:   control.Plan{Shards: n.cfg.Shards, Replication: n.cfg.Replication},
 		Shards: moves{n}, Slots: n.router, Tasks: tasks{n},
 		Limits: reshape.Limits{Calm: n.cfg.Calm, ReplaceAfter: n.cfg.ReplaceAfter}, StepPause: n.cfg.StepPause,
-		AutoSplit: n.cfg.AutoSplit, Secrets: n.cfg.Secrets, Tokens: n.NeedsJoinTokens(), Clock: n.cfg.Clock,
+		AutoSplit: n.cfg.AutoSplit, Secrets: n.cfg.Secrets, Tokens: n.cfg.Keys != nil, Clock: n.cfg.Clock,
 		Heartbeat: 2 * n.cfg.Timing.Heartbeat, Logger: n.cfg.Logger.With("group", "control"), Fatal: n.cfg.Fatal,
 	}
 }
 
-// NewJoinToken makes a one-time token, by which one new node may join the cluster within its life. Only the caller gets
-// the token: no other node and no disk does. Errors are
-// *task.FieldError, task.ErrNotProposed and task.ErrUnknown.
-func (n *Node) NewJoinToken(ctx context.Context, life time.Duration) (view.NewJoinToken, error) {
-	token := control.NewToken()
-	add := &clusterpb.AddJoinToken{
-		Token: &clusterpb.JoinToken{Hash: control.HashToken(token)}, ValidMs: life.Milliseconds(),
-	}
-	changed, err := n.control.Change(ctx, &clusterpb.ControlChange{Entry: &clusterpb.ControlEntry{
-		Op: &clusterpb.ControlEntry_AddJoinToken{AddJoinToken: add},
-	}})
-	if err != nil {
-		return view.NewJoinToken{}, err
-	}
-	return view.NewJoinToken{JoinToken: joinToken(changed.Token), Token: token, Required: n.NeedsJoinTokens()}, nil
-}
-
-// JoinTokens returns the one-time tokens that this node knows, by id. Tokens that have expired are among them for a
-// while.
-func (n *Node) JoinTokens() []view.JoinToken {
-	var tokens []view.JoinToken
-	for _, t := range n.control.State().JoinTokens {
-		tokens = append(tokens, joinToken(t))
-	}
-	return tokens
-}
-
-// RemoveJoinToken removes a one-time token, and reports whether there was one; errors are those of NewJoinToken.
-func (n *Node) RemoveJoinToken(ctx context.Context, id string) (existed bool, err error) {
-	changed, err := n.control.Change(ctx, &clusterpb.ControlChange{Entry: &clusterpb.ControlEntry{
-		Op: &clusterpb.ControlEntry_RemoveJoinToken{RemoveJoinToken: &clusterpb.RemoveJoinToken{Id: id}},
-	}})
-	return changed.GetExisted(), err
-}
-
-// NeedsJoinTokens reports whether a new node needs a one-time token: nodes that show no certificates need none.
-func (n *Node) NeedsJoinTokens() bool { return n.cfg.Keys != nil }
-
-func joinToken(t *clusterpb.JoinToken) view.JoinToken {
-	token := view.JoinToken{
-		ID: t.GetId(), Created: time.UnixMilli(t.GetCreatedMs()).UTC(), Expires: time.UnixMilli(t.GetExpiresMs()).UTC(),
-		UsedBy: t.GetUsedBy(), UsedName: t.GetUsedName(),
-	}
-	if t.GetUsedMs() != 0 {
-		token.Used = time.UnixMilli(t.UsedMs).UTC()
-	}
-	return token
-}
+// Tokens returns the one-time tokens of new nodes, to read and to change on this node. Nodes that show no certificates
+// need none.
+func (n *Node) Tokens() *control.Tokens { return n.tokens }

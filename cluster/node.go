@@ -64,6 +64,7 @@ type Node struct {
 	admission *membership.Admission
 	member    *membership.Member
 	tenants   *tenants.Tenants
+	tokens    *control.Tokens
 	quotas    *quotas.Quotas
 
 	// the shards
@@ -78,11 +79,14 @@ type Node struct {
 	crowd     *dispatch.Crowd // of the attempts under way here
 	copies    *copies.Meter   // of the snapshots that this node sends, and of the tasks of moving slots
 	lateness  *queuemetrics.Lateness
-	policies  *control.Policies
-	taker     *backup.Taker
-	backups   backups
-	viewer    *viewer
-	examiner  *examiner
+
+	// the cluster as a whole
+	policies   *control.Policies
+	taker      *backup.Taker
+	backups    backups
+	viewer     *viewer
+	examiner   *examiner
+	operations *Operations
 
 	ctx     context.Context // of the background goroutines
 	cancel  context.CancelCauseFunc
@@ -210,6 +214,7 @@ func (n *Node) openShards() {
 	n.tenants = tenants.New(tenants.Config{
 		Dir: n.cfg.DataDir, Identity: n.identity, Control: n.control, Tasks: tasks{n}, Logger: n.cfg.Logger,
 	})
+	n.tokens = control.NewTokens(n.control, n.cfg.Keys != nil)
 	n.router = router.New(router.Config{
 		Self: n.ID(), Control: n.control, Nodes: allNodes{n}, Leaders: n.leaders,
 		Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
@@ -244,6 +249,7 @@ func (n *Node) openShards() {
 		Limit: n.cfg.MemoryLimit, Node: ownState{n}, Host: n.cfg.Host, Logger: n.limited, Registerer: n.cfg.Registerer,
 	})
 	n.viewer = &viewer{n: n}
+	n.operations = &Operations{control: n.control, router: n.router, viewer: n.viewer}
 	n.table = calls.NewTable(n.replicas.Do, append(n.replicas.Handlers(), n.handlers()...)...)
 }
 

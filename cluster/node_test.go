@@ -455,7 +455,7 @@ func TestNodesWithKeys(t *testing.T) {
 			}
 			return nil
 		})
-		made, err := c.Node(2).NewJoinToken(t.Context(), time.Hour)
+		made, err := c.Node(2).Tokens().NewJoinToken(t.Context(), time.Hour)
 		if err != nil || made.ID == "" {
 			t.Fatalf("%+v, %v", made, err)
 		}
@@ -464,7 +464,7 @@ func TestNodesWithKeys(t *testing.T) {
 		}
 		c.WaitReady()
 		c.Until("the token is used", func() error {
-			list := c.Node(joiner).JoinTokens()
+			list := c.Node(joiner).Tokens().JoinTokens()
 			if len(list) != 1 || list[0].UsedBy != c.Node(joiner).ID() || list[0].UsedName != fmt.Sprint("n", joiner) {
 				return fmt.Errorf("tokens %+v", list)
 			}

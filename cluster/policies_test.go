@@ -28,7 +28,7 @@ import (
 // mustPut stores a policy.
 func mustPut(t testing.TB, n *cluster.Node, p *fsmpb.QueuePolicy) (created bool) {
 	t.Helper()
-	created, err := n.PutQueue(t.Context(), p)
+	created, err := n.Policies().PutQueue(t.Context(), p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func testJoinerKnowsPolicies(t *testing.T, c *clustertest.Cluster) {
 	c.WaitReady()
 	everywhere(t, c, 4, "q", p)
 	for i, want := range []bool{true, false} {
-		existed, err := c.Node(joiner).DeleteQueue(t.Context(), "", "q")
+		existed, err := c.Node(joiner).Policies().DeleteQueue(t.Context(), "", "q")
 		if err != nil || existed != want {
 			t.Fatalf("deletion %d: %v, %v", i, existed, err)
 		}
@@ -190,7 +190,7 @@ func testNoUpdateIsLost(t *testing.T, c *clustertest.Cluster) {
 	for i := range 3 {
 		wg.Go(func() {
 			for range each {
-				_, err := c.Node(i).UpdateQueue(t.Context(), "", "counter", func(p *fsmpb.QueuePolicy) (*fsmpb.QueuePolicy, error) {
+				_, err := c.Node(i).Policies().UpdateQueue(t.Context(), "", "counter", func(p *fsmpb.QueuePolicy) (*fsmpb.QueuePolicy, error) {
 					return &fsmpb.QueuePolicy{Queue: "counter", MaxInFlight: p.GetMaxInFlight() + 1}, nil
 				})
 				if err != nil {
@@ -202,7 +202,7 @@ func testNoUpdateIsLost(t *testing.T, c *clustertest.Cluster) {
 	wg.Wait()
 	everywhere(t, c, 3, "counter", &fsmpb.QueuePolicy{Queue: "counter", MaxInFlight: 3 * each})
 	want := errors.New("no")
-	if _, err := c.Node(0).UpdateQueue(t.Context(), "", "counter", func(*fsmpb.QueuePolicy) (*fsmpb.QueuePolicy, error) {
+	if _, err := c.Node(0).Policies().UpdateQueue(t.Context(), "", "counter", func(*fsmpb.QueuePolicy) (*fsmpb.QueuePolicy, error) {
 		return nil, want
 	}); !errors.Is(err, want) {
 		t.Errorf("an update that was called off: %v", err)
@@ -212,7 +212,7 @@ func testNoUpdateIsLost(t *testing.T, c *clustertest.Cluster) {
 // A policy that breaks a limit is refused with its field's name, also by a leader on another node.
 func testPolicyIsChecked(t *testing.T, c *clustertest.Cluster) {
 	for i := range 3 {
-		_, err := c.Node(i).PutQueue(t.Context(), &fsmpb.QueuePolicy{Queue: "refused", MaxPerSecond: -1})
+		_, err := c.Node(i).Policies().PutQueue(t.Context(), &fsmpb.QueuePolicy{Queue: "refused", MaxPerSecond: -1})
 		var field *task.FieldError
 		if !errors.As(err, &field) || field.Field != "max_per_second" {
 			t.Errorf("through node %d: %v", i, err)
@@ -249,15 +249,15 @@ func testSecretsAreNotTold(t *testing.T, c *clustertest.Cluster, logged *lockedB
 		p.Paused = !p.Paused
 		broken := proto.CloneOf(p)
 		broken.Queue = "not a name"
-		_, err := c.Node(i).PutQueue(t.Context(), broken)
+		_, err := c.Node(i).Policies().PutQueue(t.Context(), broken)
 		fmt.Fprintln(&told, err)
 		broken = proto.CloneOf(p)
 		broken.Secrets = [][]byte{secret, secret, secret}
-		_, err = c.Node(i).PutQueue(t.Context(), broken)
+		_, err = c.Node(i).Policies().PutQueue(t.Context(), broken)
 		fmt.Fprintln(&told, err)
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		_, err = c.Node(i).PutQueue(gone, p)
+		_, err = c.Node(i).Policies().PutQueue(gone, p)
 		fmt.Fprintln(&told, err)
 	}
 	c.Stop(0)
@@ -292,7 +292,7 @@ func testPoliciesWhileLeadersChange(t *testing.T, c *clustertest.Cluster) {
 					return
 				case <-pace.C:
 				}
-				_, err := asked.PutQueue(ctx, &fsmpb.QueuePolicy{Queue: fmt.Sprintf("q-%d-%d", victim, i), Paused: true})
+				_, err := asked.Policies().PutQueue(ctx, &fsmpb.QueuePolicy{Queue: fmt.Sprintf("q-%d-%d", victim, i), Paused: true})
 				answers = append(answers, err)
 			}
 		}()

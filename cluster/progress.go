@@ -140,8 +140,8 @@ func slotFields(op *clusterpb.Operation) (shard, to int, slots string) {
 }
 
 // Progress describes an operation as View does.
-func (n *Node) Progress(ctx context.Context, op *clusterpb.Operation) *view.Operation {
-	for _, o := range n.View(ctx).Operations {
+func (s *Operations) Progress(ctx context.Context, op *clusterpb.Operation) *view.Operation {
+	for _, o := range s.viewer.view(ctx).Operations {
 		if o.ID == op.Id {
 			return &o
 		}
@@ -152,8 +152,8 @@ func (n *Node) Progress(ctx context.Context, op *clusterpb.Operation) *view.Oper
 
 // Plan describes an operation that was begun as a preview, with the moves that it needs. A new replica costs about the
 // bytes of its shard, and slots their part of the bytes of theirs.
-func (n *Node) Plan(ctx context.Context, began *clusterpb.ControlChanged) *view.Plan {
-	v, op := n.View(ctx), began.Operation
+func (s *Operations) Plan(ctx context.Context, began *clusterpb.ControlChanged) *view.Plan {
+	v, op := s.viewer.view(ctx), began.Operation
 	plan := &view.Plan{
 		Kind: view.OperationKind(nameOf(op.Kind, kindPrefix)), Node: op.Node, NodeName: op.Name,
 		Replication: int(op.Replication), Total: int(op.Total), Steps: []view.PlanStep{},

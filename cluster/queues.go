@@ -15,30 +15,10 @@ import (
 	"github.com/belfryhq/belfry/cluster/seal"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
-	"github.com/belfryhq/belfry/repeat/calendar"
 )
 
-// PutQueue sets the policy of a queue. A caller may use any node. PutQueue returns once the policy is committed and in
-// force on every reachable node, or a second after the commit. Errors are *task.FieldError, *task.QueuesFullError,
-// task.ErrNotProposed and task.ErrUnknown. A context without a deadline gives the call ten seconds. No error and no
-// log contains a secret of the policy.
-func (n *Node) PutQueue(ctx context.Context, policy *fsmpb.QueuePolicy) (created bool, err error) {
-	return n.policies.Put(ctx, policy)
-}
-
-// UpdateQueue sets the policy of a queue to the result of change, and returns it. change receives the present policy,
-// nil for none, and must not write to it. UpdateQueue calls change again if another change came between, so that no
-// change is lost. An error of change ends the call; see PutQueue for the others.
-func (n *Node) UpdateQueue(
-	ctx context.Context, namespace, queue string, change func(*fsmpb.QueuePolicy) (*fsmpb.QueuePolicy, error),
-) (*fsmpb.QueuePolicy, error) {
-	return n.policies.Update(ctx, namespace, queue, change)
-}
-
-// DeleteQueue resets a queue to the defaults; see PutQueue. Its tasks stay.
-func (n *Node) DeleteQueue(ctx context.Context, namespace, queue string) (existed bool, err error) {
-	return n.policies.Delete(ctx, namespace, queue)
-}
+// Policies returns the policies of the queues and the calendars, to read and to change on this node.
+func (n *Node) Policies() *control.Policies { return n.policies }
 
 // Queue returns a queue's policy, nil if it has none, and its counts over all shards. Each shard's part is
 // linearizable by itself. The policy contains its secrets, in the clear if this node has their cluster key.
@@ -160,26 +140,6 @@ func (q queueSource) Sizes() iter.Seq[task.QueueSize] {
 			}
 		}
 	}
-}
-
-// PutCalendar makes or replaces a calendar of a namespace, whose fields the caller has checked; see PutQueue.
-func (n *Node) PutCalendar(ctx context.Context, c *fsmpb.Calendar) (created bool, err error) {
-	return n.policies.PutCalendar(ctx, c)
-}
-
-// DeleteCalendar removes a calendar; see PutQueue.
-func (n *Node) DeleteCalendar(ctx context.Context, namespace, name string) (existed bool, err error) {
-	return n.policies.DeleteCalendar(ctx, namespace, name)
-}
-
-// Calendars returns the calendars of a namespace that this node knows, by name. The caller must not change them.
-func (n *Node) Calendars(namespace string) []*fsmpb.Calendar {
-	return control.Calendars(n.control.State(), namespace)
-}
-
-// Calendar returns a calendar that this node knows, and a nil one with the version 0 if there is none.
-func (n *Node) Calendar(namespace, name string) (*calendar.Calendar, uint64) {
-	return n.policies.Calendar(namespace, name)
 }
 
 // Outlook adds up the tasks that wait in the timing wheels of shards, from all nodes; shard 0 stands for all shards. It

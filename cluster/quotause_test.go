@@ -328,13 +328,13 @@ func TestQueueQuota(t *testing.T) {
 		if err := n.Quotas().Policy(t.Context(), "town", "by-policy"); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := n.PutQueue(t.Context(), &fsmpb.QueuePolicy{Namespace: "town", Queue: "by-policy"}); err != nil {
+		if _, err := n.Policies().PutQueue(t.Context(), &fsmpb.QueuePolicy{Namespace: "town", Queue: "by-policy"}); err != nil {
 			t.Fatal(err)
 		}
 		if err := c.Node(1).Quotas().Queue(t.Context(), "town", "seventh"); !isOver(err, quota.MaxQueues) {
 			t.Errorf("%v", err)
 		}
-		if _, err := n.DeleteQueue(t.Context(), "town", "by-policy"); err != nil {
+		if _, err := n.Policies().DeleteQueue(t.Context(), "town", "by-policy"); err != nil {
 			t.Fatal(err)
 		}
 		c.Until("the place of the deleted queue is free", func() error {

@@ -126,10 +126,10 @@ func TestSealedSecrets(t *testing.T) {
 			t.Errorf("sent without its signature: %v", one)
 		}
 		awaitFinding(t, c, doctor.ClusterKeyMissing)
-		if _, err := c.Node(0).PutQueue(t.Context(), policy); !errors.Is(err, task.ErrNotProposed) {
+		if _, err := c.Node(0).Policies().PutQueue(t.Context(), policy); !errors.Is(err, task.ErrNotProposed) {
 			t.Errorf("stored in the clear: %v", err)
 		}
-		if _, err := c.Node(0).UpdateQueue(t.Context(), "", "q", func(p *fsmpb.QueuePolicy) (*fsmpb.QueuePolicy, error) {
+		if _, err := c.Node(0).Policies().UpdateQueue(t.Context(), "", "q", func(p *fsmpb.QueuePolicy) (*fsmpb.QueuePolicy, error) {
 			p = proto.CloneOf(p)
 			p.MaxInFlight = 7
 			return p, nil

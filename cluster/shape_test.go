@@ -64,12 +64,12 @@ func remove(c *clustertest.Cluster, i int) *clusterpb.Operation {
 func operate(t *testing.T, c *clustertest.Cluster, op *clusterpb.Operation) {
 	t.Helper()
 	n := lastNode(c)
-	began, err := n.Begin(t.Context(), op, false)
+	began, err := n.Operations().Begin(t.Context(), op, false)
 	if err != nil {
 		t.Fatalf("%v: %v", op, err)
 	}
 	c.Until(fmt.Sprint(op.Kind), func() error {
-		now, left := n.Operation(began.Operation.Id)
+		now, left := n.Operations().Operation(began.Operation.Id)
 		if now.GetState() != clusterpb.OperationState_OPERATION_STATE_DONE {
 			return fmt.Errorf("%v, %d of %d replicas left", now, left, now.GetTotal())
 		}
@@ -80,7 +80,7 @@ func operate(t *testing.T, c *clustertest.Cluster, op *clusterpb.Operation) {
 func mustRefuse(t *testing.T, c *clustertest.Cluster, op *clusterpb.Operation, reason string) {
 	t.Helper()
 	var impossible *task.ImpossibleError
-	_, err := lastNode(c).Begin(t.Context(), op, false)
+	_, err := lastNode(c).Operations().Begin(t.Context(), op, false)
 	if !errors.As(err, &impossible) || !strings.Contains(impossible.Reason, reason) {
 		t.Errorf("%v: %v, want a refusal: %s", op, err, reason)
 	}
@@ -165,12 +165,12 @@ func TestOperationsAreRepeatable(t *testing.T) {
 		n := c.Node(0)
 		c.Until("the others may take replicas", func() error {
 			op := &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_DRAIN, Node: n.ID()}
-			_, err := n.Begin(t.Context(), op, true)
+			_, err := n.Operations().Begin(t.Context(), op, true)
 			return err
 		})
 		begin := func(id string) string {
 			op := &clusterpb.Operation{Id: id, Kind: clusterpb.OperationKind_OPERATION_KIND_DRAIN, Node: n.ID()}
-			began, err := n.Begin(t.Context(), op, false)
+			began, err := n.Operations().Begin(t.Context(), op, false)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -181,14 +181,14 @@ func TestOperationsAreRepeatable(t *testing.T) {
 				t.Errorf("a request with the id %q got the operation %s", id, got)
 			}
 		}
-		if id, err := n.FindNode("N1"); err != nil || id != n.ID() {
+		if id, err := n.Operations().FindNode("N1"); err != nil || id != n.ID() {
 			t.Errorf("n1 is %q, %v", id, err)
 		}
 		var impossible *task.ImpossibleError
-		if _, err := n.FindNode("n2"); !errors.As(err, &impossible) || !strings.Contains(impossible.Reason, c.Node(2).ID()) {
+		if _, err := n.Operations().FindNode("n2"); !errors.As(err, &impossible) || !strings.Contains(impossible.Reason, c.Node(2).ID()) {
 			t.Errorf("n2, which two nodes are called: %v", err)
 		}
-		if _, err := n.FindNode("n3"); !errors.Is(err, task.ErrNoNode) {
+		if _, err := n.Operations().FindNode("n3"); !errors.Is(err, task.ErrNoNode) {
 			t.Errorf("n3: %v", err)
 		}
 	})

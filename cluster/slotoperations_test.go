@@ -27,11 +27,11 @@ func TestOperationsOnSlots(t *testing.T) {
 		}
 		grow := &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_BALANCE, Shards: shards}
 		mustRefuse(t, c, &clusterpb.Operation{Kind: grow.Kind, Shards: 3}, "shards are not merged")
-		began, err := c.Node(0).Begin(t.Context(), grow, false)
+		began, err := c.Node(0).Operations().Begin(t.Context(), grow, false)
 		if err != nil || began.Operation.Total == 0 || len(began.Moves) == 0 {
 			t.Fatalf("%v, %v", began, err)
 		}
-		if op, _ := c.Node(0).Operation(began.Operation.Id); op.GetEndedMs() > 0 {
+		if op, _ := c.Node(0).Operations().Operation(began.Operation.Id); op.GetEndedMs() > 0 {
 			t.Error("the balance is reached before the crashes")
 		}
 		for i := range nodes {

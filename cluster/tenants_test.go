@@ -164,7 +164,7 @@ func TestNamespaceLeavesRoom(t *testing.T) {
 		n := c.Node(0)
 		putNamespace(t, n, "town", quota.Limits{})
 		put := func(namespace string, i int) error {
-			_, err := n.PutQueue(t.Context(), &fsmpb.QueuePolicy{Namespace: namespace, Queue: fmt.Sprint("q", i)})
+			_, err := n.Policies().PutQueue(t.Context(), &fsmpb.QueuePolicy{Namespace: namespace, Queue: fmt.Sprint("q", i)})
 			return err
 		}
 		newKey := func(namespace string, i int) error {
@@ -242,7 +242,7 @@ func TestNamespacesAreDeleted(t *testing.T) {
 			if err != nil || !created {
 				t.Fatal(name, created, err)
 			}
-			if _, err := n.PutQueue(t.Context(), &fsmpb.QueuePolicy{Namespace: name, Queue: "held", Paused: true}); err != nil {
+			if _, err := n.Policies().PutQueue(t.Context(), &fsmpb.QueuePolicy{Namespace: name, Queue: "held", Paused: true}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -279,7 +279,7 @@ func TestNamespacesAreDeleted(t *testing.T) {
 			t.Errorf("new work: %v", r.Err)
 		}
 		policy := &fsmpb.QueuePolicy{Namespace: "shop", Queue: "new", Paused: true}
-		if _, err := n.PutQueue(t.Context(), policy); !errors.As(err, &field) {
+		if _, err := n.Policies().PutQueue(t.Context(), policy); !errors.As(err, &field) {
 			t.Errorf("a new policy: %v", err)
 		}
 		if ns, exists := n.Tenants().Namespace("shop"); !exists || ns.State != "deleting" || n.Tenants().NamespaceActive("shop") {
@@ -291,7 +291,7 @@ func TestNamespacesAreDeleted(t *testing.T) {
 			c.WaitReady()
 		}
 		done := func(n *cluster.Node) error {
-			if got, _ := n.Operation(op.Id); got.GetState() != clusterpb.OperationState_OPERATION_STATE_DONE {
+			if got, _ := n.Operations().Operation(op.Id); got.GetState() != clusterpb.OperationState_OPERATION_STATE_DONE {
 				return fmt.Errorf("the operation: %v", got)
 			}
 			if _, exists := n.Tenants().Namespace("shop"); exists { // known a moment after the operation
@@ -353,12 +353,12 @@ func TestDeletionAwaitsSilentNodes(t *testing.T) {
 		if left := listed(t, n, "shop"); len(left) > 0 {
 			t.Errorf("%v is left", left)
 		}
-		if got, _ := n.Operation(op.Id); got.EndedMs != 0 {
+		if got, _ := n.Operations().Operation(op.Id); got.EndedMs != 0 {
 			t.Errorf("ended without the node: %v", got)
 		}
 		c.Start(2)
 		c.Until("the namespace is deleted", func() error {
-			if got, _ := n.Operation(op.Id); got.EndedMs == 0 {
+			if got, _ := n.Operations().Operation(op.Id); got.EndedMs == 0 {
 				return errors.New("it goes on")
 			}
 			return nil

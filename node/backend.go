@@ -7,6 +7,7 @@ import (
 	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/cluster"
+	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/tenants"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/httpapi"
@@ -17,11 +18,16 @@ import (
 type backend struct {
 	*cluster.Node
 	*tenants.Tenants
+	*control.Policies
+	*control.Tokens
+	*cluster.Operations
 }
 
 var _ httpapi.Backend = backend{}
 
-func newBackend(n *cluster.Node) backend { return backend{n, n.Tenants()} }
+func newBackend(n *cluster.Node) backend {
+	return backend{n, n.Tenants(), n.Policies(), n.Tokens(), n.Operations()}
+}
 
 // List reads through the leaders, so that a list shows all tasks acknowledged before it.
 func (b backend) List(ctx context.Context, q *fsmpb.ListQuery) (*fsmpb.ListPage, error) {

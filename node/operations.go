@@ -26,7 +26,7 @@ func (b backend) Begin(ctx context.Context, r httpapi.OperationRequest) (*view.O
 		}
 		op.Node = id
 	}
-	began, err := b.Node.Begin(ctx, op, r.Preview)
+	began, err := b.Operations.Begin(ctx, op, r.Preview)
 	switch {
 	case err != nil:
 		return nil, nil, err
@@ -53,11 +53,11 @@ func requested(r httpapi.OperationRequest) *clusterpb.Operation {
 }
 
 func (b backend) BeginBulk(ctx context.Context, r httpapi.BulkRequest) (*view.Operation, bool, error) {
-	return b.Node.BeginBulk(ctx, bulkOf(r))
+	return b.Operations.BeginBulk(ctx, bulkOf(r))
 }
 
 func (b backend) CountBulk(ctx context.Context, r httpapi.BulkRequest) (matched uint64, all bool, err error) {
-	return b.Node.CountBulk(ctx, bulkOf(r))
+	return b.Operations.CountBulk(ctx, bulkOf(r))
 }
 
 // bulkOf returns the operation that a request asks for.

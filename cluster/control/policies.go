@@ -33,22 +33,22 @@ func NewPolicies(replica *Replica, shards func() []*shard.Shard, secrets *seal.K
 	return &Policies{replica: replica, shards: shards, secrets: secrets, log: log}
 }
 
-// Put sets the policy of a queue. A caller may use any node. Put returns once the policy is committed and in
+// PutQueue sets the policy of a queue. A caller may use any node. PutQueue returns once the policy is committed and in
 // force on every reachable node, or a second after the commit. Errors are *task.FieldError, *task.QueuesFullError,
 // task.ErrNotProposed and task.ErrUnknown. A context without a deadline gives the call ten seconds. No error and no
 // log contains a secret of the policy.
-func (p *Policies) Put(ctx context.Context, policy *fsmpb.QueuePolicy) (created bool, err error) {
+func (p *Policies) PutQueue(ctx context.Context, policy *fsmpb.QueuePolicy) (created bool, err error) {
 	changed, err := p.change(ctx, &clusterpb.ControlEntry{
 		Op: &clusterpb.ControlEntry_SetQueue{SetQueue: &clusterpb.SetQueue{Policy: policy}},
 	})
 	return err == nil && !changed.Existed, err
 }
 
-// Update sets the policy of a queue to the result of change, and returns it. change receives the present policy,
-// nil for none, and must not write to it. The policy is sealed if this node lacks its cluster key. Update calls
-// change again if another change came between, so that no change is lost. An error of change ends the call; see Put for
-// the others.
-func (p *Policies) Update(
+// UpdateQueue sets the policy of a queue to the result of change, and returns it. change receives the present policy,
+// nil for none, and must not write to it. The policy is sealed if this node lacks its cluster key. UpdateQueue calls
+// change again if another change came between, so that no change is lost. An error of change ends the call; see
+// PutQueue for the others.
+func (p *Policies) UpdateQueue(
 	ctx context.Context, namespace, queue string, change func(*fsmpb.QueuePolicy) (*fsmpb.QueuePolicy, error),
 ) (*fsmpb.QueuePolicy, error) {
 	ctx, cancel := Within(ctx)
@@ -75,8 +75,8 @@ func (p *Policies) Update(
 	}
 }
 
-// Delete resets a queue to the defaults; see Put. Its tasks stay.
-func (p *Policies) Delete(ctx context.Context, namespace, queue string) (existed bool, err error) {
+// DeleteQueue resets a queue to the defaults; see PutQueue. Its tasks stay.
+func (p *Policies) DeleteQueue(ctx context.Context, namespace, queue string) (existed bool, err error) {
 	del := &clusterpb.DeleteQueue{Namespace: namespace, Queue: queue}
 	changed, err := p.change(ctx, &clusterpb.ControlEntry{
 		Op: &clusterpb.ControlEntry_DeleteQueue{DeleteQueue: del},
@@ -138,8 +138,8 @@ func (p *Policies) await(ctx context.Context, version uint64) error {
 	return p.replica.Await(ctx, func(s *clusterpb.ControlState) bool { return s.QueuesVersion >= version })
 }
 
-// PutCalendar makes or replaces a calendar, whose fields the caller has checked; see Put. The error is a
-// *task.FieldError if it would be one too many.
+// PutCalendar makes or replaces a calendar, whose fields the caller has checked; see PutQueue. The error is
+// a *task.FieldError if it would be one too many.
 func (p *Policies) PutCalendar(ctx context.Context, c *fsmpb.Calendar) (created bool, err error) {
 	changed, err := p.change(ctx, &clusterpb.ControlEntry{
 		Op: &clusterpb.ControlEntry_SetCalendar{SetCalendar: &clusterpb.SetCalendar{Calendar: c}},
@@ -147,13 +147,18 @@ func (p *Policies) PutCalendar(ctx context.Context, c *fsmpb.Calendar) (created 
 	return err == nil && !changed.Existed, err
 }
 
-// DeleteCalendar removes a calendar; see Put.
+// DeleteCalendar removes a calendar; see PutQueue.
 func (p *Policies) DeleteCalendar(ctx context.Context, namespace, name string) (existed bool, err error) {
 	del := &clusterpb.DeleteCalendar{Namespace: namespace, Name: name}
 	changed, err := p.change(ctx, &clusterpb.ControlEntry{
 		Op: &clusterpb.ControlEntry_DeleteCalendar{DeleteCalendar: del},
 	})
 	return changed.GetExisted(), err
+}
+
+// Calendars returns the calendars of a namespace that this node knows, by name. The caller must not change them.
+func (p *Policies) Calendars(namespace string) []*fsmpb.Calendar {
+	return Calendars(p.replica.State(), namespace)
 }
 
 // Calendar returns a calendar as this node knows it, with its version. The version is 0 if there is none.

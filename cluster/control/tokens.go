@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
@@ -104,4 +106,59 @@ func Token(s *clusterpb.ControlState, id string) *clusterpb.JoinToken {
 		}
 	}
 	return nil
+}
+
+// Tokens is the one-time tokens of new nodes, as this node knows and changes them. Its methods are safe for concurrent
+// use.
+type Tokens struct {
+	replica  *Replica
+	required bool
+}
+
+// NewTokens returns the tokens of a node. Required is set if a new node needs a token.
+func NewTokens(replica *Replica, required bool) *Tokens { return &Tokens{replica, required} }
+
+// NewJoinToken makes a one-time token, by which one new node may join the cluster within its life. Only the caller gets
+// the token: no other node and no disk does. Errors are *task.FieldError, task.ErrNotProposed and task.ErrUnknown.
+func (t *Tokens) NewJoinToken(ctx context.Context, life time.Duration) (view.NewJoinToken, error) {
+	token := NewToken()
+	add := &clusterpb.AddJoinToken{
+		Token: &clusterpb.JoinToken{Hash: HashToken(token)}, ValidMs: life.Milliseconds(),
+	}
+	changed, err := t.replica.Change(ctx, &clusterpb.ControlChange{Entry: &clusterpb.ControlEntry{
+		Op: &clusterpb.ControlEntry_AddJoinToken{AddJoinToken: add},
+	}})
+	if err != nil {
+		return view.NewJoinToken{}, err
+	}
+	return view.NewJoinToken{JoinToken: joinToken(changed.Token), Token: token, Required: t.required}, nil
+}
+
+// JoinTokens returns the one-time tokens that this node knows, by id. Tokens that have expired are among them for a
+// while.
+func (t *Tokens) JoinTokens() []view.JoinToken {
+	var tokens []view.JoinToken
+	for _, token := range t.replica.State().JoinTokens {
+		tokens = append(tokens, joinToken(token))
+	}
+	return tokens
+}
+
+// RemoveJoinToken removes a one-time token, and reports whether there was one; errors are those of NewJoinToken.
+func (t *Tokens) RemoveJoinToken(ctx context.Context, id string) (existed bool, err error) {
+	changed, err := t.replica.Change(ctx, &clusterpb.ControlChange{Entry: &clusterpb.ControlEntry{
+		Op: &clusterpb.ControlEntry_RemoveJoinToken{RemoveJoinToken: &clusterpb.RemoveJoinToken{Id: id}},
+	}})
+	return changed.GetExisted(), err
+}
+
+func joinToken(t *clusterpb.JoinToken) view.JoinToken {
+	token := view.JoinToken{
+		ID: t.GetId(), Created: time.UnixMilli(t.GetCreatedMs()).UTC(), Expires: time.UnixMilli(t.GetExpiresMs()).UTC(),
+		UsedBy: t.GetUsedBy(), UsedName: t.GetUsedName(),
+	}
+	if t.GetUsedMs() != 0 {
+		token.Used = time.UnixMilli(t.UsedMs).UTC()
+	}
+	return token
 }

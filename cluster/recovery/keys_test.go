@@ -49,7 +49,7 @@ func TestKeysAreRestored(t *testing.T) {
 			t.Fatal(err)
 		}
 		data := backupOf(t, n)
-		if got, _ := n.Operation(op.Id); got.EndedMs != 0 {
+		if got, _ := n.Operations().Operation(op.Id); got.EndedMs != 0 {
 			t.Fatal("the deletion ended before the backup was made")
 		}
 		if bytes.Contains(data, []byte(text)) {

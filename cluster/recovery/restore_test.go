@@ -50,7 +50,7 @@ func used(t *testing.T) *clustertest.Cluster {
 		{Namespace: "default", Queue: "work", Secrets: [][]byte{bytes.Repeat([]byte("s"), 32)}, KeepDoneMs: 3600_000},
 		{Namespace: "default", Queue: "held", Paused: true, Target: &fsmpb.Target{Url: "https://shop.example"}},
 	} {
-		if _, err := n.PutQueue(t.Context(), p); err != nil {
+		if _, err := n.Policies().PutQueue(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
 	}
