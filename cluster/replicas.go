@@ -9,7 +9,11 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/cluster/headroom"
+	"github.com/belfryhq/belfry/cluster/internal/health"
+	"github.com/belfryhq/belfry/cluster/queuemetrics"
 	"github.com/belfryhq/belfry/cluster/replicas"
+	"github.com/belfryhq/belfry/cluster/tenants"
 	"github.com/belfryhq/belfry/raftgroup/raftlog"
 	"github.com/belfryhq/belfry/shard"
 )
@@ -43,15 +47,12 @@ func (n files) Open(state *clusterpb.ControlState, placed *clusterpb.Shard) (*sh
 		return nil, err
 	}
 	cfg := shard.Config{
-		ID: id, NodeID: n.ID(), Forward: n.router.Do,
+		ID: id, NodeID: n.ID(), Node: host{n.health, n.lateness, n.tenants, n.disk, n.Node}, Router: n.router,
 		Storage: disk, Existing: n.identity.Opened(id), Applied: n.records.Kept(id).Index,
 		Replicas: replicas.Founders(placed), Preferred: placed.Preferred, Transport: transport, Deliver: n.cfg.Deliver,
-		Clock: n.cfg.Clock, ClockAgrees: n.clocks.Agrees, Arrived: n.consumers.Arrived, MayLead: n.health.MayLead,
-		Policies: n.policies, Limits: n.router, Weight: n.tenants.Weight,
-		Began: n.lateness.Began, Tracer: n.cfg.Tracer,
-		MayWrite: func(version uint32) error { return control.MayWrite(n.control.State(), version) },
-		OnLeader: n.onLeader, Fatal: n.cfg.Fatal, Timing: n.cfg.Timing, Policy: policyOf(n.cfg, n.ID(), state),
-		SnapshotGate: n.snapshots, SnapshotRoom: n.disk.Fits, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
+		Clock: n.cfg.Clock, Clocks: n.clocks, Consumers: n.consumers, Policies: n.policies, Limits: n.router,
+		Fatal: n.cfg.Fatal, Timing: n.cfg.Timing, Policy: policyOf(n.cfg, n.ID(), state), Tracer: n.cfg.Tracer,
+		SnapshotGate: n.snapshots, Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 		SnapshotLog: n.cfg.Snapshots.Log, SnapshotPart: n.cfg.Snapshots.Part, SnapshotTail: n.cfg.Snapshots.Tail,
 		MaxPending: n.cfg.MaxPending, Crowd: n.crowd, Copies: n.copies.Of(id),
 	}
@@ -114,8 +115,25 @@ func policyOf(cfg Config, node string, state *clusterpb.ControlState) shard.Poli
 	return policy
 }
 
-// onLeader records the leader that a replica here sees, and announces it by gossip if it is this node.
-func (n *Node) onLeader(c shard.Change) {
+// host is the node as its replicas see it.
+type host struct {
+	*health.Nodes
+	*queuemetrics.Lateness
+	*tenants.Tenants
+	*headroom.Disk
+	node *Node
+}
+
+var _ shard.Node = host{}
+
+// MayWrite returns an error while a node of the cluster cannot read entries of a command version.
+func (h host) MayWrite(version uint32) error {
+	return control.MayWrite(h.node.control.State(), version)
+}
+
+// OnLeader records the leader that a replica here sees, and announces it by gossip if it is this node.
+func (h host) OnLeader(c shard.Change) {
+	n := h.node
 	if n.leaders.Note(c.Shard, c.Term, c.Leader) && c.Leader == n.ID() {
 		n.gossip.Announce(&clusterpb.LeaderHint{Shard: c.Shard, Term: c.Term, Leader: c.Leader})
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/belfryhq/belfry/internal/wait"
 )
 
-// ErrClockApart is the error that Config.ClockAgrees wraps when a majority of the voters is known to keep another time
+// ErrClockApart is the error that Clocks.Agrees wraps when a majority of the voters is known to keep another time
 // than this node. One of those voters should lead.
 var ErrClockApart = errors.New("a majority of the voters keeps another time")
 
@@ -103,12 +103,12 @@ func (l *leadership) agreeOnClock(ctx context.Context) bool {
 
 func (l *leadership) compareClocks(ctx context.Context) error {
 	s := l.shard
-	if s.cfg.ClockAgrees == nil || s.isAlone() {
+	if s.cfg.Clocks == nil || s.isAlone() {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, clockCheckTimeout)
 	defer cancel()
-	return s.cfg.ClockAgrees(ctx, s.Voters())
+	return s.cfg.Clocks.Agrees(ctx, s.Voters())
 }
 
 // isAlone reports whether this node is the group's only voter.

@@ -13,17 +13,22 @@ import (
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
+// clocks are Clocks that a test sets.
+type clocks func(voters []string) error
+
+func (c clocks) Agrees(_ context.Context, voters []string) error { return c(voters) }
+
 // compare makes a node compare its clock with the clocks that the test has set.
 func (c *replicas) compare(cfg *Config) {
 	right := func(id string) bool { return time.Until(c.nodes[id].offset.now()).Abs() < 250*time.Millisecond }
 	self := cfg.NodeID
-	cfg.ClockAgrees = func(context.Context, []string) error {
+	cfg.Clocks = clocks(func([]string) error {
 		if !right(self) {
 			return fmt.Errorf("%w, says the test", ErrClockApart)
 		}
 		return nil
-	}
-	cfg.MayLead = func(_ uint32, node string) bool { return right(node) }
+	})
+	cfg.Node = testNode{mayLead: right}
 }
 
 // TestLeaderClockIsSet checks that a leader with a wrong clock gives the leadership to a node with a right one, and
@@ -133,12 +138,12 @@ func TestCallsWaitForTheClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var agreed atomic.Bool
 		c := newReplicas(t, 3, func(cfg *Config) {
-			cfg.ClockAgrees = func(context.Context, []string) error {
+			cfg.Clocks = clocks(func([]string) error {
 				if !agreed.Load() {
 					return errors.New("nobody agrees, says the test")
 				}
 				return nil
-			}
+			})
 		})
 		setAll := func(by time.Duration) {
 			for _, n := range c.nodes {

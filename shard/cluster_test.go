@@ -64,6 +64,17 @@ func (c *clockOffset) set(by time.Duration) {
 	c.by = by
 }
 
+// testNode is a Node that a test sets in part.
+type testNode struct {
+	noNode
+	mayLead func(node string) bool
+	fits    func(bytes int64) bool
+}
+
+func (n testNode) MayLead(_ uint32, node string) bool { return n.mayLead == nil || n.mayLead(node) }
+
+func (n testNode) Fits(bytes int64) bool { return n.fits == nil || n.fits(bytes) }
+
 // slowTiming makes simulated days cheap by rare heartbeats, which cost the most.
 func slowTiming() Timing {
 	t := LAN()

@@ -34,6 +34,7 @@ type Config struct {
 
 	Transport raftgroup.Transport
 
+	Node    Node // nil: it knows nothing of other nodes, and its disk has room
 	Deliver Deliverer
 	// Crowd bounds the attempts under way on this node, of all its shards; nil: the shard has one of its own.
 	Crowd *dispatch.Crowd
@@ -45,38 +46,15 @@ type Config struct {
 	// History keeps the events of the entries; nil: nothing does.
 	History History
 
-	// Began receives how long after the due time of its task each attempt of a queue begins here. It must be quick. Nil:
-	// nothing does.
-	Began func(namespace, queue string, late time.Duration)
-
-	// Weight returns the weight of a namespace. Namespaces with calls or due tasks share the shard by weight. Nil: all
-	// weigh the same. It must be quick.
-	Weight func(namespace string) int
-
-	// MayWrite returns an error while entries of a command version may not be written, because a node of the cluster
-	// cannot read them. Nil: all versions may be written.
-	MayWrite func(version uint32) error
-
 	Clock func() time.Time // wall clock; default time.Now
 
 	// DevClock is the clock that Clock reads in dev mode, where a test sets it ahead. Nil: the shard is not in dev mode.
 	DevClock DevClock
 
-	// ClockAgrees compares this node's clock with those of a majority of the voters. A leader proposes nothing before
-	// the first nil from it. After a jump of its clock, the leader moves the wheel only after another nil. Nil: the
-	// clock is trusted.
-	ClockAgrees func(ctx context.Context, voters []string) error
-	// Arrived asks all nodes which of these leases of the shard reached them, and leaves out the nodes that do not
-	// answer soon. A new leader gives back the leases that did not arrive. Nil: the leader asks no node.
-	Arrived func(ctx context.Context, shard uint32, fences []uint64) []desk.Arrivals
-	// MayLead reports whether a node seems up, with a right clock and a replica of the shard that is fit to lead. It is
-	// a hint for giving the leadership away. Nil: recent contact alone decides.
-	MayLead func(shard uint32, nodeID string) bool
-	// Forward commits commands on tasks wherever their slots are now. The leader uses it for the ends of attempts whose
-	// tasks have moved meanwhile. Nil: their leases run out.
-	Forward func(ctx context.Context, cmds []*fsmpb.Command) []task.Reply
-	// OnLeader receives each change of leader that this replica notices. It must not block.
-	OnLeader func(Change)
+	Clocks    Clocks    // of the voters; nil: this node's clock is trusted
+	Consumers Consumers // of all nodes; nil: a new leader gives back no lease of the one before
+	Router    Router    // nil: the leases of attempts whose tasks have moved meanwhile run out
+
 	// Fatal is called when the group cannot go on: a failed disk, a command of a newer version, a wedged leader. In
 	// production it ends the process. Required.
 	Fatal func(error)
@@ -94,9 +72,6 @@ type Config struct {
 	// Copies limits and counts the snapshots that this replica sends; zero: no limit.
 	Copies copies.Source
 
-	// SnapshotRoom reports whether the disk has room for a snapshot of that size; nil: it always has.
-	SnapshotRoom func(bytes int64) bool
-
 	// inTouch reports whether a majority has answered this leader within its lease. Tests replace it.
 	inTouch func(group *raftgroup.Group, term uint64) bool
 
@@ -113,6 +88,55 @@ type Change struct {
 	Shard  uint32
 	Leader string
 	Term   uint64
+}
+
+// Node is the node of a replica, as the replica sees it. The methods must be quick.
+type Node interface {
+	// MayWrite returns an error while entries of a command version may not be written, because a node of the cluster
+	// cannot read them.
+	MayWrite(version uint32) error
+	// MayLead reports whether a node seems up, with a right clock and a replica of the shard that is fit to lead. It is
+	// a hint for giving the leadership away.
+	MayLead(shard uint32, nodeID string) bool
+	// OnLeader receives each change of leader that the replica notices. It must not block.
+	OnLeader(Change)
+	// Began receives how long after the due time of its task each attempt of a queue begins here.
+	Began(namespace, queue string, late time.Duration)
+	// Weight returns the weight of a namespace. Namespaces with calls or due tasks share the shard by weight.
+	Weight(namespace string) int
+	// Fits reports whether the disk has room for a snapshot of that size.
+	Fits(bytes int64) bool
+}
+
+// noNode is a Node without knowledge: recent contact alone decides where leaderships go.
+type noNode struct{}
+
+func (noNode) MayWrite(uint32) error               { return nil }
+func (noNode) MayLead(uint32, string) bool         { return true }
+func (noNode) OnLeader(Change)                     {}
+func (noNode) Began(string, string, time.Duration) {}
+func (noNode) Weight(string) int                   { return 1 }
+func (noNode) Fits(int64) bool                     { return true }
+
+// Clocks compares this node's clock with those of other nodes.
+type Clocks interface {
+	// Agrees returns nil if a majority of the voters keeps the same time. A leader proposes nothing before the first nil.
+	// After a jump of its clock, the leader moves the wheel only after another nil.
+	Agrees(ctx context.Context, voters []string) error
+}
+
+// Consumers asks all nodes about the leases of their consumers.
+type Consumers interface {
+	// Arrived asks which of these leases of the shard reached the nodes, and leaves out the nodes that do not answer
+	// soon. A new leader gives back the leases that did not arrive.
+	Arrived(ctx context.Context, shard uint32, fences []uint64) []desk.Arrivals
+}
+
+// Router reaches the leaders of all shards.
+type Router interface {
+	// Do commits commands on tasks wherever their slots are now. The leader uses it for the ends of attempts whose tasks
+	// have moved meanwhile.
+	Do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply
 }
 
 // Deliverer sends attempts to their receivers. Deliver returns when the attempt is over, at the latest soon after ctx
@@ -221,11 +245,8 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Policies == nil {
 		c.Policies = noPolicies{}
 	}
-	if c.Began == nil {
-		c.Began = func(string, string, time.Duration) {}
-	}
-	if c.MayWrite == nil {
-		c.MayWrite = func(uint32) error { return nil }
+	if c.Node == nil {
+		c.Node = noNode{}
 	}
 	if c.inTouch == nil {
 		c.inTouch = (*raftgroup.Group).InTouch

@@ -196,7 +196,7 @@ func (f *firing) start(ctx context.Context, due []task.Grant) bool {
 	for _, g := range due {
 		late := now.Sub(time.UnixMilli(g.StartMs))
 		f.shard.metrics.started(late)
-		f.shard.cfg.Began(g.Lane.Namespace, g.Lane.Queue, late)
+		f.shard.cfg.Node.Began(g.Lane.Namespace, g.Lane.Queue, late)
 		f.shard.applier.activity.Began(now, late, g.Waited)
 		if g.Tag != 0 {
 			leased = append(leased, g)

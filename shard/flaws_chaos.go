@@ -21,7 +21,7 @@ func flawRefusesTransfer() bool { return flaw.RefusedTransfer.On() }
 // flawBlinds keeps a shard, if the flaw is on, from comparing clocks and from noticing that its own was set.
 func flawBlinds(c *Config) {
 	if flaw.BlindClock.On() {
-		c.ClockAgrees, c.Timing.ClockJump = nil, never
+		c.Clocks, c.Timing.ClockJump = nil, never
 	}
 }
 

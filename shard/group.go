@@ -54,9 +54,7 @@ func (o owner) Reluctant() bool { return o.shard.standing.now() != Willing }
 
 // OnLeader passes a change of leader on.
 func (o owner) OnLeader(leader string, term uint64) {
-	if o.shard.cfg.OnLeader != nil {
-		o.shard.cfg.OnLeader(Change{Shard: o.shard.cfg.ID, Leader: leader, Term: term})
-	}
+	o.shard.cfg.Node.OnLeader(Change{Shard: o.shard.cfg.ID, Leader: leader, Term: term})
 }
 
 // Urgency returns how far the log has outgrown the size that makes a snapshot due. A node without memory for more tasks

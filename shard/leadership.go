@@ -92,7 +92,7 @@ func (l *leadership) takeOver() {
 // open marks the leadership as ready. The proposer calls it when the Takeover has been applied.
 func (l *leadership) open(term uint64) {
 	l.term.Store(term)
-	if l.shard.cfg.Arrived != nil {
+	if l.shard.cfg.Consumers != nil {
 		l.given = l.shard.machine.LiveLeases()
 	}
 	close(l.ready)

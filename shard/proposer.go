@@ -33,8 +33,8 @@ type proposer struct {
 
 func newProposer(l *leadership) *proposer {
 	p := &proposer{
-		lead: l, shard: l.shard, intake: newIntake(l.shard.cfg.MaxPending, l.shard.cfg.Weight), done: make(chan struct{}),
-		borrowers: map[dispatch.QueueName]*lend.Borrower{},
+		lead: l, shard: l.shard, intake: newIntake(l.shard.cfg.MaxPending, l.shard.cfg.Node.Weight),
+		borrowers: map[dispatch.QueueName]*lend.Borrower{}, done: make(chan struct{}),
 	}
 	p.broken.Store(&brokenReceivers{})
 	p.nextPlan.Store(never)
@@ -47,7 +47,7 @@ func newPlanner(p *proposer) *dispatch.Planner {
 	cfg := p.shard.cfg
 	return dispatch.New(dispatch.Config{
 		Throttle: cfg.Policy.throttle(), Crowd: cfg.Crowd, Policies: cfg.Policies, Owners: p, Desk: p.lead.desk,
-		Weights: cfg.Weight,
+		Weights: cfg.Node.Weight,
 	})
 }
 
@@ -121,7 +121,7 @@ func (p *proposer) assemble(w *work) (*entry, error) {
 // plan tells the planner the content of the entry and returns the plan of its grants.
 func (p *proposer) plan(w *work) dispatch.Plan {
 	now := p.shard.dev.now()
-	p.planner.Isolates(p.shard.cfg.MayWrite(fsm.IsolationSince) == nil)
+	p.planner.Isolates(p.shard.cfg.Node.MayWrite(fsm.IsolationSince) == nil)
 	for _, n := range w.news {
 		n(p.planner, now)
 	}

@@ -272,7 +272,7 @@ func TestClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var agree atomic.Bool
 		c := newReplicas(t, 3, func(cfg *Config) {
-			cfg.ClockAgrees = func(_ context.Context, voters []string) error {
+			cfg.Clocks = clocks(func(voters []string) error {
 				if len(voters) != 3 {
 					t.Errorf("voters %v", voters)
 				}
@@ -280,7 +280,7 @@ func TestClock(t *testing.T) {
 					return errors.New("others say otherwise")
 				}
 				return nil
-			}
+			})
 		}).startAll()
 		defer c.close()
 		time.Sleep(5 * time.Minute)

@@ -28,7 +28,7 @@ func (l *leadership) reclaim(ctx context.Context) {
 			return
 		}
 		var lost []task.Grant
-		lost, open = missing(open, l.shard.cfg.Arrived(ctx, l.shard.cfg.ID, fencesOf(open)))
+		lost, open = missing(open, l.shard.cfg.Consumers.Arrived(ctx, l.shard.cfg.ID, fencesOf(open)))
 		l.firing.release(lost) // leases that come too late here are the next leader's
 		if len(lost) > 0 {
 			l.shard.metrics.reclaimed.Add(float64(len(lost)))

@@ -20,7 +20,7 @@ type holders struct {
 	answers func(try int) []desk.Arrivals
 }
 
-func (h *holders) arrived(_ context.Context, _ uint32, fences []uint64) []desk.Arrivals {
+func (h *holders) Arrived(_ context.Context, _ uint32, fences []uint64) []desk.Arrivals {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.asked = append(h.asked, slices.Clone(fences))
@@ -59,7 +59,7 @@ func (n *node) leaseFor(t *testing.T, holder uint32, id string) *fsmpb.Task {
 func TestLeasesThatDiedWithTheirLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &holders{}
-		c := newReplicas(t, 3, func(cfg *Config) { cfg.Arrived = h.arrived })
+		c := newReplicas(t, 3, func(cfg *Config) { cfg.Consumers = h })
 		c.startAll()
 		defer c.close()
 		n := c.leader()

@@ -67,7 +67,7 @@ func TestSnapshotNeedsRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var room atomic.Bool
 		c := newReplicas(t, 1, func(cfg *Config) {
-			cfg.SnapshotRoom = func(size int64) bool { return room.Load() && size > 0 }
+			cfg.Node = testNode{fits: func(size int64) bool { return room.Load() && size > 0 }}
 		}).startAll()
 		defer c.close()
 		n := c.leader()

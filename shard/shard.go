@@ -215,7 +215,7 @@ func (s *Shard) prepare(cmds []*fsmpb.Command) (*call, error) {
 	}
 	c, err := newCall(cmds)
 	if err == nil && c.version > fsm.FirstVersion {
-		err = s.cfg.MayWrite(c.version)
+		err = s.cfg.Node.MayWrite(c.version)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", task.ErrNotProposed, err)

@@ -161,7 +161,7 @@ func (p *proposer) forwardMoved(settles []settle, results []*fsmpb.Result) {
 			cmds = append(cmds, settled.command())
 		}
 	}
-	if len(cmds) > 0 && p.shard.cfg.Forward != nil {
+	if len(cmds) > 0 && p.shard.cfg.Router != nil {
 		p.shard.workers.Go(func() { p.forward(cmds) })
 	}
 }
@@ -172,7 +172,7 @@ func (p *proposer) forward(cmds []*fsmpb.Command) {
 	s := p.shard
 	ctx, cancel := context.WithTimeout(s.ctx, forwardFor)
 	defer cancel()
-	for i, reply := range s.cfg.Forward(ctx, cmds) {
+	for i, reply := range s.cfg.Router.Do(ctx, cmds) {
 		if reply.Err != nil {
 			s.cfg.Logger.Warn("the end of an attempt did not reach its task, which has moved", "task", cmds[i].Id,
 				"err", reply.Err)

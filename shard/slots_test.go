@@ -28,7 +28,7 @@ func newTwoShards(t *testing.T, n int, tune func(*Config)) *twoShards {
 	p := &twoShards{t: t}
 	for i := range p.shards {
 		p.shards[i] = newReplicas(t, n, func(cfg *Config) {
-			cfg.ID, cfg.Forward, cfg.Timing = uint32(i+1), p.do, LAN()
+			cfg.ID, cfg.Router, cfg.Timing = uint32(i+1), p, LAN()
 			if tune != nil {
 				tune(cfg)
 			}
@@ -47,9 +47,9 @@ func (p *twoShards) close() {
 	}
 }
 
-// do commits commands where the slot map says, and again until no command finds its slot moving or its shard without a
+// Do commits commands where the slot map says, and again until no command finds its slot moving or its shard without a
 // leader.
-func (p *twoShards) do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
+func (p *twoShards) Do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
 	replies := make([]task.Reply, len(cmds))
 	for i, c := range cmds {
 		for {
@@ -72,7 +72,7 @@ func (p *twoShards) try(ctx context.Context, c *fsmpb.Command) task.Reply {
 
 func (p *twoShards) must(c *fsmpb.Command) *fsmpb.Result {
 	p.t.Helper()
-	reply := p.do(context.Background(), []*fsmpb.Command{c})[0]
+	reply := p.Do(context.Background(), []*fsmpb.Command{c})[0]
 	if reply.Err != nil {
 		p.t.Fatal(reply.Err)
 	}

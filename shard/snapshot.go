@@ -155,7 +155,7 @@ func (t snapshotter) inTurn(ctx context.Context, take func() error) error {
 // process, since Raft could not write the log any more. The log stays as long as it is.
 func (t snapshotter) checkRoom() error {
 	size := t.shard.machine.Counts().Bytes
-	if room := t.shard.cfg.SnapshotRoom; room != nil && !room(size) {
+	if !t.shard.cfg.Node.Fits(size) {
 		return fmt.Errorf("no room on the disk for a snapshot of about %d MiB", size>>20+1)
 	}
 	return nil

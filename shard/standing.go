@@ -65,7 +65,7 @@ func (s *standing) set(is Standing) (changed bool) {
 
 // SetStanding sets the fitness of this replica to lead. The replica follows and votes as before, because its log may be
 // right even if its state is wrong. A replica that is not willing lets others be elected first, and gives a leadership
-// that it has or gets to a voter that Config.MayLead allows.
+// that it has or gets to a voter that Node.MayLead allows.
 func (s *Shard) SetStanding(to Standing) {
 	if !s.standing.set(to) {
 		return

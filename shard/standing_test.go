@@ -20,10 +20,10 @@ func (c *replicas) willingOnly() *replicas {
 		if tune != nil {
 			tune(cfg)
 		}
-		cfg.MayLead = func(_ uint32, node string) bool {
+		cfg.Node = testNode{mayLead: func(node string) bool {
 			n := c.nodes[node]
 			return n.Shard != nil && n.Standing() == Willing
-		}
+		}}
 	}
 	return c
 }

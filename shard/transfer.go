@@ -256,7 +256,7 @@ func (l *leadership) isWell(node string, term uint64) bool {
 // isThere reports whether a voter answers and is fit to lead as far as this node knows.
 func (l *leadership) isThere(node string, term uint64) bool {
 	s := l.shard
-	if s.cfg.MayLead != nil && !s.cfg.MayLead(s.cfg.ID, node) {
+	if !s.cfg.Node.MayLead(s.cfg.ID, node) {
 		return false
 	}
 	contact := s.group.Peer(node, term).Contact

@@ -119,13 +119,10 @@ func (p processFiles) Open(_ *clusterpb.ControlState, placed *clusterpb.Shard) (
 		ID: placed.Id, NodeID: n.name, Existing: !d.Empty(),
 		Replicas: replicas.Founders(placed), Preferred: placed.Preferred,
 		Transport: p.host.Transport(placed.Id, w.cfg.pace.rpcTimeout()),
-		Storage:   stores, Deliver: deliverer{p.process}, Policies: p.policies, Limits: p.router, Forward: p.router.Do,
-		Clock: n.clock.now, ClockAgrees: p.clocks.Agrees, Arrived: p.consumers.Arrived,
-		OnLeader: p.onLeader, Fatal: p.fatal, Timing: w.cfg.pace.timing(), Policy: policy(), Logger: p.logger(),
+		Storage:   stores, Node: p, Deliver: deliverer{p.process}, Policies: p.policies, Limits: p.router, Router: p.router,
+		Clock: n.clock.now, Clocks: p.clocks, Consumers: p.consumers,
+		Fatal: p.fatal, Timing: w.cfg.pace.timing(), Policy: policy(), Logger: p.logger(),
 		SnapshotLog: w.cfg.SnapshotLog, SnapshotPart: w.cfg.SnapshotPart, SnapshotTail: w.cfg.SnapshotTail,
-	}
-	if w.cfg.Alive {
-		cfg.MayLead = func(_ uint32, node string) bool { return p.Alive(node) }
 	}
 	s, err := shard.Open(cfg)
 	if err != nil && p.host.Life().Err() == nil {
@@ -245,9 +242,24 @@ func (p *process) Alive(node string) bool {
 	return false
 }
 
-// onLeader records the leader that a replica of this process has seen. It tells the other nodes if the leader is this
+// MayWrite returns nil: all processes are of this build.
+func (processFiles) MayWrite(uint32) error { return nil }
+
+// MayLead reports whether a node is up, if the world's leaders learn that.
+func (p processFiles) MayLead(_ uint32, node string) bool { return !p.world.cfg.Alive || p.Alive(node) }
+
+// Began does nothing.
+func (processFiles) Began(string, string, time.Duration) {}
+
+// Weight returns 1: all namespaces weigh the same.
+func (processFiles) Weight(string) int { return 1 }
+
+// Fits reports that the disk has room.
+func (processFiles) Fits(int64) bool { return true }
+
+// OnLeader records the leader that a replica of this process has seen. It tells the other nodes if the leader is this
 // node.
-func (p *process) onLeader(c shard.Change) {
+func (p processFiles) OnLeader(c shard.Change) {
 	if p.host.Life().Err() != nil {
 		return
 	}
