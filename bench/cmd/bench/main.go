@@ -75,7 +75,7 @@ Peers that this machine does not have are named and left out: make bench-peers i
 	f.StringVar(&o.out, "out", "bench-results", "folder for the results")
 	f.StringVar(&o.dir, "dir", "", "folder for the services' data, best on a disk (default: a temporary one)")
 	f.StringVar(&o.binary, "binary", "", "of belfry (default: built here)")
-	f.StringVar(&o.baseline, "baseline", "", "a commit: Belfry as it was then is measured too, in turn with the present one")
+	f.StringVar(&o.baseline, "baseline", "", "a commit: Belfry as it was then is measured too, by turns")
 	f.StringSliceVar(&o.from, "from", nil, "measure nothing: make tables and pictures of these results.json, as one run")
 	f.StringSliceVar(&o.subjects, "subjects", nil, "only services whose name has one of these words in it")
 	f.StringSliceVar(&o.workloads, "workloads", nil, "only these workloads")
