@@ -133,6 +133,15 @@ func (p *Process) Stop() error {
 	return p.KillAll() // the server's own children too
 }
 
+// URLs returns the URLs of servers by their addresses, host:port.
+func URLs(scheme string, addrs []string) []string {
+	urls := make([]string, len(addrs))
+	for i, addr := range addrs {
+		urls[i] = scheme + "://" + addr
+	}
+	return urls
+}
+
 // Group is the servers of a service of several nodes. A [Service] may embed it. The methods are not safe for concurrent
 // use.
 type Group []*Process

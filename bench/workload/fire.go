@@ -109,7 +109,7 @@ func latenessFigures() []Figure {
 	return append(kinds, strayKinds()...)
 }
 
-// setLateness records how late the tasks arrived, and what they cost. The meter has stopped.
+// setLateness records the lateness and the cost of the tasks. The meter has stopped.
 func (r *run) setLateness(f *fired) {
 	p := f.punctuality(nil)
 	r.setLatencies("", p.lateness)

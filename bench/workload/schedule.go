@@ -179,7 +179,7 @@ func touchCalls(s Sizes) Workload {
 // changing is one call that cancels or touches tasks.
 type changing func(ctx context.Context, c subject.Caller, ids []string) error
 
-// change measures how many tasks a second the callers change. did says what a call does to a task.
+// change measures the rate at which the callers change tasks. did is the verb of a call in the past tense.
 func (r *run) change(ctx context.Context, did string, size int, change changing) error {
 	load, err := r.loader(ctx)
 	if err != nil {

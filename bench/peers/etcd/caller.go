@@ -78,7 +78,7 @@ func (c *caller) CancelBatch(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// deleted forgets a task of which so many keys were deleted. It returns an error if there was none.
+// deleted forgets a task after the deletion of a number of keys. It returns an error for none.
 func (c *caller) deleted(id string, keys int64) error {
 	if keys == 0 {
 		return notThere(id)

@@ -9,8 +9,8 @@
 //
 // How the driver uses the service:
 //   - The members run with their defaults: a majority has synced an entry of the log before the acknowledgement.
-//   - The service shows what a write costs that is ordered, replicated and synced. Keys have no index by due instant,
-//     so nothing fires, and the workloads that need a fire leave the service out. A second key for each task, with the
+//   - The service shows the cost of an ordered, replicated and synced write. Keys have no index by due instant, so
+//     nothing fires, and the workloads that need a fire leave the service out. A second key for each task, with the
 //     due instant in front, would double each write.
 //   - Callers share a few clients. A client spreads its calls over the members.
 //   - A user has the payload at hand for a touch, so the driver keeps it.

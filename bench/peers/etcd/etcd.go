@@ -45,8 +45,8 @@ func start(ctx context.Context, dir string) (subject.Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &service{urls: urls(addrs[:members])}
-	peers := urls(addrs[members:])
+	v := &service{urls: subject.URLs("http", addrs[:members])}
+	peers := subject.URLs("http", addrs[members:])
 	for i := range members {
 		args := append([]string{program}, v.flags(i, peers)...)
 		if err := v.launch(ctx, filepath.Join(dir, memberName(i)), args); err != nil {
@@ -60,14 +60,6 @@ func start(ctx context.Context, dir string) (subject.Service, error) {
 }
 
 func memberName(i int) string { return fmt.Sprintf("m%d", i+1) }
-
-func urls(addrs []string) []string {
-	out := make([]string, len(addrs))
-	for i, addr := range addrs {
-		out[i] = "http://" + addr
-	}
-	return out
-}
 
 // service is the members and the clients that callers share.
 type service struct {

@@ -64,7 +64,7 @@ func (s servers) start(ctx context.Context, dir string) (subject.Service, error)
 	if err != nil {
 		return nil, err
 	}
-	v := &service{urls: urls(addrs[:s.nodes])}
+	v := &service{urls: subject.URLs("nats", addrs[:s.nodes])}
 	for i := range s.nodes {
 		if err := v.launch(ctx, program, filepath.Join(dir, nodeName(i)), s.config(i, addrs)); err != nil {
 			return nil, errors.Join(err, v.Stop())
@@ -81,14 +81,6 @@ func (s servers) start(ctx context.Context, dir string) (subject.Service, error)
 
 func nodeName(i int) string { return fmt.Sprintf("n%d", i+1) }
 
-func urls(addrs []string) []string {
-	out := make([]string, len(addrs))
-	for i, addr := range addrs {
-		out[i] = "nats://" + addr
-	}
-	return out
-}
-
 // config returns a node's configuration file. The server's working folder is the node's.
 func (s servers) config(node int, addrs []string) string {
 	var b strings.Builder
@@ -99,7 +91,7 @@ func (s servers) config(node int, addrs []string) string {
 	b.WriteString("}\n")
 	if s.nodes > 1 {
 		fmt.Fprintf(&b, "cluster {\n  name: bench\n  listen: %q\n  routes: [\n", addrs[s.nodes+node])
-		for _, url := range urls(addrs[s.nodes:]) {
+		for _, url := range subject.URLs("nats", addrs[s.nodes:]) {
 			fmt.Fprintf(&b, "    %q\n", url)
 		}
 		b.WriteString("  ]\n}\n")
