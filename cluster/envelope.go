@@ -103,10 +103,14 @@ func (i incoming) check(ctx context.Context, method string) error {
 
 // admit returns the reason to refuse a stream, or nil.
 func (n *Node) admit(in *peer.Incoming) error {
-	if err := n.outside(in.Cluster); err != nil {
-		return err
+	err := n.outside(in.Cluster)
+	if err == nil {
+		err = n.refusal(in.From, in.Name)
 	}
-	return n.refusal(in.From, in.Name)
+	if err != nil {
+		return &peer.RefusedError{Reason: status.Convert(err).Message()}
+	}
+	return nil
 }
 
 // outside refuses a caller of another cluster, or of none.

@@ -101,18 +101,17 @@ func (r *remote) Open(ctx context.Context) (calls.Stream, error) {
 		ctx, r.n.endpoint, peer.Calls, r.id, r.n.ClusterID())
 }
 
-// Refused reports whether the node refuses this one, or this node's calls as meant for another one: see incoming.
-func (*remote) Refused(err error) bool { return isRefused(err) }
-
-func isRefused(err error) bool {
+// Refused reports whether the node refuses this one: see Node.admit.
+func (*remote) Refused(err error) bool {
 	var refused *peer.RefusedError
-	return errors.As(err, &refused) || status.Code(err) == codes.FailedPrecondition
+	return errors.As(err, &refused)
 }
 
-// refusalIn returns the reason of another node to refuse this one, or an empty string if err is about something else.
+// refusalIn returns the reason of another node to refuse this one's gRPC calls, or an empty string if err is about
+// something else: see incoming.
 func refusalIn(err error) string {
 	var refused interface{ GRPCStatus() *status.Status }
-	if !errors.As(err, &refused) || !isRefused(err) {
+	if !errors.As(err, &refused) || status.Code(err) != codes.FailedPrecondition {
 		return ""
 	}
 	return refused.GRPCStatus().Message()

@@ -73,43 +73,30 @@ func (s *server) acceptStreams(n *Node) {
 	}
 }
 
+// The answering ends of streams.
+type (
+	pullStream = peer.Stream[clusterpb.PullReply, clusterpb.PullRequest, *clusterpb.PullReply, *clusterpb.PullRequest]
+	callStream = peer.Stream[
+		clusterpb.ForwardReply, clusterpb.ForwardRequest, *clusterpb.ForwardReply, *clusterpb.ForwardRequest]
+)
+
 // serveStream serves a stream until it ends. Calls answers for Node.handlers.
 func (s *server) serveStream(n *Node, in *peer.Incoming) error {
 	admit := func() error { return n.admit(in) }
 	if in.Traffic == peer.Pulls {
-		stream, err := peer.TakeStream[clusterpb.PullReply, clusterpb.PullRequest](s.ctx, in)
-		if err != nil {
+		return peer.ServeStream(s.ctx, in, func(stream *pullStream) error {
+			if err := admit(); err != nil {
+				return err
+			}
+			return n.consumers.Serve(stream, s.draining)
+		})
+	}
+	return peer.ServeStream(s.ctx, in, func(stream *callStream) error {
+		if err := admit(); err != nil {
 			return err
 		}
-		if err = admit(); err == nil {
-			err = n.consumers.Serve(stream, s.draining)
-		}
-		return endStream(stream, err)
-	}
-	stream, err := peer.TakeStream[clusterpb.ForwardReply, clusterpb.ForwardRequest](s.ctx, in)
-	if err != nil {
-		return err
-	}
-	if err = admit(); err == nil {
-		err = calls.Serve(stream, n.table, admit, s.draining)
-	}
-	return endStream(stream, err)
-}
-
-// endStream ends a stream in order if err is nil, with the reason if this node refuses the other one, and else at once.
-func endStream(stream interface {
-	End(reason string)
-	Close()
-}, err error) error {
-	switch {
-	case err == nil:
-		stream.End("")
-	case isRefused(err):
-		stream.End(status.Convert(err).Message())
-	default:
-		stream.Close()
-	}
-	return err
+		return calls.Serve(stream, n.table, admit, s.draining)
+	})
 }
 
 // stop lets the calls of other nodes end in order, and cuts them off after a second. The node stops its server after

@@ -119,7 +119,7 @@ func (e *Endpoint) checkPair(to, name string) (reason string, err error) {
 	return "", nil
 }
 
-// appender is the acceptor of a stream of AppendEntries, which carries the requests of all groups.
+// appender is the acceptor of a stream of AppendEntries, of all groups.
 type appender struct {
 	endpoint *Endpoint
 	header   wire.Header

@@ -16,7 +16,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/peer/internal/wire"
 )
 
-// Traffic is what a stream of messages is for.
+// Traffic is the purpose of a stream of messages.
 type Traffic = wire.Traffic
 
 // The streams of messages.
@@ -75,11 +75,10 @@ type message[T any] interface {
 // R. One goroutine may receive while others send. Unless it has other messages, each end sends a beat every four
 // seconds, so that the stream ends when the other node is gone or hangs.
 type Stream[S, R any, PS message[S], PR message[R]] struct {
-	conn   net.Conn
+	conn   *hearing
 	ctx    context.Context
 	cancel context.CancelCauseFunc // ends the stream
 	wrote  atomic.Bool             // a message since the last beat was due
-	heard  atomic.Bool
 
 	receiving sync.Mutex // guards in
 	in        *bufio.Reader
@@ -89,14 +88,30 @@ type Stream[S, R any, PS message[S], PR message[R]] struct {
 }
 
 func newStream[S, R any, PS message[S], PR message[R]](ctx context.Context, conn net.Conn) *Stream[S, R, PS, PR] {
-	s := &Stream[S, R, PS, PR]{conn: conn, in: bufio.NewReaderSize(conn, keptBuffer)}
+	s := &Stream[S, R, PS, PR]{conn: &hearing{Conn: conn}}
+	s.in = bufio.NewReaderSize(s.conn, keptBuffer)
 	s.ctx, s.cancel = context.WithCancelCause(ctx)
 	go s.watch()
 	return s
 }
 
-// OpenStream begins a stream to a node of a cluster within a second or fails, because those who wait for it may find
-// another node meanwhile. The stream ends with ctx.
+// hearing is a connection with a note of arriving bytes. A large message arrives over a while, and its sender is not
+// silent meanwhile.
+type hearing struct {
+	net.Conn
+	heard atomic.Bool
+}
+
+func (h *hearing) Read(b []byte) (int, error) {
+	n, err := h.Conn.Read(b)
+	if n > 0 {
+		h.heard.Store(true)
+	}
+	return n, err
+}
+
+// OpenStream begins a stream to a node of a cluster within a second or fails, because its callers may find another node
+// meanwhile. The stream ends with ctx.
 func OpenStream[S, R any, PS message[S], PR message[R]](
 	ctx context.Context, e *Endpoint, t Traffic, node, cluster string,
 ) (*Stream[S, R, PS, PR], error) {
@@ -109,7 +124,7 @@ func OpenStream[S, R any, PS message[S], PR message[R]](
 	return newStream[S, R, PS, PR](ctx, conn), nil
 }
 
-// Incoming is a stream that another node has begun, and nobody has taken yet.
+// Incoming is another node's stream before ServeStream.
 type Incoming struct {
 	net.Conn
 	Traffic       Traffic
@@ -117,7 +132,7 @@ type Incoming struct {
 	Name          string // node name in its certificate; empty without keys
 }
 
-// AcceptStream waits for a stream that another node begins. The error is net.ErrClosed.
+// AcceptStream waits for a stream of another node. The error is net.ErrClosed.
 func (e *Endpoint) AcceptStream() (*Incoming, error) {
 	conn, err := e.streams.Accept()
 	if err != nil {
@@ -129,17 +144,29 @@ func (e *Endpoint) AcceptStream() (*Incoming, error) {
 	return &in, nil
 }
 
-// StopStreams ends AcceptStream, and lets no further stream in. Those that were taken stay open.
+// StopStreams ends AcceptStream, and lets no further stream in. Accepted streams stay open.
 func (e *Endpoint) StopStreams() { e.streams.shut() }
 
-// TakeStream takes the stream for its messages. The stream ends with ctx.
-func TakeStream[S, R any, PS message[S], PR message[R]](
-	ctx context.Context, in *Incoming,
-) (*Stream[S, R, PS, PR], error) {
+// ServeStream takes a stream, and lets serve answer it until the stream or ctx ends. Then it ends the stream: in order
+// after nil, with the reason after a *RefusedError, and else at once. In the first two cases serve must have answered
+// all that it has begun.
+func ServeStream[S, R any, PS message[S], PR message[R]](
+	ctx context.Context, in *Incoming, serve func(*Stream[S, R, PS, PR]) error,
+) error {
 	if err := wire.Take(in.Conn, endWithin); err != nil {
-		return nil, errors.Join(err, in.Close())
+		return errors.Join(err, in.Close())
 	}
-	return newStream[S, R, PS, PR](ctx, in.Conn), nil
+	s := newStream[S, R, PS, PR](ctx, in.Conn)
+	defer s.cancel(errEnded)
+	err := serve(s)
+	var refused *RefusedError
+	switch {
+	case err == nil:
+		s.end("")
+	case errors.As(err, &refused):
+		s.end(refused.Reason)
+	}
+	return err
 }
 
 // Context returns a context that ends with the stream.
@@ -200,7 +227,6 @@ func (s *Stream[S, R, PS, PR]) receive() (PR, error) {
 		case err != nil:
 			return nil, err
 		}
-		s.heard.Store(true)
 		switch {
 		case kind == messageFrame:
 			var m PR = new(R)
@@ -241,7 +267,7 @@ func (s *Stream[S, R, PS, PR]) watch() {
 			return
 		case <-due.C:
 		}
-		if silent++; s.heard.Swap(false) {
+		if silent++; s.conn.heard.Swap(false) {
 			silent = 0
 		}
 		if silent == silentBeats {
@@ -263,10 +289,9 @@ func (s *Stream[S, R, PS, PR]) beat() {
 	}
 }
 
-// End ends the stream: with the reason to refuse the other node, or in order if the reason is empty. The owner has
-// answered all that it has begun. End returns once the other node has hung up, or after a second.
-func (s *Stream[S, R, PS, PR]) End(reason string) {
-	defer s.cancel(errEnded)
+// end tells the other node that the stream ends: with the reason to refuse that node, or in order if the reason is
+// empty. It returns once the other node has hung up, or after a second.
+func (s *Stream[S, R, PS, PR]) end(reason string) {
 	if s.conn.SetDeadline(time.Now().Add(endWithin)) != nil {
 		return // the connection is closed
 	}
@@ -280,6 +305,3 @@ func (s *Stream[S, R, PS, PR]) End(reason string) {
 		_, _ = io.Copy(io.Discard, s.in) // until the other node hangs up, or the deadline
 	}
 }
-
-// Close ends the stream at once.
-func (s *Stream[S, R, PS, PR]) Close() { s.cancel(errEnded) }

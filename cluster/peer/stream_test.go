@@ -23,20 +23,35 @@ type (
 	answering = Stream[clusterpb.ForwardReply, clusterpb.ForwardRequest, *clusterpb.ForwardReply, *clusterpb.ForwardRequest]
 )
 
+// served is the answering end of a stream until the test ends the stream.
+type served struct {
+	*answering
+	result chan error // of its service; capacity 1
+	done   chan struct{}
+}
+
+// finish ends the service of the stream with an error or nil.
+func (s *served) finish(err error) {
+	s.result <- err
+	<-s.done
+}
+
 // open begins a stream of calls between two endpoints, and returns its two ends.
-func open(t *testing.T, from, to *Endpoint) (*asking, *answering) {
+func open(t *testing.T, from, to *Endpoint) (*asking, *served) {
 	t.Helper()
-	taken := make(chan *answering)
+	taken := make(chan *served)
 	go func() {
 		in, err := to.AcceptStream()
 		if err != nil || in.Traffic != Calls || in.From != from.cfg.NodeID || in.Cluster != cluster {
 			t.Errorf("accepted %+v, %v", in, err)
 		}
-		s, err := TakeStream[clusterpb.ForwardReply, clusterpb.ForwardRequest](t.Context(), in)
-		if err != nil {
-			t.Error(err)
-		}
-		taken <- s
+		here := &served{result: make(chan error, 1), done: make(chan struct{})}
+		defer close(here.done)
+		_ = ServeStream(t.Context(), in, func(s *answering) error { // its error is the one of finish
+			here.answering = s
+			taken <- here
+			return <-here.result
+		})
 	}()
 	s, err := OpenStream[clusterpb.ForwardRequest, clusterpb.ForwardReply](
 		t.Context(), from, Calls, to.cfg.NodeID, cluster)
@@ -47,13 +62,13 @@ func open(t *testing.T, from, to *Endpoint) (*asking, *answering) {
 }
 
 // inBubble runs a test with a stream between two nodes in simulated time.
-func inBubble(t *testing.T, test func(t *testing.T, asks *asking, answers *answering)) {
+func inBubble(t *testing.T, test func(t *testing.T, asks *asking, answers *served)) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBubbleBook()
 		asks, answers := open(t, listen(t, b, 1), listen(t, b, 2))
 		test(t, asks, answers)
-		asks.Close()
-		answers.Close()
+		asks.cancel(errEnded)
+		close(answers.result)
 		synctest.Wait()
 	})
 }
@@ -67,7 +82,7 @@ func replyOf(number uint64) *clusterpb.ForwardReply {
 }
 
 func TestMessagesOfAllSizesArriveInOrder(t *testing.T) {
-	inBubble(t, func(t *testing.T, asks *asking, answers *answering) {
+	inBubble(t, func(t *testing.T, asks *asking, answers *served) {
 		sizes := []int{0, 1, keptBuffer - 10, keptBuffer + 10, 3 << 20}
 		go func() {
 			for i, bytes := range sizes {
@@ -93,7 +108,7 @@ func TestMessagesOfAllSizesArriveInOrder(t *testing.T) {
 
 // TestManySendersShareAStream checks that no message mixes with another one.
 func TestManySendersShareAStream(t *testing.T) {
-	inBubble(t, func(t *testing.T, asks *asking, answers *answering) {
+	inBubble(t, func(t *testing.T, asks *asking, answers *served) {
 		const senders, each = 8, 50
 		var wg sync.WaitGroup
 		for n := range senders {
@@ -126,22 +141,22 @@ func TestEnds(t *testing.T) {
 	refused := (*RefusedError)(nil)
 	for _, c := range []struct {
 		name string
-		end  func(*answering)
+		with error // of the service
 		is   func(error) bool
 	}{
-		{"in order", func(s *answering) { s.End("") }, func(err error) bool { return errors.Is(err, io.EOF) }},
-		{"refused", func(s *answering) { s.End("removed") }, func(err error) bool {
+		{"in order", nil, func(err error) bool { return errors.Is(err, io.EOF) }},
+		{"refused", &RefusedError{"removed"}, func(err error) bool {
 			return errors.As(err, &refused) && refused.Reason == "removed"
 		}},
-		{"at once", (*answering).Close, func(err error) bool { return !errors.Is(err, io.EOF) && !errors.As(err, &refused) }},
+		{"at once", errSilent, func(err error) bool { return !errors.Is(err, io.EOF) && !errors.As(err, &refused) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, asks *asking, answers *answering) {
+			inBubble(t, func(t *testing.T, asks *asking, answers *served) {
 				if err := answers.Send(replyOf(1)); err != nil {
 					t.Fatal(err)
 				}
 				ended := make(chan struct{})
-				go func() { defer close(ended); c.end(answers) }()
+				go func() { defer close(ended); answers.finish(c.with) }()
 				if _, err := asks.Recv(); err != nil {
 					t.Fatalf("the answer before the end: %v", err)
 				}
@@ -165,9 +180,9 @@ func TestEnds(t *testing.T) {
 
 // TestEndWaitsForTheOtherEndOnlyASecond checks the end of a stream whose other end reads nothing.
 func TestEndWaitsForTheOtherEndOnlyASecond(t *testing.T) {
-	inBubble(t, func(t *testing.T, asks *asking, answers *answering) {
+	inBubble(t, func(t *testing.T, asks *asking, answers *served) {
 		began := time.Now()
-		answers.End("")
+		answers.finish(nil)
 		if took := time.Since(began); took != endWithin {
 			t.Errorf("the end took %v", took)
 		}
@@ -178,7 +193,7 @@ func TestEndWaitsForTheOtherEndOnlyASecond(t *testing.T) {
 }
 
 func TestQuietStreamStaysOpen(t *testing.T) {
-	inBubble(t, func(t *testing.T, asks *asking, answers *answering) {
+	inBubble(t, func(t *testing.T, asks *asking, answers *served) {
 		got := make(chan error, 2)
 		go func() { _, err := answers.Recv(); got <- err }()
 		go func() { _, err := asks.Recv(); got <- err }()
@@ -206,6 +221,32 @@ func TestSilentNodeEndsTheStream(t *testing.T) {
 	})
 }
 
+// TestLargeMessageMayArriveSlowly checks that a node is not silent while a message of it arrives.
+func TestLargeMessageMayArriveSlowly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		here, there := net.Pipe()
+		go func() { _, _ = io.Copy(io.Discard, there) }()
+		s := newStream[clusterpb.ForwardReply, clusterpb.ForwardRequest](t.Context(), here)
+		defer s.cancel(errEnded)
+		sent := callOf(7, 2000)
+		body, err := sent.MarshalVT()
+		if err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			for part := range slices.Chunk(append(appendHead(nil, messageFrame, len(body)), body...), 100) {
+				time.Sleep(beatEvery)
+				if _, err := there.Write(part); err != nil {
+					t.Error(err)
+				}
+			}
+		}()
+		if got, err := s.Recv(); err != nil || got.Calls[0].Number != 7 {
+			t.Errorf("%v, %v", got, err)
+		}
+	})
+}
+
 func TestStreamEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here, there := net.Pipe()
@@ -223,7 +264,7 @@ func TestStreamEndsWithItsContext(t *testing.T) {
 }
 
 func TestMessageOverTheLimitIsNotSent(t *testing.T) {
-	inBubble(t, func(t *testing.T, asks *asking, answers *answering) {
+	inBubble(t, func(t *testing.T, asks *asking, answers *served) {
 		if err := asks.Send(callOf(1, maxMessage)); !errors.Is(err, errMessage) {
 			t.Errorf("a message over the limit: %v", err)
 		}

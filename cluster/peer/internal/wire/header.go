@@ -6,7 +6,7 @@ import (
 	"io"
 )
 
-// Traffic is what a stream carries. AppendEntries have two streams between two nodes, which this package serves.
+// Traffic is the content of a stream. AppendEntries have two streams between two nodes; this package serves them.
 type Traffic byte
 
 // The kinds of traffic.
