@@ -160,8 +160,8 @@ var growAndShrink = strikeInTurn(
 	faults.NodeDrains, faults.LostDisk, faults.NodeLeaves, faults.NodeLeaves,
 )
 
-// loseNodeAndZone plays a Plan for five nodes in three zones. It ends a node for good, then all nodes of a
-// zone for a while. Each fault lasts until the other nodes have the lost replicas.
+// loseNodeAndZone plays a Plan for five nodes in three zones. It ends a node for good, then all nodes of a zone for a
+// while. Each fault lasts until the other nodes have the lost replicas.
 func loseNodeAndZone(ctx context.Context, r *siege.Round) error {
 	if err := r.Strike(ctx, faults.LostNode, 0, 0); err != nil {
 		return err

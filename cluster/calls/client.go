@@ -117,7 +117,7 @@ func (c *Client) send(ctx context.Context, msg *clusterpb.Call, namespace string
 	return k.reply, k.err
 }
 
-// enqueue lets a call wait for the open stream, which is nil if there is none.
+// enqueue lets a call wait for the open stream, and returns the stream; nil: none is open.
 func (c *Client) enqueue(k *pending) (*opened, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

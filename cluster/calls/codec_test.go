@@ -42,7 +42,7 @@ func TestEncoding(t *testing.T) {
 	}
 }
 
-// TestTextIsRepaired checks that a message arrives whose text is not UTF-8.
+// TestTextIsRepaired checks the arrival of a message with text in another encoding than UTF-8.
 func TestTextIsRepaired(t *testing.T) {
 	const bad, good = "open \xff.pem", "open \uFFFD.pem"
 	sent := &clusterpb.StatusReply{

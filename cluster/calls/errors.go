@@ -19,7 +19,7 @@ func EncodeError(err error) *clusterpb.CallError {
 	if err == nil {
 		return nil
 	}
-	// The text may hold the name of a file, which need not be UTF-8.
+	// The text may hold the name of a file, in any encoding.
 	detail := strings.ToValidUTF8(err.Error(), "\uFFFD")
 	e := &clusterpb.CallError{Kind: clusterpb.ErrorKind_ERROR_KIND_UNKNOWN, Detail: detail}
 	var notLeader *task.NotLeaderError
