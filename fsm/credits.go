@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"cmp"
+	"math"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/internal/store"
@@ -20,10 +21,11 @@ type taker struct {
 type credits struct {
 	policy *fsmpb.Policy
 	named  map[task.Lane][]*fsmpb.LaneCredit // credits of the lanes that the leader named
+	pushes int                               // grants that pushed lanes may still take, over all of them
 }
 
 func newCredits(op *fsmpb.Advance) *credits {
-	c := &credits{policy: op.Policy}
+	c := &credits{policy: op.Policy, pushes: cmp.Or(int(op.Attempts), math.MaxInt)}
 	if len(op.Credits) > 0 {
 		c.named = make(map[task.Lane][]*fsmpb.LaneCredit, len(op.Credits))
 	}
@@ -43,17 +45,24 @@ func (c *credits) take(l *store.Lane) (taker, bool) {
 		return taker{}, false
 	case l.Pulled():
 		return c.takeLease(l)
+	case c.pushes == 0 || !c.takePush(l):
+		return taker{}, false
 	}
+	c.pushes--
+	return taker{}, true
+}
+
+func (c *credits) takePush(l *store.Lane) bool {
 	for _, credit := range c.named[l.Lane] {
 		if credit.LeaseMs == 0 {
 			if credit.Grants == 0 {
-				return taker{}, false
+				return false
 			}
 			credit.Grants--
-			return taker{}, true
+			return true
 		}
 	}
-	return taker{}, !l.Rule().Held && l.Firing() < int(c.policy.GetWindow())
+	return !l.Rule().Held && l.Firing() < int(c.policy.GetWindow())
 }
 
 func (c *credits) takeLease(l *store.Lane) (taker, bool) {

@@ -430,7 +430,7 @@ func setOp(c *fsmpb.Command, verb string, a args, now int64) bool {
 	case "fire":
 		c.Op = &fsmpb.Command_FireNow{FireNow: &fsmpb.FireNow{}}
 	case "advance":
-		op := &fsmpb.Advance{ToMs: a.int("to"), Max: uint32(a.intOr("max", 100)), Policy: a.policy(now)}
+		op := &fsmpb.Advance{ToMs: a.int("to"), Max: uint32(a.intOr("max", 100)), Policy: a.policy(now), Attempts: uint32(a.intOr("attempts", 0))}
 		if v, ok := a.named["credit"]; ok {
 			for _, credit := range strings.Split(v, ",") {
 				op.Credits = append(op.Credits, creditOf(credit))

@@ -17,6 +17,7 @@ import (
 const (
 	maxEntryCommands = 1024
 	maxEntryBytes    = 128 << 10
+	maxPops          = 2048 // tasks that come due with one Advance: a millisecond or two of apply
 )
 
 // The field numbers of fsmpb.Entry. An entry is a concatenation of fields that were encoded separately; protobuf

@@ -3,6 +3,7 @@ package shard
 import (
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/raft"
 )
@@ -15,6 +16,7 @@ type gate struct {
 	mu        sync.Mutex
 	frozen    chan struct{} // non-nil: heartbeats wait here before they are sent
 	answers   chan struct{} // non-nil: the answers to heartbeats wait here
+	pace      time.Duration // that a request is on its way
 	noEntries bool          // requests with entries fail, heartbeats pass
 	held      int           // number of waiting answers
 	sent      int           // number of requests
@@ -28,7 +30,7 @@ func (g *gate) SetHeartbeatHandler(cb func(raft.RPC)) { g.heartbeat = cb }
 func (g *gate) AppendEntries(id raft.ServerID, addr raft.ServerAddress,
 	req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	g.mu.Lock()
-	frozen, answers, noEntries := g.frozen, g.answers, g.noEntries
+	frozen, answers, noEntries, pace := g.frozen, g.answers, g.noEntries, g.pace
 	g.sent++
 	if answers != nil && frozen == nil {
 		g.held++
@@ -39,6 +41,9 @@ func (g *gate) AppendEntries(id raft.ServerID, addr raft.ServerAddress,
 	}
 	if frozen != nil {
 		<-frozen
+	}
+	if pace > 0 {
+		<-time.After(pace)
 	}
 	err := g.InmemTransport.AppendEntries(id, addr, req, resp)
 	if answers != nil && frozen == nil {

@@ -209,3 +209,31 @@ func TestSilentReceiversFillANode(t *testing.T) {
 		}
 	})
 }
+
+// TestDueTogetherOnAFullNode checks that tasks that are due at one instant on a node with little room for attempts wait
+// in their lane, and not in the wheel: a task of another receiver that is due a moment later is not behind them.
+func TestDueTogetherOnAFullNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const storm, commit = 20_000, time.Millisecond
+		c := newReplicas(t, 2, func(cfg *Config) { cfg.Timing, cfg.Crowd = LAN(), dispatch.NewCrowd(400) })
+		gates := c.gates()
+		defer c.startAll().close()
+		n, due := c.leader(), time.Now().Add(time.Minute).Truncate(time.Millisecond)
+		cmds := make([]*fsmpb.Command, storm)
+		for i := range cmds {
+			cmds[i] = schedule(fmt.Sprint("storm-", i), due)
+		}
+		beside := schedule("beside", due.Add(time.Millisecond))
+		beside.GetSchedule().Spec.Target.Url = "http://beside.test/"
+		n.mustAll(t, append(cmds, beside))
+		gates[n.cfg.NodeID].with(func(g *gate) { g.pace = commit })
+		<-time.After(time.Until(due.Add(time.Minute)))
+		came := c.sink.of("beside")
+		if len(came) != 1 || came[0].at.Sub(due) > 50*commit {
+			t.Errorf("beside %d tasks due at %v it came %v", storm, due, came)
+		}
+		if n := len(c.sink.of(fmt.Sprint("storm-", storm-1))); n != 1 {
+			t.Errorf("the last task came %d times", n)
+		}
+	})
+}

@@ -129,7 +129,7 @@ func (p *proposer) plan(w *work) dispatch.Plan {
 		p.planner.Ended(now, s.lane, s.how)
 	}
 	if !w.mayGrant || p.lead.firing.isPaused() {
-		return dispatch.Plan{Pops: dispatch.MaxPops}
+		return dispatch.Plan{}
 	}
 	return p.planner.Plan(now, w.advance != nil)
 }
@@ -178,7 +178,9 @@ func (p *proposer) addOwn(e *entry, w *work, plan dispatch.Plan, now time.Time) 
 	policy.Window = plan.Window
 	to := now.Add(p.shard.latencies.horizon())
 	return e.add(&fsmpb.Command{Op: &fsmpb.Command_Advance{
-		Advance: &fsmpb.Advance{ToMs: to.UnixMilli(), Max: plan.Pops, Policy: policy, Credits: plan.Credits},
+		Advance: &fsmpb.Advance{
+			ToMs: to.UnixMilli(), Max: maxPops, Policy: policy, Credits: plan.Credits, Attempts: plan.Attempts,
+		},
 	}})
 }
 

@@ -2393,12 +2393,16 @@ func (x *LaneCredit) GetHolder() uint32 {
 
 // Advance moves the wheel to to_ms and pops at most max due tasks, in the order of (due, number). A popped task gets a
 // grant if its lane has credit and no task waits there. Otherwise it joins the lane's ready list.
+//
+// attempts bounds the grants in pushed lanes, over all of them; 0: no bound but the lanes'. It is apart from max: tasks
+// that may not begin yet leave the wheel all the same, and do not delay the others that are due.
 type Advance struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	ToMs          int64                  `protobuf:"varint,1,opt,name=to_ms,json=toMs,proto3" json:"to_ms,omitempty"`
 	Max           uint32                 `protobuf:"varint,2,opt,name=max,proto3" json:"max,omitempty"`
 	Policy        *Policy                `protobuf:"bytes,3,opt,name=policy,proto3" json:"policy,omitempty"`
 	Credits       []*LaneCredit          `protobuf:"bytes,4,rep,name=credits,proto3" json:"credits,omitempty"` // of full, paused and broken lanes, and of consumers; other pulled lanes have none
+	Attempts      uint32                 `protobuf:"varint,5,opt,name=attempts,proto3" json:"attempts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2459,6 +2463,13 @@ func (x *Advance) GetCredits() []*LaneCredit {
 		return x.Credits
 	}
 	return nil
+}
+
+func (x *Advance) GetAttempts() uint32 {
+	if x != nil {
+		return x.Attempts
+	}
+	return 0
 }
 
 // Grant gives grants to at most max ready tasks of a lane. Only the leader bounds the number of attempts under way. A
@@ -6563,12 +6574,13 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x06grants\x18\x02 \x01(\rR\x06grants\x12\x19\n" +
 	"\blease_ms\x18\x03 \x01(\x03R\aleaseMs\x12\x10\n" +
 	"\x03tag\x18\x04 \x01(\x04R\x03tag\x12\x16\n" +
-	"\x06holder\x18\x05 \x01(\rR\x06holder\"\x94\x01\n" +
+	"\x06holder\x18\x05 \x01(\rR\x06holder\"\xb0\x01\n" +
 	"\aAdvance\x12\x13\n" +
 	"\x05to_ms\x18\x01 \x01(\x03R\x04toMs\x12\x10\n" +
 	"\x03max\x18\x02 \x01(\rR\x03max\x12-\n" +
 	"\x06policy\x18\x03 \x01(\v2\x15.belfry.fsm.v1.PolicyR\x06policy\x123\n" +
-	"\acredits\x18\x04 \x03(\v2\x19.belfry.fsm.v1.LaneCreditR\acredits\"\xe5\x01\n" +
+	"\acredits\x18\x04 \x03(\v2\x19.belfry.fsm.v1.LaneCreditR\acredits\x12\x1a\n" +
+	"\battempts\x18\x05 \x01(\rR\battempts\"\xe5\x01\n" +
 	"\x05Grant\x12'\n" +
 	"\x04lane\x18\x01 \x01(\v2\x13.belfry.fsm.v1.LaneR\x04lane\x12\x10\n" +
 	"\x03max\x18\x02 \x01(\rR\x03max\x12-\n" +

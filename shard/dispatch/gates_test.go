@@ -170,7 +170,7 @@ func TestEmpty(t *testing.T) {
 // TestIdleLanesAreForgotten checks that a planner remembers a bounded number of lanes without tasks, the latest to
 // become idle.
 func TestIdleLanesAreForgotten(t *testing.T) {
-	w := newWorld(t, 8192)
+	w := newWorld(t, 16384)
 	for i := range maxIdleLanes + 200 {
 		lane := task.Lane{Namespace: "ns", Queue: fmt.Sprint(i % 7), Destination: fmt.Sprint(i)}
 		w.down[lane] = true

@@ -14,20 +14,18 @@ const (
 	maxCredits  = 64   // lanes in an Advance
 	maxLooks    = 4096 // lanes looked at for an entry
 	maxGrantOps = 256  // Grant commands
-	minPops     = 64
+	minAdvance  = 64 // attempts that an Advance may begin
+	maxAdvance  = 2048
 )
-
-// MaxPops is the largest number of tasks that come due with one Advance: a millisecond or two of apply.
-const MaxPops = 2048
 
 // Plan is the work that one entry may begin.
 type Plan struct {
 	Isolations []*fsmpb.Isolate // before the grants
 	Grants     []*fsmpb.Grant   // for waiting tasks; their policy is not set
 	// The fields below are for an entry with an Advance.
-	Credits []*fsmpb.LaneCredit
-	Window  uint32 // attempts under way in a lane without a credit
-	Pops    uint32 // tasks that come due with the Advance
+	Credits  []*fsmpb.LaneCredit
+	Window   uint32 // attempts under way in a lane without a credit
+	Attempts uint32 // attempts that the Advance may begin, over all pushed lanes
 }
 
 // Plan plans an entry, after the caller has reported all attempts that the entry settles. advance is set if the entry
@@ -38,7 +36,7 @@ func (p *Planner) Plan(now time.Time, advance bool) Plan {
 	plan.Isolations = p.receivers.takeIsolations()
 	p.waited = len(plan.Grants) > 0
 	if advance {
-		plan.Window, plan.Pops = p.window()
+		plan.Window, plan.Attempts = p.window()
 		plan.Credits = p.credits()
 	}
 	return plan
@@ -235,14 +233,14 @@ func (p *Planner) useWishes(l *lane, n int, use func(desk.Wish, int)) {
 }
 
 // window returns the number of attempts that an Advance may have under way in a lane without a credit, and the number
-// of tasks that may come due with it. It may begin an attempt of each, as those of the node's other shards at the same
-// time may, so they are few where the crowd is nearly full. In a full one it begins none, and any number may come due.
-func (p *Planner) window() (attempts, pops uint32) {
+// that it may begin in all. The node's other shards may begin as many at the same time, so they are few where the crowd
+// is nearly full.
+func (p *Planner) window() (ofLane, attempts uint32) {
 	open := p.spaces.crowd.open()
-	if open == 0 {
-		return 0, MaxPops
+	if open > 0 {
+		ofLane = uint32(p.cfg.Throttle.Start)
 	}
-	return uint32(p.cfg.Throttle.Start), uint32(min(max(open/8, minPops), MaxPops))
+	return ofLane, uint32(min(max(open/8, minAdvance), maxAdvance))
 }
 
 // credits returns the credits of an Advance: the wishes of consumers, and the lanes where more or fewer attempts may

@@ -246,17 +246,25 @@ func (w *world) grant(l *line, tag uint64) task.Grant {
 
 // advance pops due tasks and grants them as package fsm does.
 func (w *world) advance(plan Plan) (grants []task.Grant) {
+	pushes := plan.Attempts
 	for _, name := range w.names {
 		l := w.lines[name]
 		for ; l.waiting > 0; l.waiting-- {
 			l.changed = true
 			rule := w.rules[queueNamed(name)]
 			l.Pulled = name.Destination == "" && rule.GetTarget() == nil
-			tag, ok := w.credit(l, plan)
-			if l.Ready > 0 || !ok || name.Group != "" {
+			may := l.Ready == 0 && name.Group == "" && (l.Pulled || pushes > 0)
+			tag, ok := uint64(0), false
+			if may {
+				tag, ok = w.credit(l, plan)
+			}
+			if !ok {
 				w.came++
 				l.wait(w.came)
 				continue
+			}
+			if !l.Pulled {
+				pushes--
 			}
 			grants = append(grants, w.grant(l, tag))
 		}
