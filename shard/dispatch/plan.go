@@ -14,7 +14,7 @@ const (
 	maxCredits  = 64   // lanes in an Advance
 	maxLooks    = 4096 // lanes looked at for an entry
 	maxGrantOps = 256  // Grant commands
-	minAdvance  = 64 // attempts that an Advance may begin
+	minAdvance  = 64   // attempts that an Advance may begin
 	maxAdvance  = 2048
 )
 
