@@ -151,7 +151,10 @@
 // # Why not otherwise
 //
 //   - Not several entries in flight: measured slower, and the order within a shard would need care at every error.
-//   - Not a timer that lingers for more commands: the commit of the last entry is the timer.
+//   - Not a timer for each entry: the commit of the last one is the timer. Where others use the processors or the disk,
+//     an entry takes longer than the quickest ones of late, and calls wait for each other that much longer. With 64
+//     callers, three nodes and two cores this saves a tenth of the processor time. A pause of half of each commit saves
+//     as much, but calls would wait on an idle machine too.
 //   - Not a queue of payloads to send: a grant is a name and an instant, and the attempt reads the payload when it
 //     starts.
 //   - Not raft's leader lease for reads or for safety: it is no lease, since a follower may elect another leader while

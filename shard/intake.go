@@ -42,6 +42,8 @@ type intake struct {
 	mix      admission.Mix           // of the namespaces of calls and settles
 	room     *admission.Pool         // by namespace; holds waiting() of the calls, and the reservations
 	pace     pace
+	paused   time.Time // calls and settles wait for each other until then
+	resumes  *time.Timer
 	flushed  chan struct{}
 	busy     bool // an entry is being committed
 }
@@ -78,11 +80,13 @@ func (w *work) isUsers() bool {
 
 // newIntake returns an intake that holds up to limit bytes of calls of one namespace, and twice as many of several.
 func newIntake(limit int64, weights admission.Weights) *intake {
-	return &intake{
+	q := &intake{
 		changed: make(chan struct{}, 1), pace: newPace(), room: admission.NewPool(2 * int(limit)),
 		calls: admission.Queue[*call]{Weights: weights}, settles: admission.Queue[settle]{Weights: weights},
 		mix: admission.Mix{Now: time.Now},
 	}
+	q.resumes = time.AfterFunc(never, func() { wake(q.changed) })
+	return q
 }
 
 // enqueue adds a call, in its reserved room if it has a reservation. A call that exceeds the limit by itself is
@@ -101,7 +105,7 @@ func (q *intake) enqueue(c *call, reserved *reservation) error {
 	}
 	q.mix.Note(c.namespace)
 	q.calls.Add(c.namespace, c)
-	wake(q.changed)
+	q.wakeUnlessPaused()
 	return nil
 }
 
@@ -170,7 +174,7 @@ func (q *intake) settle(s settle) (queued bool) {
 	namespace := task.CanonicalNamespace(s.lane.Namespace)
 	q.mix.Note(namespace)
 	q.settles.Add(namespace, s)
-	wake(q.changed)
+	q.wakeUnlessPaused()
 	return true
 }
 
@@ -253,6 +257,9 @@ func (q *intake) tryTake() *work {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.busy = false
+	if q.isPaused() {
+		return nil
+	}
 	w := &work{within: full}
 	if q.mix.IsMixed() {
 		w.within = q.pace.next()
@@ -279,6 +286,29 @@ func (q *intake) tryTake() *work {
 	}
 	q.busy = true
 	return w
+}
+
+// pause makes calls and settles wait for each other for a while, unless other work comes.
+func (q *intake) pause(d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.paused = time.Now().Add(d)
+	q.resumes.Reset(d)
+}
+
+// isPaused reports whether the pause of calls has not ended yet and nothing but calls and settles waits.
+func (q *intake) isPaused() bool {
+	own := q.takeover || q.grants || q.rules != nil || q.series != nil || q.advance != nil || len(q.news) > 0
+	return q.mode == taking && !own && time.Now().Before(q.paused)
+}
+
+func (q *intake) wakeUnlessPaused() {
+	if !q.isPaused() {
+		wake(q.changed)
+	}
 }
 
 // timed records the duration of a bounded entry that has nothing but the work.
@@ -385,6 +415,7 @@ func (q *intake) close(reason error) {
 	}
 	q.calls.Clear()
 	q.settles.Clear()
+	q.resumes.Stop()
 	q.news, q.advance, q.room = nil, nil, admission.NewPool(0)
 	q.reportFlushed()
 }

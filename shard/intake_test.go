@@ -167,3 +167,53 @@ func TestSettlesShareEntries(t *testing.T) {
 		}
 	})
 }
+
+// TestCallsWaitForEachOther checks that calls that come within a pause are in one entry at its end, and that an Advance
+// ends the pause.
+func TestCallsWaitForEachOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newIntake(1<<30, nil)
+		defer q.close(errors.New("the test ends"))
+		q.requestTakeover()
+		mustEnqueue(t, q, callOf(t, "ns", 10, 1))
+		q.take(t.Context())
+		began := time.Now()
+		q.pause(maxPause)
+		mustEnqueue(t, q, callOf(t, "ns", 10, 1))
+		go func() {
+			<-time.After(maxPause / 2)
+			mustEnqueue(t, q, callOf(t, "ns", 10, 1))
+		}()
+		if n, took := commandsOf(q.take(t.Context())), time.Since(began); n != 2 || took != maxPause {
+			t.Errorf("%d commands after %v", n, took)
+		}
+		began = time.Now()
+		q.pause(maxPause)
+		mustEnqueue(t, q, callOf(t, "ns", 10, 1))
+		q.requestAdvance()
+		if w, took := q.take(t.Context()), time.Since(began); w.advance == nil || commandsOf(w) != 1 || took != 0 {
+			t.Errorf("%d commands and the Advance %v after %v", commandsOf(w), w.advance, took)
+		}
+	})
+}
+
+// TestPauseOfCalls checks that calls wait after an entry that took longer than the quick ones, and not after these.
+func TestPauseOfCalls(t *testing.T) {
+	l := newLatencies()
+	if d := l.pause(time.Second); d != 0 {
+		t.Errorf("a pause of %v before anything is known", d)
+	}
+	for i := range 256 {
+		l.add(time.Millisecond + time.Duration(i%10)*100*time.Microsecond)
+	}
+	for took, want := range map[time.Duration]time.Duration{
+		500 * time.Microsecond: 0,
+		time.Millisecond:       0,
+		3 * time.Millisecond:   2 * time.Millisecond,
+		time.Second:            maxPause,
+	} {
+		if d := l.pause(took); d != want {
+			t.Errorf("a pause of %v after %v, want %v", d, took, want)
+		}
+	}
+}

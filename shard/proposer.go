@@ -83,6 +83,9 @@ func (p *proposer) run(ctx context.Context) {
 		if w.within != full && e.commands == w.commands() {
 			p.intake.timed(w, took)
 		}
+		if len(w.segments) > 1 {
+			p.intake.pause(p.shard.latencies.pause(took))
+		}
 		p.finish(e, got, took)
 	}
 }
