@@ -1,8 +1,10 @@
 package httpapi
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -27,7 +29,9 @@ func idleBackend(h *harness) {
 			result := &fsmpb.Result{Code: fsmpb.Code_CODE_CREATED, Revision: uint64(i) + 1}
 			if c.Answer != fsmpb.Answer_ANSWER_BRIEF {
 				s := c.GetSchedule()
-				result.Task = &fsmpb.Task{Id: c.Id, Spec: s.Spec, FireAtMs: s.FireAtMs, State: fsmpb.State_STATE_SCHEDULED}
+				result.Task = &fsmpb.Task{
+					Id: c.Id, Spec: s.GetSpec(), FireAtMs: s.GetFireAtMs(), State: fsmpb.State_STATE_SCHEDULED,
+				}
 			}
 			replies[i].Result = result
 		}
@@ -36,6 +40,8 @@ func idleBackend(h *harness) {
 }
 
 var benchPayload = `{"order":1042,"note":"` + strings.Repeat("x", 175) + `"}`
+
+var benchBody = `{"delay":"1h","payload":` + benchPayload + `,"target":{"url":"https://shop.example/close"}}`
 
 // oneKey is a cluster with one key.
 type oneKey struct{ access.KeyRecord }
@@ -70,16 +76,61 @@ func BenchmarkPut(b *testing.B) {
 func benchmarkPut(b *testing.B, authorization string, change func(*Config)) {
 	h := newHarness(b, change)
 	idleBackend(h)
-	body := `{"delay":"1h","payload":` + benchPayload + `,"target":{"url":"https://shop.example/close"}}`
 	b.ReportAllocs()
 	for b.Loop() {
-		r := httptest.NewRequest("PUT", "/v1/tasks/order-1042", strings.NewReader(body))
+		r := httptest.NewRequest("PUT", "/v1/tasks/order-1042", strings.NewReader(benchBody))
 		r.Header.Set("Content-Type", jsonType)
 		if authorization != "" {
 			r.Header.Set("Authorization", authorization)
 		}
 		h.server.ServeHTTP(&quiet{http.Header{}}, r)
 	}
+}
+
+// BenchmarkCall measures a PUT, a touch and a DELETE on a connection to the HTTP server, without commit. The client
+// allocates nothing.
+func BenchmarkCall(b *testing.B) {
+	for _, call := range []struct{ name, method, path, body string }{
+		{"put", "PUT", "/v1/tasks/order-1042", benchBody},
+		{"touch", "POST", "/v1/tasks/order-1042/touch", `{"delay":"1h"}`},
+		{"delete", "DELETE", "/v1/tasks/order-1042", ""},
+	} {
+		b.Run(call.name, func(b *testing.B) {
+			h := newHarness(b, func(c *Config) { c.DevClock = nil })
+			idleBackend(h)
+			conn := dialServer(b, h)
+			request := []byte(fmt.Sprintf("%s %s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: bench\r\n"+
+				"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+				call.method, call.path, len(call.body), call.body))
+			answer := make([]byte, 4<<10)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := conn.Write(request); err != nil {
+					b.Fatal(err)
+				}
+				n, err := conn.Read(answer) // one write of the server, which loopback does not split
+				if err != nil || !bytes.HasPrefix(answer[:n], []byte("HTTP/1.1 20")) || answer[n-1] != '\n' {
+					b.Fatalf("%q, %v", answer[:n], err)
+				}
+			}
+		})
+	}
+}
+
+// dialServer returns a connection to the HTTP server of a harness.
+func dialServer(b *testing.B, h *harness) net.Conn {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	server := h.server.HTTPServer()
+	go func() { _ = server.Serve(l) }() // until Close
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _, _ = conn.Close(), server.Close() })
+	return conn
 }
 
 // BenchmarkBatchLine measures one line of a batch of 200-byte payloads through all three steps, without network and
