@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -52,15 +53,23 @@ func New(cfg Config) (*Server, error) {
 	s.echo = echo.New()
 	s.echo.Binder = binder{s}
 	s.echo.HTTPErrorHandler = s.fail
-	if s.log = newAccessLog(cfg); s.log != nil {
-		s.echo.Use(s.log.record)
-	}
-	if cfg.Tracer != nil {
-		s.echo.Use(s.trace)
-	}
-	s.echo.Use(s.observe, s.recover, s.refuseForeign) // the check of the caller is a part of each route
+	s.useOnAll()
 	s.addUI()
 	return s, s.register(s.endpoints())
+}
+
+// useOnAll puts the middleware of all paths around the handler that the router finds. The check of the caller is a part
+// of each route.
+func (s *Server) useOnAll() {
+	middleware := []echo.MiddlewareFunc{s.observe, s.recover, s.refuseForeign}
+	if s.cfg.Tracer != nil {
+		middleware = slices.Insert(middleware, 0, s.trace)
+	}
+	if s.log = newAccessLog(s.cfg); s.log != nil {
+		middleware = slices.Insert(middleware, 0, s.log.record)
+	}
+	around := with(func(c echo.Context) error { return c.Handler()(c) }, middleware...)
+	s.echo.Use(func(echo.HandlerFunc) echo.HandlerFunc { return around })
 }
 
 // ServeHTTP answers one request. A HEAD is handled as a GET, and the HTTP server omits the body. Middleware cannot do
