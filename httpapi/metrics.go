@@ -3,6 +3,7 @@ package httpapi
 import (
 	"net/http"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -26,10 +27,20 @@ type metrics struct {
 	leased    prometheus.Counter
 	givenBack prometheus.Counter
 	settles   *prometheus.CounterVec // by status
+
+	mu    sync.RWMutex
+	kinds map[callKind]prometheus.Observer // the histograms of seconds that have been used
+}
+
+// callKind is a set of labels of the duration of calls.
+type callKind struct {
+	method, route string
+	status        int
 }
 
 func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
+		kinds: map[callKind]prometheus.Observer{},
 		seconds: prometheus.NewHistogramVec(histogram.Both(prometheus.HistogramOpts{
 			Name:    "belfry_http_request_duration_seconds",
 			Help:    "Duration of HTTP calls, by route; of a stream, all of it.",
@@ -84,8 +95,17 @@ func (m *metrics) register(r prometheus.Registerer) error {
 	return nil
 }
 
-func (m *metrics) called(method, route string, status int, took time.Duration) {
-	m.seconds.WithLabelValues(methodLabel(method), route, strconv.Itoa(status)).Observe(took.Seconds())
+func (m *metrics) called(kind callKind, took time.Duration) {
+	m.mu.RLock()
+	o := m.kinds[kind]
+	m.mu.RUnlock()
+	if o == nil { // finding it by its labels takes several times as long
+		o = m.seconds.WithLabelValues(kind.method, kind.route, strconv.Itoa(kind.status))
+		m.mu.Lock()
+		m.kinds[kind] = o
+		m.mu.Unlock()
+	}
+	o.Observe(took.Seconds())
 }
 
 // methodLabel returns the label of a method. Unusual methods share one label, so that callers cannot create any number
@@ -135,7 +155,7 @@ func (s *Server) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		if route == "" {
 			route = "none"
 		}
-		s.metrics.called(c.Request().Method, route, c.Response().Status, time.Since(begin))
+		s.metrics.called(callKind{methodLabel(c.Request().Method), route, c.Response().Status}, time.Since(begin))
 		return nil
 	}
 }
