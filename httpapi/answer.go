@@ -172,12 +172,14 @@ func (p *buffers) put(b *[]byte) {
 	}
 }
 
+// uncached is the header Cache-Control of all answers in JSON.
+var uncached = []string{"no-store"}
+
 // writeJSON answers with a whole body. A failed write means that the connection has ended, which the server notices
 // itself.
 func writeJSON(w http.ResponseWriter, status int, body []byte) {
 	h := w.Header()
-	h["Content-Type"] = []string{"application/json"}
-	h["Cache-Control"] = []string{"no-store"}
+	h["Content-Type"], h["Cache-Control"] = jsonBodies, uncached
 	h["Content-Length"] = []string{strconv.Itoa(len(body))}
 	w.WriteHeader(status)
 	_, _ = w.Write(body)
@@ -188,7 +190,7 @@ func (s *core) writeTask(w http.ResponseWriter, status int, v taskView) {
 	b := s.buffers.get()
 	defer s.buffers.put(b)
 	*b = append(v.append(*b), '\n')
-	w.Header()["Etag"] = []string{string(appendETag(nil, v.revision))}
+	w.Header()["Etag"] = etag(v.revision)
 	writeJSON(w, status, *b)
 }
 

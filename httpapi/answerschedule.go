@@ -170,7 +170,7 @@ func (s *scheduleService) write(w http.ResponseWriter, status int, v scheduleVie
 	b := s.buffers.get()
 	defer s.buffers.put(b)
 	*b = append(v.append(*b), '\n')
-	w.Header()["Etag"] = []string{string(appendETag(nil, v.revision))}
+	w.Header()["Etag"] = etag(v.revision)
 	writeJSON(w, status, *b)
 }
 
@@ -197,7 +197,7 @@ func (s *scheduleService) answerFire(c *call, cmd *fsmpb.Command, result *fsmpb.
 	b = contract.AppendUint(b, contract.Number, result.Number)
 	b = s.changedView(result).append(contract.AppendName(b, contract.Schedule))
 	w := c.Response()
-	w.Header()["Etag"] = []string{string(appendETag(nil, result.Revision))}
+	w.Header()["Etag"] = etag(result.Revision)
 	writeJSON(w, http.StatusOK, append(contract.Close(b, 0), '\n'))
 	return nil
 }

@@ -204,8 +204,11 @@ func outcomeOf(p *problem) string {
 // noteRefusal records an error that refuses a call because of its caller, and returns the error. caller is nil if no
 // credentials were accepted.
 func (s *core) noteRefusal(c echo.Context, caller *access.Caller, err error) error {
+	if err == nil {
+		return nil
+	}
 	var p *problem
-	if err == nil || !errors.As(err, &p) || !isRefusal(p) {
+	if !errors.As(err, &p) || !isRefusal(p) {
 		return err
 	}
 	r := recordOf(c.Request(), c.Path(), caller, p.status, p.slug)

@@ -255,9 +255,7 @@ func (t *batch) commitPart(ctx, waiting context.Context, cmds []*fsmpb.Command) 
 		return nil, stream.ErrCut
 	}
 	defer done()
-	return t.s.doFor(ctx, t.call, cmds[:n:n], func(ctx context.Context, cmds []*fsmpb.Command) ([]task.Reply, error) {
-		return t.s.doPatiently(ctx, t.call.right, cmds)
-	})
+	return t.s.doFor(ctx, t.call, cmds[:n:n], patiently)
 }
 
 func refusals(n int, err error) []task.Reply {

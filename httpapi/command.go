@@ -126,8 +126,10 @@ const jitterSeed = 0x6a69747465720001 // "jitter", 1
 // nobodysRevision is a revision that no task has: revisions begin with 1.
 const nobodysRevision = 0
 
-func appendETag(b []byte, revision uint64) []byte {
-	return append(strconv.AppendUint(append(b, '"'), revision, 10), '"')
+// etag returns the header ETag of a revision.
+func etag(revision uint64) []string {
+	var room [22]byte
+	return []string{string(append(strconv.AppendUint(append(room[:0], '"'), revision, 10), '"'))}
 }
 
 // takeHeaders reads the conditions and the idempotency key of a single call.

@@ -80,7 +80,7 @@ func (s *core) arrived() arrival {
 
 func (s *core) parser(c *call) *parser {
 	return &parser{
-		now: s.arrived(), namespace: c.namespace, traceparent: traceOf(c.Request()), receivers: s.receivers,
+		now: s.arrived(), namespace: c.namespace, id: c.Param("id"), traceparent: traceOf(c.Request()), receivers: s.receivers,
 		calendars: s.calendars,
 	}
 }

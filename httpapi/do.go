@@ -98,8 +98,16 @@ func (s *core) again(ctx context.Context, cmds []*fsmpb.Command, replies []task.
 	return nil
 }
 
-// doer is doOnce, or doPatiently for the right of a call.
-type doer func(ctx context.Context, cmds []*fsmpb.Command) ([]task.Reply, error)
+// doer is doOnce, or doPatiently for the right of the call.
+type doer func(ctx context.Context, s *core, c *call, cmds []*fsmpb.Command) ([]task.Reply, error)
+
+func once(ctx context.Context, s *core, _ *call, cmds []*fsmpb.Command) ([]task.Reply, error) {
+	return s.doOnce(ctx, cmds)
+}
+
+func patiently(ctx context.Context, s *core, c *call, cmds []*fsmpb.Command) ([]task.Reply, error) {
+	return s.doPatiently(ctx, c.right, cmds)
+}
 
 // guard carries out commands that depend on the state of their tasks, which only the shards know: those of a caller
 // whose grants reach only some queues, and those that may lead kept credentials to another host. So the guard reads the
@@ -119,7 +127,7 @@ const (
 // doFor carries out commands of a call, with a guard if one is needed.
 func (s *core) doFor(ctx context.Context, c *call, cmds []*fsmpb.Command, do doer) ([]task.Reply, error) {
 	if !c.limited && !slices.ContainsFunc(cmds, mayMove) {
-		return do(ctx, cmds)
+		return do(ctx, s, c, cmds)
 	}
 	return (&guard{s, c, do}).run(ctx, cmds)
 }
@@ -176,7 +184,7 @@ func (g *guard) round(ctx context.Context, now []*attempt, replies []task.Reply)
 			cmds = append(cmds, a.sent)
 		}
 	}
-	given, err := g.do(ctx, cmds)
+	given, err := g.do(ctx, g.s, g.call, cmds)
 	if err != nil {
 		return nil, err
 	}
@@ -388,7 +396,7 @@ func (s *core) buildInTurn(c *call, build builder, data []byte) (*command, error
 
 // commit carries out one command. problemOf turns its error into a problem.
 func (s *core) commit(c *call, cmd *fsmpb.Command) (*fsmpb.Result, error) {
-	replies, err := s.doFor(c.Request().Context(), c, []*fsmpb.Command{cmd}, s.doOnce)
+	replies, err := s.doFor(c.Request().Context(), c, []*fsmpb.Command{cmd}, once)
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ import (
 type parser struct {
 	now         arrival
 	namespace   string // of the request
+	id          string // in the path; empty: none
 	traceparent string // of the request; empty: none
 	receivers   Receivers
 	calendars   knownCalendars

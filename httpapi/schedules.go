@@ -58,12 +58,12 @@ func (s *scheduleService) skip(c echo.Context) error {
 func (s *scheduleService) change(c echo.Context, write func(*call, *fsmpb.Command, *fsmpb.Result) error,
 	build builder) error {
 	id := task.SeriesID(c.Param("id"))
-	return s.changeRecord(c, id, fsmpb.Answer_ANSWER_FULL, []string{jsonType}, build, write)
+	return s.changeRecord(c, id, fsmpb.Answer_ANSWER_FULL, jsonBodies, build, write)
 }
 
 // patch merges a merge patch (RFC 7396) into the stored schedule.
 func (s *scheduleService) patch(c echo.Context) error {
-	return s.revise(c, []string{jsonType, mergeType}, func(p *parser, data []byte) (revision, error) {
+	return s.revise(c, patchBodies, func(p *parser, data []byte) (revision, error) {
 		text, err := canonical(data)
 		var payload []byte // byte for byte
 		return revision{
@@ -79,7 +79,7 @@ func (s *scheduleService) patch(c echo.Context) error {
 
 // backfill begins the occurrences of the stored rule in a range of the past.
 func (s *scheduleService) backfill(c echo.Context) error {
-	return s.revise(c, []string{jsonType}, func(p *parser, data []byte) (revision, error) {
+	return s.revise(c, jsonBodies, func(p *parser, data []byte) (revision, error) {
 		b, err := p.backfill(data)
 		return revision{
 			command: func(stored *fsmpb.Task, cmd *fsmpb.Command) error {
@@ -99,7 +99,7 @@ func (s *scheduleService) backfill(c echo.Context) error {
 // remove ends a schedule, and answers with the schedule as it was. Its occurrences stay. The call keeps no
 // idempotency key, since nothing of the schedule remains that could remember it.
 func (s *scheduleService) remove(c echo.Context) error {
-	return s.revise(c, []string{jsonType}, func(p *parser, data []byte) (revision, error) {
+	return s.revise(c, jsonBodies, func(p *parser, data []byte) (revision, error) {
 		_, err := p.parseOptional(data, &contract.EmptyObject)
 		return revision{
 			final: true,

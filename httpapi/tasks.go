@@ -18,12 +18,12 @@ import (
 type taskService struct{ *core }
 
 func (s *taskService) put(c echo.Context) error {
-	return s.change(c, fsmpb.Answer_ANSWER_TASK, []string{jsonType}, func(p *parser, data []byte) (*command, error) {
+	return s.change(c, fsmpb.Answer_ANSWER_TASK, jsonBodies, func(p *parser, data []byte) (*command, error) {
 		d, err := p.parse(data, &contract.PutObject)
 		if err != nil {
 			return nil, err
 		}
-		if id := c.Param("id"); d.seen.Has(contract.ID) && d.command.msg.Id != id {
+		if d.seen.Has(contract.ID) && d.command.msg.Id != p.id {
 			return nil, &task.FieldError{Field: "id", Detail: "is not the id in the path"}
 		}
 		return d.command, p.asSchedule(d, false)
@@ -31,7 +31,7 @@ func (s *taskService) put(c echo.Context) error {
 }
 
 func (s *taskService) post(c echo.Context) error {
-	return s.change(c, fsmpb.Answer_ANSWER_TASK, []string{jsonType}, func(p *parser, data []byte) (*command, error) {
+	return s.change(c, fsmpb.Answer_ANSWER_TASK, jsonBodies, func(p *parser, data []byte) (*command, error) {
 		d, err := p.parse(data, &contract.PostObject)
 		if err != nil {
 			return nil, err
@@ -41,21 +41,20 @@ func (s *taskService) post(c echo.Context) error {
 }
 
 func (s *taskService) patch(c echo.Context) error {
-	types := []string{jsonType, mergeType}
-	return s.change(c, fsmpb.Answer_ANSWER_FULL, types, func(p *parser, data []byte) (*command, error) {
+	return s.change(c, fsmpb.Answer_ANSWER_FULL, patchBodies, func(p *parser, data []byte) (*command, error) {
 		d, err := p.patch(data, &contract.PatchObject)
 		return d.command, err
 	})
 }
 
 func (s *taskService) touch(c echo.Context) error {
-	return s.change(c, fsmpb.Answer_ANSWER_FULL, []string{jsonType}, func(p *parser, data []byte) (*command, error) {
+	return s.change(c, fsmpb.Answer_ANSWER_FULL, jsonBodies, func(p *parser, data []byte) (*command, error) {
 		d, err := p.parseOptional(data, &contract.TouchObject)
 		if err != nil {
 			return nil, err
 		}
 		if d.command.orSchedule != nil {
-			if err := checkNewID("id", c.Param("id")); err != nil {
+			if err := checkNewID("id", p.id); err != nil {
 				return nil, err
 			}
 		}
@@ -64,7 +63,7 @@ func (s *taskService) touch(c echo.Context) error {
 }
 
 func (s *taskService) fire(c echo.Context) error {
-	return s.change(c, fsmpb.Answer_ANSWER_FULL, []string{jsonType}, func(p *parser, data []byte) (*command, error) {
+	return s.change(c, fsmpb.Answer_ANSWER_FULL, jsonBodies, func(p *parser, data []byte) (*command, error) {
 		d, err := p.parseOptional(data, &contract.EmptyObject)
 		if err != nil {
 			return nil, err
@@ -75,7 +74,7 @@ func (s *taskService) fire(c echo.Context) error {
 }
 
 func (s *taskService) cancel(c echo.Context) error {
-	return s.change(c, fsmpb.Answer_ANSWER_BRIEF, []string{jsonType}, func(p *parser, data []byte) (*command, error) {
+	return s.change(c, fsmpb.Answer_ANSWER_BRIEF, jsonBodies, func(p *parser, data []byte) (*command, error) {
 		d, err := p.parseOptional(data, &contract.EmptyObject)
 		if err != nil {
 			return nil, err
@@ -101,7 +100,7 @@ func (s *taskService) change(c echo.Context, answer fsmpb.Answer, types []string
 func (s *taskService) answer(c *call, cmd *fsmpb.Command, result *fsmpb.Result) error {
 	w := c.Response()
 	if cmd.GetCancel() != nil {
-		w.Header()["Etag"] = []string{string(appendETag(nil, result.Revision))}
+		w.Header()["Etag"] = etag(result.Revision)
 		writeJSON(w, http.StatusOK, fmt.Appendf(nil, "{\"outcome\":%q}\n", outcomeName(result.Outcome)))
 		return nil
 	}
