@@ -11,6 +11,7 @@ import (
 	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
@@ -169,9 +170,8 @@ func populate(h *harness, namespace, id, queue string) {
 	lead(schedule.Series)
 	h.fake.tasks[placeOf(namespace, schedule.Id)] = schedule
 	policy := &fsmpb.QueuePolicy{Namespace: namespace, Queue: queue, MaxInFlight: 7}
-	if _, err := h.fake.PutQueue(context.Background(), policy); err != nil {
-		h.t.Fatal(err)
-	}
+	_, err := h.fake.PutQueue(context.Background(), policy)
+	assert.NoError(h.t, err)
 }
 
 var samplePaths = strings.NewReplacer("/v1/tasks/:id", "/v1/tasks/t", "/v1/schedules/:id",
@@ -412,9 +412,7 @@ func TestCredentialsOfACall(t *testing.T) {
 	w, r := recorded("GET", "/v1/tasks", "")
 	r.Header["Authorization"] = []string{"Bearer x", "Bearer y"}
 	h.server.ServeHTTP(w, r)
-	if seen.Authorization != "Bearer x, Bearer y" {
-		t.Errorf("two headers make %q", seen.Authorization)
-	}
+	assert.Equal(t, seen.Authorization, "Bearer x, Bearer y", "two headers make")
 }
 
 type accessFunc func(access.Credentials) (*access.Caller, error)

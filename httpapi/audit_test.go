@@ -17,6 +17,7 @@ import (
 
 	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/audit"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // auditBook keeps records in memory.
@@ -76,18 +77,14 @@ func (b *auditBook) take(t *testing.T) (changes, refusals string) {
 		var lines []string
 		for _, r := range records {
 			line, err := json.Marshal(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			lines = append(lines, string(line))
 		}
 		return strings.Join(lines, "\n")
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.rooms != 0 {
-		t.Errorf("%d rooms are left", b.rooms)
-	}
+	assert.Equal(t, b.rooms, 0, "rooms are left")
 	changes, refusals = text(b.changes), text(b.refusals)
 	b.changes, b.refusals = nil, nil
 	return changes, refusals
@@ -250,9 +247,7 @@ func TestRefusalsBesideTheAPIAreRecorded(t *testing.T) {
 	r := httptest.NewRequest("GET", "/metrics", http.NoBody)
 	r.Header.Set("Authorization", "reader")
 	Waiting(waiting).ServeHTTP(httptest.NewRecorder(), r)
-	if len(got) != 0 {
-		t.Errorf("a call that was let in: %+v", got)
-	}
+	assert.Equal(t, len(got), 0, "a call that was let in: %+v", got)
 }
 
 // The records come as lines, with the cursor in the last one.

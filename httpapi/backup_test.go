@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func TestBackupIsStreamedWithTrailers(t *testing.T) {
@@ -18,9 +19,7 @@ func TestBackupIsStreamedWithTrailers(t *testing.T) {
 	server := httptest.NewServer(h.server)
 	defer server.Close()
 	resp, err := http.Get(server.URL + "/v1/backup")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != 200 || string(body) != "backup" {
@@ -30,9 +29,7 @@ func TestBackupIsStreamedWithTrailers(t *testing.T) {
 		t.Errorf("sum %q in %v", sum, resp.Trailer)
 	}
 	want := "1;index=7;at=1970-01-01T00:00:01.000Z, 2;index=8;at=1970-01-01T00:00:02.500Z"
-	if got := resp.Trailer.Get(backupInstants); got != want {
-		t.Errorf("shards %q, want %q", got, want)
-	}
+	assert.Equal(t, resp.Trailer.Get(backupInstants), want, "shards")
 }
 
 // A backup that fails before its first byte is a problem, and later a broken connection without trailers.
@@ -50,9 +47,7 @@ func TestBackupThatFails(t *testing.T) {
 		return BackupSummary{}, errors.Join(err, errors.New("the leader has died"))
 	}
 	resp, err := http.Get(server.URL + "/v1/backup")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer resp.Body.Close()
 	if body, err := io.ReadAll(resp.Body); err == nil || resp.Trailer.Get(backupSum) != "" {
 		t.Errorf("%d bytes, %v", len(body), resp.Trailer)
@@ -99,9 +94,7 @@ func TestBackupEndsWithItsCaller(t *testing.T) {
 		defer func() { _ = recover() }() // http.ErrAbortHandler
 		h.server.ServeHTTP(w, r.WithContext(ctx))
 	}()
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("a write after the caller left: %v", err)
-	}
+	assert.ErrorIs(t, <-ended, context.Canceled, "a write after the caller left")
 }
 
 func TestBackupRate(t *testing.T) {

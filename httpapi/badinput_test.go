@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
@@ -147,9 +148,7 @@ func TestMalformedJSON(t *testing.T) {
 		strings.Repeat("[", 400_000),
 	} {
 		p := h.call("PUT", "/v1/tasks/a", body).mustProblem(t, 400, "")
-		if p["type"] != contract.ProblemPrefix+malformedJSON.slug {
-			t.Errorf("%.60q: %v", body, p)
-		}
+		assert.Equal[any](t, p["type"], contract.ProblemPrefix+malformedJSON.slug, "%.60q: %v", body, p)
 	}
 }
 
@@ -180,17 +179,13 @@ func TestTooLarge(t *testing.T) {
 	h := newHarness(t)
 	over := strings.Repeat("x", task.MaxPayloadBytes-1)
 	p := h.call("PUT", "/v1/tasks/a", `{"delay":"1s","payload":"`+over+`"}`).mustProblem(t, 413, "payload")
-	if p["limit"] != "262144 bytes" {
-		t.Errorf("limit %v", p["limit"])
-	}
+	assert.Equal(t, p["limit"], "262144 bytes", "limit")
 	bytes := base64.StdEncoding.EncodeToString(make([]byte, task.MaxPayloadBytes+1))
 	h.call("PUT", "/v1/tasks/a", `{"delay":"1s","payload_base64":"`+bytes+`"}`).mustProblem(t, 413, "payload_base64")
 	fits := base64.StdEncoding.EncodeToString(make([]byte, task.MaxPayloadBytes))
 	h.call("PUT", "/v1/tasks/a", `{"delay":"1s","payload_base64":"`+fits+`"}`).mustStatus(t, 201)
 	p = h.call("PUT", "/v1/tasks/a", strings.Repeat(" ", 600<<10)+`{"delay":"1s"}`).mustProblem(t, 413, "")
-	if p["limit"] != "524288 bytes" {
-		t.Errorf("limit %v", p["limit"])
-	}
+	assert.Equal(t, p["limit"], "524288 bytes", "limit")
 	h.call("POST", "/v1/tasks/a/touch", `{"or_schedule":{"delay":"1s","payload":"`+over+`"}}`).mustProblem(t, 413,
 		"or_schedule.payload")
 	h.call("PATCH", "/v1/tasks/a", `{"payload":"`+over+`"}`).mustProblem(t, 413, "payload")
@@ -224,8 +219,6 @@ func TestMemoryOfAllBodiesIsBounded(t *testing.T) {
 	h := newHarness(t, func(c *Config) { c.MemoryBytes = 100 << 10 })
 	body := `{"delay":"1s","payload":"` + strings.Repeat("x", 150<<10) + `"}`
 	h.call("PUT", "/v1/tasks/a", body).mustProblem(t, 429, "")
-	if taken := h.server.memory.Taken(); taken != 0 {
-		t.Errorf("%d bytes are never given back", taken)
-	}
+	assert.Equal(t, h.server.memory.Taken(), 0, "bytes are never given back")
 	h.call("PUT", "/v1/tasks/a", `{"delay":"1s"}`).mustStatus(t, 201)
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
@@ -46,9 +47,7 @@ func batchAnswers(t testing.TB, text string) []batchAnswer {
 	var out []batchAnswer
 	for line := range strings.Lines(text) {
 		var a batchAnswer
-		if err := json.Unmarshal([]byte(line), &a); err != nil {
-			t.Fatalf("%q: %v", line, err)
-		}
+		assert.NoError(t, json.Unmarshal([]byte(line), &a), "%q", line)
 		out = append(out, a)
 	}
 	return out
@@ -158,9 +157,7 @@ func TestBatchTellsMapAndPrevious(t *testing.T) {
 	h := newHarness(t)
 	body := strings.Repeat(`{"op":"schedule","id":"a","delay":"1h"}`+"\n", 2) + `{"op":"cancel","id":"a"}`
 	a := h.call("POST", "/v1/batch", body, "Content-Type", ndjsonType)
-	if version := a.Header.Get(mapHeader); version != h.fake.MapVersion() {
-		t.Errorf("map %q", version)
-	}
+	assert.Equal(t, a.Header.Get(mapHeader), h.fake.MapVersion(), "map")
 	want := `{"id":"a","status":201,"revision":1}
 {"id":"a","status":200,"revision":2,"previous":"scheduled"}
 {"id":"a","status":200,"revision":3,"outcome":"cancelled"}
@@ -362,9 +359,7 @@ func TestBatchMemoryIsBoundedWithASlowReader(t *testing.T) {
 		if want := int(lines.taken.Load()) / len(lines.line); answered != want {
 			t.Errorf("%d answers to %d lines", answered, want)
 		}
-		if taken := h.server.memory.Taken(); taken != 0 {
-			t.Errorf("%d bytes are never given back", taken)
-		}
+		assert.Equal(t, h.server.memory.Taken(), 0, "bytes are never given back")
 	})
 }
 
@@ -380,12 +375,8 @@ func TestBatchPanicCutsTheConnection(t *testing.T) {
 	h := newHarness(t)
 	h.fake.do = func(context.Context, []*fsmpb.Command) []task.Reply { panic("broken invariant") }
 	defer func() {
-		if cause := recover(); cause != http.ErrAbortHandler {
-			t.Errorf("panic %v", cause)
-		}
-		if n := h.server.batches.callers.Taken(); n != 0 {
-			t.Errorf("%d batches are under way", n)
-		}
+		assert.Equal[any](t, recover(), http.ErrAbortHandler, "panic")
+		assert.Equal(t, h.server.batches.callers.Taken(), 0, "batches are under way")
 	}()
 	h.batch(`{"op":"fire","id":"a"}`)
 }
@@ -405,9 +396,7 @@ func TestBatchIdleEndsWithALineThatSaysSo(t *testing.T) {
 	defer w.Close()
 	go func() { _, _ = io.WriteString(w, `{"op":"fire","id":"a"}`+"\n"+`{"op":"fi`) }()
 	r, err := http.Post(server+"/v1/batch", ndjsonType, body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	answers := batchAnswers(t, read(t, r).text)
 	if len(answers) != 2 || answers[0].Status != 404 || answers[1].Status != 408 {
 		t.Errorf("%+v", answers)
@@ -442,9 +431,7 @@ func TestSlowBatchOfKnownLengthIsFullDuplex(t *testing.T) {
 	body, w := io.Pipe()
 	defer w.Close()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server+"/v1/batch", body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	r.Header.Set("Content-Type", ndjsonType)
 	r.ContentLength = 2 * int64(len(line))
 	sent := make(chan error, 1)
@@ -454,9 +441,7 @@ func TestSlowBatchOfKnownLengthIsFullDuplex(t *testing.T) {
 	}
 	go send()
 	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer resp.Body.Close()
 	answers := bufio.NewReader(resp.Body)
 	for i := range 2 {
@@ -466,9 +451,7 @@ func TestSlowBatchOfKnownLengthIsFullDuplex(t *testing.T) {
 		if text, err := answers.ReadString('\n'); err != nil || !strings.Contains(text, `"status":404`) {
 			t.Fatalf("answer %d: %q, %v", i, text, err)
 		}
-		if err := <-sent; err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, <-sent)
 	}
 	if rest, err := io.ReadAll(answers); err != nil || len(rest) > 0 {
 		t.Errorf("%q, %v", rest, err)

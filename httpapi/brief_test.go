@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // TestUnreadAnswersAreCutOff opens more streams than a connection may have, takes no byte of any answer, and has no
@@ -39,9 +41,7 @@ func TestUnreadAnswersAreCutOff(t *testing.T) {
 		var soon, late int
 		for soon+late <= most {
 			frame, err := f.ReadFrame()
-			if err != nil {
-				t.Fatalf("%d streams refused and %d cut off, then %v", soon, late, err)
-			}
+			assert.NoError(t, err, "%d streams refused and %d cut off, then", soon, late)
 			switch r, ok := frame.(*http2.RSTStreamFrame); {
 			case ok && r.ErrCode == http2.ErrCodeRefusedStream:
 				soon++
@@ -53,8 +53,6 @@ func TestUnreadAnswersAreCutOff(t *testing.T) {
 			t.Errorf("%d streams refused and %d cut off after %v", soon, late, time.Since(began))
 		}
 		synctest.Wait()
-		if n := h.server.unknown.callers.Taken(); n != 0 {
-			t.Errorf("%d places are taken", n)
-		}
+		assert.Equal(t, h.server.unknown.callers.Taken(), 0, "places are taken")
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 const operations = "/v1/operations"
@@ -111,9 +112,7 @@ func TestBulkOperationsHaveKeys(t *testing.T) {
 	const body = `{"op":"cancel","filter":{"queue":"q"}}`
 	first := h.call("POST", operations, body, keyHeader, "k")
 	id := first.mustStatus(t, 202)["id"]
-	if first.Header.Get("Location") != operations+"/"+id.(string) {
-		t.Errorf("it is at %q", first.Header.Get("Location"))
-	}
+	assert.Equal(t, first.Header.Get("Location"), operations+"/"+id.(string), "it is at")
 	if again := h.call("POST", operations, body, keyHeader, "k"); again.StatusCode != 202 || again.text != first.text {
 		t.Errorf("%d %s, after %s", again.StatusCode, again.text, first.text)
 	}
@@ -124,9 +123,7 @@ func TestBulkOperationsHaveKeys(t *testing.T) {
 	if drain := h.call("POST", "/v1/nodes/n1/drain", "", keyHeader, "k").mustStatus(t, 202)["id"]; drain == id {
 		t.Error("a drain has the operation's id")
 	}
-	if len(h.fake.bulks) != 2 {
-		t.Errorf("begun: %v", h.fake.bulks)
-	}
+	assert.Equal(t, len(h.fake.bulks), 2, "begun: %v", h.fake.bulks)
 }
 
 func TestBulkOperationsAreDocumented(t *testing.T) {
@@ -134,9 +131,7 @@ func TestBulkOperationsAreDocumented(t *testing.T) {
 	d.accepted("POST", operations, `{"op":"cancel","filter":{"queue":"q","label":["a:b"],"state":"ready"},"per_second":3}`)
 	d.accepted("POST", operations, `{"op":"move","filter":{"prefix":"p"},"to":"2026-11-21T10:00:00Z"}`)
 	d.accepted("POST", operations, `{"op":"move","filter":{"prefix":"p"},"by":"-90m"}`)
-	if by := d.fake.operations[2].By; by != "-1h30m" {
-		t.Errorf("moved by %s", by)
-	}
+	assert.Equal(t, d.fake.operations[2].By, "-1h30m", "moved by")
 	d.accepted("POST", operations, `{"op":"patch","all":true,"patch":{"labels":{"a":"b"}}}`)
 	d.ok("POST", operations, `{"op":"cancel","all":true,"dry_run":true}`)
 	d.ok("POST", operations, `{"op":"cancel","filter":{"queue":"large"},"dry_run":true}`)
@@ -187,12 +182,8 @@ func TestRolesOfBulkOperations(t *testing.T) {
 			h.as(caller, "GET", operations+"/op-0", "").StatusCode,
 			h.as(caller, "DELETE", operations+"/op-0", "").StatusCode,
 		}
-		if got != want {
-			t.Errorf("%s: %v, want %v", caller, got, want)
-		}
-		if begun := len(h.fake.bulks) == 2; begun != (want[0] == 202) {
-			t.Errorf("%s: begun %v", caller, h.fake.bulks)
-		}
+		assert.Equal(t, got, want, "%s", caller)
+		assert.Equal(t, len(h.fake.bulks) == 2, want[0] == 202, "%s: begun %v", caller, h.fake.bulks)
 		if stopped := h.fake.operations[0].State == "stopped"; stopped != (want[2] == 202) {
 			t.Errorf("%s: it is %s", caller, h.fake.operations[0].State)
 		}

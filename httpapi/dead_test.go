@@ -9,6 +9,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // die creates dead letters.
@@ -29,9 +30,7 @@ func TestReplayAndDrop(t *testing.T) {
 	h := newHarness(t)
 	h.die("q", "a1", "a2", "b1", "b2")
 	h.die("other", "c")
-	if n := h.call("POST", "/v1/queues/q/dead/replay?prefix=a", "").count(t); n != 2 {
-		t.Errorf("%d replayed", n)
-	}
+	assert.Equal(t, h.call("POST", "/v1/queues/q/dead/replay?prefix=a", "").count(t), 2, "replayed")
 	for _, q := range h.fake.queries {
 		if q.Queue != "q" || len(q.States) != 1 || q.States[0] != fsmpb.State_STATE_DEAD || q.IncludePayload {
 			t.Errorf("asked %v", q)
@@ -43,15 +42,9 @@ func TestReplayAndDrop(t *testing.T) {
 	if n := h.call("DELETE", "/v1/queues/q/dead?id=b1&id=a1&id=c&id=none", "").count(t); n != 1 {
 		t.Errorf("%d dropped: only b1 is a dead letter of the queue", n)
 	}
-	if n := h.call("DELETE", "/v1/queues/q/dead?limit=1", "", keyHeader, "k").count(t); n != 1 {
-		t.Errorf("%d dropped", n)
-	}
-	if n := h.call("DELETE", "/v1/queues/q/dead", "").count(t); n != 0 {
-		t.Errorf("%d dropped", n)
-	}
-	if h.state("c") != fsmpb.State_STATE_DEAD {
-		t.Error("another queue's")
-	}
+	assert.Equal(t, h.call("DELETE", "/v1/queues/q/dead?limit=1", "", keyHeader, "k").count(t), 1, "dropped")
+	assert.Equal(t, h.call("DELETE", "/v1/queues/q/dead", "").count(t), 0, "dropped")
+	assert.Equal(t, h.state("c"), fsmpb.State_STATE_DEAD, "another queue's")
 }
 
 func TestReplayGoesThroughAllPages(t *testing.T) {
@@ -61,12 +54,8 @@ func TestReplayGoesThroughAllPages(t *testing.T) {
 		ids = append(ids, fmt.Sprintf("t%d", i))
 	}
 	h.die("q", ids...)
-	if n := h.call("POST", "/v1/queues/q/dead/replay?limit=1500", "{}").count(t); n != 1500 {
-		t.Errorf("%d replayed", n)
-	}
-	if n := h.call("POST", "/v1/queues/q/dead/replay", "").count(t); n != 1000 {
-		t.Errorf("%d replayed", n)
-	}
+	assert.Equal(t, h.call("POST", "/v1/queues/q/dead/replay?limit=1500", "{}").count(t), 1500, "replayed")
+	assert.Equal(t, h.call("POST", "/v1/queues/q/dead/replay", "").count(t), 1000, "replayed")
 }
 
 // TestReplayOfAChangedTask checks that a task that changes between the listing and the command stays as it is.
@@ -147,8 +136,6 @@ func TestReplayWaitsOutOverload(t *testing.T) {
 			}
 			return []task.Reply{{Err: task.ErrOverloaded}, {Err: task.ErrOverloaded}}[:len(cmds)]
 		}
-		if n := h.call("POST", "/v1/queues/q/dead/replay", "").count(t); n != 2 {
-			t.Errorf("%d replayed", n)
-		}
+		assert.Equal(t, h.call("POST", "/v1/queues/q/dead/replay", "").count(t), 2, "replayed")
 	})
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // endless is a body that begins with a line and never ends.
@@ -42,9 +44,7 @@ func TestEndlessLine(t *testing.T) {
 		} {
 			body := &endless{first: first}
 			r, err := client.Post(url+path, ndjsonType, body)
-			if err != nil {
-				t.Fatalf("%s %s: %v", proto, path, err)
-			}
+			assert.NoError(t, err, "%s %s", proto, path)
 			text, err := io.ReadAll(r.Body)
 			_ = r.Body.Close()
 			lines := strings.Split(strings.TrimSpace(string(text)), "\n")
@@ -81,14 +81,10 @@ func TestEndlessBody(t *testing.T) {
 	for path, method := range map[string]string{"/v1/tasks/a": "PUT", "/v1/tasks": "POST", "/v1/queues/q/settle": "POST"} {
 		body := new(endless)
 		r, err := http.NewRequestWithContext(t.Context(), method, url+path, body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		r.Header.Set("Content-Type", jsonType)
 		resp, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Fatalf("%s: %v", path, err)
-		}
+		assert.NoError(t, err, "%s", path)
 		p := read(t, resp).mustProblem(t, 413, "")
 		if n := body.read.Load(); p["limit"] == "" || n > 32<<20 {
 			t.Errorf("%s: %d bytes were taken: %v", path, n, p)

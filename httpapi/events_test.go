@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/history/historypb"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func withEvents(f *fakeEvents) func(*Config) { return func(c *Config) { c.Events = f } }
@@ -128,14 +129,10 @@ func TestEventsAsTheyHappen(t *testing.T) {
 	server := httptest.NewServer(h.server)
 	defer server.Close()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+"/v1/events?type=delivered", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	r.Host = "x"
 	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != eventStreamSSE {
 		t.Fatalf("%d %v", resp.StatusCode, resp.Header)

@@ -14,6 +14,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/internal/admission"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // callOfNamespace makes a call with a key that may schedule in one namespace.
@@ -49,17 +50,13 @@ func TestCallsOfANamespaceLeaveRoom(t *testing.T) {
 			all.Go(func() { put("a") })
 		}
 		synctest.Wait()
-		if code := put("a"); code != 429 {
-			t.Errorf("a fifth call of the namespace: %d", code)
-		}
+		assert.Equal(t, put("a"), 429, "a fifth call of the namespace")
 		if code := put("b"); code == 429 {
 			t.Error("the other namespace is refused")
 		}
 		close(leave)
 		all.Wait()
-		if n := h.server.inFlight.Taken(); n != 0 {
-			t.Errorf("%d calls are still counted", n)
-		}
+		assert.Equal(t, h.server.inFlight.Taken(), 0, "calls are still counted")
 	})
 }
 
@@ -81,19 +78,13 @@ func TestBodiesOfANamespaceLeaveRoom(t *testing.T) {
 		put := func(namespace string) int {
 			return h.callOfNamespace(namespace, "PUT", "/v1/tasks/x", jsonType, strings.NewReader(large+`"}`)).Code
 		}
-		if code := put("a"); code != 429 {
-			t.Errorf("a third body of the namespace: %d", code)
-		}
-		if code := put("b"); code != 201 {
-			t.Errorf("a body of another namespace: %d", code)
-		}
+		assert.Equal(t, put("a"), 429, "a third body of the namespace")
+		assert.Equal(t, put("b"), 201, "a body of another namespace")
 		for _, end := range ends {
 			_ = end.Close()
 		}
 		all.Wait()
-		if n := h.server.memory.Taken(); n != 0 {
-			t.Errorf("%d bytes are still held", n)
-		}
+		assert.Equal(t, h.server.memory.Taken(), 0, "bytes are still held")
 	})
 }
 

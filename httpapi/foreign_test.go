@@ -14,6 +14,7 @@ import (
 	"github.com/belfryhq/belfry/audit"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/httpapi/origin"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
@@ -33,9 +34,7 @@ func TestForeignCalls(t *testing.T) {
 			{"Sec-Fetch-Site", "same-site"},
 		} {
 			p := h.call(r.method, path, "", header[0], header[1]).mustProblem(t, 403, header[0])
-			if p["type"] != contract.ProblemPrefix+"foreign-origin" {
-				t.Errorf("%s %s with %v: %v", r.method, path, header, p)
-			}
+			assert.Equal(t, p["type"], contract.ProblemPrefix+"foreign-origin", "%s %s with %v: %v", r.method, path, header, p)
 		}
 		if path != "/healthz" && path != "/readyz" {
 			h.call(r.method, "http://rebound.example"+path, "").mustProblem(t, 403, "Host")
@@ -49,9 +48,7 @@ func TestForeignCalls(t *testing.T) {
 
 func TestCORS(t *testing.T) {
 	policy, err := origin.New([]string{"example.com"}, []string{"https://app.example"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	h := newHarness(t, func(c *Config) { c.Origins = policy })
 	const app = "https://app.example"
 	a := h.call("OPTIONS", "/v1/tasks/a", "", "Origin", app, "Access-Control-Request-Method", "PUT",
@@ -61,9 +58,7 @@ func TestCORS(t *testing.T) {
 		"Access-Control-Allow-Headers": "Authorization, Content-Type, Idempotency-Key, If-Match, If-None-Match, traceparent",
 		"Vary":                         "Origin", "Access-Control-Allow-Credentials": "",
 	} {
-		if got := a.Header.Get(name); got != want {
-			t.Errorf("preflight: %s is %q, not %q", name, got, want)
-		}
+		assert.Equal(t, a.Header.Get(name), want, "preflight: %s", name)
 	}
 	if a.StatusCode != 204 || a.text != "" || len(h.fake.seen) != 0 {
 		t.Errorf("preflight: %d %s", a.StatusCode, a.text)
@@ -75,9 +70,7 @@ func TestCORS(t *testing.T) {
 			t.Errorf("%d %v %s", a.StatusCode, a.Header, a.text)
 		}
 	}
-	if h.state("a") != fsmpb.State_STATE_SCHEDULED {
-		t.Error("the page's task is not there")
-	}
+	assert.Equal(t, h.state("a"), fsmpb.State_STATE_SCHEDULED, "the page's task is not there")
 	for _, from := range []string{"https://evil.example", "null", "http://app.example"} {
 		a := h.call("OPTIONS", "/v1/tasks/a", "", "Origin", from, "Access-Control-Request-Method", "DELETE")
 		a.mustProblem(t, 403, "Origin")

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func TestGroupOfATask(t *testing.T) {
@@ -59,14 +60,10 @@ func TestGroupsOfAQueue(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 	q = h.call("PATCH", "/v1/queues/q", `{"group_weights":{"b":null,"c":4}}`).mustStatus(t, 200)
-	if got := fmt.Sprint(q["group_weights"]); got != "map[acme:100 c:4]" {
-		t.Errorf("%s", got)
-	}
+	assert.Equal(t, fmt.Sprint(q["group_weights"]), "map[acme:100 c:4]")
 	q = h.call("PATCH", "/v1/queues/q", `{"group_weights":null,"group_in_flight":null,"fair":null,"fifo":true}`).
 		mustStatus(t, 200)
-	if got := fmt.Sprint(q["group_in_flight"], q["fifo"], q["fair"], q["group_weights"]); got != "<nil> true <nil> <nil>" {
-		t.Errorf("%s", got)
-	}
+	assert.Equal(t, fmt.Sprint(q["group_in_flight"], q["fifo"], q["fair"], q["group_weights"]), "<nil> true <nil> <nil>")
 }
 
 func TestWrongGroups(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 const (
@@ -105,9 +106,7 @@ func TestLimitedChanges(t *testing.T) {
 			a.mustStatus(t, c.status)
 		} else {
 			a.mustProblem(t, c.status, c.field)
-			if len(h.fake.seen) != 0 {
-				t.Errorf("%s: %s %s sends a command", c.caller, c.method, c.path)
-			}
+			assert.Equal(t, len(h.fake.seen), 0, "%s: %s %s sends a command", c.caller, c.method, c.path)
 		}
 		if c.status == 404 {
 			missing := strings.NewReplacer("other", "mine-none", "mine-2", "mine-none").Replace(c.path)
@@ -173,9 +172,7 @@ func TestLimitedRaces(t *testing.T) {
 	h = newLimited(t)
 	race(h, 1, func() { h.fake.tasks["a/mine"].Spec.Queue = "mail"; h.fake.tasks["a/mine"].Revision += 100 })
 	h.as(orders, "DELETE", "/v1/tasks/mine", "").mustProblem(t, 404, "")
-	if state := h.fake.tasks["a/mine"].State; state != fsmpb.State_STATE_SCHEDULED {
-		t.Errorf("the task of another queue is %v", state)
-	}
+	assert.Equal(t, h.fake.tasks["a/mine"].State, fsmpb.State_STATE_SCHEDULED, "the task of another queue")
 	h = newLimited(t) // another caller takes the id for another queue
 	race(h, 1, func() { h.fake.tasks["a/new"] = h.fake.tasks["a/other"] })
 	h.as(orders, "PUT", "/v1/tasks/new", `{"delay":"1h","queue":"orders"}`, "If-None-Match", "*").mustProblem(t, 403, "id")

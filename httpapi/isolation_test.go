@@ -11,6 +11,7 @@ import (
 
 	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // world is a cluster whose namespace b is full in one copy and empty in the other. A caller of namespace a must not be
@@ -172,9 +173,7 @@ func TestOneIDInTwoNamespaces(t *testing.T) {
 			t.Errorf("the list of %s has %v", namespace, list)
 		}
 	}
-	if len(ids) != 3 {
-		t.Errorf("the same key makes the ids %v in three namespaces", ids)
-	}
+	assert.Equal(t, len(ids), 3, "the same key makes the ids %v in three namespaces", ids)
 	if c := h.fake.last(); c.Namespace != "b" {
 		t.Errorf("the command is in %q", c.Namespace)
 	}
@@ -195,8 +194,6 @@ func TestLeasesOfANamespace(t *testing.T) {
 	receipt := tasks[0].(map[string]any)["receipt"].(string)
 	for caller, want := range map[string]float64{"consume@b": 404, "consume@a": 200} {
 		v := h.as(caller, "POST", "/v1/queues/q/settle", `{"release":["`+receipt+`"]}`).mustStatus(t, 200)
-		if got := v["results"].([]any)[0].(map[string]any)["status"]; got != want {
-			t.Errorf("%s settles: %v", caller, v)
-		}
+		assert.Equal[any](t, v["results"].([]any)[0].(map[string]any)["status"], want, "%s settles: %v", caller, v)
 	}
 }

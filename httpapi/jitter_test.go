@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func TestJitterSpreadsATie(t *testing.T) {
@@ -64,14 +65,10 @@ func TestJitterOfEveryForm(t *testing.T) {
 	h.call("PUT", "/v1/tasks/a", `{"delay":"1h","jitter":"2h"}`, keyHeader, "k").mustProblem(t, 422, keyHeader)
 	h.call("DELETE", "/v1/tasks/a", "").mustStatus(t, 200)
 	or := h.call("POST", "/v1/tasks/a/touch", `{"or_schedule":{`+fields+`}}`, keyHeader, "k2").mustStatus(t, 201)
-	if or["fire_at"] != a {
-		t.Errorf("or_schedule: %v", or["fire_at"])
-	}
+	assert.Equal(t, or["fire_at"], a, "or_schedule")
 	h.call("POST", "/v1/tasks/a/touch", `{"or_schedule":{"delay":"1h"}}`, keyHeader, "k2").mustProblem(t, 422, keyHeader)
 	h.batch(`{"op":"schedule","id":"a",` + fields + `}`)
-	if got := h.call("GET", "/v1/tasks/a", "").mustStatus(t, 200)["fire_at"]; got != a {
-		t.Errorf("batch: %v", got)
-	}
+	assert.Equal(t, h.call("GET", "/v1/tasks/a", "").mustStatus(t, 200)["fire_at"], a, "batch")
 	first := h.call("POST", "/v1/tasks", `{`+fields+`}`, keyHeader, "p").mustStatus(t, 201)
 	second := h.call("POST", "/v1/tasks", `{`+fields+`}`, keyHeader, "p").mustStatus(t, 201)
 	if first["fire_at"] != second["fire_at"] || first["fire_at"] == "2026-11-21T11:00:00.001Z" {

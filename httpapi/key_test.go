@@ -3,6 +3,7 @@ package httpapi
 import (
 	"testing"
 
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
@@ -28,12 +29,8 @@ func lineHash(t *testing.T, text string) uint64 {
 func TestCallHashNeverChanges(t *testing.T) {
 	const line = `{"op":"schedule","id":"a","key":"k","delay":"1h","queue":"q","payload":{"n":1},"labels":{"l":"v"},
 		"target":{"url":"http://x/","headers":{"h":"v"},"timeout":"5s"},"retry":{"max_attempts":3},"expires_after":"1m"}`
-	if got := lineHash(t, line); got != 0x342d78953e7cdb58 {
-		t.Errorf("%#x", got)
-	}
-	if got := keyHash("k"); got != 0xc3d31922c50b1b63 {
-		t.Errorf("%#x", got)
-	}
+	assert.Equal(t, lineHash(t, line), 0x342d78953e7cdb58)
+	assert.Equal(t, keyHash("k"), 0xc3d31922c50b1b63)
 }
 
 func TestCallHashKnowsWhatDiffers(t *testing.T) {
@@ -75,9 +72,7 @@ func TestCallHashKnowsWhatDiffers(t *testing.T) {
 		`{"op":"touch","id":"a","key":"k","or_schedule":{"delay":"1h"}}`,
 	} {
 		h := lineHash(t, text)
-		if other := seen[h]; other != "" {
-			t.Errorf("%s hashes like %s", text, other)
-		}
+		assert.Equal(t, seen[h], "", "%s hashes like", text)
 		seen[h] = text
 	}
 }
@@ -94,17 +89,13 @@ func TestCallHashForgivesWhatDoesNotMatter(t *testing.T) {
 			"content_type":"application/json",
 			"retry":{},"labels":{},"target":{"url":"http://x","headers":{"a":"1","b":"2"}}}`,
 	} {
-		if lineHash(t, text) != base {
-			t.Errorf("%s differs", text)
-		}
+		assert.Equal(t, lineHash(t, text), base, "%s differs", text)
 	}
 	later := testParser()
 	later.now.at = testNow.Add(1e9)
 	later.traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	l := later.batchLine([]byte(`{"op":"schedule","id":"a","key":"k","delay":"1h","payload":1,` + aimed + `}`))
-	if l.cmd.Key.Call != base {
-		t.Error("the time of receipt or the trace is in the hash")
-	}
+	assert.Equal(t, l.cmd.Key.Call, base, "the time of receipt or the trace is in the hash")
 }
 
 // TestLinesHashLikeSingleCalls checks that a batch line and the single call with the same meaning count as one call.
@@ -136,14 +127,10 @@ func TestPatchHashKnowsWhatDiffers(t *testing.T) {
 		`{"retry":{"max_attempts":null}}`, `{"retry":{"max_attempts":1}}`, `{"retry":{"min_backoff":null}}`,
 		`{"retry":{"max_backoff":null}}`, `{"labels":null}`, `{"labels":{"a":null}}`, `{"labels":{"a":""}}`} {
 		d, err := testParser().patch([]byte(text), &contract.PatchObject)
-		if err != nil {
-			t.Fatalf("%s: %v", text, err)
-		}
+		assert.NoError(t, err, "%s", text)
 		d.command.msg.Id = "a"
 		h := callHash(&d.command.msg, 0)
-		if other := seen[h]; other != "" {
-			t.Errorf("%s hashes like %s", text, other)
-		}
+		assert.Equal(t, seen[h], "", "%s hashes like", text)
 		seen[h] = text
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 const keyForA = `{"name":"shop","grants":[{"role":"schedule","namespace":"a","queues":["orders*"],"ids":["o-*"]}],` +
@@ -117,9 +118,7 @@ func TestKeysOfOthers(t *testing.T) {
 				t.Errorf("%s does not see %s", caller, id)
 			}
 		}
-		if len(visible) != len(want) {
-			t.Errorf("%s sees %v", caller, visible)
-		}
+		assert.Equal(t, len(visible), len(want), "%s sees %v", caller, visible)
 		for _, id := range []string{"inside", "beyond", "others", "every", "empty"} {
 			if visible[id] {
 				continue
@@ -132,9 +131,7 @@ func TestKeysOfOthers(t *testing.T) {
 			}
 		}
 	}
-	if len(h.fake.access.keys) != 5 {
-		t.Errorf("keys are %+v", h.fake.access.keys)
-	}
+	assert.Equal(t, len(h.fake.access.keys), 5, "keys are %+v", h.fake.access.keys)
 	for caller, grant := range map[string]string{
 		"admin@a":          `{"role":"read","namespace":"b"}`,
 		"admin@a admin@b":  `{"role":"read","namespace":"*"}`,
@@ -223,13 +220,9 @@ func TestNamespaceLife(t *testing.T) {
 	h.as("schedule@new", "PUT", "/v1/tasks/x", `{"delay":"1h","payload":"1234"}`).mustStatus(t, 201)
 	used := h.as("read@new", "GET", "/v1/namespaces/new", "").mustStatus(t, 200)["used"]
 	const none = "map[bytes:6 calls_per_second:0 consumers:0 dead:0 pending:1 queues:0 schedules_per_second:0]"
-	if got := fmt.Sprint(used); got != none {
-		t.Errorf("used %s", got)
-	}
+	assert.Equal(t, fmt.Sprint(used), none, "used")
 	h.as("admin@*", "PUT", "/v1/namespaces/new", "").mustStatus(t, 200)
-	if got := h.fake.access.namespaces["new"].Quotas; got != (view.Quotas{}) {
-		t.Errorf("a PUT without quotas leaves %+v", got)
-	}
+	assert.Equal(t, h.fake.access.namespaces["new"].Quotas, view.Quotas{}, "a PUT without quotas leaves")
 	a := h.as("admin@*", "DELETE", "/v1/namespaces/new", "")
 	op := a.mustStatus(t, 202)
 	if op["namespace"] != "new" || a.Header.Get("Location") != "/v1/operations/"+op["id"].(string) {
@@ -267,9 +260,7 @@ func TestNamespacesOfOthers(t *testing.T) {
 		for _, n := range h.as(caller, "GET", "/v1/namespaces", "").mustStatus(t, 200)["namespaces"].([]any) {
 			names = append(names, n.(map[string]any)["name"].(string))
 		}
-		if got := "[" + strings.Join(names, " ") + "]"; got != want {
-			t.Errorf("%s sees %s", caller, got)
-		}
+		assert.Equal(t, "["+strings.Join(names, " ")+"]", want, "%s sees", caller)
 	}
 	others, none := h.as("read@a", "GET", "/v1/namespaces/b", ""), h.as("read@a", "GET", "/v1/namespaces/none", "")
 	if others.mustProblem(t, 404, ""); others.text != none.text {
@@ -282,9 +273,7 @@ func TestNamespacesOfOthers(t *testing.T) {
 func TestOutlivingKeysAreShown(t *testing.T) {
 	const soon, later = "2027-01-15T08:00:00Z", "2027-01-15T08:00:01Z"
 	end, err := time.Parse(time.RFC3339, soon)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for _, c := range []struct {
 		maker    time.Time
 		expires  string

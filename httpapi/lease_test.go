@@ -15,6 +15,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // ready schedules tasks and makes them due.
@@ -109,9 +110,7 @@ func TestBadLeases(t *testing.T) {
 		}
 	}
 	h.call("POST", "/v1/queues/q/lease?max=1", "").mustProblem(t, 400, "max")
-	if len(h.fake.queues.leases) != 0 {
-		t.Errorf("asked %v", h.fake.queues.leases)
-	}
+	assert.Equal(t, len(h.fake.queues.leases), 0, "asked %v", h.fake.queues.leases)
 }
 
 func TestLeaseWaits(t *testing.T) {
@@ -166,9 +165,7 @@ func TestConsumerThatGoesAway(t *testing.T) {
 		}()
 		synctest.Wait()
 		leave()
-		if n := <-done; n != 0 {
-			t.Errorf("%d bytes for a caller that has gone", n)
-		}
+		assert.Equal(t, <-done, 0, "bytes for a caller that has gone")
 		if got := h.fake.last().GetSettle(); got.GetVerdict() != fsmpb.Verdict_VERDICT_RELEASED || !got.Consumer {
 			t.Errorf("last command %v", h.fake.last())
 		}
@@ -222,9 +219,7 @@ func TestShutdownLetsConsumersGo(t *testing.T) {
 		}()
 	}
 	h.until(func() bool { return h.fake.queues.waiting == 2 })
-	if err := server.Shutdown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, server.Shutdown(t.Context()))
 	for range 2 {
 		if tasks := (<-answers).leased(t); len(tasks) != 0 {
 			t.Errorf("%v", tasks)
@@ -259,9 +254,7 @@ func TestTornLeaseAnswer(t *testing.T) {
 		if i < written {
 			want = fsmpb.State_STATE_FIRING
 		}
-		if got := h.state(id); got != want {
-			t.Errorf("%s of %d written is %v", id, written, got)
-		}
+		assert.Equal(t, h.state(id), want, "%s of %d written", id, written)
 	}
 	if written == 0 || written == len(ids) {
 		t.Errorf("%d written", written)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/quota"
 )
 
@@ -95,9 +96,7 @@ func TestRatesRefuse(t *testing.T) {
 func TestLimitsKnowTheCaller(t *testing.T) {
 	h, l := limited(t)
 	h.call("PUT", "/v1/tasks/a", smallTask).mustStatus(t, 201)
-	if got := strings.Join(l.checked, ", "); got != "call default , schedule default , queue default default" {
-		t.Errorf("asked for %q", got)
-	}
+	assert.Equal(t, strings.Join(l.checked, ", "), "call default , schedule default , queue default default", "asked for")
 }
 
 // TestRatesOfOtherCalls checks that calls about no namespace count for the caller's key, and for its own namespace.
@@ -138,9 +137,7 @@ func TestPayloadsAreLimited(t *testing.T) {
 	}
 	before := len(l.checked)
 	h.call("PUT", "/v1/tasks/a", "{no JSON"+strings.Repeat(" ", 2*bodyBeside)).mustProblem(t, 403, "")
-	if n := len(l.checked) - before; n != 1 {
-		t.Errorf("%d questions for a body that is too long", n)
-	}
+	assert.Equal(t, len(l.checked)-before, 1, "questions for a body that is too long")
 	lines := `{"op":"schedule","id":"a","delay":"1h","payload":"x"}` + "\n" +
 		`{"op":"schedule","id":"b",` + large[1:] + "\n" + `{"op":"cancel","id":"a"}` + "\n"
 	a := h.call("POST", "/v1/batch", lines, "Content-Type", "application/x-ndjson")

@@ -14,6 +14,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/internal/admission"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func TestListPagesShowEveryTaskOnce(t *testing.T) {
@@ -78,9 +79,7 @@ func TestListInDueOrder(t *testing.T) {
 	}
 	h.call("GET", "/v1/schedules?order=due", "").mustStatus(t, 200)
 	for _, q := range h.fake.queries {
-		if q.Order != fsmpb.ListOrder_LIST_ORDER_DUE {
-			t.Errorf("query %v", q)
-		}
+		assert.Equal(t, q.Order, fsmpb.ListOrder_LIST_ORDER_DUE, "query %v", q)
 	}
 	h.call("GET", "/v1/schedules?order=next", "").mustProblem(t, 400, "order")
 	h.call("GET", "/v1/schedules?due_after=1h", "").mustProblem(t, 400, "due_after")
@@ -91,9 +90,7 @@ func TestListInDueOrder(t *testing.T) {
 func TestNoCursorBehindTheLastSlot(t *testing.T) {
 	w := httptest.NewRecorder()
 	newHarness(t).server.writePage(w, &fsmpb.ListPage{More: true, Slot: task.Slots}, new(fsmpb.ListQuery), listedTasks, admission.NewGate(1, 0, nil).Turn(""))
-	if w.Body.String() != `{"tasks":[],"next_cursor":null}`+"\n" {
-		t.Errorf("%s", w.Body)
-	}
+	assert.Equal(t, w.Body.String(), `{"tasks":[],"next_cursor":null}`+"\n", "%s", w.Body)
 }
 
 func TestListQuery(t *testing.T) {
@@ -196,13 +193,9 @@ func TestCursorBelongsToItsListing(t *testing.T) {
 func mustParseList(t *testing.T, query string) *fsmpb.ListQuery {
 	t.Helper()
 	values, err := url.ParseQuery(query)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	q, err := parseList(listsTasks, "default", values, testNow)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return q
 }
 

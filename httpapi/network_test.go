@@ -20,6 +20,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/memnet"
 )
 
@@ -35,9 +36,7 @@ func (h *harness) listen(change ...func(*http.Server)) string {
 	go func() { served <- server.Serve(l) }()
 	h.t.Cleanup(func() {
 		_ = server.Close() // open connections belong to the tests
-		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
-			h.t.Error(err)
-		}
+		assert.ErrorIs(h.t, <-served, http.ErrServerClosed)
 	})
 	return "http://" + l.Addr().String()
 }
@@ -58,9 +57,7 @@ func (h *harness) open() net.Listener {
 	} else {
 		l, _, err = h.network.Listen("127.0.0.1:0")
 	}
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	assert.NoError(h.t, err)
 	return l
 }
 
@@ -83,13 +80,9 @@ func (h *harness) dial(url string) net.Conn {
 		dial = new(net.Dialer).DialContext
 	}
 	c, err := dial(h.t.Context(), "tcp", strings.TrimPrefix(url, "http://"))
-	if err != nil {
-		h.t.Fatal(err)
-	}
+	assert.NoError(h.t, err)
 	h.t.Cleanup(func() { _ = c.Close() })
-	if err := c.SetDeadline(time.Now().Add(patientDial)); err != nil {
-		h.t.Fatal(err)
-	}
+	assert.NoError(h.t, c.SetDeadline(time.Now().Add(patientDial)))
 	return c
 }
 
@@ -101,17 +94,14 @@ func (h *harness) connect() net.Conn {
 
 func send(t testing.TB, c net.Conn, text string) {
 	t.Helper()
-	if _, err := io.WriteString(c, text); err != nil {
-		t.Fatal(err)
-	}
+	_, err := io.WriteString(c, text)
+	assert.NoError(t, err)
 }
 
 func receive(t testing.TB, c net.Conn) answer {
 	t.Helper()
 	r, err := http.ReadResponse(bufio.NewReader(c), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return read(t, r)
 }
 
@@ -197,9 +187,7 @@ func TestRefusedStreamIsHeardOut(t *testing.T) {
 
 func mustDo(t *testing.T, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 }
 
 // await reads frames until one of type F comes. A reset of the stream fails the test.
@@ -236,9 +224,7 @@ func TestRefusalsDoNotWaitForTheBody(t *testing.T) {
 			if a := receive(t, c); a.StatusCode != status || a.Header.Get("Content-Type") != "application/problem+json" {
 				t.Errorf("%q: %d %s", head, a.StatusCode, a.text)
 			}
-			if took := time.Since(begin); took != 0 {
-				t.Errorf("%q: %v", head, took)
-			}
+			assert.Equal(t, time.Since(begin), 0, "%q", head)
 		}
 	})
 }
@@ -256,9 +242,7 @@ func TestIdleConnectionsDisturbNobody(t *testing.T) {
 			}
 		}
 		r, err := h.client("HTTP/1.1").Get(url + "/healthz")
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		read(t, r).mustStatus(t, 200)
 		c := conns[0]
 		send(t, c, "Content-Length: 14\r\n\r\n{\"delay\":\"1h\"}")
@@ -288,9 +272,7 @@ func TestBatchIsFullDuplex(t *testing.T) {
 			client := h.client(proto)
 			body, w := io.Pipe()
 			r, err := client.Post(url+"/v1/batch", ndjsonType, body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			defer r.Body.Close()
 			if r.Proto != proto {
 				t.Fatalf("spoke %s", r.Proto)
@@ -305,9 +287,7 @@ func TestBatchIsFullDuplex(t *testing.T) {
 					t.Fatalf("%q, %v", line, err)
 				}
 			}
-			if err := w.Close(); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, w.Close())
 			if rest, err := io.ReadAll(lines); err != nil || len(rest) != 0 {
 				t.Fatalf("%q, %v", rest, err)
 			}
@@ -323,22 +303,16 @@ func TestSingleCallsOverBothVersions(t *testing.T) {
 				url, client := h.listen(), h.client(proto)
 				for range 3 {
 					r, err := client.Post(url+"/v1/tasks", jsonType, strings.NewReader(`{"delay":"1h"}`))
-					if err != nil {
-						t.Fatal(err)
-					}
+					assert.NoError(t, err)
 					read(t, r).mustStatus(t, 201)
 					r, err = client.Post(url+"/v1/tasks", jsonType, strings.NewReader(strings.Repeat(" ", 600<<10)))
-					if err != nil {
-						t.Fatal(err)
-					}
+					assert.NoError(t, err)
 					read(t, r).mustProblem(t, 413, "")
 				}
 				body, w := io.Pipe()
 				defer w.Close()
 				r, err := client.Post(url+"/v1/tasks", jsonType, body)
-				if err != nil {
-					t.Fatal(err)
-				}
+				assert.NoError(t, err)
 				read(t, r).mustProblem(t, 408, "")
 			})
 		})
@@ -358,9 +332,7 @@ func TestBatchOfAClientThatReadsLate(t *testing.T) {
 	send(t, c, fmt.Sprintf("POST /v1/batch HTTP/1.1\r\nHost: x\r\nContent-Type: %s\r\nContent-Length: %d\r\n\r\n",
 		ndjsonType, body.Len()))
 	send(t, c, body.String())
-	if got := strings.Count(receive(t, c).text, "\n"); got != lines {
-		t.Errorf("%d answers", got)
-	}
+	assert.Equal(t, strings.Count(receive(t, c).text, "\n"), lines, "answers")
 }
 
 func TestBatchOfAClientThatLeaves(t *testing.T) {
@@ -377,9 +349,7 @@ func TestBatchOfAClientThatLeaves(t *testing.T) {
 	send(t, c, batchHead+"Transfer-Encoding: chunked\r\n\r\n")
 	send(t, c, "17\r\n{\"op\":\"fire\",\"id\":\"a\"}\n\r\n")
 	<-entered
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, c.Close())
 	if err := <-left; errors.Is(err, context.DeadlineExceeded) {
 		t.Error("the commit waited for its time, not for its client")
 	}
@@ -398,9 +368,7 @@ func TestBatchAnswersExpectContinue(t *testing.T) {
 	}
 	send(t, c, `{"op":"fire","id":"ab"}`)
 	r, err := http.ReadResponse(in, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if answers := batchAnswers(t, read(t, r).text); len(answers) != 1 || answers[0].Status != 404 {
 		t.Errorf("%+v", answers)
 	}
@@ -417,16 +385,13 @@ func TestConnectionGoesOnAfterABatch(t *testing.T) {
 		send(t, c,
 			batchHead+"Content-Length: 23\r\n\r\n"+`{"op":"fire","id":"ab"}`)
 		r, err := http.ReadResponse(in, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if answers := batchAnswers(t, read(t, r).text); len(answers) != 1 {
 			t.Fatalf("%+v", answers)
 		}
 		send(t, c, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
-		if r, err = http.ReadResponse(in, nil); err != nil {
-			t.Fatal(err)
-		}
+		r, err = http.ReadResponse(in, nil)
+		assert.NoError(t, err)
 		read(t, r).mustStatus(t, 200)
 	}
 }
@@ -449,17 +414,13 @@ func TestTimeoutsKeepToThemselves(t *testing.T) {
 				}
 				url := h.listen(func(s *http.Server) { s.WriteTimeout = 3 * time.Second })
 				r, err := client.Post(url+"/v1/batch", ndjsonType, strings.NewReader(`{"op":"schedule","id":"a","delay":"1h"}`))
-				if err != nil {
-					t.Fatal(err)
-				}
+				assert.NoError(t, err)
 				if answers := batchAnswers(t, read(t, r).text); len(answers) != 1 || answers[0].Status != 201 {
 					t.Errorf("%+v", answers)
 				}
 				url = h.listen()
 				r, err = client.Post(url+"/v1/tasks", jsonType, strings.NewReader(`{"delay":"1h"}`))
-				if err != nil {
-					t.Fatal(err)
-				}
+				assert.NoError(t, err)
 				read(t, r).mustStatus(t, 201)
 			})
 		})

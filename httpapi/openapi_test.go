@@ -24,15 +24,14 @@ import (
 	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
 func loadDocument(t testing.TB) *openapi3.T {
 	t.Helper()
 	doc, err := document()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return doc
 }
 
@@ -246,9 +245,7 @@ type documented struct {
 func newDocumented(t *testing.T) *documented {
 	doc := loadDocument(t)
 	router, err := gorillamux.NewRouter(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return &documented{newHarness(t), doc, router}
 }
 
@@ -267,9 +264,7 @@ func (d *documented) call(status int, method, path, body string, header ...strin
 		r.Header.Set(header[i], header[i+1])
 	}
 	route, params, err := d.router.FindRoute(r)
-	if err != nil {
-		d.t.Fatalf("%s %s: %v", method, path, err)
-	}
+	assert.NoError(d.t, err, "%s %s", method, path)
 	input := &openapi3filter.RequestValidationInput{Request: r, PathParams: params, Route: route,
 		Options: &openapi3filter.Options{IncludeResponseStatus: true, ExcludeRequestBody: header != nil,
 			AuthenticationFunc: openapi3filter.NoopAuthenticationFunc}}
@@ -478,9 +473,7 @@ func TestStreamAnswersAreDocumented(t *testing.T) {
 	for left := map[string]bool{"task": true, "settled": true, "problem": true, "heartbeat": true}; len(left) > 0; {
 		s.next()
 		var v map[string]any
-		if err := json.Unmarshal(s.lines.Bytes(), &v); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, json.Unmarshal(s.lines.Bytes(), &v))
 		if err := schema.VisitJSON(v); err != nil {
 			t.Errorf("%s: %v", s.lines.Text(), err)
 		}
@@ -530,9 +523,7 @@ nonsense
 	}
 	for _, text := range lines {
 		var v any
-		if err := json.Unmarshal([]byte(text), &v); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, json.Unmarshal([]byte(text), &v))
 		if err := schema.VisitJSON(v); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // testKey is the secret of receipts of the fake backend's cluster.
@@ -57,9 +58,7 @@ func forgeries(t *testing.T, lease receipt) map[string]string {
 	t.Helper()
 	right := testKey.append(nil, lease)
 	raw, err := base64.RawURLEncoding.DecodeString(string(right))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	clear(raw[1:receiptHead])
 	return map[string]string{
 		"without a secret":        string(receiptKey(nil).append(nil, lease)),
@@ -77,9 +76,7 @@ func TestForgedReceipts(t *testing.T) {
 	h.ready("q", "a")
 	stream := h.stream(t, h.listen(), "")
 	held, err := testKey.parse(h.lease("")[0].Receipt)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	before, calls := proto.CloneOf(h.fake.tasks["a"]), len(h.fake.seen)
 	for how, forged := range forgeries(t, held) {
 		for _, verb := range []string{`"ack":[%[1]q]`, `"ack":[{"receipt":%[1]q},%[1]q]`, `"nack":[{"receipt":%[1]q}]`,

@@ -16,6 +16,7 @@ import (
 	"github.com/belfryhq/belfry/audit"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // watchedWriter reports the number of records at the first byte of an answer.
@@ -86,9 +87,7 @@ func TestChangesNeedRoom(t *testing.T) {
 	book.rooms = 5 // which reads and refusals do not need
 	h.call("GET", "/v1/queues", "", "Authorization", "operator").mustStatus(t, 200)
 	h.call("PUT", "/v1/queues/q", `{}`, "Authorization", "reader").mustStatus(t, 403)
-	if len(book.refusals) != 1 {
-		t.Errorf("%v", book.refusals)
-	}
+	assert.Equal(t, len(book.refusals), 1, "%v", book.refusals)
 }
 
 // A backup has a record before it takes anything, and one with its outcome and size.
@@ -137,14 +136,10 @@ func TestBackupIsRecordedTwice(t *testing.T) {
 		}
 		begun = 1
 		r, err := http.NewRequestWithContext(t.Context(), "GET", server.URL+"/v1/backup"+c.query, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		r.Header.Set("Authorization", "operator")
 		resp, err := server.Client().Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		_, _ = io.Copy(io.Discard, resp.Body) // some are broken off
 		_ = resp.Body.Close()
 		<-ended
@@ -214,9 +209,7 @@ func TestRecordsHaveNoSecret(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	log, err := audit.Open(audit.Config{Path: path})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	h, _ := newAudited(t, func(c *Config) { c.Audit = fileBook{log} })
 	var guardedRecords int
 	guarded := Guarded(GuardConfig{
@@ -262,9 +255,7 @@ func TestRecordsHaveNoSecret(t *testing.T) {
 			}
 		}
 	}
-	if err := log.Close(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, log.Close())
 	var text strings.Builder
 	for _, name := range []string{path, audit.RefusalsPath(path)} {
 		data, err := os.ReadFile(name)
@@ -275,9 +266,7 @@ func TestRecordsHaveNoSecret(t *testing.T) {
 	}
 	for secret := range secrets {
 		quoted, err := json.Marshal(secret)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		for _, form := range []string{secret, strings.Trim(string(quoted), `"`)} {
 			if at := strings.Index(text.String(), form); at >= 0 {
 				t.Errorf("%s: …%s", secret, text.String()[max(at-300, 0):at+len(form)])

@@ -21,6 +21,7 @@ import (
 	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -156,9 +157,7 @@ func TestRevokedCallersAreCutOff(t *testing.T) {
 				select {
 				case <-l.done:
 				default:
-					if change.status != 0 {
-						t.Errorf("%s: %s goes on", name, path)
-					}
+					assert.Equal(t, change.status, 0, "%s: %s goes on", name, path)
 					h.server.close()
 					a.to(nil, unknown)
 					<-l.done
@@ -393,9 +392,7 @@ func TestRevokedConsumerLosesItsTasks(t *testing.T) {
 			t.Errorf("ended after %v", took)
 		}
 		for i := range 20 {
-			if s := h.state(fmt.Sprint("t", i)); s != fsmpb.State_STATE_READY {
-				t.Errorf("t%d is %v", i, s)
-			}
+			assert.Equal(t, h.state(fmt.Sprint("t", i)), fsmpb.State_STATE_READY, "t%d", i)
 		}
 	})
 }
@@ -465,14 +462,10 @@ func reasonArrives(t *testing.T, h revocable, version, path string) {
 	h.call("PUT", "/v1/tasks/t", `{"delay":"1h"}`)
 	in, out := io.Pipe()
 	r, err := http.NewRequestWithContext(t.Context(), "POST", h.listen()+path, in)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	r.Header.Set("Content-Type", ndjsonType)
 	resp, err := h.client(version).Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	var sending sync.WaitGroup
 	sending.Go(func() {
 		for {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/quota"
 	"github.com/belfryhq/belfry/repeat/zone"
 )
@@ -305,9 +306,7 @@ func TestKeysOfSchedules(t *testing.T) {
 	h.call("PATCH", "/v1/schedules/a", `{"note":"n","paused":true}`, keyHeader, "k").mustStatus(t, 200)
 	h.call("PATCH", "/v1/schedules/a", `{"note":"other"}`).mustStatus(t, 200) // the merged schedule is another one now
 	h.call("PATCH", "/v1/schedules/a", `{ "paused": true, "note": "n" }`, keyHeader, "k").mustStatus(t, 200)
-	if got := h.call("GET", "/v1/schedules/a", "").json(t)["note"]; got != "other" {
-		t.Errorf("a repeated patch has set the note %v", got)
-	}
+	assert.Equal(t, h.call("GET", "/v1/schedules/a", "").json(t)["note"], "other", "a repeated patch has set the note")
 }
 
 // The hashes of calls outlive a build, since schedules remember them.
@@ -429,9 +428,7 @@ func TestSchedulesThatChangeMeanwhile(t *testing.T) {
 		h.call("PUT", "/v1/schedules/a", `{"repeat":{"cron":["@daily"]}}`).mustStatus(t, 201)
 		race(h, 1000, func() { change(h) })
 		p := h.call(c.method, "/v1/schedules/a"+c.path, c.body).mustProblem(t, 429, "")
-		if p["detail"] != "the schedule keeps changing" {
-			t.Errorf("%v", p)
-		}
+		assert.Equal(t, p["detail"], "the schedule keeps changing", "%v", p)
 	}
 }
 
@@ -536,9 +533,7 @@ func TestSchedulesThatNeverFire(t *testing.T) {
 		days = append(days, day.Format("--01-02"))
 	}
 	closed, err := json.Marshal(map[string]any{"closed": days})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	h.call("PUT", "/v1/calendars/never", string(closed)).mustStatus(t, 201)
 	for _, rule := range []string{
 		`{"cron":["@daily"],"end":"2026-11-20T00:00:00Z"}`, `{"every":"1h","end":"2026-11-20T00:00:00Z"}`,
@@ -707,9 +702,7 @@ func TestListSchedules(t *testing.T) {
 			t.Errorf("%v", q)
 		}
 	}
-	if len(seen) != 5 {
-		t.Errorf("the pages have %v", seen)
-	}
+	assert.Equal(t, len(seen), 5, "the pages have %v", seen)
 	if a := h.call("GET", "/v1/schedules?include=payload&limit=1", ""); !strings.Contains(a.text, `"payload":1`) {
 		t.Errorf("%s", a.text)
 	}
@@ -784,9 +777,7 @@ func TestQuotasOfSchedules(t *testing.T) {
 	const path, small = "/v1/schedules/a", `{"repeat":{"every":"1h"},"task":{"queue":"q"}}`
 	h, l := limited(t)
 	h.call("PUT", path, small).mustStatus(t, 201)
-	if got := strings.Join(l.checked, ", "); got != "call default , schedule default , queue default q" {
-		t.Errorf("asked for %q", got)
-	}
+	assert.Equal(t, strings.Join(l.checked, ", "), "call default , schedule default , queue default q", "asked for")
 	long := strings.Repeat("x", 100)
 	h.call("PUT", path, `{"repeat":{"every":"1h"},"task":{"payload":"`+long+`"}}`).mustStatus(t, 403)
 	h.call("PATCH", path, `{"task":{"payload":"`+long+`"}}`).mustStatus(t, 403)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/httpapi/origin"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/contract"
 	"github.com/belfryhq/belfry/internal/memnet"
 )
@@ -39,9 +40,7 @@ func newHarness(t testing.TB, change ...func(*Config)) *harness {
 		f(&cfg)
 	}
 	s, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	h.server = s
 	return h
 }
@@ -63,9 +62,7 @@ func (f urlCheck) CheckURL(rawURL string) *task.FieldError { return f(rawURL) }
 func testOrigins(t testing.TB) *origin.Policy {
 	t.Helper()
 	p, err := origin.New([]string{"example.com", "x"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return p
 }
 
@@ -97,18 +94,14 @@ func recorded(method, path, body string) (*httptest.ResponseRecorder, *http.Requ
 func read(t testing.TB, r *http.Response) answer {
 	t.Helper()
 	b, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return answer{r, string(b)}
 }
 
 func (a answer) json(t testing.TB) map[string]any {
 	t.Helper()
 	var m map[string]any
-	if err := json.Unmarshal([]byte(a.text), &m); err != nil {
-		t.Fatalf("%d %s: %v", a.StatusCode, a.text, err)
-	}
+	assert.NoError(t, json.Unmarshal([]byte(a.text), &m), "%d %s", a.StatusCode, a.text)
 	return m
 }
 
@@ -217,9 +210,7 @@ func TestHead(t *testing.T) {
 	server := httptest.NewServer(newHarness(t).server)
 	defer server.Close()
 	r, err := http.Head(server.URL + "/healthz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if a := read(t, r); a.StatusCode != 200 || a.text != "" {
 		t.Fatalf("%d %q", a.StatusCode, a.text)
 	}
@@ -271,9 +262,7 @@ func TestCallsAreLogged(t *testing.T) {
 			t.Errorf("the log lacks %q:\n%s", want, &lines)
 		}
 	}
-	if id := a.Header.Get("X-Request-Id"); id != "" {
-		t.Errorf("the answer has the id %q", id)
-	}
+	assert.Equal(t, a.Header.Get("X-Request-Id"), "", "the answer has the id")
 }
 
 // TestAdvance sets the clock of a node in dev mode ahead. Other nodes have no such call.

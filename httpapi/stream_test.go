@@ -15,6 +15,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 type streamLine struct {
@@ -36,14 +37,10 @@ func (h *harness) stream(t *testing.T, url, query string) *openStream {
 	t.Helper()
 	body, w := io.Pipe()
 	r, err := http.NewRequestWithContext(t.Context(), "POST", url+"/v1/queues/q/stream"+query, body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	r.Header.Set("Content-Type", ndjsonType)
 	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() { _, _ = w.Close(), resp.Body.Close() })
 	if resp.StatusCode != 200 {
 		t.Fatalf("status %d", resp.StatusCode)
@@ -55,18 +52,15 @@ func (h *harness) stream(t *testing.T, url, query string) *openStream {
 
 func (s *openStream) say(line string) {
 	s.t.Helper()
-	if _, err := io.WriteString(s.write, line+"\n"); err != nil {
-		s.t.Fatal(err)
-	}
+	_, err := io.WriteString(s.write, line+"\n")
+	assert.NoError(s.t, err)
 }
 
 // next returns the next line, or nil at the end.
 func (s *openStream) next() *streamLine {
 	s.t.Helper()
 	if !s.lines.Scan() {
-		if err := s.lines.Err(); err != nil {
-			s.t.Fatal(err)
-		}
+		assert.NoError(s.t, s.lines.Err())
 		return nil
 	}
 	v := new(streamLine)
@@ -198,9 +192,7 @@ func TestStreamThatBreaks(t *testing.T) {
 	r.Header.Set("Content-Type", ndjsonType)
 	func() {
 		defer func() {
-			if cause := recover(); cause != http.ErrAbortHandler {
-				t.Errorf("it ends with %v", cause)
-			}
+			assert.Equal[any](t, recover(), http.ErrAbortHandler, "it ends with")
 		}()
 		h.server.ServeHTTP(&tornWriter{ResponseWriter: w, left: 2, torn: func() { _ = consumer.Close() }}, r)
 	}()
@@ -210,9 +202,7 @@ func TestStreamThatBreaks(t *testing.T) {
 		if i < written {
 			want = fsmpb.State_STATE_FIRING
 		}
-		if got := h.state(id); got != want {
-			t.Errorf("%s of %d written is %v", id, written, got)
-		}
+		assert.Equal(t, h.state(id), want, "%s of %d written", id, written)
 	}
 	if written == 0 || written == len(ids) {
 		t.Errorf("%d written", written)

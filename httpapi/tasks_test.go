@@ -14,6 +14,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
@@ -51,9 +52,7 @@ func TestPutAnswersTheWholeTask(t *testing.T) {
 	if a.text != want {
 		t.Fatalf("got  %s\nwant %s", a.text, want)
 	}
-	if tag := a.Header.Get("ETag"); tag != `"1"` {
-		t.Errorf("ETag %s", tag)
-	}
+	assert.Equal(t, a.Header.Get("ETag"), `"1"`, "ETag")
 	if got := h.call("GET", "/v1/tasks/order-1042", ""); got.text != want || got.Header.Get("ETag") != `"1"` {
 		t.Errorf("GET differs: %s", got.text)
 	}
@@ -88,14 +87,10 @@ func TestDelayCountsFromReceiptAndIsRoundedUp(t *testing.T) {
 func TestConditions(t *testing.T) {
 	h := newHarness(t)
 	p := h.call("PUT", "/v1/tasks/a", `{"delay":"1h"}`, "If-Match", "*").mustProblem(t, 412, "")
-	if p["detail"] != noSuchTask {
-		t.Errorf("absent: %v", p)
-	}
+	assert.Equal(t, p["detail"], noSuchTask, "absent: %v", p)
 	h.call("PUT", "/v1/tasks/a", `{"delay":"1h"}`, "If-None-Match", "*").mustStatus(t, 201)
 	p = h.call("PUT", "/v1/tasks/a", `{"delay":"1h"}`, "If-None-Match", "*").mustProblem(t, 412, "")
-	if p["detail"] != "the task exists, at revision 1" {
-		t.Errorf("present: %v", p)
-	}
+	assert.Equal(t, p["detail"], "the task exists, at revision 1", "present: %v", p)
 	h.call("PUT", "/v1/tasks/a", `{"delay":"1h"}`, "If-Match", `"7", "1"`).mustStatus(t, 200)
 	h.call("PUT", "/v1/tasks/a", `{"delay":"1h"}`, "If-Match", `"1"`).mustProblem(t, 412, "")
 	h.call("PUT", "/v1/tasks/a", `{"delay":"1h"}`, "If-Match", `"foreign"`).mustProblem(t, 412, "")
@@ -301,9 +296,7 @@ func TestMemoryLimitIsNamed(t *testing.T) {
 	if detail, _ := p["detail"].(string); p["limit"] != "1GiB" || !strings.Contains(detail, "n1") {
 		t.Errorf("%v", p)
 	}
-	if p["type"] != contract.ProblemPrefix+memoryFull.slug {
-		t.Errorf("type %v", p["type"])
-	}
+	assert.Equal[any](t, p["type"], contract.ProblemPrefix+memoryFull.slug, "type")
 }
 
 func TestPanicIsAnsweredAndLogged(t *testing.T) {
@@ -321,9 +314,7 @@ func TestTraceparent(t *testing.T) {
 	h := newHarness(t)
 	for header, want := range map[string]string{good: good, "junk": "", good + "0": "", strings.ToUpper(good): ""} {
 		h.call("PUT", "/v1/tasks/a", `{"delay":"1h"}`, "traceparent", header)
-		if got := h.fake.last().GetSchedule().Spec.Traceparent; got != want {
-			t.Errorf("%q became %q", header, got)
-		}
+		assert.Equal(t, h.fake.last().GetSchedule().Spec.Traceparent, want, "%q", header)
 	}
 }
 
@@ -403,9 +394,7 @@ func TestNobodyCountsFromAnUnknownTime(t *testing.T) {
 			t.Errorf("%v: %v", c, p)
 		}
 	}
-	if len(h.fake.tasks) != 1 {
-		t.Errorf("%d tasks", len(h.fake.tasks))
-	}
+	assert.Equal(t, len(h.fake.tasks), 1, "tasks")
 	later := testNow.Add(time.Hour).Format(time.RFC3339)
 	for _, c := range [][3]string{
 		{"PUT", "/v1/tasks/b", `{"fire_at":"` + later + `"}`}, {"PATCH", "/v1/tasks/a", `{"fire_at":"` + later + `"}`},

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func TestJoinTokens(t *testing.T) {
@@ -22,9 +23,7 @@ func TestJoinTokens(t *testing.T) {
 		"token": "belfry-join-secret", "required": true, "id": "kq3v7d2a", "created_at": "2026-11-21T10:00:00Z",
 		"expires_at": "2026-11-22T22:00:00Z",
 	} {
-		if got := made.json(t)[name]; got != want {
-			t.Errorf("%s is %v, want %v", name, got, want)
-		}
+		assert.Equal(t, made.json(t)[name], want, "%s", name)
 	}
 	if again := h.call("POST", "/v1/nodes/tokens", "{}").json(t); again["expires_at"] != "2026-11-21T11:00:00Z" {
 		t.Errorf("the usual life: %v", again)
@@ -56,9 +55,7 @@ func TestLifeOfJoinTokens(t *testing.T) {
 	h := newHarness(t)
 	for _, life := range []string{"soon", "59s", "31d", "-1h"} {
 		p := h.call("POST", "/v1/nodes/tokens?valid_for="+life, "").mustProblem(t, 400, "valid_for")
-		if p["limit"] != "1m to 30d" {
-			t.Errorf("%s: %v", life, p)
-		}
+		assert.Equal(t, p["limit"], "1m to 30d", "%s: %v", life, p)
 	}
 	h.call("POST", "/v1/nodes/tokens", `{"valid_for":"1h"}`).mustProblem(t, 400, "valid_for")
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/belfryhq/belfry/client/view"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func waitingConfig(t *testing.T, metrics prometheus.Gatherer) WaitingConfig {
@@ -42,9 +43,7 @@ func TestWaiting(t *testing.T) {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(call[0], call[1], strings.NewReader("{}")))
 		var p struct{ Type, Detail, Committed string }
-		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
-			t.Fatalf("%v: %v: %s", call, err, w.Body)
-		}
+		assert.NoError(t, json.Unmarshal(w.Body.Bytes(), &p), "%v: %s", call, w.Body)
 		if w.Code != 503 || p.Detail != "the disk is full" || p.Committed != "no" || w.Header().Get("Retry-After") == "" ||
 			w.Header().Get("Content-Type") != "application/problem+json" {
 			t.Errorf("%v: %d %v %s", call, w.Code, w.Header(), w.Body)
@@ -78,15 +77,9 @@ func TestWaitingAnswersAStream(t *testing.T) {
 	t.Cleanup(func() { _ = writer.Close() }) // a pipe's Close never fails
 	go func() { _, _ = io.WriteString(writer, `{"credit":1}`+"\n") }()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/v1/queues/mails/stream", body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer answer.Body.Close()
-	if answer.StatusCode != http.StatusServiceUnavailable {
-		t.Errorf("status %d", answer.StatusCode)
-	}
+	assert.Equal(t, answer.StatusCode, http.StatusServiceUnavailable, "status")
 }

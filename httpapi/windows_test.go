@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 const (
@@ -52,17 +53,11 @@ func TestWindowOfAQueue(t *testing.T) {
 	h := newHarness(t)
 	h.call("PUT", "/v1/calendars/holidays", `{"closed":["2026-11-22/2027-01-01"]}`).mustStatus(t, 201)
 	p := h.call("PUT", "/v1/queues/q", `{"window":`+officeHours+`}`).mustStatus(t, 201)
-	if got := fmt.Sprint(p["window"]); got != shownHours {
-		t.Errorf("%s", got)
-	}
+	assert.Equal(t, fmt.Sprint(p["window"]), shownHours)
 	p = h.call("PATCH", "/v1/queues/q", `{"window":{"daily":["00:00-24:00"],"calendar":"holidays"}}`).mustStatus(t, 200)
-	if got := fmt.Sprint(p["window"]); got != "map[calendar:holidays daily:[00:00-24:00]]" {
-		t.Errorf("%s", got)
-	}
+	assert.Equal(t, fmt.Sprint(p["window"]), "map[calendar:holidays daily:[00:00-24:00]]")
 	p = h.call("DELETE", "/v1/calendars/holidays", "").mustStatus(t, 409)
-	if p["detail"] != "windows of queues use it: q" {
-		t.Errorf("%v", p)
-	}
+	assert.Equal(t, p["detail"], "windows of queues use it: q", "%v", p)
 	p = h.call("PATCH", "/v1/queues/q", `{"window":null}`).mustStatus(t, 200)
 	if p["window"] != nil {
 		t.Errorf("%v", p)
@@ -116,8 +111,6 @@ func TestWrongWindows(t *testing.T) {
 			}
 		}
 		p := h.call("PUT", "/v1/schedules/s", `{"repeat":{"every":"1h"},"task":{"window":`+window+`}}`).mustStatus(t, 400)
-		if p["field"] != "task."+field {
-			t.Errorf("schedule: %s: %v", window, p)
-		}
+		assert.Equal[any](t, p["field"], "task."+field, "schedule: %s: %v", window, p)
 	}
 }

@@ -7,14 +7,14 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func policy(t *testing.T, hosts, origins []string) *Policy {
 	t.Helper()
 	p, err := New(hosts, origins)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return p
 }
 
@@ -87,9 +87,7 @@ func TestHostOnTheWire(t *testing.T) {
 		"GET /openapi.yaml HTTP/1.1\r\nHost: probe\r\n\r\n":                        "Host",
 	} {
 		r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(text)))
-		if err != nil {
-			t.Fatalf("%q: %v", text, err)
-		}
+		assert.NoError(t, err, "%q", text)
 		if got := refused(p, r); got != want {
 			t.Errorf("%q is refused for %q, not for %q", text, got, want)
 		}
@@ -145,21 +143,15 @@ func TestOrigin(t *testing.T) {
 		if c.own {
 			want = ""
 		}
-		if got := refused(p, r); got != want {
-			t.Errorf("%+v is refused for %q", c, got)
-		}
+		assert.Equal(t, refused(p, r), want, "%+v is refused for", c)
 	}
 	r := httptest.NewRequest("POST", "/v1/tasks/a/fire", nil)
 	r.Host = "localhost:8400"
 	r.Header["Origin"] = []string{"https://app.example", "https://evil.example"}
-	if got := refused(p, r); got != "Origin" {
-		t.Errorf("two origins are refused for %q", got)
-	}
+	assert.Equal(t, refused(p, r), "Origin", "two origins are refused for")
 	r = httptest.NewRequest("GET", "/healthz", nil)
 	r.Header.Set("Origin", "https://evil.example")
-	if got := refused(p, r); got != "Origin" {
-		t.Errorf("a health check of a page is refused for %q", got)
-	}
+	assert.Equal(t, refused(p, r), "Origin", "a health check of a page is refused for")
 }
 
 func TestFetchMetadata(t *testing.T) {
@@ -208,9 +200,7 @@ func TestFetchMetadata(t *testing.T) {
 	r := httptest.NewRequest("GET", "/v1/tasks", nil)
 	r.Host = "localhost"
 	r.Header["Sec-Fetch-Site"] = []string{"same-origin", "cross-site"}
-	if got := refused(p, r); got != "Sec-Fetch-Site" {
-		t.Errorf("two sites are refused for %q", got)
-	}
+	assert.Equal(t, refused(p, r), "Sec-Fetch-Site", "two sites are refused for")
 }
 
 func TestNewRefuses(t *testing.T) {
@@ -231,8 +221,6 @@ func TestHostOf(t *testing.T) {
 		"belfry.example:8400": "belfry.example", ":8400": "", "127.0.0.1:8400": "127.0.0.1", "[::1]:8400": "[::1]",
 		"belfry.example": "belfry.example", "": "",
 	} {
-		if got := HostOf(addr); got != want {
-			t.Errorf("%q: %q, not %q", addr, got, want)
-		}
+		assert.Equal(t, HostOf(addr), want, "%q", addr)
 	}
 }
