@@ -245,7 +245,7 @@ func (a *auditor) walkTask(slot uint32, h handle) {
 		a.labels[k] = append(a.labels[k], h)
 	}
 	a.spaceOf(namespace).add(r.state, a.s.mem.heldBytes(r), 1)
-	a.sum += a.s.mem.digest(h) + a.s.mem.digestCold(r, &c) + a.s.mem.keysDigest(r)
+	a.sum += a.s.mem.digest(h, a.s.mem.idDigest(r)) + a.s.mem.digestCold(r, &c) + a.s.mem.keysDigest(r)
 	if r.waits {
 		a.waiting++
 	}

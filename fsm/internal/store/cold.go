@@ -151,13 +151,14 @@ func coldShared(b []byte) (queue, target, manner uint32) {
 		in.sized()
 		in.sized()
 	}
-	for _, part := range []struct {
-		flag byte
-		into *uint32
-	}{{coldHasQueue, &queue}, {coldHasTarget, &target}, {coldHasManner, &manner}} {
-		if b[0]&part.flag != 0 {
-			*part.into = uint32(in.uvarint())
-		}
+	if b[0]&coldHasQueue != 0 {
+		queue = uint32(in.uvarint())
+	}
+	if b[0]&coldHasTarget != 0 {
+		target = uint32(in.uvarint())
+	}
+	if b[0]&coldHasManner != 0 {
+		manner = uint32(in.uvarint())
 	}
 	return queue, target, manner
 }

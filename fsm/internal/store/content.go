@@ -119,6 +119,9 @@ func (e Edit) SetDelay(ms int64) { e.rewriteCold(func(c *cold) { c.delay = ms })
 
 // DropPayload makes the task's payload empty.
 func (e Edit) DropPayload() {
+	if c := e.cold(); len(c.payload) == 0 && !c.asBytes {
+		return
+	}
 	e.rewriteCold(func(c *cold) { c.payload, c.asBytes = nil, false })
 }
 

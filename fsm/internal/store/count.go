@@ -18,16 +18,16 @@ const states = fsmpb.State_STATE_REPEATING + 1
 type byState [states]int
 
 // tally adds n, 1 or -1, to all counts that the task belongs to in its present state.
-func (s *Store) tally(r *record, n int) {
-	q := s.mem.queueOf(r)
+func (s *Store) tally(r *record, slot uint32, n int) {
+	q, held := s.mem.queueAndBytes(r)
 	s.counts[r.state] += n
 	if r.waitsForAttempt() {
 		s.pending.add(r.Due(), n)
 	}
 	q.add(&s.mem, r, n)
-	q.space.add(r.state, s.mem.heldBytes(r), n)
+	q.space.add(r.state, held, n)
 	if !r.is(fsmpb.State_STATE_SCHEDULED) {
-		s.bySlot.count(s.mem.slotOf(r), r.state, n)
+		s.bySlot.count(slot, r.state, n)
 	}
 }
 

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"fmt"
 
 	"github.com/google/btree"
@@ -87,7 +86,10 @@ type duePlace struct {
 func (p duePlace) key() dueKey { return dueKey(p.high)<<32 | dueKey(p.low) }
 
 func (p duePlace) before(other duePlace) bool {
-	return cmp.Or(cmp.Compare(p.key(), other.key()), cmp.Compare(p.task, other.task)) < 0
+	if p.key() != other.key() {
+		return p.key() < other.key()
+	}
+	return p.task < other.task
 }
 
 // dueDegree is the degree of the B-tree, whose nodes have up to 127 places. A larger one moves more memory with each
@@ -130,8 +132,8 @@ func dueKeysOf(t Task) dueKeys {
 
 // deathMs returns the instant at which a dead letter died: the end of its last attempt, or its expiry.
 func deathMs(t Task) int64 {
-	if past := t.history().past; len(past) > 0 {
-		return past[len(past)-1].end
+	if last, ok := t.lastEnded(); ok {
+		return last.end
 	}
 	return t.FireAtMs() + t.ExpiresAfterMs()
 }

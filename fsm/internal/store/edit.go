@@ -9,21 +9,21 @@ type Edit struct{ Task }
 // afterwards puts the changed task back unless edit has dropped it.
 func (s *Store) Change(t Task, edit func(Edit)) {
 	var before outline
-	dues, slot := dueKeysOf(t), s.mem.slotOf(t.record())
+	dues, id := dueKeysOf(t), s.mem.identityOf(t.h)
 	if s.events.tell != nil {
 		before = outlineOf(t)
 	}
-	s.lift(t.h)
+	s.lift(t.h, id)
 	edit(Edit{t})
 	if s.mem.tasks.Read(t.h).state == 0 {
-		s.dues.remove(dues, slot, t.h)
+		s.dues.remove(dues, id.slot, t.h)
 		return
 	}
 	if now := dueKeysOf(t); now != dues {
-		s.dues.remove(dues, slot, t.h)
-		s.dues.add(now, slot, t.h)
+		s.dues.remove(dues, id.slot, t.h)
+		s.dues.add(now, id.slot, t.h)
 	}
-	s.land(t.h)
+	s.land(t.h, id)
 	if s.events.tell != nil {
 		s.events.changed(t, before)
 	}

@@ -47,29 +47,41 @@ func (s *Store) Hash() uint64 {
 	return d.sum()
 }
 
+// identity is what the state hash and the counts take from a task's id. No change changes it.
+type identity struct {
+	slot uint32
+	sum  uint64 // see idDigest
+}
+
+func (m *memory) identityOf(h handle) identity {
+	r := m.tasks.Read(h)
+	return identity{m.slotOf(r), m.idDigest(r)}
+}
+
 // lift subtracts a task's record from the state hash and the counts, before the record changes.
-func (s *Store) lift(h handle) {
+func (s *Store) lift(h handle, id identity) {
 	if s.Moves.watch != nil {
 		s.Moves.watch.lift(s, h)
 	}
-	s.sum -= s.mem.digest(h)
-	s.tally(s.mem.tasks.Read(h), -1)
+	s.sum -= s.mem.digest(h, id.sum)
+	s.tally(s.mem.tasks.Read(h), id.slot, -1)
 }
 
 // land adds a task's record to the state hash and the counts, after the record has changed.
-func (s *Store) land(h handle) {
-	s.sum += s.mem.digest(h)
-	s.tally(s.mem.tasks.Read(h), 1)
+func (s *Store) land(h handle, id identity) {
+	s.sum += s.mem.digest(h, id.sum)
+	s.tally(s.mem.tasks.Read(h), id.slot, 1)
 	if s.Moves.watch != nil {
 		s.Moves.watch.land(s, h)
 	}
 }
 
-// digest hashes a record and its progress. Handles, links and interned numbers differ between replicas and stay out.
-func (m *memory) digest(h handle) uint64 {
+// digest hashes a record, with the hash of its id, and its progress. Handles, links and interned numbers differ between
+// replicas and stay out.
+func (m *memory) digest(h handle, id uint64) uint64 {
 	r := m.tasks.Read(h)
 	d := digester{}
-	d.uint(m.idDigest(r))
+	d.uint(id)
 	d.uint(uint64(r.state))
 	if r.waits || r.parked {
 		d.int(r.Due())

@@ -70,19 +70,34 @@ func readHistory(b []byte) history {
 	}
 	own, n, in := openHistory(b)
 	for range n {
-		h.past = append(h.past, ended{
-			attempt: uint32(in.uvarint()),
-			fence:   in.uvarint(),
-			start:   in.varint(),
-			end:     in.varint(),
-			node:    string(in.sized()),
-			err:     string(in.sized()),
-		})
+		e, node, err := in.ended()
+		e.node, e.err = string(node), string(err)
+		h.past = append(h.past, e)
 	}
 	if h.lastError = h.errorOfLast(); hasOwnError(b) {
 		h.lastError = string(own)
 	}
 	return h
+}
+
+// readLast decodes only the last attempt of a blob. ok is false if the blob has none.
+func readLast(b []byte) (last ended, ok bool) {
+	if len(b) == 0 {
+		return ended{}, false
+	}
+	_, n, in := openHistory(b)
+	var node, err []byte
+	for range n {
+		last, node, err = in.ended()
+	}
+	last.node, last.err = string(node), string(err)
+	return last, n > 0
+}
+
+// ended decodes one attempt without its texts, and the texts in the memory of the blob.
+func (r *coldReader) ended() (e ended, node, err []byte) {
+	e = ended{attempt: uint32(r.uvarint()), fence: r.uvarint(), start: r.varint(), end: r.varint()}
+	return e, r.sized(), r.sized()
 }
 
 // openHistory decodes the head of a blob: the last error, unless it is that of the last attempt, and the number of

@@ -187,12 +187,18 @@ func (m *memory) putHistory(p *progress, h *history) {
 	p.history = m.blobs.Put(m.scratch)
 }
 
-// heldBytes returns the bytes that a task holds. The values that it shares with other tasks (target, labels, and so on)
-// count as if they were its own: otherwise distinct ones would count for nothing, and the count would depend on the
-// order in which tasks came.
+// heldBytes returns the bytes that a task holds: see queueAndBytes.
 func (m *memory) heldBytes(r *record) int {
+	_, held := m.queueAndBytes(r)
+	return held
+}
+
+// queueAndBytes returns a task's queue, and the bytes that the task holds. The values that it shares with other tasks
+// (target, labels, and so on) count as if they were its own: otherwise distinct ones would count for nothing, and the
+// count would depend on the order in which tasks came.
+func (m *memory) queueAndBytes(r *record) (*queue, int) {
 	blob := m.blobs.Get(r.cold)
-	_, target, manner := coldShared(blob)
+	queue, target, manner := coldShared(blob)
 	held := task.RecordBytes + len(blob) + len(m.blob(r.keys))
 	if target != 0 {
 		held += len(m.targets.at(target).key)
@@ -203,7 +209,7 @@ func (m *memory) heldBytes(r *record) int {
 	if r.progress != 0 {
 		held += len(m.blob(m.progress.Read(r.progress).history))
 	}
-	return held
+	return m.queues.at(queue), held
 }
 
 // isListed reports whether a task is among the ready or firing tasks of a lane.

@@ -124,10 +124,11 @@ func (ms *Moves) park(h handle) bool {
 	if s.Slots.IsOpen(slot) {
 		return false
 	}
-	s.sum -= s.mem.digest(h)
+	id := s.mem.idDigest(s.mem.tasks.Read(h))
+	s.sum -= s.mem.digest(h, id)
 	r := s.mem.tasks.Write(h)
 	r.waits, r.parked = false, true
-	s.sum += s.mem.digest(h)
+	s.sum += s.mem.digest(h, id)
 	ms.addIdle(h)
 	return true
 }
@@ -390,7 +391,7 @@ func (ms *Moves) addCopy(m *fsmpb.SnapshotTask) error {
 			ms.addIdle(h)
 		}
 	}
-	s.land(h)
+	s.land(h, s.mem.identityOf(h))
 	ms.countCopy(h, 1)
 	ms.coming.tasks++
 	ms.coming.sum += s.mem.contentDigest(h)

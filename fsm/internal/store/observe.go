@@ -139,11 +139,10 @@ func eventOf(t Task, kind task.EventType) task.Event {
 func attemptEventOf(t Task, kind task.EventType) task.Event {
 	e := eventOf(t, kind)
 	e.WebhookID = t.webhookID()
-	past := t.history().past
-	if len(past) == 0 {
+	last, ok := t.lastEnded()
+	if !ok {
 		return e
 	}
-	last := past[len(past)-1]
 	e.Attempt, e.Node, e.Answer, e.BegunMs = last.attempt, last.node, last.err, last.start
 	if last.attempt == 1 && last.start > 0 {
 		e.LatenessMs = max(last.start-e.DueMs, 0)

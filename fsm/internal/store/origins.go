@@ -5,7 +5,6 @@ import (
 	"encoding/base32"
 	"encoding/binary"
 	"slices"
-	"strings"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/internal/slots"
@@ -20,12 +19,19 @@ type Origins struct {
 	Inherited []*fsmpb.Inherited
 }
 
+// webhookEncoding is base32.HexEncoding in lower case and without padding.
+var webhookEncoding = base32.NewEncoding("0123456789abcdefghijklmnopqrstuv").WithPadding(base32.NoPadding)
+
 // WebhookID returns an id that is unique to an occurrence of a task.
 func (o *Origins) WebhookID(namespace, id string, occurrence uint64) string {
+	const prefix = "msg_"
 	var b [16]byte
 	binary.BigEndian.PutUint64(b[:], o.find(namespace, id, occurrence))
 	binary.BigEndian.PutUint64(b[8:], occurrence)
-	return "msg_" + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))
+	var text [len(prefix) + 26]byte
+	copy(text[:], prefix)
+	webhookEncoding.Encode(text[len(prefix):], b[:])
+	return string(text[:])
 }
 
 // find returns the origin of the shard in which an occurrence of a task began.

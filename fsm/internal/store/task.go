@@ -26,6 +26,9 @@ func (t Task) head() coldHead { return t.s.mem.headOf(t.record()) }
 
 func (t Task) history() history { return readHistory(t.s.mem.blob(t.read().history)) }
 
+// lastEnded returns the attempt that ended last. ok is false if none has ended.
+func (t Task) lastEnded() (last ended, ok bool) { return readLast(t.s.mem.blob(t.read().history)) }
+
 // webhookID returns the webhook id of the task's current occurrence.
 func (t Task) webhookID() string {
 	namespace, id := t.ID()
