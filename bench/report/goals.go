@@ -1,8 +1,11 @@
 package report
 
 import (
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/belfryhq/belfry/bench/workload"
 )
 
 // Names of Belfry's subjects in goals and tables: the two ways to call it, the number of shards that larger machines
@@ -144,4 +147,32 @@ func spaced(unit string) string {
 		return unit
 	}
 	return " " + unit
+}
+
+// Dearer returns an error that names each workload in which a task costs more than so many percent above the baseline,
+// by the median of the processor time. suffix ends the names of the baseline's subjects. It is an error, too, if nothing
+// can be compared, or if the baseline was measured in a workload and the subject was not.
+func (r *Run) Dearer(suffix string, percent float64) error {
+	var errs []error
+	compared := 0
+	for _, s := range r.Subjects {
+		for _, w := range r.Workloads {
+			now, before := r.cell(s.Name, w.Name, workload.CostKey), r.cell(s.Name+suffix, w.Name, workload.CostKey)
+			switch {
+			case suffix == "" || !before.known():
+			case !now.known():
+				errs = append(errs, fmt.Errorf("%s, %s: the baseline was measured, and this build was not", s.Name, w.Name))
+			default:
+				compared++
+				if more := 100 * (now.median()/before.median() - 1); more > percent {
+					errs = append(errs, fmt.Errorf("%s, %s: a task costs %.0f µs, %.0f %% more than the %.0f µs of the baseline",
+						s.Name, w.Name, now.median(), more, before.median()))
+				}
+			}
+		}
+	}
+	if compared == 0 {
+		errs = append(errs, errors.New("nothing could be compared with a baseline"))
+	}
+	return errors.Join(errs...)
 }

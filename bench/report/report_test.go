@@ -218,3 +218,31 @@ func TestScale(t *testing.T) {
 		t.Error("the note does not say that the scale is logarithmic")
 	}
 }
+
+// TestDearer checks that the costs of a build are compared with those of a baseline of the same run, by the medians.
+func TestDearer(t *testing.T) {
+	const suffix = " at 1234567"
+	run := fixed()
+	run.Subjects = append(run.Subjects, Subject{Name: Client + suffix})
+	if err := run.Dearer(suffix, 10); err == nil || !strings.Contains(err.Error(), "nothing could be compared") {
+		t.Errorf("without figures of the baseline: %v", err)
+	}
+	measure := func(subject, in string, cost float64) {
+		run.Measured = append(run.Measured, workload.Measured{
+			Workload: in, Subject: subject, Values: map[string]float64{"task_cpu": cost},
+		})
+	}
+	for _, cost := range []float64{10, 37, 90} { // this build's median is 41.25
+		measure(Client+suffix, "schedule", cost)
+	}
+	if err := run.Dearer(suffix, 12); err != nil {
+		t.Errorf("11 %% more, and 12 are allowed: %v", err)
+	}
+	if err := run.Dearer(suffix, 10); err == nil || !strings.Contains(err.Error(), "schedule: a task costs 41 µs, 11 % more") {
+		t.Errorf("11 %% more, and 10 are allowed: %v", err)
+	}
+	measure(Client+suffix, "lateness", 5)
+	if err := run.Dearer(suffix, 12); err == nil || !strings.Contains(err.Error(), "lateness: the baseline was measured") {
+		t.Errorf("a workload that failed in this build: %v", err)
+	}
+}

@@ -220,8 +220,12 @@ func (r *run) setLatencies(prefix string, sorted []time.Duration) {
 	}
 }
 
+// CostKey is the key of the figure that every workload with single tasks has: the processor time of the service, of all
+// its processes, for each task.
+const CostKey = "task_cpu"
+
 // processor is the figure of setProcessor.
-var processor = Figure{Key: "task_cpu", Title: "processor time a task", Unit: "µs"}
+var processor = Figure{Key: CostKey, Title: "processor time a task", Unit: "µs"}
 
 // setProcessor records the service's processor time in the measured part for each of its tasks. The meter has stopped.
 func (r *run) setProcessor(tasks int) {

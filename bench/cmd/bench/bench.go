@@ -31,6 +31,7 @@ type bench struct {
 	subjects  []entry
 	workloads []workload.Workload
 	run       report.Run
+	suffix    string // of the names of the baseline's subjects; empty: no baseline is measured
 }
 
 func newBench(cmd *cobra.Command, o *options, workloads []workload.Workload) (*bench, error) {
@@ -59,6 +60,7 @@ func (b *bench) prepare(ctx context.Context) error {
 		return err
 	}
 	b.run.Workloads = b.workloads
+	b.suffix = built.suffix()
 	for _, e := range chosen(entries(built, b.options.flight), b.options.subjects) {
 		b.take(e)
 	}
@@ -115,6 +117,14 @@ func (b *bench) round(ctx context.Context, round int, w workload.Workload) error
 		b.printFigures(w, m)
 	}
 	return nil
+}
+
+// judge returns an error that names the workloads that became dearer than the options allow.
+func (b *bench) judge() error {
+	if b.options.dearer == 0 {
+		return nil
+	}
+	return b.run.Dearer(b.suffix, b.options.dearer)
 }
 
 func (b *bench) write() error {
@@ -190,11 +200,19 @@ type builds struct {
 	baseline, commit string // path of the program of an earlier commit; empty: none is measured
 }
 
+// suffix ends the names of the baseline's subjects.
+func (b builds) suffix() string {
+	if b.baseline == "" {
+		return ""
+	}
+	return " at " + b.commit
+}
+
 // entries returns all subjects, with the reference of the ratios first.
 func entries(b builds, flight bool) []entry {
 	all := ours(b.present, "", flight)
 	if b.baseline != "" {
-		all = append(all, ours(b.baseline, " at "+b.commit, flight)...)
+		all = append(all, ours(b.baseline, b.suffix(), flight)...)
 	}
 	for _, peer := range peers.All() {
 		all = append(all, entry{subject: peer, peer: true})

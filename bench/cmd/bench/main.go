@@ -36,6 +36,7 @@ func main() {
 type options struct {
 	out, dir, binary    string
 	baseline            string
+	dearer              float64
 	from                []string
 	subjects, workloads []string
 	rounds              int
@@ -76,6 +77,8 @@ Peers that this machine does not have are named and left out: make bench-peers i
 	f.StringVar(&o.dir, "dir", "", "folder for the services' data, best on a disk (default: a temporary one)")
 	f.StringVar(&o.binary, "binary", "", "of belfry (default: built here)")
 	f.StringVar(&o.baseline, "baseline", "", "a commit: Belfry as it was then is measured too, by turns")
+	f.Float64Var(&o.dearer, "dearer", 0, "fail if a task costs this many percent more processor time than at --baseline, in any\n"+
+		"workload (default: do not judge)")
 	f.StringSliceVar(&o.from, "from", nil, "measure nothing: make tables and pictures of these results.json, as one run")
 	f.StringSliceVar(&o.subjects, "subjects", nil, "only services whose name has one of these words in it")
 	f.StringSliceVar(&o.workloads, "workloads", nil, "only these workloads")
@@ -144,6 +147,9 @@ func (o *options) run(cmd *cobra.Command) error {
 	if len(o.from) > 0 {
 		return o.merge()
 	}
+	if o.dearer != 0 && (o.dearer < 0 || o.baseline == "") {
+		return fmt.Errorf("--dearer %v: it takes a number above 0, and --baseline", o.dearer)
+	}
 	workloads, err := o.chosenWorkloads()
 	if err != nil {
 		return err
@@ -156,7 +162,7 @@ func (o *options) run(cmd *cobra.Command) error {
 		return err
 	}
 	defer b.clean()
-	return b.rounds(cmd.Context())
+	return errors.Join(b.rounds(cmd.Context()), b.judge())
 }
 
 // merge makes tables and pictures from the results of earlier runs.
