@@ -15,6 +15,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 const testKey = "bfy_abcdefghij_secretsecretsecret_checksm"
@@ -104,9 +106,7 @@ func TestEachCallCarriesTheKey(t *testing.T) {
 			t.Fatalf("%d calls", len(got))
 		}
 		for _, r := range got {
-			if r.header.Get("Authorization") != "Bearer "+testKey {
-				t.Errorf("%s %s: the key is %q", r.method, r.uri, r.header.Get("Authorization"))
-			}
+			assert.Equal(t, r.header.Get("Authorization"), "Bearer "+testKey, "%s %s: the key", r.method, r.uri)
 			inside := strings.HasPrefix(r.uri, "/v1/namespaces/orders/")
 			about := strings.TrimPrefix(r.uri, "/v1/namespaces/orders")
 			if !inside {
@@ -253,12 +253,8 @@ func TestKeyFileIsReadAgain(t *testing.T) {
 	s.exhaust = answer(200, `{"id":"a"}`)
 	replace := func(text string) {
 		next := filepath.Join(t.TempDir(), "next")
-		if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(next, file); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.WriteFile(next, []byte(text), 0o600))
+		assert.NoError(t, os.Rename(next, file))
 	}
 	call := func() error { _, err := c.Get(t.Context(), "a"); return err }
 	if err := call(); !errors.Is(err, os.ErrNotExist) || errors.Is(err, ErrUnknown) || len(s.requests()) > 0 {
@@ -278,9 +274,7 @@ func TestKeyFileIsReadAgain(t *testing.T) {
 			t.Errorf("%.10q: %v", text, err)
 		}
 	}
-	if len(s.requests()) != sent {
-		t.Errorf("calls without a key were sent")
-	}
+	assert.Equal(t, len(s.requests()), sent, "calls without a key were sent")
 }
 
 // TestRefusalsMatchByType checks the errors of keys and quotas.
@@ -288,9 +282,8 @@ func TestRefusalsMatchByType(t *testing.T) {
 	for slug, want := range map[string]error{"unauthenticated": ErrUnauthenticated, "forbidden": ErrForbidden,
 		"quota-exceeded": ErrQuotaExceeded, "key-not-found": ErrNotFound, "namespace-not-found": ErrNotFound} {
 		c, _ := start(t, Config{}, answer(403, `{"type":"urn:belfry:problem:`+slug+`","title":"t"}`))
-		if _, err := c.Get(t.Context(), "a"); !errors.Is(err, want) {
-			t.Errorf("%s: %v", slug, err)
-		}
+		_, err := c.Get(t.Context(), "a")
+		assert.ErrorIs(t, err, want, "%s", slug)
 	}
 }
 
@@ -372,9 +365,7 @@ func TestRevocationIsRepeated(t *testing.T) {
 	if err := c.RevokeKey(t.Context(), "k"); err != nil {
 		t.Error(err)
 	}
-	if err := c.RevokeKey(t.Context(), "k"); !errors.Is(err, ErrNotFound) {
-		t.Error(err)
-	}
+	assert.ErrorIs(t, c.RevokeKey(t.Context(), "k"), ErrNotFound)
 }
 
 // TestNamespaceCalls checks the requests and the answers of the calls about namespaces.

@@ -6,6 +6,8 @@ import (
 	"net/http/httptest"
 	"testing"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // The records, and all that the last line says, come through. An answer that is cut off is an error.
@@ -19,14 +21,10 @@ func TestAudit(t *testing.T) {
 	}))
 	defer server.Close()
 	c, err := New(Config{Addrs: []string{server.URL}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer c.Close()
 	page, err := c.Audit(t.Context(), AuditQuery{After: "c1", Since: time.Unix(0, 5e8), Limit: 7})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if want := "/v1/audit?after=c1&limit=7&since=1970-01-01T00%3A00%3A00.5Z"; query != want {
 		t.Errorf("%s, want %s", query, want)
 	}

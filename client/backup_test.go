@@ -7,6 +7,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // backupNode answers GET /v1/backup.
@@ -29,9 +31,7 @@ func wholeBackup(w http.ResponseWriter, r *http.Request) {
 func backupClient(t *testing.T, addrs ...string) *Client {
 	t.Helper()
 	c, err := New(Config{Addrs: addrs})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -81,7 +81,5 @@ func (f failingWriter) Write([]byte) (int, error) { return 0, f.err }
 func TestBackupThatCannotBeWritten(t *testing.T) {
 	full := errors.New("the disk is full")
 	_, err := backupClient(t, backupNode(t, wholeBackup)).Backup(t.Context(), failingWriter{full}, BackupOptions{})
-	if !errors.Is(err, full) {
-		t.Errorf("%v", err)
-	}
+	assert.ErrorIs(t, err, full)
 }

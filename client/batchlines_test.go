@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // answerLines answers each line as it arrives, and breaks off at a line that asks for it.
@@ -38,9 +40,7 @@ func startLines(t *testing.T, addrs ...string) *Client {
 	server := httptest.NewServer(http.HandlerFunc(answerLines))
 	t.Cleanup(server.Close)
 	c, err := New(Config{Addrs: append(addrs, server.URL), FixedAddrs: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return c
 }
 
@@ -90,23 +90,17 @@ func TestBatchLinesBrokenOff(t *testing.T) {
 func TestBatchLinesRefused(t *testing.T) {
 	nothing := func([]byte) error { return nil }
 	c, _ := start(t, Config{}, answer(http.StatusTooManyRequests, `{"type":"urn:belfry:problem:overloaded","title":"Too many calls"}`))
-	if err := c.BatchLines(t.Context(), strings.NewReader("a\n"), nothing); !errors.Is(err, ErrOverloaded) {
-		t.Errorf("%v", err)
-	}
+	assert.ErrorIs(t, c.BatchLines(t.Context(), strings.NewReader("a\n"), nothing), ErrOverloaded)
 	gone := httptest.NewServer(http.NotFoundHandler())
 	gone.Close()
 	c, err := New(Config{Addrs: []string{gone.URL}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if err := c.BatchLines(t.Context(), strings.NewReader("a\n"), nothing); err == nil || errors.Is(err, ErrUnknown) {
 		t.Errorf("no node took the batch: %v", err)
 	}
 	enough := errors.New("enough")
 	err = startLines(t).BatchLines(t.Context(), strings.NewReader("a\nb\n"), func([]byte) error { return enough })
-	if !errors.Is(err, enough) {
-		t.Errorf("%v", err)
-	}
+	assert.ErrorIs(t, err, enough)
 }
 
 // TestQuietRestsForInput checks that the wait for an answer counts as silence, and the wait for input does not.

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"testing"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func TestPatchBody(t *testing.T) {
@@ -27,9 +29,8 @@ func TestPatchBody(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			c, s := start(t, Config{}, answer(200, `{}`))
-			if _, err := c.Patch(t.Context(), "a", tt.patch, IfRevision(7)); err != nil {
-				t.Fatal(err)
-			}
+			_, err := c.Patch(t.Context(), "a", tt.patch, IfRevision(7))
+			assert.NoError(t, err)
 			got := s.requests()[0]
 			if got.body != tt.want || got.method != "PATCH" || got.header.Get("If-Match") != `"7"` {
 				t.Errorf("sent %+v, want %s", got, tt.want)
@@ -67,9 +68,8 @@ func TestTouchBody(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			c, s := start(t, Config{SingleCalls: true}, answer(200, `{}`))
-			if _, err := c.Touch(t.Context(), "a", tt.touch); err != nil {
-				t.Fatal(err)
-			}
+			_, err := c.Touch(t.Context(), "a", tt.touch)
+			assert.NoError(t, err)
 			if got := s.requests()[0]; got.body != tt.want || got.uri != "/v1/tasks/a/touch" {
 				t.Errorf("sent %+v, want %s", got, tt.want)
 			}
@@ -83,9 +83,7 @@ func TestTaskKeepsItsJSON(t *testing.T) {
 		`"last_error":"no","revision":8,"shard":2,"created_at":"2026-11-20T10:00:00.000Z",` +
 		`"webhook_id":"msg_1"}`
 	var task Task
-	if err := json.Unmarshal([]byte(in), &task); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, json.Unmarshal([]byte(in), &task))
 	out, err := json.Marshal(task)
 	if err != nil || string(out) != in {
 		t.Errorf("%v\n got %s\nwant %s", err, out, in)

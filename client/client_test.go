@@ -17,6 +17,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // script answers the requests of a test in order and records them.
@@ -99,9 +101,7 @@ func start(t *testing.T, cfg Config, steps ...http.HandlerFunc) (*Client, *scrip
 	t.Cleanup(s.server.Close)
 	cfg.Addrs = append(cfg.Addrs, s.server.URL)
 	c, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	c.conn.wait = func(ctx context.Context, d time.Duration) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -115,9 +115,7 @@ func start(t *testing.T, cfg Config, steps ...http.HandlerFunc) (*Client, *scrip
 func deadAddr(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer func() { _ = l.Close() }()
 	return "http://" + l.Addr().String()
 }
@@ -152,9 +150,7 @@ func TestScheduleSendsTheTaskAsItIs(t *testing.T) {
 		task.Retry.MaxBackoff != 7*24*time.Hour {
 		t.Errorf("read %+v", task)
 	}
-	if string(task.Payload) != `{"x": "<&>"}` {
-		t.Errorf("payload %s", task.Payload)
-	}
+	assert.Equal(t, string(task.Payload), `{"x": "<&>"}`, "payload")
 }
 
 func TestCancelReturnsTheRevision(t *testing.T) {
@@ -207,9 +203,8 @@ func TestRepeats(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			c, s := start(t, Config{SingleCalls: true}, tt.steps...)
-			if _, err := c.FireNow(t.Context(), "a"); err != nil {
-				t.Fatal(err)
-			}
+			_, err := c.FireNow(t.Context(), "a")
+			assert.NoError(t, err)
 			got := s.requests()
 			if len(got) != tt.calls {
 				t.Fatalf("%d requests, want %d", len(got), tt.calls)
@@ -344,9 +339,8 @@ func TestErrorsAreNamedByTypeAlone(t *testing.T) {
 
 func TestRetryAfterIsHonoured(t *testing.T) {
 	c, s := start(t, Config{SingleCalls: true}, answer(429, `{}`, "Retry-After", "7"), answer(200, `{}`))
-	if _, err := c.FireNow(t.Context(), "a"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.FireNow(t.Context(), "a")
+	assert.NoError(t, err)
 	if !slices.Equal(s.waited(), []time.Duration{7 * time.Second}) {
 		t.Errorf("waited %v", s.waited())
 	}
@@ -356,9 +350,8 @@ func TestNextAddress(t *testing.T) {
 	addrs, empty := []string{deadAddr(t), deadAddr(t)}, answer(200, `{}`)
 	c, s := start(t, Config{Addrs: addrs, SingleCalls: true}, empty, empty)
 	for range 2 {
-		if _, err := c.Cancel(t.Context(), "a"); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Cancel(t.Context(), "a")
+		assert.NoError(t, err)
 	}
 	if want := []time.Duration{0, 0}; !slices.Equal(s.waited(), want) {
 		t.Errorf("waited %v, want %v: the live node is remembered", s.waited(), want)
@@ -381,9 +374,7 @@ func newSilent(t *testing.T, cfg Config, after time.Duration, body string) *Clie
 		}
 	})}
 	c, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return c
 }
 
@@ -406,9 +397,7 @@ func TestCallEndsWithItsTime(t *testing.T) {
 			return respond(503, `{"committed":"no"}`), nil
 		})
 		c, err := New(Config{Addrs: []string{"a:1"}, Timeout: 3 * time.Second, HTTPClient: &http.Client{Transport: refusing}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		began := time.Now()
 		_, err = c.Get(t.Context(), "a")
 		var refusal *Error
@@ -460,9 +449,7 @@ func TestWhatIsKnownOfAFailedCall(t *testing.T) {
 			for _, err := range tt.errs {
 				e.add(err)
 			}
-			if got := errors.Is(&e, ErrUnknown); got != tt.unknown {
-				t.Errorf("unknown %v, want %v", got, tt.unknown)
-			}
+			assert.Equal(t, errors.Is(&e, ErrUnknown), tt.unknown, "unknown")
 		})
 	}
 }
@@ -484,9 +471,8 @@ func TestSentBeforeItCouldNotConnect(t *testing.T) {
 			t.Error(err)
 		}
 	}}
-	if _, err := c.Schedule(t.Context(), Task{ID: "a"}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.Schedule(t.Context(), Task{ID: "a"})
+	assert.NoError(t, err)
 	if _, err := c.Schedule(t.Context(), Task{ID: "a"}); !errors.Is(err, ErrUnknown) || len(s.requests()) != 2 {
 		t.Fatalf("%v, of %d requests", err, len(s.requests()))
 	}
@@ -533,18 +519,14 @@ func TestListWalksPages(t *testing.T) {
 	}
 	var ids []string
 	for task, err := range c.List(t.Context(), filter) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		ids = append(ids, task.ID)
 	}
 	if !slices.Equal(ids, []string{"a", "b", "c"}) {
 		t.Errorf("listed %v", ids)
 	}
 	want := "/v1/tasks?cursor=two&label=k%3Av&limit=2&order=due&state=scheduled&state=dead"
-	if got := s.requests()[2].uri; got != want {
-		t.Errorf("asked %s, want %s", got, want)
-	}
+	assert.Equal(t, s.requests()[2].uri, want, "asked")
 }
 
 func TestListEndsWithItsError(t *testing.T) {
@@ -558,9 +540,7 @@ func TestListEndsWithItsError(t *testing.T) {
 		}
 		seen = append(seen, task.ID)
 	}
-	if fmt.Sprint(seen) != "[a error]" {
-		t.Errorf("saw %v", seen)
-	}
+	assert.Equal(t, fmt.Sprint(seen), "[a error]", "saw")
 }
 
 func TestClusterView(t *testing.T) {
@@ -648,12 +628,8 @@ func TestOperationCalls(t *testing.T) {
 			t.Errorf("%s: %+v, %v", test.want, op, err)
 		}
 		got := s.got[0]
-		if sent := got.method + " " + got.uri + " " + got.body; sent != test.want {
-			t.Errorf("sent %q, want %q", sent, test.want)
-		}
-		if hasKey := got.key != ""; hasKey != (got.method != "GET") {
-			t.Errorf("%s: keyed %v", test.want, hasKey)
-		}
+		assert.Equal(t, got.method+" "+got.uri+" "+got.body, test.want, "sent")
+		assert.Equal(t, got.key != "", got.method != "GET", "%s: keyed", test.want)
 	}
 	c, _ := start(t, Config{}, answer(409, `{"type":"urn:belfry:problem:impossible","detail":"too few nodes"}`))
 	if _, err := c.Begin(t.Context(), OperationRequest{Kind: Drain, Node: "n1"}); !errors.Is(err, ErrImpossible) {

@@ -19,6 +19,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // desk is a service with one queue, in memory. It streams its tasks as far as there is credit, and records settles.
@@ -49,9 +51,7 @@ func newDesk(t *testing.T, cfg Config) (*desk, *Client) {
 		cfg.Addrs = []string{home}
 	}
 	c, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(c.Close) // in the test's bubble
 	return d, c
 }
@@ -264,9 +264,7 @@ func TestConsume(t *testing.T) {
 		if n := strings.Count(d.became(), ": ack"); n != tasks {
 			t.Errorf("%d acks: %s", n, d.became())
 		}
-		if fmt.Sprint(d.streams) != "[a:1?lease=1m0s]" {
-			t.Errorf("streams %v", d.streams)
-		}
+		assert.Equal(t, fmt.Sprint(d.streams), "[a:1?lease=1m0s]", "streams")
 	})
 }
 
@@ -373,9 +371,7 @@ func TestLostLease(t *testing.T) {
 				stop := consuming(t, c, ConsumeOptions{Lease: 30 * time.Second}, func(ctx context.Context, _ *Leased) error {
 					<-ctx.Done()
 					lost = time.Since(began)
-					if !errors.Is(context.Cause(ctx), ErrLeaseLost) {
-						t.Errorf("it ended because: %v", context.Cause(ctx))
-					}
+					assert.ErrorIs(t, context.Cause(ctx), ErrLeaseLost, "it ended because")
 					return ctx.Err()
 				})
 				d.put("a")

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
@@ -43,9 +44,7 @@ const leasedLine = `{"id":"order-1042-close-0000001","queue":"orders","fire_at":
 
 func TestLeasedTaskIsDecoded(t *testing.T) {
 	var l Leased
-	if err := json.Unmarshal([]byte(leasedLine), &l); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, json.Unmarshal([]byte(leasedLine), &l))
 	want := Leased{
 		Task: Task{
 			ID: "order-1042-close-0000001", Queue: "orders", FireAt: time.Date(2026, 11, 21, 10, 0, 0, 1e6, time.UTC),
@@ -85,13 +84,9 @@ func TestTaskIsDecodedAsByTheBook(t *testing.T) {
 			return // a year of five digits
 		}
 		var wire wireAnswer
-		if err := json.Unmarshal(text, &wire); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, json.Unmarshal(text, &wire))
 		var got Task
-		if err := whole(text, got.read); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, whole(text, got.read))
 		if want := wire.task(); !reflect.DeepEqual(got, want) {
 			t.Fatalf("%s\n got %+v\nwant %+v", text, got, want)
 		}
@@ -118,8 +113,6 @@ func BenchmarkDecodeLeased(b *testing.B) {
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
 		var l Leased
-		if err := whole(text, l.read); err != nil {
-			b.Fatal(err)
-		}
+		assert.NoError(b, whole(text, l.read))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
@@ -50,9 +51,7 @@ func TestCallsGoToLeaders(t *testing.T) {
 		learned()
 		before := len(w.sent())
 		w.touchAll(c)
-		if got := w.hosts(before); got != "a:1 b:1 c:1" {
-			t.Errorf("asked %s", got)
-		}
+		assert.Equal(t, w.hosts(before), "a:1 b:1 c:1", "asked")
 		if n := w.countRequests("/v1/map"); n != 1 {
 			t.Errorf("the map was asked for %d times", n)
 		}
@@ -125,9 +124,7 @@ func TestLeadersThatAreNotThere(t *testing.T) {
 				}
 				before := len(w.sent())
 				w.touchAll(c)
-				if got := w.hosts(before); got != "a:1 b:1" {
-					t.Errorf("after the leader appears: asked %s", got)
-				}
+				assert.Equal(t, w.hosts(before), "a:1 b:1", "after the leader appears: asked")
 			})
 		})
 	}
@@ -145,18 +142,14 @@ func TestLeaderDies(t *testing.T) {
 		before := len(w.sent())
 		w.touchAll(c)
 		w.touchAll(c)
-		if got := w.hosts(before); got != "a:1 b:1 c:1 a:1 a:1 b:1 a:1" {
-			t.Errorf("asked %s", got)
-		}
+		assert.Equal(t, w.hosts(before), "a:1 b:1 c:1 a:1 a:1 b:1 a:1", "asked")
 		w.change(func() { w.nodes["c:1"].down = nil })
 		time.Sleep(2 * minBan)
 		w.touchAll(c) // shows that the address may be retried
 		learned()
 		before = len(w.sent())
 		w.touchAll(c)
-		if got := w.hosts(before); got != "a:1 b:1 c:1" {
-			t.Errorf("after the leader returns: asked %s", got)
-		}
+		assert.Equal(t, w.hosts(before), "a:1 b:1 c:1", "after the leader returns: asked")
 	})
 }
 
@@ -185,9 +178,7 @@ func TestNoOtherAddresses(t *testing.T) {
 			w.touchAll(c)
 			learned()
 			w.touchAll(c)
-			if got := w.hosts(0); got != "a:1 a:1 a:1 a:1" {
-				t.Errorf("%s: asked %s", addr, got)
-			}
+			assert.Equal(t, w.hosts(0), "a:1 a:1 a:1 a:1", "%s: asked", addr)
 		})
 	}
 }
@@ -244,9 +235,8 @@ func TestShardInTrouble(t *testing.T) {
 		synctest.Wait()
 		began := time.Now()
 		for i := range 100 {
-			if _, err := c.Touch(t.Context(), w.idIn(2, i), Touch{}); err != nil {
-				t.Fatal(err)
-			}
+			_, err := c.Touch(t.Context(), w.idIn(2, i), Touch{})
+			assert.NoError(t, err)
 		}
 		if took := time.Since(began); took > 2*slowAfter {
 			t.Errorf("calls to a healthy shard took %v", took)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
@@ -113,9 +114,7 @@ func TestTaskIsEncodedAsByTheBook(t *testing.T) {
 		if err != nil {
 			return
 		}
-		if err := same(contract.Close(fields, 0), want); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, same(contract.Close(fields, 0), want))
 	})
 }
 
@@ -156,16 +155,13 @@ var benchmarkTask = Task{
 
 func BenchmarkEncodeLine(b *testing.B) {
 	c, err := New(Config{Addrs: []string{"a:1"}})
-	if err != nil {
-		b.Fatal(err)
-	}
+	assert.NoError(b, err)
 	b.ReportAllocs()
 	var data []byte
 	for b.Loop() {
 		data = c.conn.appendHead(data[:0], "schedule", benchmarkTask.ID, &options{})
-		if data, err = appendTask(data, &benchmarkTask); err != nil {
-			b.Fatal(err)
-		}
+		data, err = appendTask(data, &benchmarkTask)
+		assert.NoError(b, err)
 	}
 	b.SetBytes(int64(len(data)))
 }

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // TestEventsGoOn checks that a stream that breaks off goes on behind its last event, at the next address, that
@@ -43,9 +45,7 @@ func TestEventsGoOn(t *testing.T) {
 	defer one.Close()
 	defer two.Close()
 	c, err := New(Config{Addrs: []string{one.URL, two.URL}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	var got []string
 	var failed error
 	for e, err := range c.Events(t.Context(), EventFilter{Types: []string{"fired"}, Since: time.Unix(1, 0)}) {
@@ -70,19 +70,13 @@ func TestEventsEnd(t *testing.T) {
 	}))
 	defer s.Close()
 	c, err := New(Config{Addrs: []string{s.URL}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	n := 0
 	for _, err := range c.Events(t.Context(), EventFilter{Ends: true}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		n++
 	}
-	if n != 3 {
-		t.Errorf("%d events", n)
-	}
+	assert.Equal(t, n, 3, "events")
 }
 
 // TestStreamedProblem checks that a problem inside a stream is an error of the sequence.
@@ -92,13 +86,9 @@ func TestStreamedProblem(t *testing.T) {
 	}))
 	defer s.Close()
 	c, err := New(Config{Addrs: []string{s.URL}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for _, err := range c.Events(t.Context(), EventFilter{}) {
-		if !errors.Is(err, ErrUnauthenticated) {
-			t.Errorf("%v", err)
-		}
+		assert.ErrorIs(t, err, ErrUnauthenticated)
 	}
 }
 
@@ -129,9 +119,7 @@ func TestUnreadableEvents(t *testing.T) {
 			}))
 			defer s.Close()
 			conn, err := New(Config{Addrs: []string{s.URL}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			var got []string
 			for e, err := range conn.Events(t.Context(), EventFilter{}) {
 				var unreadable *EventError
@@ -151,9 +139,7 @@ func TestUnreadableEvents(t *testing.T) {
 			if c.after == "e1" {
 				want = "[e1 e3]"
 			}
-			if fmt.Sprint(got) != want {
-				t.Errorf("%v", got)
-			}
+			assert.Equal(t, fmt.Sprint(got), want)
 		})
 	}
 }
@@ -170,9 +156,7 @@ func TestNoStreamOfEvents(t *testing.T) {
 			}))
 			defer s.Close()
 			conn, err := New(Config{Addrs: []string{s.URL}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			var errs []error
 			for _, err := range conn.Events(t.Context(), EventFilter{}) {
 				errs = append(errs, err)

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 const home = "a:1"
@@ -201,9 +203,7 @@ func TestGatheredCallEndsWithItsTime(t *testing.T) {
 		for _, b := range w.sent() {
 			keys[b.lines[0].Key] = true
 		}
-		if len(keys) != 1 {
-			t.Errorf("%d keys for one call", len(keys))
-		}
+		assert.Equal(t, len(keys), 1, "keys for one call")
 
 		w.change(func() { w.nodes[home].hold = make(chan struct{}) }) // for ever
 		began = time.Now()
@@ -253,21 +253,18 @@ func TestLostRequestIsRepeatedElsewhere(t *testing.T) {
 		w := newWorld(t, "a:1", "b:1")
 		c := w.client(Config{Addrs: []string{"a:1", "b:1"}, FixedAddrs: true})
 		w.nodes["a:1"].down = errors.New("connection reset")
-		if _, err := c.Schedule(t.Context(), Task{ID: "x"}); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Schedule(t.Context(), Task{ID: "y"}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Schedule(t.Context(), Task{ID: "x"})
+		assert.NoError(t, err)
+		_, err = c.Schedule(t.Context(), Task{ID: "y"})
+		assert.NoError(t, err)
 		sent := w.sent()
 		if len(sent) != 3 || sent[0].text != sent[1].text || sent[1].host != "b:1" || sent[2].host != "b:1" {
 			t.Errorf("%d requests: %+v", len(sent), sent)
 		}
 		w.change(func() { w.nodes["b:1"].down = errors.New("connection reset") })
 		c2 := w.client(Config{Addrs: []string{"a:1", "b:1"}, FixedAddrs: true, MaxAttempts: 2})
-		if _, err := c2.Schedule(t.Context(), Task{ID: "z"}); !errors.Is(err, ErrUnknown) {
-			t.Errorf("lost twice: %v", err)
-		}
+		_, err = c2.Schedule(t.Context(), Task{ID: "z"})
+		assert.ErrorIs(t, err, ErrUnknown, "lost twice")
 	})
 }
 
@@ -360,9 +357,7 @@ func TestTornAnswer(t *testing.T) {
 				again[l.ID]++
 			}
 		}
-		if fmt.Sprint(again) != "map[t0:1 t1:1 t2:2 t3:2]" {
-			t.Errorf("sent %v", again)
-		}
+		assert.Equal(t, fmt.Sprint(again), "map[t0:1 t1:1 t2:2 t3:2]", "sent")
 	})
 }
 

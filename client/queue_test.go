@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 const kept = `{"queue":"q","target":{"url":"http://x/","timeout":"20s"},"retry":{"max_attempts":3},"max_in_flight":7,
@@ -26,9 +28,7 @@ func TestQueueCalls(t *testing.T) {
 	if _, err := c.PutQueue(t.Context(), *q); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.DeleteQueue(t.Context(), "q"); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, c.DeleteQueue(t.Context(), "q"))
 	got := s.requests()
 	want := `{"queue":"q","target":{"url":"http://x/","timeout":"20s"},"retry":{"max_attempts":3},"max_in_flight":7,` +
 		`"max_per_second":0.5,"batch_max":10,"paused":true,"keep_done":"3d","keep_dead":"30d",` +
@@ -83,9 +83,7 @@ func TestQueuesPageByPage(t *testing.T) {
 		answer(200, `{"queues":[{"queue":"c"}],"next_cursor":null}`))
 	var names []string
 	for q, err := range c.Queues(t.Context()) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		names = append(names, q.Name)
 	}
 	if fmt.Sprint(names) != "[a b c]" || s.requests()[1].uri != "/v1/queues?cursor=x&limit=1000" {
@@ -224,12 +222,9 @@ func TestDeadLetters(t *testing.T) {
 
 func TestJitterIsSent(t *testing.T) {
 	c, s := start(t, Config{SingleCalls: true}, answer(201, `{"id":"a"}`))
-	if _, err := c.Schedule(t.Context(), Task{ID: "a", Delay: time.Hour, Jitter: time.Minute}); err != nil {
-		t.Fatal(err)
-	}
-	if body := s.requests()[0].body; body != `{"delay":"1h","jitter":"1m"}` {
-		t.Errorf("sent %s", body)
-	}
+	_, err := c.Schedule(t.Context(), Task{ID: "a", Delay: time.Hour, Jitter: time.Minute})
+	assert.NoError(t, err)
+	assert.Equal(t, s.requests()[0].body, `{"delay":"1h","jitter":"1m"}`, "sent")
 }
 
 // TestLeasesAreNotSentTwice checks that a settle or lease on a lost connection has an unknown outcome, and that

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // scheduleText is a schedule as the service writes it. Its payload must not change in any byte.
@@ -115,9 +117,8 @@ func TestPatchSchedule(t *testing.T) {
 		`{"task":{"target":null}}`:           {Clear: []string{"task.target"}},
 	} {
 		c, s := start(t, Config{}, answer(200, scheduleText))
-		if _, err := c.PatchSchedule(t.Context(), "a", patch, IfRevision(7)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.PatchSchedule(t.Context(), "a", patch, IfRevision(7))
+		assert.NoError(t, err)
 		got := s.requests()[0]
 		if got.body != want || got.method != http.MethodPatch || got.key == "" || got.header.Get("If-Match") != `"7"` {
 			t.Errorf("sent %+v\nwant %s", got, want)
@@ -164,16 +165,10 @@ func TestScheduleCalls(t *testing.T) {
 			t.Errorf("%s: %+v %v", call.want, got, err)
 		}
 		sent := s.requests()[i]
-		if text := sent.method + " " + sent.uri + " " + sent.body; text != call.want {
-			t.Errorf("sent %s, want %s", text, call.want)
-		}
-		if (sent.key == "") != (sent.method == http.MethodGet) {
-			t.Errorf("%s has the key %q", call.want, sent.key)
-		}
+		assert.Equal(t, sent.method+" "+sent.uri+" "+sent.body, call.want, "sent")
+		assert.Equal(t, sent.key == "", sent.method == http.MethodGet, "%s has the key %q", call.want, sent.key)
 	}
-	if got := s.requests()[2].header.Get("If-Match"); got != `"7"` {
-		t.Errorf("the pause has the condition %s", got)
-	}
+	assert.Equal(t, s.requests()[2].header.Get("If-Match"), `"7"`, "the pause has the condition")
 }
 
 func TestFireSchedule(t *testing.T) {
@@ -194,9 +189,8 @@ func TestFireSchedule(t *testing.T) {
 // TestScheduleCallsAreRepeated checks that a changing call keeps its key in a repeat.
 func TestScheduleCallsAreRepeated(t *testing.T) {
 	c, s := start(t, Config{}, answer(503, `{"committed":"no"}`), hangUp, answer(200, scheduleText))
-	if _, err := c.SkipOccurrence(t.Context(), "a"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.SkipOccurrence(t.Context(), "a")
+	assert.NoError(t, err)
 	got := s.requests()
 	if len(got) < 3 || got[0].key == "" || got[0].key != got[len(got)-1].key {
 		t.Errorf("%+v", got)
@@ -209,9 +203,7 @@ func TestSchedulesArePaged(t *testing.T) {
 	var ids []string
 	filter := ScheduleFilter{Prefix: "p", Queue: "q", Labels: map[string]string{"k": "v"}, PageSize: 2}
 	for schedule, err := range c.Schedules(t.Context(), filter) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		ids = append(ids, schedule.ID)
 	}
 	sent := s.requests()
@@ -257,9 +249,7 @@ func TestOccurrences(t *testing.T) {
 		`"began_at":"2026-11-22T10:00:01.5Z","attempts":3,"error":"no","ended_at":"2026-11-22T10:01:00Z","late":"1.5s"}` {
 		t.Errorf("%s %v", text, err)
 	}
-	if uri := s.requests()[0].uri; uri != "/v1/schedules/a/occurrences?last=2&next=1" {
-		t.Errorf("asked %s", uri)
-	}
+	assert.Equal(t, s.requests()[0].uri, "/v1/schedules/a/occurrences?last=2&next=1", "asked")
 }
 
 // TestScheduleCallsGoToTheLeader checks that calls about a schedule and about its occurrences go to the same leader.

@@ -19,6 +19,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // TestLeadersByScheme checks which announced addresses get calls. Given https:// addresses, a client uses no http://
@@ -47,9 +49,7 @@ func TestLeadersByScheme(t *testing.T) {
 			w.touchAll(c)
 			learned()
 			w.touchAll(c)
-			if got := w.carriedTo("b:1"); got != test.want {
-				t.Errorf("%s, and a node announces %q: asked %q, want %q", test.given, test.announced, got, test.want)
-			}
+			assert.Equal(t, w.carriedTo("b:1"), test.want, "%s, and a node announces %q: asked", test.given, test.announced)
 		})
 	}
 }
@@ -100,9 +100,7 @@ func TestMapIsNotAskedForInVain(t *testing.T) {
 		if n := w.countRequests("/v1/map"); n < 2 || n > 12 {
 			t.Errorf("the map was asked for %d times in %v", n, 100*2*maxLook)
 		}
-		if w.carriedTo("b:1") != "" {
-			t.Errorf("asked %s", w.carriedTo("b:1"))
-		}
+		assert.Equal(t, w.carriedTo("b:1"), "", "asked")
 	})
 }
 
@@ -140,9 +138,7 @@ func (a *authority) make(name string, parent *authority) (*ecdsa.PrivateKey, *x5
 	cert, parseErr := x509.ParseCertificate(der)
 	private, keyErr := x509.MarshalPKCS8PrivateKey(key)
 	err = errors.Join(err, signErr, parseErr, keyErr, a.write(name+".pem", "CERTIFICATE", der), a.write(name+".key", "PRIVATE KEY", private))
-	if err != nil {
-		a.t.Fatal(err)
-	}
+	assert.NoError(a.t, err)
 	return key, cert
 }
 
@@ -166,48 +162,30 @@ func TestClientCertificate(t *testing.T) {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.cert)
 	pair, err := tls.LoadX509KeyPair(a.file("node.pem"), a.file("node.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert}
 	server.StartTLS()
 	defer server.Close()
 	security, err := LoadTLS(a.file("ca.pem"), a.file("shop.pem"), a.file("shop.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	security.ServerName = "localhost"
 	c, err := New(Config{Addrs: []string{server.URL}, TLS: security, FixedAddrs: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer c.Close()
 	certificate := func() string {
 		task, err := c.Get(t.Context(), "a")
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		return task.ID
 	}
 	first := certificate()
 	old, err := os.ReadFile(a.file("shop.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	a.make("shop", a)
 	fresh, err := os.ReadFile(a.file("shop.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(a.file("shop.key"), old, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if got := certificate(); got != first {
-		t.Errorf("half of a pair is in use")
-	}
-	if err := os.WriteFile(a.file("shop.key"), fresh, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
+	assert.NoError(t, os.WriteFile(a.file("shop.key"), old, 0o600))
+	assert.Equal(t, certificate(), first, "half of a pair is in use")
+	assert.NoError(t, os.WriteFile(a.file("shop.key"), fresh, 0o600))
 	if got := certificate(); got == first {
 		t.Errorf("the new pair is not in use")
 	}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // The constants are the published examples of Standard Webhooks.
@@ -34,9 +36,7 @@ func verifier(t testing.TB, change func(*Config)) *Verifier {
 		change(&cfg)
 	}
 	v, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return v
 }
 
@@ -55,9 +55,7 @@ func delivered(id, stamp, signature string, fence uint64) http.Header {
 
 func TestVerify(t *testing.T) {
 	d, err := verifier(t, nil).Verify(t.Context(), delivered(idA, stampA, signedA, 1<<64-1), []byte(bodyA))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	want := Event{ID: idA, Task: "order-1042-close", Source: "/v1/queues/orders", Attempt: 2, Fence: 1<<64 - 1,
 		Due: time.Date(2021, 2, 25, 15, 2, 9, 7e6, time.UTC)}
 	if d.ID != idA || !d.SentAt.Equal(atA) || d.Batch || string(d.Body) != bodyA || len(d.Events) != 1 || d.Events[0] != want {
@@ -91,9 +89,7 @@ func TestSignatures(t *testing.T) {
 		"of the id and the time only": {[]string{secretA}, idA, stampA, signOf(secretA, idA, stampA, ""), bodyA, false},
 	} {
 		seconds, err := strconv.ParseInt(c.stamp, 10, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		v := verifier(t, func(cfg *Config) {
 			cfg.Secrets, cfg.Now = c.secrets, func() time.Time { return time.Unix(seconds, 0) }
 		})
@@ -182,9 +178,7 @@ func TestDotsCannotBeMoved(t *testing.T) {
 	signature := signOf(secretA, "msg_1", "1", "1614265330.forged")
 	v := verifier(t, nil)
 	_, err := v.Verify(t.Context(), delivered("msg_1.1", stampA, signature, 1), []byte("forged"))
-	if !errors.Is(err, ErrMalformed) {
-		t.Error(err)
-	}
+	assert.ErrorIs(t, err, ErrMalformed)
 }
 
 func TestStaleSenderIsRefused(t *testing.T) {
@@ -199,9 +193,7 @@ func TestStaleSenderIsRefused(t *testing.T) {
 		}
 	}
 	_, err := v.Verify(t.Context(), delivered(idA, stampA, "v1,AAAA", 99), []byte(bodyA))
-	if !errors.Is(err, ErrSignature) {
-		t.Error(err)
-	}
+	assert.ErrorIs(t, err, ErrSignature)
 	if _, err := v.Verify(t.Context(), delivered(idA, stampA, signedA, 9), []byte(bodyA)); err != nil {
 		t.Errorf("a forged request has raised the fence: %v", err)
 	}
@@ -264,9 +256,8 @@ func TestHandler(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			v := verifier(t, c.change)
 			if c.change == nil {
-				if _, err := v.Verify(t.Context(), delivered(idA, stampA, signedA, 5), []byte(bodyA)); err != nil {
-					t.Fatal(err)
-				}
+				_, err := v.Verify(t.Context(), delivered(idA, stampA, signedA, 5), []byte(bodyA))
+				assert.NoError(t, err)
 			}
 			called := false
 			h := v.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -16,6 +16,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // destructive are the command lines that ask first, each with the name of its thing and a part of the question.
@@ -127,9 +129,7 @@ func TestDestructiveCommandsAreKnown(t *testing.T) {
 	known := []string{"belfry bench"} // TestBenchRefuses
 	for _, d := range destructive {
 		cmd, _, err := root.Find(strings.Fields(d.line))
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		known = append(known, cmd.CommandPath())
 	}
 	eachCommand(root, func(cmd *cobra.Command) {
@@ -157,17 +157,11 @@ func openTerminal(t *testing.T) (user, terminal *os.File) {
 		t.Skip(err)
 	}
 	t.Cleanup(func() { _ = user.Close() })
-	if err := unix.IoctlSetPointerInt(int(user.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, unix.IoctlSetPointerInt(int(user.Fd()), unix.TIOCSPTLCK, 0))
 	n, err := unix.IoctlGetInt(int(user.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	terminal, err = os.OpenFile("/dev/pts/"+strconv.Itoa(n), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() { _ = terminal.Close() })
 	return user, terminal
 }
@@ -194,15 +188,11 @@ func TestTablesFitTheTerminal(t *testing.T) {
 func onTerminal(t *testing.T, lines int, args ...string) []string {
 	t.Helper()
 	user, terminal := openTerminal(t)
-	if err := unix.IoctlSetWinsize(int(user.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, unix.IoctlSetWinsize(int(user.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}))
 	root := newRoot()
 	root.SetArgs(args)
 	root.SetOut(terminal)
-	if err := root.ExecuteContext(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, root.ExecuteContext(t.Context()))
 	var questions []string
 	for text := bufio.NewScanner(user); len(questions) < lines; questions = append(questions, text.Text()) {
 		if !text.Scan() {

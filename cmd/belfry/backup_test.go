@@ -13,6 +13,7 @@ import (
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cluster/backup/depottest"
 	"github.com/belfryhq/belfry/cluster/recovery"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // filled is the number of tasks that fill schedules.
@@ -22,9 +23,8 @@ const filled = 50
 func fill(t *testing.T, c *client.Client) {
 	t.Helper()
 	for i := range filled {
-		if _, err := c.Schedule(t.Context(), client.Task{ID: fmt.Sprint("t", i), Delay: time.Hour, Payload: []byte(`"p"`)}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Schedule(t.Context(), client.Task{ID: fmt.Sprint("t", i), Delay: time.Hour, Payload: []byte(`"p"`)})
+		assert.NoError(t, err)
 	}
 }
 
@@ -90,15 +90,11 @@ func TestVerifySaysWhereABackupIsDamaged(t *testing.T) {
 		t.Fatalf("%d\n%s", code, out)
 	}
 	whole, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	flipped := bytes.Clone(whole)
 	flipped[len(flipped)/2] ^= 4
 	for name, data := range map[string][]byte{"flipped": flipped, "cut off": whole[:len(whole)-10]} {
-		if err := os.WriteFile(file, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.WriteFile(file, data, 0o600))
 		for _, args := range [][]string{{"verify", file}, {"restore", file, "--data", filepath.Join(t.TempDir(), "data")}} {
 			if out, code := belfry(t, args...); code != exitFailed || !strings.Contains(out, "damaged at byte") {
 				t.Errorf("%s: %s: %d\n%s", name, args[0], code, out)
@@ -113,15 +109,11 @@ func TestVerifySaysWhereABackupIsDamaged(t *testing.T) {
 func TestBackupsAreThinned(t *testing.T) {
 	addr, c := onNode(t)
 	view, err := c.Cluster(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	dir := t.TempDir()
 	old := func(id, at string) string {
 		path := filepath.Join(dir, "belfry-"+id+"-"+at+".backup")
-		if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.WriteFile(path, []byte("old"), 0o600))
 		return path
 	}
 	first, second := old(view.ID, "20200101T000000Z"), old(view.ID, "20210101T000000Z")

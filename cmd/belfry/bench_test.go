@@ -12,6 +12,7 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/bench"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -39,9 +40,7 @@ func nothingLeft(t *testing.T, c *client.Client, queue string) {
 	if errors.Is(err, client.ErrNotFound) {
 		return
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	n := q.Counts
 	if n.Unfinished()+n.Dead > 0 || q.KeepDone != 0 || q.Target != nil {
 		t.Errorf("left: %+v, %+v", q, n)
@@ -54,13 +53,9 @@ func TestBench(t *testing.T) {
 	gated.Need(t, gated.Timed)
 	addr, c := onNode(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	hook := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, l.Close())
 	for by, args := range map[string][]string{
 		"lease":   {"--rate", "100", "--for", "500ms"},
 		"webhook": {"--rate", "0", "--tasks", "50", "--clients", "5", "--webhook", "http://" + hook + "/", "--listen", hook},
@@ -104,9 +99,8 @@ func TestBenchInterrupted(t *testing.T) {
 func TestBenchRefuses(t *testing.T) {
 	addr, c := onNode(t)
 	queue := unique("orders")
-	if _, err := c.Schedule(t.Context(), client.Task{ID: queue, Queue: queue, Delay: time.Hour}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.Schedule(t.Context(), client.Task{ID: queue, Queue: queue, Delay: time.Hour})
+	assert.NoError(t, err)
 	for args, want := range map[string]string{
 		"--yes --queue " + queue:            "queue " + queue + ": the queue has a policy or tasks already",
 		"--tasks 5":                         ", which share the load: give --yes",

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -56,9 +57,7 @@ func TestBulkCancelSurvivesKills(t *testing.T) {
 		Op: client.BulkCancel, Filter: client.BulkFilter{Labels: map[string]string{"half": "yes"}}, PerSecond: bulkRate(),
 	}
 	op, err := c.BeginBulk(t.Context(), request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	kills := 0
 	for ; kills < 3; kills++ {
 		g.awaitProgress(c, op.ID)
@@ -112,9 +111,7 @@ func (g *guarded) checkLoad(c *client.Client, n int) {
 	waiting := 0
 	filter := client.Filter{Prefix: besideBulk, States: []client.State{client.StateScheduled}, PageSize: 1000}
 	for _, err := range c.List(g.t.Context(), filter) {
-		if err != nil {
-			g.t.Fatal(err)
-		}
+		assert.NoError(g.t, err)
 		waiting++
 	}
 	if waiting < n || waiting > n+1 || n == 0 { // the last call may have been made, and not been answered
@@ -161,9 +158,7 @@ func (g *guarded) checkHalf(c *client.Client, n int) {
 	g.t.Helper()
 	states := map[client.State]int{}
 	for task, err := range c.List(g.t.Context(), client.Filter{Prefix: "b-", PageSize: 1000}) {
-		if err != nil {
-			g.t.Fatal(err)
-		}
+		assert.NoError(g.t, err)
 		states[task.State]++
 		if labelled := task.Labels["half"] == "yes"; labelled != (task.State == client.StateCancelled) {
 			g.t.Fatalf("task %s with the labels %v is %s", task.ID, task.Labels, task.State)
@@ -181,14 +176,12 @@ func TestBulkOperationsOnANode(t *testing.T) {
 	addr, c, namespace := inNamespace(t)
 	for i := range 20 {
 		task := client.Task{ID: fmt.Sprint("t", i), Queue: "mails", Delay: time.Hour, Labels: map[string]string{"n": fmt.Sprint(i % 2)}}
-		if _, err := c.Schedule(t.Context(), task); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Schedule(t.Context(), task)
+		assert.NoError(t, err)
 	}
 	schedule := client.Schedule{ID: "daily", Repeat: client.Repeat{Cron: []string{"@daily"}}, Task: client.Task{Queue: "mails"}}
-	if _, err := c.PutSchedule(t.Context(), schedule); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.PutSchedule(t.Context(), schedule)
+	assert.NoError(t, err)
 	for _, step := range []struct {
 		args []string
 		want string
@@ -230,9 +223,8 @@ func TestDeadLettersInBulk(t *testing.T) {
 	addr, c, _ := inNamespace(t)
 	for i := range 6 {
 		task := client.Task{ID: fmt.Sprint("d", i), Queue: "bad", Retry: &client.Retry{MaxAttempts: 1}}
-		if _, err := c.Schedule(t.Context(), task); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Schedule(t.Context(), task)
+		assert.NoError(t, err)
 	}
 	var dead client.Settlement
 	for len(dead.Nack) < 6 {
@@ -261,16 +253,13 @@ func TestDeadLettersInBulk(t *testing.T) {
 		}
 	}
 	for i := range 50 {
-		if _, err := c.Schedule(t.Context(), client.Task{ID: fmt.Sprint("s", i), Queue: "slow", Delay: time.Hour}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Schedule(t.Context(), client.Task{ID: fmt.Sprint("s", i), Queue: "slow", Delay: time.Hour})
+		assert.NoError(t, err)
 	}
 	op, err := c.BeginBulk(t.Context(), client.BulkRequest{
 		Op: client.BulkCancel, Filter: client.BulkFilter{Queue: "slow"}, PerSecond: 2,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	out, code := belfry(t, "operation", "stop", op.ID, "--wait", "--addr", addr)
 	if code != 0 || !strings.Contains(out, "stopped") {
 		t.Errorf("stop: exit %d\n%s", code, out)
@@ -281,9 +270,7 @@ func TestDeadLettersInBulk(t *testing.T) {
 	}
 	states := map[client.State]int{}
 	for task, err := range c.List(t.Context(), client.Filter{Queue: "slow"}) {
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		states[task.State]++
 	}
 	if states[client.StateCancelled] != ended.Done || states[client.StateScheduled] != 50-ended.Done {

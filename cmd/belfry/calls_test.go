@@ -17,6 +17,7 @@ import (
 
 	"github.com/belfryhq/belfry/cmd/belfry/internal/capacity"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // served answers every request with one answer and keeps the last request.
@@ -107,9 +108,7 @@ func TestScheduleIfAbsent(t *testing.T) {
 func TestScheduleBytesFromStdin(t *testing.T) {
 	s := serveOne(t, 201, taskJSON)
 	out, code := belfry(t, "task", "schedule", "--addr", s.url, "--payload-file", "-", "--content-type", "text/plain")
-	if code != 0 {
-		t.Errorf("%d\n%s", code, out)
-	}
+	assert.Equal(t, code, 0, "%s", out)
 	if s.method != "POST" || !strings.Contains(s.body, `"payload_base64":"ZnJvbSBzdGRpbg=="`) {
 		t.Errorf("sent %+v", s)
 	}
@@ -167,15 +166,11 @@ func TestJSONIsAValueALine(t *testing.T) {
 	for _, tt := range calls {
 		s := serveOne(t, 200, tt.answer)
 		out, code := belfry(t, append(strings.Fields(tt.args), "--json", "--addr", s.url)...)
-		if code != 0 {
-			t.Errorf("%s: %d %s", tt.args, code, out)
-		}
+		assert.Equal(t, code, 0, "%s: %s", tt.args, out)
 		checkLines(t, tt.args, out, tt.values)
 		s = serveOne(t, 200, tt.answer)
 		documents, code := belfry(t, append(strings.Fields(tt.args), "-o", "yaml", "--addr", s.url)...)
-		if code != 0 {
-			t.Errorf("%s -o yaml: %d %s", tt.args, code, documents)
-		}
+		assert.Equal(t, code, 0, "%s -o yaml: %s", tt.args, documents)
 		checkDocuments(t, tt.args, documents, out)
 	}
 	for args, lines := range map[string]int{"plan": 1, "plan --costs": len(capacity.Costs{})} {
@@ -196,16 +191,12 @@ func checkDocuments(t *testing.T, args, documents, lines string) {
 		}
 		again, err := json.Marshal(value)
 		var got, want any
-		if err := errors.Join(err, json.Unmarshal(again, &got), json.Unmarshal([]byte(line), &want)); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, errors.Join(err, json.Unmarshal(again, &got), json.Unmarshal([]byte(line), &want)))
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: YAML %v, JSON %v", args, got, want)
 		}
 	}
-	if err := texts.Decode(new(any)); !errors.Is(err, io.EOF) {
-		t.Errorf("%s -o yaml: more documents than lines of JSON: %v", args, err)
-	}
+	assert.ErrorIs(t, texts.Decode(new(any)), io.EOF, "%s -o yaml: more documents than lines of JSON", args)
 }
 
 func checkLines(t *testing.T, args, out string, want int) {
@@ -237,9 +228,7 @@ func TestTouch(t *testing.T) {
 	if out, code := belfry(t, "task", "touch", "a", "--addr", s.url, "--delay", "5s", "--no-later-than", "1h"); code != 0 {
 		t.Errorf("%d\n%s", code, out)
 	}
-	if s.body != `{"delay":"5s","no_later_than":"1h"}` {
-		t.Errorf("sent %s", s.body)
-	}
+	assert.Equal(t, s.body, `{"delay":"5s","no_later_than":"1h"}`, "sent")
 }
 
 // A delay has the same flags in all commands and takes all forms of the HTTP interface.
@@ -283,9 +272,7 @@ func TestPatch(t *testing.T) {
 // Answers are printed unchanged, and the exit status reports whether all lines succeeded.
 func TestBatch(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ops.ndjson")
-	if err := os.WriteFile(file, []byte(`{"op":"fire","id":"a"}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(file, []byte(`{"op":"fire","id":"a"}`), 0o600))
 	const done, refused = `{"id":"a","status":200}` + "\n", `{"id":"b","status":404,"problem":{}}` + "\n"
 	for _, tt := range []struct {
 		args, answer, out string
@@ -307,9 +294,7 @@ func TestBatch(t *testing.T) {
 		if tt.args == file {
 			want = `{"op":"fire","id":"a"}`
 		}
-		if s.body != want {
-			t.Errorf("%q: sent %s", tt.args, s.body)
-		}
+		assert.Equal(t, s.body, want, "%q: sent", tt.args)
 	}
 }
 
@@ -319,9 +304,7 @@ func TestList(t *testing.T) {
 	if code != 0 || !strings.Contains(out, "ID  STATE") || !strings.Contains(out, "http://x/") {
 		t.Errorf("%d\n%s", code, out)
 	}
-	if s.uri != "/v1/tasks?label=k%3Av&limit=7&state=dead&state=ready" {
-		t.Errorf("asked %s", s.uri)
-	}
+	assert.Equal(t, s.uri, "/v1/tasks?label=k%3Av&limit=7&state=dead&state=ready", "asked")
 	s = serveOne(t, 200, `{"tasks":[{"id":"a","state":"retrying","fire_at":"2000-01-01T00:00:00Z",
 		"next_attempt_at":"2000-01-01T09:09:09Z","attempts":2,"last_error":"answered 500"}],"next_cursor":null}`)
 	out, code = belfry(t, "task", "list", "--addr", s.url, "--order", "due", "--due-before", "2027-01-01T00:00:00Z")
@@ -353,9 +336,7 @@ func TestExitCodes(t *testing.T) {
 	missing := serveOne(t, 404, `{"type":"urn:belfry:problem:task-not-found","title":"Not found"}`)
 	unknown := serveOne(t, 500, `{"title":"Internal error","committed":"unknown"}`)
 	file := filepath.Join(t.TempDir(), "belfry.yaml")
-	if err := os.WriteFile(file, []byte("adr: x\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(file, []byte("adr: x\n"), 0o600))
 	tests := []struct {
 		args string
 		code int

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/certs"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -96,9 +97,7 @@ func TestCertsShow(t *testing.T) {
 	if entries := showCerts(t, dir); len(entries) != 5 || !slices.Contains(entries[3].Names, "a.node.belfry") {
 		t.Errorf("as JSON: %+v", entries)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "nodes", "b", "node.key"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(filepath.Join(dir, "nodes", "b", "node.key"), nil, 0o600))
 	out, code = belfry(t, "certs", "show", "--dir", dir)
 	if code != exitFailed || !strings.Contains(out, "FAULTY: ") {
 		t.Errorf("%d\n%s", code, out)
@@ -114,9 +113,7 @@ func showCerts(t *testing.T, dir string) (entries []certs.Entry) {
 	}
 	for lines := json.NewDecoder(strings.NewReader(out)); lines.More(); {
 		var e certs.Entry
-		if err := lines.Decode(&e); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, lines.Decode(&e))
 		entries = append(entries, e)
 	}
 	return entries
@@ -179,9 +176,7 @@ func TestRotationOfRealNodes(t *testing.T) {
 func freePeerPort(t *testing.T) string {
 	t.Helper()
 	first, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer first.Close()
 	port := first.Addr().(*net.TCPAddr).Port
 	for _, host := range []string{"127.0.0.2", "127.0.0.3", "127.0.0.4"} {
@@ -239,9 +234,7 @@ func (n *secured) start(t *testing.T) { n.addr, n.stop = serving(t, n.args...) }
 // restart stops the node in order, starts it again, and waits until it is ready.
 func (n *secured) restart(t *testing.T) {
 	t.Helper()
-	if err := n.stop(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, n.stop())
 	n.start(t)
 	dial(t, n.addr)
 }
@@ -306,9 +299,7 @@ func (n *secured) uses(t *testing.T, dir string) {
 func (n *secured) fingerprints(t *testing.T) (found []string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+n.addr+"/metrics", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	req.Header.Set("Authorization", "Bearer "+n.key)
 	_, text := exchange(t, req)
 	for line := range strings.Lines(text) {

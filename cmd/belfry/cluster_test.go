@@ -9,6 +9,7 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // TestClusterOutlivesItsLeader kills the leader of the control group among three processes, and with it leaders of
@@ -34,9 +35,7 @@ func TestClusterOutlivesItsLeader(t *testing.T) {
 		schedule(i % 3)
 	}
 	victim := leaderOfControl(t, cluster, c)
-	if err := cluster.Kill(victim); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, cluster.Kill(victim))
 	awaitFindings(t, urls, exitWarnings, "quorum-at-risk", "node-away")
 	at := slices.IndexFunc(cluster.Nodes(), func(n local.Node) bool { return n.Name == victim })
 	for i := range 3 {
@@ -45,9 +44,7 @@ func TestClusterOutlivesItsLeader(t *testing.T) {
 			schedule(i)
 		}
 	}
-	if err := cluster.StartNode(t.Context(), victim); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, cluster.StartNode(t.Context(), victim))
 	checkScheduled(t, dial(t, urls[at]), tasks)
 	awaitNil(t, func() error { // it may be answered that no shard has a leader
 		const body = `{"delay": "1h"}`

@@ -13,6 +13,7 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -20,9 +21,7 @@ import (
 func completed(t *testing.T, args ...string) (words []string, directive string) {
 	t.Helper()
 	out, err := printed(t, append([]string{"__complete"}, args...)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for line := range strings.Lines(out) {
 		word, _, _ := strings.Cut(strings.TrimSpace(line), "\t")
 		switch {
@@ -41,16 +40,13 @@ func shelves(t *testing.T) (addr, namespace string) {
 	addr, c, namespace := inNamespace(t)
 	for _, task := range []client.Task{{ID: "order-1", Queue: "orders"}, {ID: "order-2", Queue: "orders"}, {ID: "other"}} {
 		task.Delay = time.Hour
-		if _, err := c.Schedule(t.Context(), task); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Schedule(t.Context(), task)
+		assert.NoError(t, err)
 	}
-	if _, err := c.PutSchedule(t.Context(), client.Schedule{ID: "nightly", Repeat: client.Repeat{Every: time.Hour}}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.PutNamespace(t.Context(), "shop", client.Quotas{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := c.PutSchedule(t.Context(), client.Schedule{ID: "nightly", Repeat: client.Repeat{Every: time.Hour}})
+	assert.NoError(t, err)
+	_, err = c.PutNamespace(t.Context(), "shop", client.Quotas{})
+	assert.NoError(t, err)
 	return addr, namespace
 }
 
@@ -106,9 +102,7 @@ func TestLiveCompletion(t *testing.T) {
 func shardNumbers(t *testing.T, addr string) string {
 	t.Helper()
 	view, err := dial(t, addr).Cluster(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	var numbers []string
 	for _, s := range view.Shards {
 		numbers = append(numbers, fmt.Sprint(s.ID))
@@ -121,9 +115,7 @@ func shardNumbers(t *testing.T, addr string) string {
 func TestCompletionOfHostileNames(t *testing.T) {
 	s := serveOne(t, 200, `{"keys":[{"id":"$(reboot)","name":"a"},{"id":"-rf","name":"b"},{"id":"good","name":"\u001b[2Jc\td\u202e"}]}`)
 	out, err := printed(t, "__complete", "key", "show", "--addr", s.url, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if got, _, _ := strings.Cut(out, "\n:4"); got != "good\t[2Jc d" {
 		t.Errorf("%q", out)
 	}
@@ -165,9 +157,7 @@ func TestCompletionInShells(t *testing.T) {
 	gated.Need(t, gated.Real)
 	addr, _ := shelves(t)
 	bin := t.TempDir()
-	if err := os.Symlink(program(t), filepath.Join(bin, "belfry")); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.Symlink(program(t), filepath.Join(bin, "belfry")))
 	env := append(os.Environ(), cli.AddrVariable+"="+addr, "PATH="+bin+":"+os.Getenv("PATH"), "HOME="+t.TempDir())
 	for shell, program := range completers {
 		t.Run(shell, func(t *testing.T) {
@@ -180,9 +170,7 @@ func TestCompletionInShells(t *testing.T) {
 				t.Fatal(script)
 			}
 			file := filepath.Join(t.TempDir(), "script")
-			if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, os.WriteFile(file, []byte(script), 0o600))
 			for line, want := range map[string]string{
 				"belfry tas": "task", "belfry task get order-1": "order-1", "belfry task get oth": "other",
 				"belfry queue get o": "orders", "belfry task list --queue d": "default", "belfry task get order-": "order-1 order-2",

@@ -15,6 +15,7 @@ import (
 
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/contexts"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // inContexts lets a test keep contexts in a file of its own, and returns the file.
@@ -56,9 +57,7 @@ func TestContextPrecedence(t *testing.T) {
 	inContexts(t)
 	prod, test, other := serveLast(t), serveLast(t), serveLast(t)
 	key := filepath.Join(t.TempDir(), "file.key")
-	if err := os.WriteFile(key, []byte("in-file"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(key, []byte("in-file"), 0o600))
 	mustRun(t, "prod-key\n", "context", "set", "prod", "--addr", prod.url, "--namespace", "orders", "--key-stdin")
 	mustRun(t, "", "context", "set", "test", "--addr", test.url, "--key-file", key)
 	const short, inOrders, inBills = "/v1/tasks/a", "/v1/namespaces/orders/tasks/a", "/v1/namespaces/bills/tasks/a"
@@ -207,9 +206,7 @@ func TestContextsOfOthersAreRefused(t *testing.T) {
 	path := inContexts(t)
 	prod := serveLast(t)
 	mustRun(t, "k", "context", "set", "prod", "--addr", prod.url, "--key-stdin")
-	if err := os.Chmod(path, 0o640); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.Chmod(path, 0o640))
 	for _, line := range []string{"task get a", "context list", "context set b --addr n1:8400", "task get a --context prod"} {
 		out, code := belfry(t, strings.Fields(line)...)
 		if code == 0 || !strings.Contains(out, "chmod 600 "+path) || prod.key != "" {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -49,12 +50,8 @@ func startDev(t *testing.T) *devNode {
 	d.cmd = exec.CommandContext(t.Context(), program(t), "dev", "--http", "127.0.0.1:0")
 	d.cmd.Env, d.cmd.Stderr = append(os.Environ(), "TMPDIR="+d.temp), os.Stderr
 	out, err := d.cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := d.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
+	assert.NoError(t, d.cmd.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
 	ready := readyLine.FindStringSubmatch(line)
 	if ready == nil {
@@ -73,9 +70,7 @@ func (d *devNode) delivers(t *testing.T) {
 	}))
 	t.Cleanup(receiver.Close)
 	c, err := client.New(client.Config{Addrs: []string{d.url}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer c.Close()
 	if _, err := c.Schedule(t.Context(), client.Task{
 		ID: "later", Delay: 48 * time.Hour, Target: &client.Target{URL: receiver.URL},
@@ -85,17 +80,13 @@ func (d *devNode) delivers(t *testing.T) {
 	if text, code := belfry(t, "advance", "48h", "--addr", d.url); code != 0 || !strings.Contains(text, "begun  1") {
 		t.Errorf("%d %s", code, text)
 	}
-	if id := <-arrived; id != "later" {
-		t.Errorf("%s arrived", id)
-	}
+	assert.Equal(t, <-arrived, "later", "arrived")
 }
 
 // end ends the process by a signal, and checks that it leaves nothing behind.
 func (d *devNode) end(t *testing.T, signal os.Signal) {
 	t.Helper()
-	if err := d.cmd.Process.Signal(signal); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, d.cmd.Process.Signal(signal))
 	if err := d.cmd.Wait(); err != nil {
 		t.Errorf("after %v: %v", signal, err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -73,25 +74,15 @@ func TestDoctorOfRealNodes(t *testing.T) {
 	cluster := localCluster(t, local.Config{})
 	nodes := cluster.Nodes()
 	awaitFindings(t, cluster.URLs(), 0)
-	if err := cluster.Kill(nodes[0].Name); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, cluster.Kill(nodes[0].Name))
 	awaitFindings(t, cluster.URLs(), exitWarnings, "quorum-at-risk", "node-away")
-	if err := cluster.Kill(nodes[1].Name); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, cluster.Kill(nodes[1].Name))
 	awaitFindings(t, cluster.URLs(), exitCritical, "quorum-lost", "node-away", "node-away")
-	if err := cluster.Kill(nodes[2].Name); err != nil {
-		t.Fatal(err)
-	}
-	if err := cluster.Launch(nodes[2].Name); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, cluster.Kill(nodes[2].Name))
+	assert.NoError(t, cluster.Launch(nodes[2].Name))
 	// The check for an old copy needs a majority.
 	awaitFindings(t, cluster.URLs(), exitCritical, "node-waits", "node-away", "node-away")
-	if err := cluster.Launch(nodes[1].Name); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, cluster.Launch(nodes[1].Name))
 	awaitFindings(t, cluster.URLs(), exitWarnings, "quorum-at-risk", "node-away")
 }
 
@@ -117,9 +108,7 @@ func awaitFindings(t *testing.T, addrs []string, code int, want ...string) {
 // TestDoctorsCommands checks that each command of a finding runs as it is printed.
 func TestDoctorsCommands(t *testing.T) {
 	text, err := os.ReadFile("../../cluster/doctor/testdata/commands.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	root := newRoot()
 	for line := range strings.Lines(string(text)) {
 		if !strings.HasPrefix(line, "belfry ") {

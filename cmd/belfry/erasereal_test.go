@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -45,13 +46,10 @@ func newLife(g *guarded) *life {
 	}
 	_, err := l.c.PutSchedule(g.t.Context(), client.Schedule{
 		ID: "shop-hourly", Repeat: client.Repeat{Every: time.Hour}, Task: client.Task{Queue: "shop-later"}})
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	assert.NoError(g.t, err)
 	for i := range 200 {
-		if _, err := l.c.Cancel(g.t.Context(), fmt.Sprint("shop-", i*10)); err != nil {
-			g.t.Fatal(err)
-		}
+		_, err := l.c.Cancel(g.t.Context(), fmt.Sprint("shop-", i*10))
+		assert.NoError(g.t, err)
 	}
 	l.consume()
 	resp, body, err := g.ask(g.t.Context(), g.text(l.own), 0, http.MethodGet, "/v1/tasks?limit=1", "")

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // browsing is a request in the form that a browser sends for a page.
@@ -21,9 +22,7 @@ type browsing struct {
 func (b browsing) ask(t *testing.T, node string) (status int, body string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), b.method, node+b.path, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	req.Host = b.host
 	for name, value := range b.headers {
 		req.Header.Set(name, value)
@@ -43,9 +42,8 @@ func TestWebPageReachesNothing(t *testing.T) {
 		{ID: dead, Queue: "failed", FireAt: time.Now(), Target: &client.Target{URL: "http://127.0.0.1:1/"},
 			Retry: &client.Retry{MaxAttempts: 1}},
 	} {
-		if _, err := c.Schedule(t.Context(), task); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Schedule(t.Context(), task)
+		assert.NoError(t, err)
 	}
 	before := map[string]client.Task{}
 	for id, state := range map[string]client.State{

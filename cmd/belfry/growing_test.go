@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 const growingPage = "../../docs/operations/sizing.md"
@@ -18,9 +20,7 @@ var promptBlock = regexp.MustCompile("(?s)```console\n\\$ belfry (plan[^|\n]*?)(
 func TestGrowingPage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(growingPage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	lines := 0
 	updated := promptBlock.ReplaceAllStringFunc(string(page), func(block string) string {
 		lines++
@@ -43,7 +43,5 @@ func TestGrowingPage(t *testing.T) {
 	if os.Getenv("BELFRY_UPDATE") == "" {
 		t.Fatal("docs/operations/sizing.md shows other plans than the command prints: BELFRY_UPDATE=1 go test ./cmd/belfry -run Growing")
 	}
-	if err := os.WriteFile(growingPage, []byte(updated), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(growingPage, []byte(updated), 0o644))
 }

@@ -12,6 +12,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // eachCommand calls f for every command below cmd.
@@ -41,9 +42,7 @@ func TestHelp(t *testing.T) {
 			t.Errorf("%s has no example", path)
 		}
 		out, err := printed(t, append(strings.Fields(path)[1:], "--help")...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		for line := range strings.Lines(out) {
 			if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > cli.HelpWidth {
 				t.Errorf("%s --help: a line of %d columns: %s", path, n, line)
@@ -88,9 +87,7 @@ func TestExamples(t *testing.T) {
 func commandLines(t *testing.T, script string) (lines [][]string) {
 	t.Helper()
 	file, err := syntax.NewParser().Parse(strings.NewReader(script), "")
-	if err != nil {
-		t.Fatalf("%v:\n%s", err, script)
-	}
+	assert.NoError(t, err, "%s", script)
 	syntax.Walk(file, func(node syntax.Node) bool {
 		call, ok := node.(*syntax.CallExpr)
 		if !ok || len(call.Args) == 0 || call.Args[0].Lit() != "belfry" {
@@ -164,9 +161,7 @@ func TestCompletion(t *testing.T) {
 	} {
 		words := strings.Split(args, " ")
 		out, err := printed(t, append([]string{"__complete"}, words...)...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		var got []string
 		for line := range strings.Lines(out) {
 			word, _, _ := strings.Cut(strings.TrimSpace(line), "\t")

@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // hostile is a text with characters that a terminal obeys, and lines that look like those of a command.
@@ -90,15 +91,11 @@ func checkTame(t *testing.T, name, out string) {
 func spoiled(t *testing.T, answer string) (all []string) {
 	t.Helper()
 	var value any
-	if err := json.Unmarshal([]byte(answer), &value); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, json.Unmarshal([]byte(answer), &value))
 	visitTexts(value, func(set func(any), old string) {
 		set(hostile)
 		text, err := json.Marshal(value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		all = append(all, string(text)+"\n")
 		set(old)
 	})

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // TestKeyHintWorks pastes the hint's command of curl into a shell, for data folders with all kinds of names.
@@ -26,18 +28,12 @@ func TestKeyHintWorks(t *testing.T) {
 	t.Cleanup(server.Close)
 	for _, folder := range []string{"belfry-data", "my data", "it's $HOME", `"a;b"`, "größe&co"} {
 		path := filepath.Join(t.TempDir(), folder, "admin.key")
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(key+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
+		assert.NoError(t, os.WriteFile(path, []byte(key+"\n"), 0o600))
 		lines := strings.Split(strings.TrimSpace(keyHint(path, server.URL)), "\n")
 		line := strings.TrimSpace(lines[len(lines)-1])
 		out, err := exec.CommandContext(t.Context(), "sh", "-c", line).CombinedOutput()
-		if err != nil {
-			t.Fatalf("%s: %v: %s", line, err, out)
-		}
+		assert.NoError(t, err, "%s: %s", line, out)
 		if got := <-calls; got != "/v1/tasks Bearer "+key {
 			t.Errorf("%s asked for %q: %s", line, got, out)
 		}
@@ -74,13 +70,9 @@ func TestLostKeyIsEnded(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	path := filepath.Join(t.TempDir(), "shop.key")
-	if err := os.WriteFile(path, []byte("kept\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(path, []byte("kept\n"), 0o600))
 	closed, err := os.Open(path) // for reading alone
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer func() { _ = closed.Close() }()
 	for _, line := range []string{create, rotate} {
 		if err := run(closed, line); err == nil || a.uri != "" {
@@ -88,9 +80,7 @@ func TestLostKeyIsEnded(t *testing.T) {
 		}
 	}
 	longer, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer func() { _ = longer.Close() }()
 	err = run(longer, create)
 	text, _ := os.ReadFile(path)

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -29,13 +30,9 @@ func (g *guarded) controlLeader() string {
 // kill kills a node, waits until another one leads the control group, and starts the node again.
 func (g *guarded) kill(name string) {
 	g.t.Helper()
-	if err := g.cluster.Kill(name); err != nil {
-		g.t.Fatal(err)
-	}
+	assert.NoError(g.t, g.cluster.Kill(name))
 	await(g.t, "another leader", func() bool { return g.controlLeader() != name })
-	if err := g.cluster.StartNode(g.t.Context(), name); err != nil {
-		g.t.Fatal(err)
-	}
+	assert.NoError(g.t, g.cluster.StartNode(g.t.Context(), name))
 }
 
 // judge returns the status of a call with the text of a key at a node, or 0 if the node does not answer. Like any
@@ -150,9 +147,7 @@ func TestKeysOutliveKilledNodes(t *testing.T) {
 	g.check(&a, "after the failovers")
 	g.restartAll()
 	g.check(&a, "after the restart of all")
-	if status := g.judge(0, ""); status != http.StatusUnauthorized {
-		t.Errorf("without a key: %d", status)
-	}
+	assert.Equal(t, g.judge(0, ""), http.StatusUnauthorized, "without a key")
 	t.Logf("%d keys hold, and %d are revoked", len(a.valid), len(a.revoked))
 }
 
@@ -169,9 +164,7 @@ func (g *guarded) restartAll() {
 	for _, n := range g.cluster.Nodes() {
 		errs = append(errs, g.cluster.AwaitReady(g.t.Context(), n.Name))
 	}
-	if err := errors.Join(errs...); err != nil {
-		g.t.Fatal(err)
-	}
+	assert.NoError(g.t, errors.Join(errs...))
 }
 
 // TestKeysHoldEverywhereSoon makes and revokes keys at each node in turn, while tasks are scheduled at all of them. It
@@ -220,9 +213,7 @@ func TestKeysHoldEverywhereSoon(t *testing.T) {
 func (g *guarded) agreed(answering int, text string, want int) (took []time.Duration) {
 	g.t.Helper()
 	began := time.Now()
-	if status := g.judge(answering, text); status != want {
-		g.t.Errorf("the answering node %d: %d, not %d", answering, status, want)
-	}
+	assert.Equal(g.t, g.judge(answering, text), want, "the answering node %d", answering)
 	for node := range g.urls {
 		await(g.t, fmt.Sprint("status ", want), func() bool { return g.judge(node, text) == want })
 		took = append(took, time.Since(began))
@@ -249,8 +240,6 @@ func TestKeysOutliveRestore(t *testing.T) {
 	addr, _ := running(t, "--data", dir+"/data")
 	restored := &guarded{t: t, urls: []string{"http://" + addr}, http: http.DefaultClient}
 	for text, want := range map[string]int{valid: http.StatusOK, revoked: http.StatusUnauthorized, "": http.StatusUnauthorized} {
-		if status := restored.judge(0, text); status != want {
-			t.Errorf("the restored cluster answers %d, not %d", status, want)
-		}
+		assert.Equal(t, restored.judge(0, text), want, "the restored cluster answers")
 	}
 }

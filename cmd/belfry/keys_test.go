@@ -16,6 +16,7 @@ import (
 	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 const (
@@ -145,25 +146,17 @@ func TestNewRootKey(t *testing.T) {
 		t.Errorf("noted %q", notes)
 	}
 	file, err := os.Create(filepath.Join(t.TempDir(), "root.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer func() { _ = file.Close() }()
-	if err := file.Chmod(0o644); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, file.Chmod(0o644))
 	a := serveKeys(t, 201, newShopKey)
 	for _, line := range []string{"key new-root", "key create n --role read --addr " + a.url} {
-		if err := file.Chmod(0o644); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, file.Chmod(0o644))
 		root := newRoot()
 		root.SetOut(file)
 		root.SetErr(io.Discard)
 		root.SetArgs(strings.Fields(line))
-		if err := root.ExecuteContext(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, root.ExecuteContext(t.Context()))
 		info, err := file.Stat()
 		if err != nil || info.Mode().Perm() != 0o600 || info.Size() == 0 {
 			t.Errorf("%s: %v, the mode is %v", line, err, info.Mode())
@@ -216,17 +209,13 @@ func TestNamespaceDeletionIsConfirmed(t *testing.T) {
 	question := deletionQuestion(&client.Namespace{Name: "orders", Used: &client.Usage{Pending: 12, Dead: 3}})
 	const want = "this deletes namespace orders with 12 unfinished tasks and 3 dead letters for ever; " +
 		"type the name of the namespace (or yes): "
-	if question.String() != want {
-		t.Error(question)
-	}
+	assert.Equal(t, question.String(), want, "%v", question)
 }
 
 // The key comes from a file, or from the environment if no file is named. The namespace is in the paths.
 func TestConnectionFromFlagsAndEnvironment(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "shop.key")
-	if err := os.WriteFile(file, []byte("in-file\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(file, []byte("in-file\n"), 0o600))
 	for _, test := range []struct{ line, env, key, uri string }{
 		{"task get a", "", "", "GET /v1/tasks/a"},
 		{"task get a --key-file " + file, "BELFRY_KEY=in-env", "Bearer in-file", "GET /v1/tasks/a"},
@@ -275,8 +264,6 @@ func TestRemediesOfKeysAndTLS(t *testing.T) {
 		if err == nil || !strings.Contains(cli.Explain(cmd, err), test.want) {
 			t.Errorf("%s: %v", test.addr, err)
 		}
-		if code := exitCode(cmd, err); code != exitFailed {
-			t.Errorf("%s: exit code %d", test.addr, code)
-		}
+		assert.Equal(t, exitCode(cmd, err), exitFailed, "%s: exit code", test.addr)
 	}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -51,9 +52,7 @@ func (g *guarded) run(node int, key, line string) (out, notes string, err error)
 func (g *guarded) must(node int, key, line string) string {
 	g.t.Helper()
 	out, _, err := g.run(node, key, line)
-	if err != nil {
-		g.t.Fatalf("belfry %s: %v", line, err)
-	}
+	assert.NoError(g.t, err, "belfry %s", line)
 	return out
 }
 
@@ -61,9 +60,7 @@ func (g *guarded) must(node int, key, line string) string {
 func (g *guarded) key(name, text string) (file string) {
 	g.t.Helper()
 	file = filepath.Join(g.t.TempDir(), name+".key")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		g.t.Fatal(err)
-	}
+	assert.NoError(g.t, os.WriteFile(file, []byte(text), 0o600))
 	return file
 }
 
@@ -71,9 +68,7 @@ func (g *guarded) key(name, text string) (file string) {
 func (g *guarded) client(key string) *client.Client {
 	g.t.Helper()
 	c, err := client.New(client.Config{Addrs: g.urls, KeyFile: key, TLS: g.tls})
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	assert.NoError(g.t, err)
 	g.t.Cleanup(c.Close)
 	return c
 }
@@ -106,9 +101,7 @@ func (g *guarded) ask(
 func (g *guarded) text(file string) string {
 	g.t.Helper()
 	data, err := os.ReadFile(file)
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	assert.NoError(g.t, err)
 	return strings.TrimSpace(string(data))
 }
 
@@ -166,9 +159,8 @@ func (g *guarded) checkKeys() {
 		"key create x --role read": client.ErrForbidden, "namespace put x": client.ErrForbidden,
 		"key revoke --yes " + id: client.ErrForbidden,
 	} {
-		if _, _, err := g.run(0, shop, line); !errors.Is(err, want) {
-			t.Errorf("belfry %s with the shop's key: %v, want %v", line, err, want)
-		}
+		_, _, err := g.run(0, shop, line)
+		assert.ErrorIs(t, err, want, "belfry %s with the shop's key", line)
 	}
 	g.consume(shop)
 
@@ -208,19 +200,13 @@ func (g *guarded) consume(forbidden string) {
 	g.must(0, g.admin, "task fire a --namespace orders")
 	select {
 	case id := <-ran:
-		if id != "a" {
-			g.t.Errorf("the consumer got %s", id)
-		}
+		assert.Equal(g.t, id, "a", "the consumer got")
 	case err := <-stopped:
 		g.t.Fatalf("the consumer stopped: %v", err)
 	}
 	caller, err := c.WhoAmI(g.t.Context())
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	assert.NoError(g.t, err)
 	g.must(0, g.admin, "key revoke --yes "+caller.ID)
-	if err := <-stopped; !errors.Is(err, client.ErrUnauthenticated) {
-		g.t.Errorf("the consumer stopped with %v", err)
-	}
+	assert.ErrorIs(g.t, <-stopped, client.ErrUnauthenticated, "the consumer stopped with")
 	g.must(0, g.admin, "task schedule a --delay 1h --queue bills --namespace orders")
 }

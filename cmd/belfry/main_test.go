@@ -14,6 +14,7 @@ import (
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/contexts"
 	"github.com/belfryhq/belfry/deploy/local"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // playsBelfry is the environment variable that makes this test program play belfry. All processes that tests start have
@@ -42,9 +43,7 @@ func TestMain(m *testing.M) {
 func program(t *testing.T) string {
 	t.Helper()
 	path, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return path
 }
 
@@ -71,9 +70,7 @@ var stopShared = func() error { return nil }
 func onNode(t *testing.T) (addr string, c *client.Client) {
 	t.Helper()
 	addr, err := shared()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return addr, dial(t, addr)
 }
 
@@ -85,9 +82,7 @@ func localCluster(t *testing.T, cfg local.Config) *local.Cluster {
 	}
 	cfg.Binary, cfg.StartTimeout = program(t), time.Hour // as long as the tests have
 	cluster, err := local.Start(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(cluster.Stop)
 	return cluster
 }
@@ -104,9 +99,8 @@ func inNamespace(t *testing.T) (addr string, c *client.Client, name string) {
 	t.Helper()
 	addr, operator := onNode(t)
 	name = unique("test")
-	if _, err := operator.PutNamespace(t.Context(), name, client.Quotas{}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := operator.PutNamespace(t.Context(), name, client.Quotas{})
+	assert.NoError(t, err)
 	t.Setenv("BELFRY_NAMESPACE", name)
 	return addr, dialNamespace(t, addr, name), name
 }
@@ -115,9 +109,7 @@ func inNamespace(t *testing.T) (addr string, c *client.Client, name string) {
 func dialNamespace(t *testing.T, addr, name string) *client.Client {
 	t.Helper()
 	c, err := client.New(client.Config{Addrs: []string{addr}, Namespace: name})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/manual"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 const referencePage = "../../docs/reference/command-line.md"
@@ -23,9 +24,7 @@ func TestReferenceIsUpToDate(t *testing.T) {
 	if code != 0 || err != nil {
 		t.Fatal(code, err)
 	}
-	if out != string(page) {
-		t.Errorf("%s is not that of the commands: run `make reference`", referencePage)
-	}
+	assert.Equal(t, out, string(page), "%s is not that of the commands: run `make reference`", referencePage)
 	eachCommand(newRoot(), func(cmd *cobra.Command) {
 		if heading := " " + cmd.CommandPath() + "\n"; strings.Contains(out, "#"+heading) == cmd.Hidden {
 			t.Errorf("hidden %v: %s", cmd.Hidden, heading)
@@ -42,15 +41,11 @@ func manuals(t *testing.T, epoch string) (dir string, pages map[string]string) {
 		t.Fatal(out)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "*.1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	pages = map[string]string{}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		pages[filepath.Base(file)] = string(text)
 	}
 	return dir, pages
@@ -86,9 +81,7 @@ func TestManualPages(t *testing.T) {
 	})
 	_, again := manuals(t, "1790000000")
 	for file, page := range pages {
-		if again[file] != page {
-			t.Errorf("%s differs from run to run", file)
-		}
+		assert.Equal(t, again[file], page, "%s differs from run to run", file)
 	}
 	_, undated := manuals(t, "")
 	if first, _, _ := strings.Cut(undated["belfry.1"], "\n"); first != `.TH "BELFRY" "1" "" "" "Belfry"` {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 var update = flag.Bool("update", false, "write testdata/mistakes.txt anew")
@@ -21,9 +22,8 @@ func TestWarningsOfLonelyTasks(t *testing.T) {
 	for _, q := range []client.Queue{
 		{Name: "orders", Target: &client.Target{URL: "http://127.0.0.1:1/"}, Paused: true}, {Name: "pulled"},
 	} {
-		if _, err := conn.PutQueue(t.Context(), q); err != nil {
-			t.Fatal(err)
-		}
+		_, err := conn.PutQueue(t.Context(), q)
+		assert.NoError(t, err)
 	}
 	const waits = "note: no --url is given, and queue "
 	for args, want := range map[string]string{
@@ -60,14 +60,10 @@ func TestMistakes(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := conn.Schedule(t.Context(), client.Task{ID: "waits", Queue: "orders-with-tasks", Delay: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	const path = "testdata/mistakes.txt"
 	script, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	var found strings.Builder
 	mistakes := strings.SplitAfter(strings.TrimSuffix(string(script), "\n"), "\n\n")
 	for _, mistake := range mistakes {
@@ -86,9 +82,7 @@ func TestMistakes(t *testing.T) {
 		}
 	}
 	if *update {
-		if err := os.WriteFile(path, []byte(found.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.WriteFile(path, []byte(found.String()), 0o644))
 	}
 	if len(mistakes) < 50 {
 		t.Errorf("only %d mistakes", len(mistakes))

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // TestModules compares the modules in the program, each with the number of its packages, with testdata/modules.txt. A
@@ -20,9 +22,7 @@ func TestModules(t *testing.T) {
 	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", ".")
 	list.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOPROXY=off")
 	out, err := list.Output()
-	if err != nil {
-		t.Fatalf("%v: %v", list, err)
-	}
+	assert.NoError(t, err, "%v", list)
 	packages := map[string]int{}
 	for module := range strings.FieldsSeq(string(out)) { // the standard library's packages have none
 		packages[module]++
@@ -35,14 +35,10 @@ func TestModules(t *testing.T) {
 	}
 	const file = "testdata/modules.txt"
 	if os.Getenv("BELFRY_REFERENCE") == "write" {
-		if err := os.WriteFile(file, []byte(got.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.WriteFile(file, []byte(got.String()), 0o644))
 	}
 	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got.String(), "\n")); diff != "" {
 		t.Errorf("modules of the program; to accept them: BELFRY_REFERENCE=write go test -run TestModules .\n%s", diff)
 	}

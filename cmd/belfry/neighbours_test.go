@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/httpapi/apitest"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -82,9 +83,7 @@ func TestNoSignOfANeighbour(t *testing.T) {
 	n := newNeighbours(t)
 	before := n.state()
 	api, err := apitest.Load([]byte(n.document))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	calls := 0
 	for _, route := range api.Operations() {
 		queries := sampleQueries[route]
@@ -244,9 +243,7 @@ func (n *neighbours) call(key string, node, status int, method, path, body strin
 
 func (n *neighbours) decode(text string, into any) {
 	n.t.Helper()
-	if err := json.Unmarshal([]byte(text), into); err != nil {
-		n.t.Fatalf("%v: %s", err, text)
-	}
+	assert.NoError(n.t, json.Unmarshal([]byte(text), into), "%s", text)
 }
 
 // streamTime is the time after which a stream's caller leaves.

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -48,9 +49,7 @@ func (r *recruit) start(t *testing.T) {
 	r.process = exec.CommandContext(t.Context(), r.command[0], r.command[1:]...)
 	r.process.Stderr = &log
 	process := r.process
-	if err := process.Start(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, process.Start())
 	t.Cleanup(func() {
 		_ = process.Process.Kill() // it may have been killed before
 		_ = process.Wait()
@@ -62,18 +61,14 @@ func (r *recruit) start(t *testing.T) {
 
 func (r *recruit) kill(t *testing.T) {
 	t.Helper()
-	if err := r.process.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, r.process.Process.Kill())
 	_ = r.process.Wait() // it was killed
 }
 
 // give writes a token into the node's file.
 func (r *recruit) give(t *testing.T, token string) {
 	t.Helper()
-	if err := os.WriteFile(r.token, []byte(token+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(r.token, []byte(token+"\n"), 0o600))
 }
 
 // awaitAnswer waits until the node's answer to /readyz contains one of the texts, and returns that text.
@@ -97,9 +92,7 @@ func (r *recruit) awaitAnswer(t *testing.T, texts ...string) string {
 func (r *recruit) readyz(t *testing.T) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, r.url+"/readyz", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return err.Error()
@@ -116,9 +109,7 @@ func (r *recruit) readyz(t *testing.T) string {
 func newToken(t *testing.T, binary, url string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), binary, "node", "token", "create", "--addr", url).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return strings.TrimSpace(string(out))
 }
 
@@ -148,9 +139,7 @@ func TestNodesJoinByToken(t *testing.T) {
 	second.give(t, newToken(t, binary, first.url))
 	second.awaitAnswer(t, ready)
 	second.kill(t)
-	if err := os.Remove(second.token); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.Remove(second.token))
 	second.start(t)
 	second.awaitAnswer(t, ready)
 
@@ -175,17 +164,13 @@ func TestNodesJoinByToken(t *testing.T) {
 func checkJoined(t *testing.T, url string) {
 	t.Helper()
 	c, err := client.New(client.Config{Addrs: []string{url}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	view, err := c.Cluster(t.Context())
 	if err != nil || len(view.Nodes) != 4 {
 		t.Fatalf("%+v, %v", view, err)
 	}
 	tokens, err := c.JoinTokens(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	users := map[string]bool{}
 	for _, token := range tokens {
 		users[token.UsedName] = true
@@ -194,9 +179,7 @@ func checkJoined(t *testing.T, url string) {
 		t.Errorf("tokens %+v", tokens)
 	}
 	out, code := belfry(t, "node", "token", "remove", "--addr", url, tokens[0].ID)
-	if code != 0 {
-		t.Errorf("removed: %d %s", code, out)
-	}
+	assert.Equal(t, code, 0, "removed: %s", out)
 	if out, code := belfry(t, "node", "token", "list", "--addr", url); code != 0 || strings.Contains(out, tokens[0].ID) ||
 		!strings.Contains(out, tokens[1].UsedName+" ("+tokens[1].UsedBy+")") {
 		t.Errorf("listed: %d\n%s", code, out)

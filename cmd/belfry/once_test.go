@@ -12,6 +12,7 @@ import (
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local"
 	webhook "github.com/belfryhq/belfry/deploy/receiver"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -44,18 +45,14 @@ type existing struct {
 func put(t *testing.T, node, id, body string, header ...string) (status int, problem existing) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, node+"/v1/tasks/"+id, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	req.Header.Set("Content-Type", "application/json")
 	for pair := range slices.Chunk(header, 2) {
 		req.Header.Set(pair[0], pair[1])
 	}
 	status, answer := exchange(t, req)
 	if status >= 400 {
-		if err := json.Unmarshal([]byte(answer), &problem); err != nil {
-			t.Fatalf("%d %s: %v", status, answer, err)
-		}
+		assert.NoError(t, json.Unmarshal([]byte(answer), &problem), "%d %s", status, answer)
 	}
 	return status, problem
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -27,9 +28,7 @@ func TestRefusalsBehindAProxyMendThemselves(t *testing.T) {
 	gated.Need(t, gated.Real)
 	g := mended(t, behindProxy)
 	g.must(0, g.admin, "task schedule a --delay 1h")
-	if status := g.judge(0, ""); status != http.StatusUnauthorized {
-		t.Errorf("without a key: %d", status)
-	}
+	assert.Equal(t, g.judge(0, ""), http.StatusUnauthorized, "without a key")
 }
 
 const behindProxy, direct = true, false
@@ -70,15 +69,12 @@ func mended(t *testing.T, proxied bool) *guarded {
 		}
 	})
 	_, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	g := &guarded{t: t, urls: []string{"http://127.0.0.1:" + port}, admin: key, http: http.DefaultClient}
 	if !proxied {
 		g.urls[0], g.ca = "https://127.0.0.1:"+port, filepath.Join(node, "ca.pem")
-		if g.tls, err = client.LoadTLS(g.ca, "", ""); err != nil {
-			t.Fatal(err)
-		}
+		g.tls, err = client.LoadTLS(g.ca, "", "")
+		assert.NoError(t, err)
 		g.http = &http.Client{Transport: &http.Transport{TLSClientConfig: g.tls}}
 		t.Cleanup(g.http.CloseIdleConnections)
 	}

@@ -9,18 +9,15 @@ import (
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/capacity"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func TestPlanAsJSON(t *testing.T) {
 	t.Parallel()
 	out, err := printed(t, "plan", "--tasks", "1e9", "--rate", "200k", "--payload", "300", "--json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	var p capacity.Plan
-	if err := json.Unmarshal([]byte(out), &p); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, json.Unmarshal([]byte(out), &p))
 	if w := p.Workload; w.Tasks != 1e9 || w.Rate != 200e3 || w.Fires != w.Rate || w.Payload != 300 || p.Machine.Memory != 64<<30 {
 		t.Errorf("%+v on %+v", w, p.Machine)
 	}
@@ -69,9 +66,7 @@ func TestPlansCanBeRun(t *testing.T) {
 func TestPlanCosts(t *testing.T) {
 	t.Parallel()
 	out, err := printed(t, "plan", "--costs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for _, c := range capacity.Measured() {
 		if !strings.Contains(out, c.Name) || !strings.Contains(out, c.How) {
 			t.Errorf("%s is not in\n%s", c.Name, out)

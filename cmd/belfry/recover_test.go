@@ -21,6 +21,7 @@ import (
 	"github.com/belfryhq/belfry/deploy/child"
 	"github.com/belfryhq/belfry/deploy/local"
 	webhooks "github.com/belfryhq/belfry/deploy/receiver"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -92,25 +93,17 @@ func loseTwoOfThree(t *testing.T) *lost {
 	defer stop()
 	go l.load(ctx, dialNodes(t, cluster.URLs()))
 	for _, n := range nodes {
-		if err := cluster.Kill(n.Name); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, cluster.Kill(n.Name))
 	}
-	if err := os.CopyFS(l.returned, os.DirFS(nodes[1].Data)); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(os.RemoveAll(nodes[1].Data), os.RemoveAll(nodes[2].Data)); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.CopyFS(l.returned, os.DirFS(nodes[1].Data)))
+	assert.NoError(t, errors.Join(os.RemoveAll(nodes[1].Data), os.RemoveAll(nodes[2].Data)))
 	return l
 }
 
 func dialNodes(t *testing.T, urls []string) *client.Client {
 	t.Helper()
 	c, err := client.New(client.Config{Addrs: urls})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c
 }
@@ -125,9 +118,7 @@ func (l *lost) fill(c *client.Client) {
 			l.t.Fatal(err)
 		}
 		made, err := c.Get(l.t.Context(), task.ID)
-		if err != nil {
-			l.t.Fatal(err)
-		}
+		assert.NoError(l.t, err)
 		return *made
 	}
 	for i := range 200 {
@@ -143,9 +134,7 @@ func (l *lost) fill(c *client.Client) {
 	}
 	for len(l.leased) < 5 {
 		more, err := c.Lease(l.t.Context(), "pulled", client.Demand{Max: 5, Lease: time.Hour, Wait: 10 * time.Second})
-		if err != nil {
-			l.t.Fatal(err)
-		}
+		assert.NoError(l.t, err)
 		l.leased = append(l.leased, more...)
 	}
 	l.awaitEqual(c)
@@ -192,9 +181,7 @@ func (l *lost) recover(to string) recovery.Plan {
 	}
 	var plan recovery.Plan
 	line, _, _ := strings.Cut(out, "\n")
-	if err := json.Unmarshal([]byte(line), &plan); err != nil {
-		l.t.Fatalf("%v\n%s", err, out)
-	}
+	assert.NoError(l.t, json.Unmarshal([]byte(line), &plan), "%s", out)
 	args = append(args, "--confirm", plan.ClusterID)
 	last := plan.Groups[len(plan.Groups)-1].Number
 	for _, moment := range []string{restoring, groupDir(0), groupDir(last / 2), groupDir(last)} {
@@ -218,20 +205,14 @@ func (l *lost) kill(folder, name string, args []string) {
 	log := filepath.Join(l.t.TempDir(), "log")
 	for range 20 {
 		run, err := child.Start(child.Config{Command: append([]string{l.binary}, args...), Log: log})
-		if err != nil {
-			l.t.Fatal(err)
-		}
+		assert.NoError(l.t, err)
 		awaitFile(run, filepath.Join(folder, name))
-		if err := run.SignalGroup(syscall.SIGKILL); err != nil {
-			l.t.Fatal(err)
-		}
+		assert.NoError(l.t, run.SignalGroup(syscall.SIGKILL))
 		<-run.Done()
 		if _, err := os.Stat(filepath.Join(folder, restoring)); err == nil {
 			return
 		}
-		if err := os.RemoveAll(folder); err != nil {
-			l.t.Fatal(err)
-		}
+		assert.NoError(l.t, os.RemoveAll(folder))
 	}
 	l.t.Fatalf("it always ended before it could be killed at %s: %s", name, child.LogTail(log))
 }
@@ -302,9 +283,7 @@ func (l *lost) checkServed(c *client.Client, plan recovery.Plan) *client.Cluster
 		}
 	}
 	for _, err := range c.List(l.t.Context(), client.Filter{}) {
-		if err != nil {
-			l.t.Fatal(err)
-		}
+		assert.NoError(l.t, err)
 		found++
 	}
 	if found != planned {
@@ -312,9 +291,7 @@ func (l *lost) checkServed(c *client.Client, plan recovery.Plan) *client.Cluster
 	}
 	l.settle(c)
 	view, err := c.Cluster(l.t.Context())
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	assert.NoError(l.t, err)
 	return view
 }
 
@@ -354,17 +331,13 @@ func (l *lost) settle(c *client.Client) {
 func (l *lost) checkStaysOut(cluster *local.Cluster) {
 	l.t.Helper()
 	addrs, err := local.FreeAddrs(2)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	assert.NoError(l.t, err)
 	command := []string{l.binary, "serve", "--name", "node-2", "--data", l.returned, "--http", addrs[0], "--peer", addrs[1]}
 	for _, n := range cluster.Nodes() {
 		command = append(command, "--join", n.PeerAddr)
 	}
 	old, err := child.Start(child.Config{Command: command, Log: filepath.Join(l.t.TempDir(), "log")})
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	assert.NoError(l.t, err)
 	l.t.Cleanup(func() {
 		if err := old.SignalGroup(syscall.SIGKILL); err != nil {
 			l.t.Error(err)

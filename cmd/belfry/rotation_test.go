@@ -20,6 +20,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/headroom"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/memnet"
 )
 
@@ -139,9 +140,8 @@ func (r *rotation) start(n *rotated) {
 		}
 	}
 	var err error
-	if n.Node, err = cluster.Open(cfg); err != nil {
-		r.t.Fatal(err)
-	}
+	n.Node, err = cluster.Open(cfg)
+	assert.NoError(r.t, err)
 }
 
 func (n *rotated) stop(t *testing.T) {
@@ -226,9 +226,7 @@ func (n *rotated) call(ctx context.Context, t *testing.T) {
 func (n *rotated) fingerprints(t *testing.T) (found []string) {
 	t.Helper()
 	families, err := n.registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for _, f := range families {
 		if f.GetName() != "belfry_peer_key_info" {
 			continue

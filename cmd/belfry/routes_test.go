@@ -15,6 +15,7 @@ import (
 
 	"github.com/belfryhq/belfry/deploy/local"
 	"github.com/belfryhq/belfry/httpapi/apitest"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -26,9 +27,7 @@ func TestNodesKeepTheContract(t *testing.T) {
 	cluster := localCluster(t, local.Config{})
 	_, document := request(t, "GET", cluster.URLs()[0]+"/openapi.yaml")
 	api, err := apitest.Load([]byte(document))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	rapid.Check(t, func(t *rapid.T) {
 		for range 10 {
 			ask(t, api, rapid.SampledFrom(cluster.URLs()).Draw(t, "node"))
@@ -39,9 +38,7 @@ func TestNodesKeepTheContract(t *testing.T) {
 			t.Errorf("%s has died", n.Name)
 		}
 		log, err := os.ReadFile(filepath.Join(n.Dir, "belfry.log"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		for line := range strings.Lines(string(log)) {
 			if strings.Contains(line, "level=ERROR") || strings.Contains(line, "panic") {
 				t.Errorf("%s: %s", n.Name, line)

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 const somePreview = `{"occurrences":[{"at":"2027-03-28T01:00:00.000Z","local":"2027-03-28T03:00:00.000+02:00",` +
@@ -21,9 +23,7 @@ func TestSchedulePreview(t *testing.T) {
 	a := serveKeys(t, 200, somePreview)
 	out, _, err := ran(t, "schedule", "preview", "--cron", "30 2 * * *", "--cron", "@daily", "--zone", "Europe/Berlin",
 		"--except", "2027-03-29", "--start", "2027-03-28T00:00:00Z", "--count", "2", "--next", "5", "--addr", a.url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	want := `{"next":5,"repeat":{"count":2,"cron":["30 2 * * *","@daily"],"except":["2027-03-29"],` +
 		`"start":"2027-03-28T00:00:00Z","time_zone":"Europe/Berlin"}}`
 	if a.uri != "POST /v1/preview" || a.body != want {
@@ -125,9 +125,7 @@ func TestSchedulePutAsJSON(t *testing.T) {
 	if code != 0 || strings.Count(out, "\n") != 1 || !strings.Contains(out, `"revision":8841`) || s.read != "" {
 		t.Errorf("%d %s\n%s", code, s.read, out)
 	}
-	if s.body != `{"repeat":{"every":"15m"},"paused":false,"task":{}}` {
-		t.Errorf("sent %s", s.body)
-	}
+	assert.Equal(t, s.body, `{"repeat":{"every":"15m"},"paused":false,"task":{}}`, "sent")
 }
 
 // With --if-absent, an existing schedule is a success.
@@ -179,9 +177,7 @@ func TestScheduleVerbs(t *testing.T) {
 		if code != 0 || !strings.Contains(out, tt.want) || s.method+" "+s.uri != tt.sent || s.body != tt.body {
 			t.Errorf("belfry schedule %s: %d, sent %+v\n%s", tt.args, code, s, out)
 		}
-		if (s.key == "") != (s.method == "GET") {
-			t.Errorf("belfry schedule %s: the key is %q", tt.args, s.key)
-		}
+		assert.Equal(t, s.key == "", s.method == "GET", "belfry schedule %s: the key is %q", tt.args, s.key)
 		out, code = belfry(t, append(strings.Fields("schedule "+tt.args), "--json", "--addr", s.url)...)
 		if code != 0 || strings.Count(out, "\n") != 1 || !json.Valid([]byte(out)) {
 			t.Errorf("belfry schedule %s --json: %d\n%s", tt.args, code, out)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // followSchedule follows a schedule through its life by the command line. The clock of the node is set ahead.
@@ -43,9 +44,7 @@ func followSchedule(t *testing.T, addr string) {
 	must("advance 3h", "begun  0")
 	must("schedule resume report", "state        active")
 	must("schedule fire report", "occurrence   report@4")
-	if got := <-arrived; got != "report@4 of report" {
-		t.Errorf("%s arrived", got)
-	}
+	assert.Equal(t, <-arrived, "report@4 of report", "arrived")
 	must("task get report@4 --json", `"schedule":"report","occurrence":4`)
 	checkOccurrences(t, must("schedule occurrences report --json --next 1", `"last"`))
 	must("schedule list", "report  active")
@@ -59,9 +58,7 @@ func followSchedule(t *testing.T, addr string) {
 func checkOccurrences(t *testing.T, text string) {
 	t.Helper()
 	var found client.Occurrences
-	if err := json.Unmarshal([]byte(text), &found); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, json.Unmarshal([]byte(text), &found))
 	var origins []client.Origin
 	for _, o := range found.Last {
 		origins = append(origins, o.Origin)

@@ -14,13 +14,12 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func TestBrokersFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "brokers.yaml")
-	if err := os.WriteFile(file, []byte("nats://h: {user: x}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(file, []byte("nats://h: {user: x}\n"), 0o600))
 	out, code := belfry(t, "serve", "--data", t.TempDir(), "--brokers", file)
 	if code != exitSettings || !strings.Contains(out, "--brokers: "+file+": nats://h: a user without a password") {
 		t.Errorf("%d\n%s", code, out)
@@ -58,9 +57,7 @@ func begin(ctx context.Context, args ...string) (addr string, stop func() error,
 func serving(t *testing.T, args ...string) (addr string, stop func() error) {
 	t.Helper()
 	addr, stop, err := begin(t.Context(), args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return addr, stop
 }
 
@@ -68,9 +65,7 @@ func serving(t *testing.T, args ...string) (addr string, stop func() error) {
 func dial(t *testing.T, addr string) *client.Client {
 	t.Helper()
 	c, err := client.New(client.Config{Addrs: []string{addr}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(c.Close)
 	awaitNil(t, func() error { return c.Ready(t.Context()) })
 	return c
@@ -98,9 +93,8 @@ func TestServeAlone(t *testing.T) {
 	for _, want := range []error{client.ErrNotFound, nil} { // new, and again on the same folder
 		addr, stop := serving(t, args...)
 		c := dial(t, addr)
-		if _, err := c.Get(t.Context(), "kept"); !errors.Is(err, want) {
-			t.Errorf("%v, want %v", err, want)
-		}
+		_, err := c.Get(t.Context(), "kept")
+		assert.ErrorIs(t, err, want)
 		if _, err := c.Schedule(t.Context(), client.Task{ID: "kept", Delay: time.Hour}); err != nil {
 			t.Error(err)
 		}
@@ -125,9 +119,7 @@ func TestServeAlone(t *testing.T) {
 
 func TestServeRefuses(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer func() { _ = taken.Close() }()
 	tests := []struct {
 		args string
@@ -170,9 +162,7 @@ func TestServeRefuses(t *testing.T) {
 // The unit starts a node again after a crash, whose status is 2, and not after wrong settings.
 func TestUnitKnowsStatusOfWrongSettings(t *testing.T) {
 	unit, err := os.ReadFile("../../deploy/systemd/belfry.service")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if want := fmt.Sprintf("\nRestartPreventExitStatus=%d\n", exitSettings); !strings.Contains(string(unit), want) {
 		t.Errorf("the unit is without %s", want)
 	}

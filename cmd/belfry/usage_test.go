@@ -8,18 +8,15 @@ import (
 	"testing/synctest"
 
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // If no node answers, the message has a remedy and leaves out the steps of the failed dial.
 func TestNoNodeAnswers(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	addr := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, l.Close())
 	synctest.Test(t, func(t *testing.T) { // the command tries for a second of simulated time
 		for _, args := range []string{"task get a", "task batch"} {
 			root := newRoot()
@@ -36,9 +33,7 @@ func TestNoNodeAnswers(t *testing.T) {
 			}
 		}
 	})
-	if got := cli.Explain(newRoot(), errors.New("x")); got != "x" {
-		t.Errorf("%q", got)
-	}
+	assert.Equal(t, cli.Explain(newRoot(), errors.New("x")), "x")
 }
 
 // TestPastTimesAreNamed checks that an instant in the past is sent, and said to mean now.

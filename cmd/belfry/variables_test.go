@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // A variable belongs to one command. Commands that call a cluster take only their connection from the environment.
@@ -44,9 +45,7 @@ func TestVariables(t *testing.T) {
 		"BELFRY_LISTEN_ADDR": "belfry listen", "BELFRY_SERVE_CONFIG": "belfry serve", "BELFRY_DATA": "",
 		"BELFRY_QUEUE_SET_PAUSED": "", "BELFRY_PAUSED": "",
 	} {
-		if owners[name] != want {
-			t.Errorf("%s belongs to %q, want %q", name, owners[name], want)
-		}
+		assert.Equal(t, owners[name], want, "%s belongs to", name)
 	}
 }
 
@@ -66,9 +65,7 @@ func TestAddressFromTheEnvironment(t *testing.T) {
 		t.Errorf("%d\n%s", code, out)
 	}
 	listen, _, err := newRoot().Find([]string{"listen"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	listen.InheritedFlags() // adds --config
 	if err := cli.Apply(listen, os.LookupEnv); err != nil || listen.Flag("addr").Changed {
 		t.Errorf("belfry listen listens at %s, %v", listen.Flag("addr").Value, err)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"testing"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // A plan has each task once, and the cancel of every tenth one after its schedule.
@@ -38,9 +40,7 @@ func TestPlan(t *testing.T) {
 	}
 	c := Config{Queue: "q", Tasks: 5}
 	for id, want := range map[string]int{"q-4": 4, "q-5": -1, "q-": -1, "q--1": -1, "r-1": -1, "q-clock": -1} {
-		if got := c.taskOf(id); got != want {
-			t.Errorf("%s: %d, want %d", id, got, want)
-		}
+		assert.Equal(t, c.taskOf(id), want, "%s", id)
 	}
 }
 
@@ -115,9 +115,7 @@ func TestSpread(t *testing.T) {
 	if got, want := spread(samples[:1]), (Spread{P50: 1, P99: 1, Max: 1}); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}
-	if got := spread(nil); got != (Spread{}) {
-		t.Errorf("%v", got)
-	}
+	assert.Equal(t, spread(nil), Spread{})
 }
 
 // The estimate of the clock is that of the shortest round trip, and its error covers the truth.
@@ -134,7 +132,5 @@ func TestClock(t *testing.T) {
 			t.Errorf("%v ± %v, want %v", c.Offset, c.Error, offset)
 		}
 	}
-	if c.Error != 6*time.Millisecond {
-		t.Errorf("± %v", c.Error)
-	}
+	assert.Equal(t, c.Error, 6*time.Millisecond, "±")
 }

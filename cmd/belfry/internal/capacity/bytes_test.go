@@ -20,6 +20,7 @@ import (
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/raftgroup/logstore"
 )
 
@@ -96,13 +97,9 @@ func apply(t *testing.T, m *fsm.Machine, commands []*fsmpb.Command) (logged int,
 		logged += proto.Size(entry)
 		entry.Version, entry.AtMs = fsm.CommandVersion, start
 		data, err := proto.Marshal(entry)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		applied, err := m.Apply(data, true)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		grants = append(grants, applied.Grants...)
 	}
 	return logged, grants
@@ -160,9 +157,7 @@ func snapshotBytes(t *testing.T, m *fsm.Machine) int {
 	s := m.Snapshot()
 	defer s.Release()
 	n, err := s.WriteTo(io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return int(n)
 }
 
@@ -277,9 +272,7 @@ func TestBytesOfKeys(t *testing.T) {
 func appended(t *testing.T, reg *prometheus.Registry) float64 {
 	t.Helper()
 	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for _, f := range families {
 		if f.GetName() == "belfry_log_append_bytes_total" {
 			return f.GetMetric()[0].GetCounter().GetValue()
@@ -296,16 +289,12 @@ func TestBytesOfEntries(t *testing.T) {
 	data, err := proto.Marshal(&fsmpb.Entry{
 		Version: fsm.CommandVersion, AtMs: start, Commands: []*fsmpb.Command{advance()},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	reg := prometheus.NewRegistry()
 	stores, err := logstore.Open(logstore.Config{
 		Dir: t.TempDir(), Registerer: reg, Fatal: func(err error) { t.Error(err) },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer func() {
 		if err := stores.Close(); err != nil {
 			t.Error(err)
@@ -313,9 +302,7 @@ func TestBytesOfEntries(t *testing.T) {
 	}()
 	before := appended(t, reg)
 	log := &raft.Log{Index: 1, Term: 1, Type: raft.LogCommand, Data: data, AppendedAt: time.UnixMilli(start)}
-	if err := stores.Log().StoreLog(log); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, stores.Log().StoreLog(log))
 	near(t, c, entryLog, appended(t, reg)-before, tolerated)
 	near(t, c, entryNetwork, exchanged(t, &raft.AppendEntriesRequest{
 		RPCHeader: header(), Term: 12, PrevLogEntry: 123456, PrevLogTerm: 12, LeaderCommitIndex: 123456,
@@ -338,9 +325,7 @@ func exchanged(t *testing.T, request *raft.AppendEntriesRequest) float64 {
 	t.Helper()
 	conn := &countingConn{}
 	listen, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	quiet := raft.NetworkTransportConfig{Stream: tcp{listen, conn}, MaxPool: 1, Timeout: 10 * time.Second}
 	transport := raft.NewNetworkTransportWithConfig(&quiet)
 	defer transport.Close()
@@ -352,9 +337,7 @@ func exchanged(t *testing.T, request *raft.AppendEntriesRequest) float64 {
 	var answer raft.AppendEntriesResponse
 	for range 2 { // the first one dials
 		conn.bytes = 0
-		if err := transport.AppendEntries("", raft.ServerAddress(listen.Addr().String()), request, &answer); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, transport.AppendEntries("", raft.ServerAddress(listen.Addr().String()), request, &answer))
 	}
 	return float64(conn.bytes + 3*packetHead)
 }

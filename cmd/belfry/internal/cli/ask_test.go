@@ -2,10 +2,11 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 var orders = Question{Effect: "cancels 12,431 tasks of queue orders", Kind: "queue", Name: "orders"}
@@ -19,25 +20,17 @@ func TestOnlyANameOrYesAgrees(t *testing.T) {
 	} {
 		var out strings.Builder
 		err := orders.Ask(t.Context(), strings.NewReader(answer), &out)
-		if !errors.Is(err, want) {
-			t.Errorf("%q: %v, want %v", answer, err, want)
-		}
+		assert.ErrorIs(t, err, want, "%q", answer)
 		const asked = "this cancels 12,431 tasks of queue orders; type the name of the queue (or yes): "
-		if out.String() != asked {
-			t.Errorf("asked %q", out.String())
-		}
+		assert.Equal(t, out.String(), asked, "asked")
 	}
 }
 
 // A question about nothing that has a name takes only yes.
 func TestNamelessQuestion(t *testing.T) {
 	q := Question{Effect: "cancels 3 tasks"}
-	if q.String() != "this cancels 3 tasks; type yes: " {
-		t.Errorf("asks %q", q)
-	}
-	if err := q.Ask(t.Context(), strings.NewReader("\n"), io.Discard); !errors.Is(err, errRefused) {
-		t.Errorf("an empty line: %v", err)
-	}
+	assert.Equal(t, q.String(), "this cancels 3 tasks; type yes: ", "asks %q", q)
+	assert.ErrorIs(t, q.Ask(t.Context(), strings.NewReader("\n"), io.Discard), errRefused, "an empty line")
 }
 
 // An interrupt ends the question.
@@ -45,7 +38,5 @@ func TestInterruptEndsTheQuestion(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	in, _ := io.Pipe() // never answers
-	if err := orders.Ask(ctx, in, io.Discard); !errors.Is(err, context.Canceled) {
-		t.Errorf("%v", err)
-	}
+	assert.ErrorIs(t, orders.Ask(ctx, in, io.Discard), context.Canceled)
 }

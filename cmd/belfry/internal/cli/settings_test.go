@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // testCommand is a command for `belfry run`.
@@ -33,21 +34,13 @@ func TestNearerWins(t *testing.T) {
 	lookup := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
 	cmd := testCommand()
 	flags := cmd.Flags()
-	if err := flags.Parse([]string{"--shards", "1"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := applyEnv(cmd, lookup); err != nil {
-		t.Fatal(err)
-	}
-	if err := applyFile(flags, "f", []byte("shards: 3\ndata-dir: file\nmax-offset: 3s\n")); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, flags.Parse([]string{"--shards", "1"}))
+	assert.NoError(t, applyEnv(cmd, lookup))
+	assert.NoError(t, applyFile(flags, "f", []byte("shards: 3\ndata-dir: file\nmax-offset: 3s\n")))
 	for name, want := range map[string]string{
 		"shards": "1", "data-dir": "env", "max-offset": "3s", "json": "false",
 	} {
-		if got := flags.Lookup(name).Value.String(); got != want {
-			t.Errorf("%s is %s, want %s", name, got, want)
-		}
+		assert.Equal(t, flags.Lookup(name).Value.String(), want, "%s", name)
 	}
 }
 
@@ -59,19 +52,11 @@ func TestPeersShareTheNearestValue(t *testing.T) {
 		cmd.Flags().String("config", "", "")
 		new(output.Printer).AddFlags(cmd)
 		(&cobra.Command{Use: "belfry"}).AddCommand(cmd)
-		if err := cmd.Flags().Parse(strings.Fields(line)); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, cmd.Flags().Parse(strings.Fields(line)))
 		lookup := func(name string) (string, bool) { return "true", name == "BELFRY_SHOW_JSON" }
-		if err := applyEnv(cmd, lookup); err != nil {
-			t.Fatal(err)
-		}
-		if err := applyFile(cmd.Flags(), "f", []byte("output: wide\n")); err != nil {
-			t.Fatal(err)
-		}
-		if got := cmd.Flags().Lookup("output").Value.String(); got != want {
-			t.Errorf("%q: %s, want %s", line, got, want)
-		}
+		assert.NoError(t, applyEnv(cmd, lookup))
+		assert.NoError(t, applyFile(cmd.Flags(), "f", []byte("output: wide\n")))
+		assert.Equal(t, cmd.Flags().Lookup("output").Value.String(), want, "%q", line)
 	}
 }
 
@@ -79,18 +64,14 @@ func TestLists(t *testing.T) {
 	want := []string{"a:1", "b:2"}
 	for _, file := range []string{"join: [a:1, b:2]", "join:\n- a:1\n- b:2\n"} {
 		flags := testFlags()
-		if err := applyFile(flags, "f", []byte(file)); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, applyFile(flags, "f", []byte(file)))
 		if got, err := flags.GetStringSlice("join"); err != nil || !slices.Equal(got, want) {
 			t.Errorf("%q: %v, %v", file, got, err)
 		}
 	}
 	cmd := testCommand()
 	lookup := func(name string) (string, bool) { return "a:1,b:2", name == "BELFRY_RUN_JOIN" }
-	if err := applyEnv(cmd, lookup); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, applyEnv(cmd, lookup))
 	if got, err := cmd.Flags().GetStringSlice("join"); err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v, %v", got, err)
 	}

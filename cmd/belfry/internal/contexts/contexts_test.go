@@ -7,14 +7,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func loaded(t *testing.T, path string) *File {
 	t.Helper()
 	f, err := Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return f
 }
 
@@ -25,9 +25,7 @@ func TestSaveAndLoad(t *testing.T) {
 	f.Current = "prod"
 	f.Contexts["prod"] = &Context{Addrs: []string{"n1:8400", "n2:8400"}, Namespace: "orders", Key: NewKey("bfy_secret")}
 	f.Contexts["test"] = &Context{Addrs: []string{"n3:8400"}, KeyFile: "/k", CA: "/ca", ClientCert: "/c", ClientKey: "/ck"}
-	if err := f.Save(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, f.Save())
 	again := loaded(t, path)
 	if fmt.Sprintf("%+v %+v", again.Contexts["prod"], again.Contexts["test"]) !=
 		fmt.Sprintf("%+v %+v", f.Contexts["prod"], f.Contexts["test"]) ||
@@ -56,9 +54,7 @@ func TestKeysAreNotPrinted(t *testing.T) {
 // A file that cannot be replaced keeps its content, and a half-written file is removed.
 func TestFailedSaveChangesNothing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "contexts.yaml")
-	if err := os.MkdirAll(filepath.Join(path, "in-the-way"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.MkdirAll(filepath.Join(path, "in-the-way"), 0o700))
 	f := &File{path: path, Contexts: map[string]*Context{"a": {Addrs: []string{"n1"}}}}
 	if err := f.Save(); err == nil {
 		t.Fatal("a folder was replaced")
@@ -73,20 +69,14 @@ func TestFailedSaveChangesNothing(t *testing.T) {
 func TestSaveFollowsALink(t *testing.T) {
 	dir := t.TempDir()
 	file, link := filepath.Join(dir, "kept.yaml"), filepath.Join(dir, "contexts.yaml")
-	if err := errors.Join(os.WriteFile(file, nil, 0o600), os.Symlink(file, link)); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, errors.Join(os.WriteFile(file, nil, 0o600), os.Symlink(file, link)))
 	f := loaded(t, link)
 	f.Contexts["a"] = &Context{Addrs: []string{"n1"}}
-	if err := f.Save(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, f.Save())
 	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
-	if len(loaded(t, file).Contexts) != 1 {
-		t.Error("the file behind the link is as it was")
-	}
+	assert.Equal(t, len(loaded(t, file).Contexts), 1, "the file behind the link is as it was")
 }
 
 func TestRefusedFiles(t *testing.T) {
@@ -98,17 +88,13 @@ func TestRefusedFiles(t *testing.T) {
 		"contexts: {a: {key: x, key-file: y}}":         "has a key and a key-file",
 		"current: a\ncontexts: {a: {addr: [x]}}\nb: 1": "field b not found",
 	} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 		if _, err := Load(path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
 	for _, mode := range []os.FileMode{0o640, 0o604, 0o660, 0o644} {
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.Chmod(path, mode))
 		if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "chmod 600 "+path) {
 			t.Errorf("mode %o: %v", mode, err)
 		}

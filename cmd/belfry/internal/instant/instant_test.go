@@ -5,14 +5,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func zoneOf(t testing.TB, name string) *time.Location {
 	t.Helper()
 	zone, err := time.LoadLocation(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return zone
 }
 
@@ -160,9 +160,7 @@ func TestDescribe(t *testing.T) {
 		"2026-11-28 10:00:00 CET, 2h ago":    -2 * time.Hour,
 		"2026-11-28 12:00:00 CET, now":       0,
 	} {
-		if got := Describe(now.Add(d), now, now.Location()); got != want {
-			t.Errorf("%v: %q, want %q", d, got, want)
-		}
+		assert.Equal(t, Describe(now.Add(d), now, now.Location()), want, "%v", d)
 	}
 }
 

@@ -1,6 +1,10 @@
 package manual
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
+)
 
 // No text is a request or an escape of roff.
 func TestEscape(t *testing.T) {
@@ -12,9 +16,7 @@ func TestEscape(t *testing.T) {
 		"~`^\"":      `\(ti\(ga\(ha\(dq`,
 		"plain text": "plain text",
 	} {
-		if got := escape(text); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
+		assert.Equal(t, escape(text), want, "%q", text)
 	}
 }
 
@@ -33,8 +35,6 @@ func TestBlocks(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	for i := range want {
-		if got[i] != want[i] {
-			t.Errorf("%+v, want %+v", got[i], want[i])
-		}
+		assert.Equal(t, got[i], want[i])
 	}
 }

@@ -10,6 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // printerOf returns a printer with the flags of a command line.
@@ -17,9 +19,7 @@ func printerOf(t testing.TB, out io.Writer, line string) *Printer {
 	t.Helper()
 	p, cmd := &Printer{Out: out}, &cobra.Command{}
 	p.AddFlags(cmd)
-	if err := cmd.ParseFlags(strings.Fields(line)); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, cmd.ParseFlags(strings.Fields(line)))
 	return p
 }
 
@@ -114,13 +114,9 @@ func TestTwoResultsAreTwoDocuments(t *testing.T) {
 	var out strings.Builder
 	p := printerOf(t, &out, "-o yaml")
 	for _, v := range []map[string]int{{"a": 1}, {"b": 2}} {
-		if err := Show(p, v, nil); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, Show(p, v, nil))
 	}
-	if out.String() != "a: 1\n---\nb: 2\n" {
-		t.Errorf("printed %q", &out)
-	}
+	assert.Equal(t, out.String(), "a: 1\n---\nb: 2\n", "printed %q", &out)
 }
 
 // A stream prints a header once, however long it is, and no row twice.
@@ -155,9 +151,7 @@ func TestGrouped(t *testing.T) {
 	for n, want := range map[int64]string{
 		0: "0", 999: "999", 1000: "1,000", 12431: "12,431", 1234567: "1,234,567", -999: "-999", -1000: "-1,000",
 	} {
-		if got := Grouped(n); got != want {
-			t.Errorf("%d: %s", n, got)
-		}
+		assert.Equal(t, Grouped(n), want, "%d", n)
 	}
 }
 
@@ -172,13 +166,9 @@ func FuzzYAML(f *testing.F) {
 			return
 		}
 		doc, err := yamlOf(value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		var back any
-		if err := yaml.Unmarshal(doc, &back); err != nil {
-			t.Fatalf("%s: %v\n%s", text, err, doc)
-		}
+		assert.NoError(t, yaml.Unmarshal(doc, &back), "%s:\n%s", text, doc)
 		want, _ := json.Marshal(normal(value))
 		got, err := json.Marshal(normal(back))
 		if err != nil || string(got) != string(want) {
@@ -218,9 +208,7 @@ func TestTextsAreTame(t *testing.T) {
 	for form, read := range map[string]func([]byte, any) error{"json": json.Unmarshal, "yaml": yaml.Unmarshal} {
 		var b strings.Builder
 		p := Printer{Out: &b}
-		if err := errors.Join((*formValue)(&p.form).Set(form), p.Encode(values)); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, errors.Join((*formValue)(&p.form).Set(form), p.Encode(values)))
 		var got map[string]string
 		if err := read([]byte(b.String()), &got); err != nil || got[hostile] != hostile || Lines(b.String()) != b.String() {
 			t.Errorf("%s: %q, %v, %q", form, got, err, b.String())

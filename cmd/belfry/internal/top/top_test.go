@@ -20,6 +20,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 var update = flag.Bool("update", false, "write the pages of testdata anew")
@@ -149,17 +150,11 @@ func golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(file, []byte(got+"\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.WriteFile(file, []byte(got+"\n"), 0o644))
 	}
 	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got+"\n" != string(want) {
-		t.Errorf("%s: -update writes it anew\n%s\nwant:\n%s", name, got, want)
-	}
+	assert.NoError(t, err)
+	assert.Equal(t, got+"\n", string(want), "%s: -update writes it anew\n%s\nwant:\n%s", name, got, want)
 }
 
 // The pages of a healthy cluster, of one with a node down and a move, and of one that answers no more.
@@ -227,13 +222,9 @@ func TestTextIsSanitised(t *testing.T) {
 	s.addrs = evil
 	page := s.lines(false)
 	for _, line := range page {
-		if line != clean(line) {
-			t.Errorf("%q", line)
-		}
+		assert.Equal(t, line, clean(line))
 	}
-	if got := clean(evil); got != "a·[2J·1m·····b" {
-		t.Errorf("%q", got)
-	}
+	assert.Equal(t, clean(evil), "a·[2J·1m·····b")
 }
 
 // Keys quit, pause, sort, scroll and help. The mark stays at its queue when the order changes under it.
@@ -286,9 +277,7 @@ func TestPartThatHangs(t *testing.T) {
 	for _, cmd := range cmds[1:] {
 		s.Update(cmd())
 	}
-	if n := len(s.round()); n != numParts-1 {
-		t.Errorf("%d parts are read while one hangs", n)
-	}
+	assert.Equal(t, len(s.round()), numParts-1, "parts are read while one hangs")
 }
 
 // A plain page and JSON need at least one answer. JSON goes on when the cluster fails later.
@@ -300,12 +289,8 @@ func TestPlainPageAndJSON(t *testing.T) {
 	}
 	refused := errors.New("refused")
 	c.API = &fake{err: refused}
-	if err := c.Once(t.Context()); !errors.Is(err, refused) {
-		t.Error(err)
-	}
-	if err := c.Values(t.Context(), false, json.NewEncoder(c.Out).Encode); !errors.Is(err, refused) {
-		t.Error(err)
-	}
+	assert.ErrorIs(t, c.Once(t.Context()), refused)
+	assert.ErrorIs(t, c.Values(t.Context(), false, json.NewEncoder(c.Out).Encode), refused)
 	r, w := io.Pipe()
 	ctx, cancel := context.WithCancel(t.Context())
 	api := threeNodes()
@@ -316,9 +301,7 @@ func TestPlainPageAndJSON(t *testing.T) {
 	lines := json.NewDecoder(r)
 	for range 3 {
 		var sum Summary
-		if err := lines.Decode(&sum); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, lines.Decode(&sum))
 		if *sum.InCluster != 1234567 || *sum.Waiting != 100005 || *sum.Lateness.P50Ms != 1 || sum.Lateness.P99Ms != nil || sum.Lateness.MaxMs != nil ||
 			len(sum.Queues) != 4 || sum.Queues[0].Name != "late" || sum.Nodes[0].Name != "node-1" {
 			t.Errorf("%+v %+v", sum, sum.Lateness)
