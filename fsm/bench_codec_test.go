@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // BenchmarkEncode and BenchmarkDecode measure the log's encoding alone, per command, in entries of 64 schedules.
@@ -19,9 +20,8 @@ func BenchmarkEncode(b *testing.B) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	for n := 0; n < b.N; n += batch {
-		if _, err := entry.MarshalToSizedBufferVT(data[:entry.SizeVT()]); err != nil {
-			b.Fatal(err)
-		}
+		_, err := entry.MarshalToSizedBufferVT(data[:entry.SizeVT()])
+		assert.NoError(b, err)
 	}
 	b.SetBytes(int64(len(data) / batch))
 }
@@ -34,9 +34,7 @@ func BenchmarkDecode(b *testing.B) {
 	b.ResetTimer()
 	for n := 0; n < b.N; n += batch {
 		entry := fsmpb.EntryFromVTPool()
-		if err := entry.UnmarshalVTUnsafe(data); err != nil {
-			b.Fatal(err)
-		}
+		assert.NoError(b, entry.UnmarshalVTUnsafe(data))
 		entry.ReturnToVTPool()
 	}
 }
@@ -59,15 +57,12 @@ func BenchmarkRestore(b *testing.B) {
 	const n = 100_000
 	snapshot := benchMachine(b, n).Snapshot()
 	var data bytes.Buffer
-	if _, err := snapshot.WriteTo(&data); err != nil {
-		b.Fatal(err)
-	}
+	_, err := snapshot.WriteTo(&data)
+	assert.NoError(b, err)
 	snapshot.Release()
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := New(0).Restore(bytes.NewReader(data.Bytes())); err != nil {
-			b.Fatal(err)
-		}
+		assert.NoError(b, New(0).Restore(bytes.NewReader(data.Bytes())))
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/task")
 }
@@ -82,9 +77,8 @@ func BenchmarkSnapshot(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		snapshot := m.Snapshot()
-		if _, err := snapshot.WriteTo(io.Discard); err != nil {
-			b.Fatal(err)
-		}
+		_, err := snapshot.WriteTo(io.Discard)
+		assert.NoError(b, err)
 		snapshot.Release()
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/task")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // Two machines apply the same log. One of them is restored from a snapshot now and then. Both have the same results,
@@ -147,9 +148,7 @@ func TestFollowerBuildsNoResults(t *testing.T) {
 	m := New(1)
 	entry := &fsmpb.Entry{Version: 1, Commands: []*fsmpb.Command{scheduleCommand("a", 5), advanceCommand(10)}}
 	data, err := proto.Marshal(entry)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	applied, err := applyAndScribble(m, data, false)
 	if err != nil || len(applied.Results)+len(applied.Grants) != 0 {
 		t.Fatalf("got %v, %v", applied, err)
@@ -166,9 +165,7 @@ func TestNewerEntriesAreRefusedWhole(t *testing.T) {
 		"command": {Version: CommandVersion, Commands: []*fsmpb.Command{scheduleCommand("a", 5), {Id: "b"}}},
 	} {
 		data, err := proto.Marshal(entry)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		m := New(1)
 		if _, err := m.Apply(data, true); err == nil {
 			t.Errorf("%s: applied", name)
@@ -201,9 +198,7 @@ func (g *logGenerator) entry() []byte {
 		entry.Commands = append(entry.Commands, g.command())
 	}
 	data, err := proto.Marshal(entry)
-	if err != nil {
-		g.t.Fatal(err)
-	}
+	assert.NoError(g.t, err)
 	return data
 }
 
@@ -327,9 +322,7 @@ func (g *logGenerator) settle(c *fsmpb.Command, verb string) *fsmpb.Command {
 
 func applyTo(t *rapid.T, m *Machine, data []byte, full bool) Applied {
 	applied, err := applyAndScribble(m, data, full)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return applied
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // An entry of any bytes is either refused whole or applied to a state that still passes the audit.
@@ -38,9 +39,7 @@ func FuzzApply(f *testing.F) {
 		{Version: 1, Commands: []*fsmpb.Command{{Op: &fsmpb.Command_Schedule{Schedule: &fsmpb.Schedule{FireAtMs: 3}}}}},
 	} {
 		data, err := proto.Marshal(entry)
-		if err != nil {
-			f.Fatal(err)
-		}
+		assert.NoError(f, err)
 		f.Add(data)
 	}
 	for _, data := range [][]byte{
@@ -85,9 +84,8 @@ func FuzzRestore(f *testing.F) {
 	applyBytes(f, m, mustMarshal(&fsmpb.Entry{Version: 1, AtMs: 9, Commands: []*fsmpb.Command{scheduleCommand("a", 5), advanceCommand(10), scheduleCommand("b", 99)}}))
 	var whole bytes.Buffer
 	snapshot := m.Snapshot()
-	if _, err := snapshot.WriteTo(&whole); err != nil {
-		f.Fatal(err)
-	}
+	_, err := snapshot.WriteTo(&whole)
+	assert.NoError(f, err)
 	snapshot.Release()
 	f.Add(whole.Bytes())
 	f.Add(whole.Bytes()[:whole.Len()-3])
@@ -153,9 +151,8 @@ func everyField(tb testing.TB) []byte {
 	var whole bytes.Buffer
 	snapshot := m.Snapshot()
 	defer snapshot.Release()
-	if _, err := snapshot.WriteTo(&whole); err != nil {
-		tb.Fatal(err)
-	}
+	_, err := snapshot.WriteTo(&whole)
+	assert.NoError(tb, err)
 	return whole.Bytes()
 }
 
@@ -165,9 +162,8 @@ func TestTruncatedSnapshotIsRefused(t *testing.T) {
 	applyBytes(t, m, mustMarshal(&fsmpb.Entry{Version: 1, AtMs: 9, Commands: []*fsmpb.Command{scheduleCommand("a", 5), scheduleCommand("b", 99)}}))
 	var whole bytes.Buffer
 	snapshot := m.Snapshot()
-	if _, err := snapshot.WriteTo(&whole); err != nil {
-		t.Fatal(err)
-	}
+	_, err := snapshot.WriteTo(&whole)
+	assert.NoError(t, err)
 	snapshot.Release()
 	for n := range whole.Len() {
 		if err := New(1).Restore(bytes.NewReader(whole.Bytes()[:n])); err == nil {
@@ -195,9 +191,8 @@ func damagedSnapshotIsRefused(t *rapid.T) {
 	snapshot := g.m.Snapshot()
 	defer snapshot.Release()
 	var b bytes.Buffer
-	if _, err := snapshot.WriteTo(&b); err != nil {
-		t.Fatal(err)
-	}
+	_, err := snapshot.WriteTo(&b)
+	assert.NoError(t, err)
 	data := b.Bytes()
 	for range rapid.IntRange(1, 4).Draw(t, "damages") {
 		data[rapid.IntRange(0, len(data)-1).Draw(t, "at")] = rapid.Byte().Draw(t, "byte")

@@ -7,18 +7,15 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func applyAll(t *testing.T, m *Machine, at int64, commands ...*fsmpb.Command) Applied {
 	t.Helper()
 	data, err := (&fsmpb.Entry{Version: CommandVersion, AtMs: at, Commands: commands}).MarshalVT()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	applied, err := m.Apply(data, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return applied
 }
 

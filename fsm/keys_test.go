@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // keyedCall returns a call that wants the full answer. Its key comes from its verb and line.
@@ -23,9 +24,7 @@ func keyedCall(verb, line string) *fsmpb.Command {
 func applyOne(t *testing.T, m *Machine, c *fsmpb.Command) *fsmpb.Result {
 	t.Helper()
 	data, err := proto.Marshal(&fsmpb.Entry{Version: CommandVersion, AtMs: 1000, Commands: []*fsmpb.Command{c}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return applyBytes(t, m, data).Results[0]
 }
 
@@ -72,9 +71,7 @@ func TestRepeatedAnswers(t *testing.T) {
 			}
 			again.Repeated = false
 			ignored := protocmp.IgnoreFields(&fsmpb.Task{}, "fence") // no caller sees the fence
-			if diff := cmp.Diff(first, again, protocmp.Transform(), ignored); diff != "" {
-				t.Errorf("(- first, + again):\n%s", diff)
-			}
+			assert.Equal(t, cmp.Diff(first, again, protocmp.Transform(), ignored), "", "(- first, + again)")
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 const (
@@ -105,9 +106,7 @@ func importAll(t *testing.T, source, target *Machine, ranges []*fsmpb.SlotRange,
 	seal.GetSealSlots().Ranges = ranges
 	applyAll(t, source, 1000, seal)
 	sealed, err := w.Sealed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	imported := applyAll(t, target, 1000, expect, importOf(moveID, tasks...), readyOf(sealed, moveID), openOf(moveID, 100))
 	for i, r := range imported.Results {
 		if r.Code != fsmpb.Code_CODE_OK || r.More {
@@ -146,9 +145,7 @@ func TestOverdueFiresAtOpening(t *testing.T) {
 	}
 	sealed := applyAll(t, source, 4000, sealAll(moveID), advanceCommand(6000))
 	ends, err := w.Sealed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	copied := applyAll(t, target, 6000, expectAll(moveID, intoNewShard), importOf(moveID, tasks...), advanceCommand(6000),
 		readyOf(ends, moveID))
 	if n := len(sealed.Grants) + len(copied.Grants); n != 0 {
@@ -215,9 +212,7 @@ func TestRebuildWakesTasks(t *testing.T) {
 			t.Errorf("the next task of shard %d is due at %d", shard, due)
 		}
 	}
-	if got != want {
-		t.Errorf("%d tasks, want %d", got, want)
-	}
+	assert.Equal(t, got, want, "tasks")
 }
 
 // A lease whose end came while its slot was sealed runs for a moment after the opening, at the target or, if the move is
@@ -276,9 +271,7 @@ func copyAll(t *testing.T, source, target *Machine, at int64) {
 	}
 	applyAll(t, source, at, sealAll(moveID))
 	sealed, err := w.Sealed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	imported := applyAll(t, target, at, expectAll(moveID, intoNewShard), importOf(moveID, tasks...), readyOf(sealed, moveID))
 	for i, r := range imported.Results {
 		if r.Code != fsmpb.Code_CODE_OK {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // step takes the next step of the move, or gives it up, or begins one. A step of a move that was given up may come before.
@@ -101,9 +102,7 @@ func (w *moveWorld) refused(s shardStep) {
 
 func (w *moveWorld) copy() {
 	tasks, done, _, err := w.move.watch.Copy(rapid.IntRange(1, 400).Draw(w.t, "bytes"))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	assert.NoError(w.t, err)
 	w.take(tasks, nil)
 	w.move.copied = done
 }
@@ -116,9 +115,7 @@ func (w *moveWorld) take(tasks [][]byte, gone []*fsmpb.TaskName) {
 
 func (w *moveWorld) stream() (left int) {
 	tasks, gone, left, err := w.move.watch.Changes(rapid.IntRange(1, 400).Draw(w.t, "bytes"))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	assert.NoError(w.t, err)
 	w.take(tasks, gone)
 	return left
 }
@@ -126,9 +123,7 @@ func (w *moveWorld) stream() (left int) {
 func (w *moveWorld) seal() {
 	w.ok(w.move.from, w.move.seal)
 	sealed, err := w.move.watch.Sealed()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	assert.NoError(w.t, err)
 	w.move.sealed = sealed
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // oldShards are the shards that the tests rebuild from: shard 1 has the lower half of the slots.
@@ -100,9 +101,7 @@ func rebuilt(t *testing.T, old []*Machine, shard uint32) *Machine {
 			}
 			return b.Add(task)
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 	}
 	m := b.Machine()
 	audit(t, m)
@@ -137,9 +136,7 @@ func TestRebuildKeepsTasks(t *testing.T) {
 	var got []*fsmpb.Task
 	for shard := uint32(1); shard <= newShards; shard++ {
 		m := rebuilt(t, old, shard)
-		if copied := restored(t, m); len(allOf(copied)) != len(allOf(m)) {
-			t.Error("a snapshot of the shard has other tasks")
-		}
+		assert.Equal(t, len(allOf(restored(t, m))), len(allOf(m)), "a snapshot of the shard has other tasks")
 		got = append(got, allOf(m)...)
 	}
 	if len(got) != len(want) {
@@ -160,9 +157,7 @@ func TestRebuildKeepsTasks(t *testing.T) {
 			t.Errorf("before %v\nafter  %v", before, after)
 		}
 	}
-	if len(states) != 7 {
-		t.Errorf("the tasks were in states %v only", states)
-	}
+	assert.Equal(t, len(states), 7, "the tasks were in states %v only", states)
 }
 
 // Tasks of two shards with one due time and one number come due in the same order on every replica.
@@ -206,9 +201,7 @@ func waiting(t *testing.T, m *Machine) (tasks []*fsmpb.SnapshotTask) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return tasks
 }
 
@@ -277,9 +270,7 @@ func TestBuryOverdue(t *testing.T) {
 		m := rebuilt(t, old, shard)
 		before := m.Counts().ByState
 		waited := before[fsmpb.State_STATE_SCHEDULED] + before[fsmpb.State_STATE_RETRYING]
-		if n := m.BuryOverdue(49_999, "late"); n != 0 {
-			t.Errorf("%d tasks were buried before they were due", n)
-		}
+		assert.Equal(t, m.BuryOverdue(49_999, "late"), 0, "tasks were buried before they were due")
 		if n := m.BuryOverdue(70_000, "late"); n != waited || n == 0 {
 			t.Errorf("%d of %d tasks were buried", n, waited)
 		}
@@ -290,8 +281,6 @@ func TestBuryOverdue(t *testing.T) {
 				dead++
 			}
 		}
-		if dead != waited {
-			t.Errorf("%d dead letters, want %d", dead, waited)
-		}
+		assert.Equal(t, dead, waited, "dead letters")
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 var update = flag.Bool("update", false, "write what the scripts in testdata print as what they shall print")
@@ -37,9 +38,7 @@ func TestScripts(t *testing.T) {
 
 func runScript(t *testing.T, file string) {
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	s := &script{t: t, m: New(7)}
 	var printed strings.Builder
 	for _, block := range strings.Split(strings.TrimSpace(string(text)), "\n\n") {
@@ -47,9 +46,7 @@ func runScript(t *testing.T, file string) {
 	}
 	got := strings.TrimSpace(printed.String()) + "\n"
 	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.WriteFile(file, []byte(got), 0o644))
 		return
 	}
 	if diff := gocmp.Diff(strings.Split(string(text), "\n"), strings.Split(got, "\n")); diff != "" {
@@ -100,9 +97,7 @@ func (s *script) apply(entry *fsmpb.Entry) []string {
 	}
 	entry.Version, entry.AtMs = CommandVersion, s.now
 	data, err := proto.Marshal(entry)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	assert.NoError(s.t, err)
 	copied, told := restored(s.t, s.m), len(s.events)
 	s.m.Observe(func(e task.Event) { s.events = append(s.events, e) })
 	var toldAgain []task.Event
@@ -128,9 +123,7 @@ func (s *script) apply(entry *fsmpb.Entry) []string {
 func applyBytes(t testing.TB, m *Machine, data []byte) Applied {
 	t.Helper()
 	applied, err := applyAndScribble(m, data, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return applied
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // everySecond returns the command that makes a schedule with a webhook.
@@ -99,12 +100,8 @@ func TestListsTellSchedulesFromTasks(t *testing.T) {
 		}
 		return strings.Join(ids, " ")
 	}
-	if got := ids(); got != "plain" {
-		t.Errorf("tasks: %q", got)
-	}
-	if got := ids(fsmpb.State_STATE_REPEATING); got != "nightly@" {
-		t.Errorf("schedules: %q", got)
-	}
+	assert.Equal(t, ids(), "plain", "tasks")
+	assert.Equal(t, ids(fsmpb.State_STATE_REPEATING), "nightly@", "schedules")
 	use := m.NamespaceUse("")
 	if use.Pending != 2 {
 		t.Errorf("%d are pending, want the task and the schedule", use.Pending)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 var allSlots = []*fsmpb.SlotRange{{First: 0, End: task.Slots}}
@@ -69,17 +70,13 @@ func moved(t *testing.T, from, to *Machine, at int64, move uint64, fresh bool) (
 	defer w.Stop()
 	for done := false; !done; {
 		tasks, last, _, err := w.Copy(1 << 20)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		mustOK(to, importOf(move, tasks...))
 		done = last
 	}
 	mustOK(from, sealAll(move))
 	sealed, err := w.Sealed()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	mustOK(to, readyOf(sealed, move))
 	for opened = 1; mustOK(to, openOf(move, 10)); opened++ {
 		continue

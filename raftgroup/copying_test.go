@@ -2,7 +2,6 @@ package raftgroup
 
 import (
 	"context"
-	"errors"
 	"io"
 	"strings"
 	"sync/atomic"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/raftgroup/copies"
 )
 
@@ -46,9 +46,7 @@ func slowLeader(t *testing.T) (leader, joining *Group, sent *atomic.Int32, meter
 		Name: "group 7", NodeID: "d", Machine: &journalist{}, Storage: newMemory(), Transport: wireD,
 		Timing: leader.cfg.Timing, Snapshots: snapshots, Fatal: func(err error) { t.Error(err) },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	write(t, leader, 1<<20)
 	cut(t, leader)
 	return leader, joining, sent, meter
@@ -58,9 +56,7 @@ func slowLeader(t *testing.T) (leader, joining *Group, sent *atomic.Int32, meter
 func onDisk(t *testing.T) raft.SnapshotStore {
 	t.Helper()
 	store, err := raft.NewFileSnapshotStore(t.TempDir(), 2, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return store
 }
 
@@ -69,9 +65,8 @@ func write(t *testing.T, g *Group, bytes int) {
 	t.Helper()
 	line := strings.Repeat("x", 1<<10)
 	for range bytes / len(line) {
-		if _, err := g.Propose(t.Context(), []byte(line)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := g.Propose(t.Context(), []byte(line))
+		assert.NoError(t, err)
 		select {
 		case <-g.Grown():
 			cut(t, g)
@@ -84,16 +79,12 @@ func write(t *testing.T, g *Group, bytes int) {
 func cut(t *testing.T, g *Group) {
 	t.Helper()
 	<-time.After(time.Millisecond)
-	if err := g.Snapshot(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, g.Snapshot())
 }
 
 func addLearner(t *testing.T, g *Group) {
 	t.Helper()
-	if err := g.ChangeMembers(t.Context(), seen(t, g), MemberChange{AddNonvoter: "d"}); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, g.ChangeMembers(t.Context(), seen(t, g), MemberChange{AddNonvoter: "d"}))
 }
 
 // TestSlowCopyEnds checks that a copy ends although the log grows faster than the copy leaves: the log behind the
@@ -161,9 +152,8 @@ func TestUselessCopyEnds(t *testing.T) {
 			if len(meter.UnderWay()) != 1 {
 				t.Fatalf("%s: no copy is under way", name)
 			}
-			if _, err := g.copyEnds("d", g.Term()+1); !errors.Is(err, errNoLeaderNow) {
-				t.Errorf("a copy of another term goes on: %v", err)
-			}
+			_, err := g.copyEnds("d", g.Term()+1)
+			assert.ErrorIs(t, err, errNoLeaderNow, "a copy of another term goes on")
 			began := time.Now()
 			end(t, g, joining)
 			<-time.After(time.Second)

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func TestFutures(t *testing.T) {
@@ -17,15 +19,11 @@ func TestFutures(t *testing.T) {
 		ask := func() raft.Future { return pending{answer} }
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := f.await(ctx, ask); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a caller whose context ended: %v", err)
-		}
+		assert.ErrorIs(t, f.await(ctx, ask), context.DeadlineExceeded, "a caller whose context ended")
 		if f.bar(time.Second) {
 			t.Error("bar reports that an unanswered call was answered")
 		}
-		if err := f.await(t.Context(), ask); !errors.Is(err, ErrRefused) {
-			t.Errorf("asked when it was barred: %v", err)
-		}
+		assert.ErrorIs(t, f.await(t.Context(), ask), ErrRefused, "asked when it was barred")
 		answer <- broken
 		<-f.none
 	})

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // journalist is a Machine whose state is the text of its entries, line by line. It cannot apply an entry "bad".
@@ -84,9 +86,7 @@ func TestCopyThatNoLeaderReachedOpensAgain(t *testing.T) {
 		_, cfg.Transport = raft.NewInmemTransport("a")
 		cfg.Existing = existing
 		g, err := Open(cfg)
-		if err != nil {
-			t.Fatalf("existing %v: %v", existing, err)
-		}
+		assert.NoError(t, err, "existing %v", existing)
 		closed(t, g)
 	}
 }
@@ -108,9 +108,7 @@ func open(t *testing.T, change func(*Config)) (g *Group, machine *journalist, fa
 		change(&cfg)
 	}
 	g, err := Open(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	led := make(chan struct{})
 	g.Lead(func(ctx context.Context) {
 		close(led)
@@ -143,9 +141,7 @@ func TestProposals(t *testing.T) {
 			}
 		}
 		<-g.Grown()
-		if err := g.Snapshot(); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, g.Snapshot())
 		if err := g.Snapshot(); err != nil {
 			t.Errorf("with nothing new: %v", err)
 		}
@@ -175,12 +171,10 @@ func TestStoppedGroupRefuses(t *testing.T) {
 		closed(t, g)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if _, err := g.Propose(ctx, []byte("late")); !errors.Is(err, ErrRefused) {
-			t.Errorf("proposed: %v", err)
-		}
-		if _, err := g.Commit(ctx, []byte("late")); !errors.Is(err, ErrRefused) {
-			t.Errorf("committed: %v", err)
-		}
+		_, err := g.Propose(ctx, []byte("late"))
+		assert.ErrorIs(t, err, ErrRefused, "proposed")
+		_, err = g.Commit(ctx, []byte("late"))
+		assert.ErrorIs(t, err, ErrRefused, "committed")
 		if err := g.Verify(ctx, 2); err == nil {
 			t.Error("a stopped group proved that it leads")
 		}
@@ -193,24 +187,19 @@ func TestEntryThatCannotBeApplied(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, machine, fatals := open(t, nil)
 		defer closed(t, g)
-		if _, err := g.Commit(t.Context(), []byte("good")); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := g.Propose(t.Context(), []byte("bad")); !errors.Is(err, errBad) {
-			t.Errorf("answered with %v", err)
-		}
+		_, err := g.Commit(t.Context(), []byte("good"))
+		assert.NoError(t, err)
+		_, err = g.Propose(t.Context(), []byte("bad"))
+		assert.ErrorIs(t, err, errBad, "answered with")
 		if err := <-fatals; !errors.Is(err, errBad) || !strings.Contains(err.Error(), "group 7") {
 			t.Errorf("ended with %v", err)
 		}
 		if answer, ok := g.applier.Apply(&raft.Log{Index: 9, Data: []byte("good")}).(failure); !ok {
 			t.Errorf("it went on: %v", answer)
 		}
-		if _, err := g.applier.Snapshot(); !errors.Is(err, errBad) {
-			t.Errorf("a snapshot of a state that lacks an entry: %v", err)
-		}
-		if err := g.applier.Restore(io.NopCloser(strings.NewReader(""))); !errors.Is(err, errBad) {
-			t.Errorf("restored: %v", err)
-		}
+		_, err = g.applier.Snapshot()
+		assert.ErrorIs(t, err, errBad, "a snapshot of a state that lacks an entry")
+		assert.ErrorIs(t, g.applier.Restore(io.NopCloser(strings.NewReader(""))), errBad, "restored")
 		if len(machine.lines) != 1 || len(fatals) > 0 {
 			t.Errorf("%d lines, and Fatal was called %d times more", len(machine.lines), len(fatals))
 		}
@@ -225,9 +214,7 @@ func TestLostState(t *testing.T) {
 		Existing: true, Fatal: func(error) {},
 		Timing: Timing{Heartbeat: time.Second, Election: time.Second, Lease: time.Second, Commit: time.Second},
 	})
-	if !errors.Is(err, ErrNoState) {
-		t.Error(err)
-	}
+	assert.ErrorIs(t, err, ErrNoState)
 }
 
 func TestConfigIsChecked(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // gates holds a channel of capacity one for each node. While it is full, pipelines to the node are held, and entries
@@ -58,9 +60,7 @@ func openThree(t *testing.T, through gates) *Group {
 				Heartbeat: 10 * time.Second, Election: 10 * time.Second, Lease: 10 * time.Second, Commit: time.Minute,
 			},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		t.Cleanup(func() { closed(t, g) })
 		g.Lead(func(ctx context.Context) {
 			leaders <- g
@@ -83,9 +83,8 @@ func TestCatchUpOfManyEntries(t *testing.T) {
 		<-time.After(3 * g.cfg.Timing.Commit) // Raft pipelines its requests from here on
 		through[raft.ServerID(behind)] <- struct{}{}
 		for range 100 {
-			if _, err := g.Propose(t.Context(), []byte("line")); err != nil {
-				t.Fatal(err)
-			}
+			_, err := g.Propose(t.Context(), []byte("line"))
+			assert.NoError(t, err)
 		}
 		<-through[raft.ServerID(behind)]
 		ctx, cancel := context.WithTimeout(t.Context(), g.cfg.Timing.Commit/2)
@@ -128,12 +127,8 @@ func TestVerifyOfAnotherTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := openThree(t, newGates("a", "b", "c"))
 		term := g.raft.CurrentTerm()
-		if err := g.Verify(t.Context(), term); err != nil {
-			t.Fatal(err)
-		}
-		if err := g.Verify(t.Context(), term-1); !errors.Is(err, ErrNotLeader) {
-			t.Errorf("the term before is verified with %v", err)
-		}
+		assert.NoError(t, g.Verify(t.Context(), term))
+		assert.ErrorIs(t, g.Verify(t.Context(), term-1), ErrNotLeader, "the term before is verified with")
 	})
 }
 
@@ -148,12 +143,8 @@ func TestVerifyNeedsVoters(t *testing.T) {
 				others = append(others, raft.ServerID(id))
 			}
 		}
-		if err := g.raft.DemoteVoter(others[0], 0, 0).Error(); err != nil {
-			t.Fatal(err)
-		}
-		if err := g.Verify(t.Context(), g.raft.CurrentTerm()); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, g.raft.DemoteVoter(others[0], 0, 0).Error())
+		assert.NoError(t, g.Verify(t.Context(), g.raft.CurrentTerm()))
 		g.cfg.Transport.(gated).Disconnect(raft.ServerAddress(others[1]))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

@@ -9,15 +9,15 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // seen returns the leader's membership.
 func seen(t *testing.T, g *Group) Membership {
 	t.Helper()
 	m, err := g.Membership(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return m
 }
 
@@ -54,29 +54,21 @@ func TestChangeOfMembersIsBoundToThoseSeen(t *testing.T) {
 		g := openThreeInTouch(t)
 		before := seen(t, g)
 		gone := other(g)
-		if err := g.ChangeMembers(t.Context(), before, MemberChange{Remove: gone}); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, g.ChangeMembers(t.Context(), before, MemberChange{Remove: gone}))
 		after := seen(t, g)
 		if len(after.Members) != 2 || after.Equal(before) {
 			t.Fatalf("after the removal of %s: %v", gone, after)
 		}
 		late := MemberChange{AddNonvoter: gone}
-		if err := g.ChangeMembers(t.Context(), before, late); !errors.Is(err, ErrUnfit) {
-			t.Errorf("decided for %v: %v", before, err)
-		}
+		assert.ErrorIs(t, g.ChangeMembers(t.Context(), before, late), ErrUnfit, "decided for %v", before)
 		old := after
 		old.Term--
-		if err := g.ChangeMembers(t.Context(), old, late); !errors.Is(err, ErrUnfit) {
-			t.Errorf("decided in an earlier term: %v", err)
-		}
+		assert.ErrorIs(t, g.ChangeMembers(t.Context(), old, late), ErrUnfit, "decided in an earlier term")
 		if now := seen(t, g); !now.Equal(after) {
 			t.Errorf("%v became %v", after, now)
 		}
 		for _, change := range []MemberChange{{AddNonvoter: "d"}, {Remove: "d"}} {
-			if err := g.ChangeMembers(t.Context(), seen(t, g), change); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, g.ChangeMembers(t.Context(), seen(t, g), change))
 		}
 		if err := g.ChangeMembers(t.Context(), after, late); !errors.Is(err, ErrUnfit) {
 			t.Errorf("decided for the same members, before two other changes: %v", err)
@@ -133,9 +125,7 @@ func TestUnfitChangesOfMembers(t *testing.T) {
 			"voter's demotion": {AddNonvoter: other(g)},
 			"stranger's vote":  {AddVoter: "stranger"},
 		} {
-			if err := g.ChangeMembers(t.Context(), seen(t, g), change); !errors.Is(err, ErrUnfit) {
-				t.Errorf("%s: %v", name, err)
-			}
+			assert.ErrorIs(t, g.ChangeMembers(t.Context(), seen(t, g), change), ErrUnfit, "%s", name)
 		}
 	})
 }
@@ -144,13 +134,10 @@ func TestUnfitChangesOfMembers(t *testing.T) {
 func TestNoVoteBeforeTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := openThreeInTouch(t)
-		if err := g.ChangeMembers(t.Context(), seen(t, g), MemberChange{AddNonvoter: "d"}); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, g.ChangeMembers(t.Context(), seen(t, g), MemberChange{AddNonvoter: "d"}))
 		for range MostLag {
-			if _, err := g.Propose(t.Context(), []byte("line")); err != nil {
-				t.Fatal(err)
-			}
+			_, err := g.Propose(t.Context(), []byte("line"))
+			assert.NoError(t, err)
 		}
 		if err := g.ChangeMembers(t.Context(), seen(t, g), MemberChange{AddVoter: "d"}); !errors.Is(err, ErrUnfit) {
 			t.Errorf("a member that does not exist votes: %v", err)

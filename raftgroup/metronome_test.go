@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func TestMetronome(t *testing.T) {
@@ -21,19 +23,13 @@ func TestMetronome(t *testing.T) {
 		go func() { m.await(); left <- offset() }()
 		synctest.Wait()
 		m.rush()
-		if at := <-left; at != 3*time.Millisecond {
-			t.Errorf("after rush the heartbeat left at %v", at)
-		}
+		assert.Equal(t, <-left, 3*time.Millisecond, "after rush the heartbeat left at")
 		m.rush()
 		m.relax()
 		m.await()
-		if offset() != 3*time.Millisecond {
-			t.Error("the heartbeat waited although one rush is left")
-		}
+		assert.Equal(t, offset(), 3*time.Millisecond, "the heartbeat waited although one rush is left")
 		m.relax()
 		m.await()
-		if offset() != 0 {
-			t.Error("the heartbeat did not wait although no rush is left")
-		}
+		assert.Equal(t, offset(), 0, "the heartbeat did not wait although no rush is left")
 	})
 }

@@ -3,7 +3,6 @@ package raftgroup
 import (
 	"bytes"
 	"context"
-	"errors"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/raftgroup/snapshots"
 )
 
@@ -40,16 +40,13 @@ func TestPieceWriterRests(t *testing.T) {
 			piece := make([]byte, 64<<10)
 			const pieces = 16
 			for range pieces * pieceBytes / len(piece) {
-				if _, err := w.Write(piece); err != nil {
-					t.Fatal(err)
-				}
+				_, err := w.Write(piece)
+				assert.NoError(t, err)
 			}
 			if took, worked := time.Since(began), 64*time.Millisecond; took != share*worked {
 				t.Errorf("took %v for %v of work, with an urgency of %v", took, worked, urgency)
 			}
-			if out.Len() != pieces*pieceBytes {
-				t.Errorf("%d bytes arrived", out.Len())
-			}
+			assert.Equal(t, out.Len(), pieces*pieceBytes, "bytes arrived")
 			if out.syncs != pieces {
 				t.Errorf("%d syncs of %d pieces", out.syncs, pieces)
 			}
@@ -64,29 +61,20 @@ func TestPieceWriterStops(t *testing.T) {
 		w := newPieceWriter(ctx, &slowWriter{}, func() float64 { return 0 })
 		time.AfterFunc(2*time.Millisecond, cancel)
 		began := time.Now()
-		if _, err := w.Write(make([]byte, pieceBytes)); !errors.Is(err, context.Canceled) {
-			t.Errorf("wrote on: %v", err)
-		}
-		if took := time.Since(began); took != 2*time.Millisecond {
-			t.Errorf("stopped after %v", took)
-		}
+		_, err := w.Write(make([]byte, pieceBytes))
+		assert.ErrorIs(t, err, context.Canceled, "wrote on")
+		assert.Equal(t, time.Since(began), 2*time.Millisecond, "stopped after")
 	})
 }
 
 // TestPiecesAreSynced checks that the store's snapshots are synced piece by piece.
 func TestPiecesAreSynced(t *testing.T) {
 	store, err := snapshots.Open(t.TempDir(), 2, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	sink, err := store.Create(1, 1, 1, raft.Configuration{}, 1, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if _, ok := sink.(syncer); !ok {
 		t.Errorf("%T does not sync", sink)
 	}
-	if err := sink.Cancel(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, sink.Cancel())
 }

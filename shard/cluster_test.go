@@ -13,6 +13,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // replicas is a shard on several nodes in one process, over an in-memory network that the test can cut. It checks on
@@ -122,9 +123,7 @@ func (c *replicas) start(id string) {
 	}
 	c.link(id)
 	s, err := Open(cfg)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	assert.NoError(c.t, err)
 	n.Shard = s
 }
 
@@ -343,9 +342,7 @@ func (n *node) must(t testing.TB, cmd *fsmpb.Command) *fsmpb.Result {
 func (n *node) state(t testing.TB, id string) fsmpb.State {
 	t.Helper()
 	task, err := n.Get(context.Background(), "", id, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return task.GetState()
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // A cut has all that was acknowledged before it and nothing later, however late it is read and however many snapshots
@@ -34,9 +35,7 @@ func TestCutIsOfOneInstant(t *testing.T) {
 		}}})
 		asked := time.Now()
 		cut, err := c.leader().Cut(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if cut.At.Before(asked) || cut.NowMs == 0 || cut.Index == 0 {
 			t.Errorf("%+v", cut)
 		}
@@ -45,14 +44,10 @@ func TestCutIsOfOneInstant(t *testing.T) {
 		}
 		for i := range 4 { // more snapshots than a group keeps
 			fill(fmt.Sprint("after-", i, "-"))
-			if err := c.leader().snapshots.take(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, c.leader().snapshots.take(t.Context()))
 		}
 		m, index, err := ReadSnapshot(leader.ID(), cut)
-		if err := errors.Join(err, cut.Close()); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, errors.Join(err, cut.Close()))
 		if n := m.Counts().Tasks; n != 100 || index != cut.Index || m.Get("", "before-99") == nil {
 			t.Errorf("%d tasks at index %d, cut at %d", n, index, cut.Index)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/raftgroup/raftdisk"
 )
 
@@ -32,9 +33,7 @@ func onDisk(n int, t testing.TB, dirs func(id string) string) *replicas {
 			Dir: dirs(cfg.NodeID), Existing: cfg.Existing, Fatal: cfg.Fatal, Logger: slog.New(slog.DiscardHandler),
 			Registerer: cfg.Registerer,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		cfg.Storage = disk
 	})
 }
@@ -67,9 +66,7 @@ func TestKilledAndReopened(t *testing.T) {
 			c.commit(cmds...)
 		}
 		for _, id := range c.ids { // one after the other: nothing but the terms of heartbeats is written meanwhile
-			if err := os.CopyFS(filepath.Join(crashed, id), os.DirFS(filepath.Join(live, id))); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, os.CopyFS(filepath.Join(crashed, id), os.DirFS(filepath.Join(live, id))))
 		}
 		c.close()
 
@@ -111,17 +108,13 @@ func TestHandOverOnClose(t *testing.T) {
 		n := c.leader()
 		n.must(t, schedule("a", time.Now().Add(time.Hour)))
 		term, id := n.group.Term(), n.cfg.NodeID
-		if err := n.Close(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, n.Close(context.Background()))
 		n.Shard, n.inmem = nil, nil
 		next := c.leader(c.others(id)...)
 		if got := next.group.Term(); got != term+1 {
 			t.Errorf("term %d after %d: it was not handed over", got, term)
 		}
-		if got := next.state(t, "a"); got != fsmpb.State_STATE_SCHEDULED {
-			t.Errorf("state %v", got)
-		}
+		assert.Equal(t, next.state(t, "a"), fsmpb.State_STATE_SCHEDULED, "state")
 	})
 }
 
@@ -146,12 +139,8 @@ func TestHalfInstalledSnapshot(t *testing.T) {
 		})
 		from := os.DirFS(filepath.Join(dir, n.cfg.NodeID, "snapshots"))
 		to := filepath.Join(dir, away, "snapshots")
-		if err := os.RemoveAll(to); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.CopyFS(to, from); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.RemoveAll(to))
+		assert.NoError(t, os.CopyFS(to, from))
 		c.start(away)
 		c.agree()
 		c.commit(schedule("after", time.Now().Add(time.Hour)))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // callOf returns a call of a namespace with n commands.
@@ -21,9 +22,7 @@ func callOf(t *testing.T, namespace string, payload, n int) *call {
 func mustEnqueue(t *testing.T, q *intake, calls ...*call) {
 	t.Helper()
 	for _, c := range calls {
-		if err := q.enqueue(c, nil); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, q.enqueue(c, nil))
 	}
 }
 
@@ -40,9 +39,7 @@ func TestCallBesideAStorm(t *testing.T) {
 				calm := callOf(t, "calm", 100, 10)
 				mustEnqueue(t, q, calm)
 				w := q.tryTake()
-				if calm.taken != 10 {
-					t.Errorf("%d of the call's commands are in the next entry", calm.taken)
-				}
+				assert.Equal(t, calm.taken, 10, "of the call's commands are in the next entry")
 				commands, bytes := commandsOf(w), w.bytes
 				if commands > firstPace/commandBytes || bytes > firstPace {
 					t.Errorf("a long entry of %d commands and %d bytes", commands, bytes)
@@ -142,9 +139,7 @@ func TestSettlesShareEntries(t *testing.T) {
 			}
 		}
 		settle("storm", 2000)
-		if n := len(q.tryTake().settles); n != maxEntryCommands*3/4 {
-			t.Errorf("%d settles of a namespace alone", n)
-		}
+		assert.Equal(t, len(q.tryTake().settles), maxEntryCommands*3/4, "settles of a namespace alone")
 		settle("calm", 12)
 		mustEnqueue(t, q, callOf(t, "calm", 100, 1))
 		w := q.tryTake()
@@ -157,9 +152,7 @@ func TestSettlesShareEntries(t *testing.T) {
 				next++
 			}
 		}
-		if next != 12 {
-			t.Errorf("%d of the neighbour's settles in order", next)
-		}
+		assert.Equal(t, next, 12, "of the neighbour's settles in order")
 		time.Sleep(time.Second)
 		q.tryTake()
 		if n := len(q.tryTake().settles); n < maxEntryCommands/4 {

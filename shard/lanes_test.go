@@ -11,6 +11,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/shard/dispatch"
 )
 
@@ -120,9 +121,7 @@ func TestFullLanesAreLeftAlone(t *testing.T) {
 				t.Errorf("of %d lanes some are to be looked at: %+v", len(loads), s)
 			}
 		}
-		if len(loads) != 2*lanes+1 {
-			t.Errorf("%d lanes", len(loads))
-		}
+		assert.Equal(t, len(loads), 2*lanes+1, "lanes")
 	})
 }
 
@@ -187,9 +186,7 @@ func TestSilentReceiversFillANode(t *testing.T) {
 		for i := range 15 {
 			<-time.After(time.Until(due.Add(time.Duration(i) * time.Second)))
 			if i == 3 || i == 6 {
-				if err := n.Transfer(t.Context(), c.others(n.cfg.NodeID)[0]); err != nil {
-					t.Fatal(err)
-				}
+				assert.NoError(t, n.Transfer(t.Context(), c.others(n.cfg.NodeID)[0]))
 				n = c.leader(c.others(n.cfg.NodeID)...)
 			}
 			for _, id := range c.ids {

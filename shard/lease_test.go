@@ -10,6 +10,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
@@ -64,9 +65,7 @@ func (n *node) lease(t testing.TB, queue string, total int, lease time.Duration)
 	t.Helper()
 	p := &puller{}
 	d, err := n.Lease(task.LeaseRequest{Namespace: "default", Queue: queue, Max: total, Lease: lease}, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return p, d
 }
 
@@ -99,17 +98,13 @@ func TestWaitingConsumerGetsTaskOnTime(t *testing.T) {
 		before := n.group.Stats().Last
 		time.Sleep(time.Second - time.Millisecond)
 		synctest.Wait()
-		if p.ids() != "" {
-			t.Error("early")
-		}
+		assert.Equal(t, p.ids(), "", "early")
 		time.Sleep(time.Millisecond)
 		synctest.Wait()
 		if p.ids() != "a" || !p.at[0].Equal(due) {
 			t.Fatalf("got %q at %v, due at %v", p.ids(), p.at, due)
 		}
-		if entries := n.group.Stats().Last - before; entries != 1 {
-			t.Errorf("%d entries", entries)
-		}
+		assert.Equal(t, n.group.Stats().Last-before, 1, "entries")
 		task := p.tasks[0]
 		if !task.Leased || task.LeaseEndMs != due.Add(time.Minute).UnixMilli() || task.Attempts != 1 ||
 			string(task.Spec.Payload) != `{"order":1042}` {
@@ -118,9 +113,7 @@ func TestWaitingConsumerGetsTaskOnTime(t *testing.T) {
 		if r := n.must(t, settleOf(task, fsmpb.Verdict_VERDICT_DELIVERED)); r.Code != fsmpb.Code_CODE_OK {
 			t.Errorf("ack: %v", r)
 		}
-		if got := n.state(t, "a"); got != fsmpb.State_STATE_DELIVERED {
-			t.Errorf("state %v", got)
-		}
+		assert.Equal(t, n.state(t, "a"), fsmpb.State_STATE_DELIVERED, "state")
 	})
 }
 
@@ -175,9 +168,7 @@ func TestBacklogIsLeasedAtOnce(t *testing.T) {
 			t.Fatalf("%d tasks, %v wait, after %v", len(p.tasks), p.ready, time.Since(began))
 		}
 		for i, task := range p.tasks {
-			if task.Id != fmt.Sprintf("%02d", i) {
-				t.Errorf("%d: %s", i, task.Id)
-			}
+			assert.Equal(t, task.Id, fmt.Sprintf("%02d", i), "%d", i)
 		}
 	})
 }
@@ -200,9 +191,7 @@ func TestEndedLeaseIsHandedOutAgain(t *testing.T) {
 			t.Errorf("nack: %v", r)
 		}
 		time.Sleep(10 * time.Second)
-		if p.ids() != "aaa" {
-			t.Errorf("after a nack: %q", p.ids())
-		}
+		assert.Equal(t, p.ids(), "aaa", "after a nack")
 	})
 }
 
@@ -297,9 +286,7 @@ func TestLeaseSurvivesItsLeader(t *testing.T) {
 		next := c.leader(c.others(dead)...)
 		q, _ := next.lease(t, "work", 2, 10*time.Minute)
 		time.Sleep(time.Minute)
-		if q.ids() != "" {
-			t.Errorf("leased twice: %q", q.ids())
-		}
+		assert.Equal(t, q.ids(), "", "leased twice")
 		if r := next.must(t, settleOf(p.tasks[0], fsmpb.Verdict_VERDICT_DELIVERED)); r.Code != fsmpb.Code_CODE_OK {
 			t.Errorf("ack: %v", r)
 		}
@@ -322,9 +309,7 @@ func TestTransferGivesUnstartedLeasesBack(t *testing.T) {
 		n.must(t, inQueue("work", "a", due))
 		time.Sleep(time.Until(due) - 5*time.Millisecond)
 		to := c.others(n.cfg.NodeID)[0]
-		if err := n.Transfer(t.Context(), to); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, n.Transfer(t.Context(), to))
 		next := c.leader(to)
 		q, _ := next.lease(t, "work", 10, time.Hour)
 		time.Sleep(time.Minute)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // TestDoThen: the caller of a call leaves while an entry with some of its commands cannot commit. The call's end is
@@ -40,9 +41,7 @@ func TestDoThen(t *testing.T) {
 			t.Fatalf("%d commands of %d are under way, then was called %d times", unknown, len(cmds), len(applied))
 		}
 		c.link(n.cfg.NodeID)
-		if got := <-applied; got != unknown {
-			t.Errorf("%d tasks at the end of the call, in place of %d", got, unknown)
-		}
+		assert.Equal(t, <-applied, unknown, "tasks at the end of the call")
 		n.must(t, schedule("another", time.Now().Add(time.Hour)))
 		if got := n.machine.NamespaceUse("").Pending; got != unknown+1 || len(applied) > 0 {
 			t.Errorf("%d tasks in place of %d, then was called %d times again", got, unknown+1, len(applied))
@@ -63,9 +62,7 @@ func TestDoThenAfterTheLeadership(t *testing.T) {
 		defer cancel()
 		cmds := []*fsmpb.Command{schedule("a", time.Now().Add(time.Hour))}
 		for _, r := range n.DoThen(ctx, 0, cmds, func() { close(ended) }) { // a second call of the function would panic
-			if !errors.Is(r.Err, task.ErrUnknown) {
-				t.Errorf("%v", r.Err)
-			}
+			assert.ErrorIs(t, r.Err, task.ErrUnknown)
 		}
 		synctest.Wait()
 		select {
@@ -116,9 +113,7 @@ func TestDoThenInItsTerm(t *testing.T) {
 		defer c.close()
 		n := c.leader()
 		term, err := n.Lead(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		for _, of := range []uint64{term - 1, term, 0} {
 			ended := false
 			cmds := []*fsmpb.Command{schedule(fmt.Sprint("of-", of), time.Now().Add(time.Hour))}
@@ -128,8 +123,6 @@ func TestDoThenInItsTerm(t *testing.T) {
 				t.Errorf("term %d in term %d: ended %v, %v", of, term, ended, err)
 			}
 		}
-		if got := n.machine.NamespaceUse("").Pending; got != 2 {
-			t.Errorf("%d tasks in place of 2", got)
-		}
+		assert.Equal(t, n.machine.NamespaceUse("").Pending, 2, "tasks in place of 2")
 	})
 }

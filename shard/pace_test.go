@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // TestPace checks that the bounds of entries follow the disk and the processor, whatever the bounds were before: the
@@ -58,9 +60,7 @@ func TestPaceIgnoresShortEntries(t *testing.T) {
 	for range 100 {
 		p.learn(p.next(), p.limit/2-1, time.Second)
 	}
-	if p.limit != firstPace {
-		t.Errorf("%d", p.limit)
-	}
+	assert.Equal(t, p.limit, firstPace)
 }
 
 // TestProbesEnd checks that a small entry follows each paceProbe others, whether it can be timed or not, and however
@@ -79,9 +79,7 @@ func TestProbesEnd(t *testing.T) {
 					p.learn(within, price, time.Millisecond)
 				}
 			}
-			if small != 10 {
-				t.Errorf("%d small entries", small)
-			}
+			assert.Equal(t, small, 10, "small entries")
 		})
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/raftgroup"
 )
 
@@ -137,9 +138,8 @@ func TestDeposedLeaderReads(t *testing.T) {
 		old := c.leader()
 		old.must(t, schedule("a", time.Now().Add(time.Hour)))
 		c.cut(old.cfg.NodeID)
-		if got, err := old.Get(t.Context(), "", "a", false); !errors.Is(err, task.ErrNotProposed) {
-			t.Errorf("read %v, %v", got, err)
-		}
+		got, err := old.Get(t.Context(), "", "a", false)
+		assert.ErrorIs(t, err, task.ErrNotProposed, "read %v", got)
 		next := c.leader(c.others(old.cfg.NodeID)...)
 		next.must(t, cancelOf("a"))
 		if task, err := old.Get(t.Context(), "", "a", true); err != nil || task.State != fsmpb.State_STATE_SCHEDULED {
@@ -148,9 +148,7 @@ func TestDeposedLeaderReads(t *testing.T) {
 		if reply := old.Do(t.Context(), []*fsmpb.Command{cancelOf("a")})[0]; !isNotLeader(reply.Err) {
 			t.Errorf("write: %v", reply)
 		}
-		if got := next.state(t, "a"); got != fsmpb.State_STATE_CANCELLED {
-			t.Errorf("state %v", got)
-		}
+		assert.Equal(t, next.state(t, "a"), fsmpb.State_STATE_CANCELLED, "state")
 	})
 }
 
@@ -306,9 +304,7 @@ func TestNewerVersion(t *testing.T) {
 		n := c.leader()
 		commands, _ := n.machine.Hash()
 		data, err := proto.Marshal(&fsmpb.Entry{Version: fsm.CommandVersion + 1, Commands: []*fsmpb.Command{cancelOf("a")}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if _, err := n.group.Propose(t.Context(), data); err == nil {
 			t.Error("an entry that cannot be read was applied")
 		}
@@ -372,15 +368,11 @@ func TestIdleGroupSnapshots(t *testing.T) {
 		if err == nil {
 			err = n.group.ChangeMembers(t.Context(), seen, raftgroup.MemberChange{AddNonvoter: "n9"})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if err := n.snapshots.take(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if n.Status().Applied != n.group.Stats().Last {
-			t.Errorf("applied %d of %d", n.Status().Applied, n.group.Stats().Last)
-		}
+		assert.Equal(t, n.Status().Applied, n.group.Stats().Last, "applied")
 	})
 }
 
@@ -392,24 +384,18 @@ func TestSnapshotBesideEntries(t *testing.T) {
 	apply := func(from, to int) {
 		for i := from; i < to; i++ {
 			e := newEntry(time.UnixMilli(1000), 0)
-			if err := e.add(schedule(fmt.Sprintf("t%d", i), time.UnixMilli(5000))); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, e.add(schedule(fmt.Sprintf("t%d", i), time.UnixMilli(5000))))
 			a.mustApply(t, uint64(i+1), e)
 		}
 	}
 	apply(0, 1000)
 	commands, sum := machine.Hash()
 	unused, err := a.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	unused.Release()
 	unused.Release()
 	snap, err := a.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	var sink bytes.Buffer
 	done := make(chan error)
 	go func() {
@@ -417,14 +403,10 @@ func TestSnapshotBesideEntries(t *testing.T) {
 		done <- err
 	}()
 	apply(1000, 2000)
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, <-done)
 	snap.Release()
 	b := newApplier(fsm.New(1))
-	if err := b.Restore(&sink); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, b.Restore(&sink))
 	gotCommands, gotSum := b.machine.Hash()
 	if gotCommands != commands || gotSum != sum || b.index.Load() != 1000 || b.term.Load() != 3 {
 		t.Errorf("restored %d %x at %d, want %d %x at 1000", gotCommands, gotSum, b.index.Load(), commands, sum)
@@ -443,9 +425,8 @@ func TestSnapshotBesideEntries(t *testing.T) {
 // mustApply applies one entry.
 func (a *applier) mustApply(tb testing.TB, index uint64, e *entry) {
 	tb.Helper()
-	if _, err := a.Apply(raftgroup.Entry{Index: index, Term: 3, Data: e.data, Command: true}); err != nil {
-		tb.Fatal(err)
-	}
+	_, err := a.Apply(raftgroup.Entry{Index: index, Term: 3, Data: e.data, Command: true})
+	assert.NoError(tb, err)
 }
 
 // TestLostDisk checks that a replica that existed and lost its disk does not start as a new group.
@@ -456,9 +437,7 @@ func TestLostDisk(t *testing.T) {
 		NodeID: "n1", Existing: true, Replicas: []Replica{{"n1"}}, Transport: inmem, Deliver: c.sink.at("n1"),
 		Storage: erased{c.nodes["n1"].stores}, Fatal: func(error) {},
 	})
-	if !errors.Is(err, raftgroup.ErrNoState) {
-		t.Error(err)
-	}
+	assert.ErrorIs(t, err, raftgroup.ErrNoState)
 }
 
 // erased is a storage whose votes have no number that was never set, as on a disk. Those in memory have all numbers.

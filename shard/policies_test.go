@@ -16,6 +16,7 @@ import (
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/repeat/calendar"
 	"github.com/belfryhq/belfry/repeat/series"
 )
@@ -198,14 +199,10 @@ func TestUnknownPolicies(t *testing.T) {
 		}
 		d.change(func() { d.unknown = false })
 		time.Sleep(time.Minute)
-		if len(c.sink.all()) != 0 {
-			t.Error("attempts although paused")
-		}
+		assert.Equal(t, len(c.sink.all()), 0, "attempts although paused")
 		d.set(&fsmpb.QueuePolicy{Queue: "q", Target: &fsmpb.Target{Url: queueURL}})
 		time.Sleep(time.Minute)
-		if len(c.sink.all()) != 2 {
-			t.Errorf("%d attempts in the end", len(c.sink.all()))
-		}
+		assert.Equal(t, len(c.sink.all()), 2, "attempts in the end")
 	})
 }
 
@@ -346,8 +343,6 @@ func TestBatches(t *testing.T) {
 		if !slices.Equal(sizes, []int{1, 5, 10, 10}) || len(c.sink.all()) != 27 || len(c.sink.of("t03")) != 2 {
 			t.Errorf("batches of %v, %d attempts, %d of the one that failed", sizes, len(c.sink.all()), len(c.sink.of("t03")))
 		}
-		if got := n.machine.Counts().ByState[fsmpb.State_STATE_DELIVERED]; got != 26 {
-			t.Errorf("%d delivered", got)
-		}
+		assert.Equal(t, n.machine.Counts().ByState[fsmpb.State_STATE_DELIVERED], 26, "delivered")
 	})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/raftgroup"
 )
 
@@ -52,17 +53,11 @@ func TestCancelAgainstFire(t *testing.T) {
 				n.must(t, schedule("a", due))
 				time.Sleep(time.Until(due.Add(test.at)))
 				for range 2 {
-					if got := n.must(t, cancelOf("a")).Outcome; got != test.outcome {
-						t.Errorf("outcome %v, want %v", got, test.outcome)
-					}
+					assert.Equal(t, n.must(t, cancelOf("a")).Outcome, test.outcome, "outcome")
 				}
 				time.Sleep(time.Second)
-				if got := len(c.sink.all()); got != test.arrivals {
-					t.Errorf("%d arrivals, want %d", got, test.arrivals)
-				}
-				if got := n.state(t, "a"); got != test.state {
-					t.Errorf("state %v, want %v", got, test.state)
-				}
+				assert.Equal(t, len(c.sink.all()), test.arrivals, "arrivals")
+				assert.Equal(t, n.state(t, "a"), test.state, "state")
 			})
 		})
 	}
@@ -105,9 +100,7 @@ func TestFailoverRepeats(t *testing.T) {
 				t.Errorf("%s: %+v", a.id, got)
 			}
 		}
-		if got := next.machine.Counts().ByState[fsmpb.State_STATE_DELIVERED]; got != 30 {
-			t.Errorf("%d delivered", got)
-		}
+		assert.Equal(t, next.machine.Counts().ByState[fsmpb.State_STATE_DELIVERED], 30, "delivered")
 		c.agree()
 	})
 }
@@ -134,22 +127,17 @@ func TestTransferRepeatsNothing(t *testing.T) {
 			time.Sleep(3 * time.Second)
 			from := c.leader()
 			to := c.others(from.cfg.NodeID)[0]
-			if err := from.Transfer(t.Context(), to); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, from.Transfer(t.Context(), to))
 			if got := c.leader().cfg.NodeID; got != to {
 				t.Fatalf("%s leads, not %s", got, to)
 			}
 		}
 		time.Sleep(time.Minute)
-		if got := len(c.sink.all()); got != tasks {
-			t.Errorf("%d arrivals of %d", got, tasks)
-		}
+		assert.Equal(t, len(c.sink.all()), tasks, "arrivals")
 		for _, a := range c.sink.all() {
 			var i int
-			if _, err := fmt.Sscanf(a.id, "t%d", &i); err != nil {
-				t.Fatal(err)
-			}
+			_, err := fmt.Sscanf(a.id, "t%d", &i)
+			assert.NoError(t, err)
 			due := begin.Add(time.Duration(i) * 20 * time.Millisecond).Truncate(time.Millisecond)
 			if late := a.at.Sub(due); late < 0 || late > 60*time.Millisecond {
 				t.Errorf("%s came %v late", a.id, late)
@@ -191,9 +179,7 @@ func TestTransferThatFails(t *testing.T) {
 		c.cut(away)
 		failed := make(chan error)
 		go func() { failed <- n.Transfer(t.Context(), away) }()
-		if got := n.must(t, schedule("b", due)).Code; got != fsmpb.Code_CODE_CREATED {
-			t.Errorf("code %v", got)
-		}
+		assert.Equal(t, n.must(t, schedule("b", due)).Code, fsmpb.Code_CODE_CREATED, "code")
 		if err := <-failed; err == nil {
 			t.Error("no error")
 		}
@@ -257,12 +243,8 @@ func TestSuccessAfterDeposition(t *testing.T) {
 		c.next(n, first)
 		close(release)
 		time.Sleep(time.Second)
-		if got := n.state(t, "a"); got != fsmpb.State_STATE_DELIVERED {
-			t.Errorf("state %v", got)
-		}
-		if got := len(c.sink.of("a")); got != 1 {
-			t.Errorf("%d attempts", got)
-		}
+		assert.Equal(t, n.state(t, "a"), fsmpb.State_STATE_DELIVERED, "state")
+		assert.Equal(t, len(c.sink.of("a")), 1, "attempts")
 	})
 }
 
@@ -273,9 +255,7 @@ func TestClock(t *testing.T) {
 		var agree atomic.Bool
 		c := newReplicas(t, 3, func(cfg *Config) {
 			cfg.Clocks = clocks(func(voters []string) error {
-				if len(voters) != 3 {
-					t.Errorf("voters %v", voters)
-				}
+				assert.Equal(t, len(voters), 3, "voters %v", voters)
 				if !agree.Load() {
 					return errors.New("others say otherwise")
 				}

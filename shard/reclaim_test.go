@@ -10,6 +10,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
 
@@ -42,9 +43,7 @@ func (n *node) leaseFor(t *testing.T, holder uint32, id string) *fsmpb.Task {
 	d, err := n.Lease(task.LeaseRequest{
 		Namespace: "default", Queue: "work", Max: 1, Lease: time.Hour, Holder: holder,
 	}, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	time.Sleep(time.Second)
 	synctest.Wait()
 	d.Withdraw()
@@ -87,9 +86,7 @@ func TestLeasesThatDiedWithTheirLeader(t *testing.T) {
 			"came": fsmpb.State_STATE_FIRING, "lost": fsmpb.State_STATE_READY, "slow": fsmpb.State_STATE_READY,
 			"gone": fsmpb.State_STATE_FIRING, "unknown": fsmpb.State_STATE_FIRING, "done": fsmpb.State_STATE_DELIVERED,
 		} {
-			if got := next.state(t, id); got != want {
-				t.Errorf("%s is %v", id, got)
-			}
+			assert.Equal(t, next.state(t, id), want, "%s", id)
 		}
 		want := [][]uint64{
 			{came.Fence, lost.Fence, slow.Fence, gone.Fence}, {slow.Fence, gone.Fence}, {gone.Fence},

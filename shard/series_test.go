@@ -16,6 +16,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // repeating returns the command that makes a schedule, whose occurrences may overlap.
@@ -39,9 +40,7 @@ func pauseOf(id string, paused bool) *fsmpb.Command {
 func (n *node) series(t testing.TB, id string) *fsmpb.Series {
 	t.Helper()
 	view, err := n.Get(context.Background(), "", task.SeriesID(id), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if view.GetSeries() == nil {
 		t.Fatalf("there is no schedule %s", id)
 	}
@@ -183,9 +182,7 @@ func TestNoLeaderForAMinute(t *testing.T) {
 				t.Errorf("%v: %d occurrences, %d started, arrived %v, passed %q, want %q of %d", row, series.Last,
 					series.Started, c.sink.occurrences("a"), got, row.passed, want)
 			}
-			if ended := series.Complete && len(series.Next) == 0; ended != (row.count > 0) {
-				t.Errorf("%v: ended %v", row, ended)
-			}
+			assert.Equal(t, series.Complete && len(series.Next) == 0, row.count > 0, "%v: ended", row)
 			c.agree()
 		})
 	}
@@ -242,9 +239,7 @@ func TestStuckSchedule(t *testing.T) {
 		n.must(t, repeating("stuck", stuck("Mars/Olympus")))
 		n.must(t, repeating("fine", stuck("UTC")))
 		time.Sleep(10 * time.Minute)
-		if got := len(c.sink.occurrences("fine")); got != 10 {
-			t.Errorf("%d occurrences beside a stuck schedule", got)
-		}
+		assert.Equal(t, len(c.sink.occurrences("fine")), 10, "occurrences beside a stuck schedule")
 		synctest.Wait()
 		if text := logged.String(); strings.Count(text, "a schedule is stuck") != 1 ||
 			!strings.Contains(text, "namespace=default schedule=stuck") || !strings.Contains(text, "Mars/Olympus") {
@@ -252,9 +247,7 @@ func TestStuckSchedule(t *testing.T) {
 		}
 		n.must(t, repeating("stuck", stuck("Europe/Berlin")))
 		time.Sleep(10 * time.Minute)
-		if got := len(c.sink.occurrences("stuck")); got != 10 {
-			t.Errorf("%d occurrences after the change", got)
-		}
+		assert.Equal(t, len(c.sink.occurrences("stuck")), 10, "occurrences after the change")
 		if x := n.current().extender; len(x.wanting(1)) > 0 || len(x.known) > 0 {
 			t.Errorf("still known: %v", x.known)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // TestTwoDays schedules a task 48 hours ahead, takes the leader away every few hours by cutting it off or killing it,
@@ -43,9 +44,7 @@ func TestTwoDays(t *testing.T) {
 		if len(got) != 1 || !got[0].at.Equal(due) {
 			t.Fatalf("due %v, arrived %v", due, got)
 		}
-		if state := c.leader().state(t, "order-1042"); state != fsmpb.State_STATE_DELIVERED {
-			t.Errorf("state %v", state)
-		}
+		assert.Equal(t, c.leader().state(t, "order-1042"), fsmpb.State_STATE_DELIVERED, "state")
 		c.agree()
 	})
 }
@@ -73,9 +72,7 @@ func TestRetriesToDeadLetter(t *testing.T) {
 				t.Errorf("attempt %d: %+v after %+v", i+1, got[i], got[i-1])
 			}
 		}
-		if state := c.leader().state(t, "a"); state != fsmpb.State_STATE_DEAD {
-			t.Errorf("state %v", state)
-		}
+		assert.Equal(t, c.leader().state(t, "a"), fsmpb.State_STATE_DEAD, "state")
 	})
 }
 
@@ -115,11 +112,7 @@ func TestLaneWindow(t *testing.T) {
 		}
 		close(release)
 		time.Sleep(10 * time.Second)
-		if got := len(c.sink.all()); got != 51 {
-			t.Errorf("%d attempts in the end", got)
-		}
-		if left := n.machine.Counts().ByState[fsmpb.State_STATE_DELIVERED]; left != 51 {
-			t.Errorf("%d delivered", left)
-		}
+		assert.Equal(t, len(c.sink.all()), 51, "attempts in the end")
+		assert.Equal(t, n.machine.Counts().ByState[fsmpb.State_STATE_DELIVERED], 51, "delivered")
 	})
 }

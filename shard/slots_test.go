@@ -12,6 +12,7 @@ import (
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // twoShards are two shards between which slots move. The test is the control group and the router.
@@ -143,9 +144,7 @@ func (p *twoShards) move(from, to int, before func(step string)) {
 		}}}
 		before("abandon")
 		abandon := abandonOf(p.moves, from)
-		if err := errors.Join(p.step(from, unseal), p.step(to, abandon)); err != nil {
-			p.t.Fatal(err)
-		}
+		assert.NoError(p.t, errors.Join(p.step(from, unseal), p.step(to, abandon)))
 	}
 }
 
@@ -156,9 +155,7 @@ func (p *twoShards) moveOnce(from, to int, before func(step string)) error {
 	err := p.step(to, &fsmpb.Command{Op: &fsmpb.Command_ExpectSlots{ExpectSlots: &fsmpb.ExpectSlots{
 		Move: p.moves, Ranges: lowerHalf, From: uint32(from + 1), Epoch: p.moves + 1, Fresh: p.moves == 1,
 	}}})
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	assert.NoError(p.t, err)
 	before("pull")
 	if err := p.pull(p.moves, from, to); err != nil {
 		return err
@@ -171,14 +168,10 @@ func (p *twoShards) moveOnce(from, to int, before func(step string)) error {
 	p.mu.Unlock()
 	before("open")
 	open := &fsmpb.Command{Op: &fsmpb.Command_OpenSlots{OpenSlots: &fsmpb.OpenSlots{Move: p.moves, Max: 64}}}
-	if err := p.step(to, open); err != nil {
-		p.t.Fatal(err)
-	}
+	assert.NoError(p.t, p.step(to, open))
 	before("drop")
 	drop := &fsmpb.Command{Op: &fsmpb.Command_DropSlots{DropSlots: &fsmpb.DropSlots{Move: p.moves, Max: 64}}}
-	if err := p.step(from, drop); err != nil {
-		p.t.Fatal(err)
-	}
+	assert.NoError(p.t, p.step(from, drop))
 	before("end")
 	return nil
 }
@@ -337,9 +330,7 @@ func TestCopyIsLostWithALeader(t *testing.T) {
 			err := p.step(1, &fsmpb.Command{Op: &fsmpb.Command_ExpectSlots{ExpectSlots: &fsmpb.ExpectSlots{
 				Move: p.moves, Ranges: lowerHalf, From: 1, Epoch: 2, Fresh: true,
 			}}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			reads := 0
 			pull := PullSlots{
 				Move: p.moves, Ranges: []fsm.SlotRange{{First: 0, End: task.Slots / 2}},
@@ -359,9 +350,7 @@ func TestCopyIsLostWithALeader(t *testing.T) {
 			if before != 0 {
 				t.Errorf("the source was sealed: %v", p.shards[0].leader().Slots())
 			}
-			if err := p.step(1, abandonOf(p.moves, 0)); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, p.step(1, abandonOf(p.moves, 0)))
 			p.move(0, 1, func(string) {})
 			p.must(cancelOf("task-1"))
 			if n := p.shards[0].leader().machine.Counts().Tasks + p.shards[1].leader().machine.Counts().Tasks; n != 3000 {

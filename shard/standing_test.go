@@ -10,6 +10,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/raftgroup"
 )
 
@@ -111,9 +112,7 @@ func TestCheckpoints(t *testing.T) {
 			cmd := schedule(fmt.Sprintf("t%d", i), at.Add(time.Hour))
 			cmd.GetSchedule().ReceivedAtMs = at.UnixMilli()
 			e := newEntry(at, 0)
-			if err := e.add(cmd); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, e.add(cmd))
 			a.mustApply(t, i, e)
 		}
 	}
@@ -125,13 +124,9 @@ func TestCheckpoints(t *testing.T) {
 	for _, p := range a.checkpoints.from(40) {
 		indexes = append(indexes, p.Index)
 	}
-	if got := fmt.Sprint(indexes); got != "[48 64 80 96 100]" {
-		t.Errorf("checkpoints from 40 on: %v", got)
-	}
+	assert.Equal(t, fmt.Sprint(indexes), "[48 64 80 96 100]", "checkpoints from 40 on")
 	commands, sum := a.machine.Hash()
-	if got := a.checkpoints.newest(); got != (Checkpoint{100, commands, sum}) {
-		t.Errorf("newest: %v", got)
-	}
+	assert.Equal(t, a.checkpoints.newest(), Checkpoint{100, commands, sum}, "newest")
 	b := newApplier(fsm.New(1))
 	apply(b, 1, 2000)
 	if p, ok := b.checkpoints.at(100); ok {
@@ -140,21 +135,15 @@ func TestCheckpoints(t *testing.T) {
 	if p, ok := b.checkpoints.at(96); !ok || p != mustCheckpoint(t, a, 96) {
 		t.Errorf("at 96: %v, %v", p, ok)
 	}
-	if err := b.Restore(snapshotOf(t, a)); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, b.Restore(snapshotOf(t, a)))
 	if _, ok := b.checkpoints.at(2000); ok {
 		t.Error("a checkpoint from before the restore is still there")
 	}
-	if got := b.checkpoints.newest(); got != (Checkpoint{100, commands, sum}) {
-		t.Errorf("after the restore: %v", got)
-	}
+	assert.Equal(t, b.checkpoints.newest(), Checkpoint{100, commands, sum}, "after the restore")
 	apply(a, 101, 200)
 	apply(b, 101, 200)
 	for _, p := range b.checkpoints.from(101) {
-		if p != mustCheckpoint(t, a, p.Index) {
-			t.Errorf("%v differs", p)
-		}
+		assert.Equal(t, p, mustCheckpoint(t, a, p.Index), "differs")
 	}
 }
 
@@ -170,9 +159,7 @@ func mustCheckpoint(t *testing.T, a *applier, index uint64) Checkpoint {
 func snapshotOf(t *testing.T, a *applier) *bytes.Buffer {
 	t.Helper()
 	snap, err := a.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer snap.Release()
 	var out bytes.Buffer
 	if _, err := snap.WriteTo(&out); err != nil {
@@ -207,9 +194,7 @@ func benchmarkApply(b *testing.B, commands int, noted bool) {
 	for i := range entries {
 		e := newEntry(time.UnixMilli(1000), 0)
 		for j := range commands {
-			if err := e.add(schedule(fmt.Sprintf("t%d-%d", i, j), time.UnixMilli(5_000_000))); err != nil {
-				b.Fatal(err)
-			}
+			assert.NoError(b, e.add(schedule(fmt.Sprintf("t%d-%d", i, j), time.UnixMilli(5_000_000))))
 		}
 		entries[i] = raftgroup.Entry{Term: 3, Command: true, Data: e.data}
 	}
@@ -223,8 +208,6 @@ func benchmarkApply(b *testing.B, commands int, noted bool) {
 		} else {
 			_, err = a.machine.Apply(e.Data, false)
 		}
-		if err != nil {
-			b.Fatal(err)
-		}
+		assert.NoError(b, err)
 	}
 }

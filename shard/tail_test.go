@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // TestLogBehindSnapshotIsBounded checks that the log keeps fewer entries after a snapshot if they are large.
@@ -30,15 +32,11 @@ func TestLogBehindSnapshotIsBounded(t *testing.T) {
 		}
 		n.mustSnapshot(t)
 		first, err := n.stores.FirstIndex()
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		kept, last := 0, n.group.Stats().Last
 		for i := first; i <= last; i++ {
 			var e raft.Log
-			if err := n.stores.GetLog(i, &e); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, n.stores.GetLog(i, &e))
 			kept += len(e.Data)
 		}
 		if kept > bound || kept < bound/2 {
@@ -49,7 +47,5 @@ func TestLogBehindSnapshotIsBounded(t *testing.T) {
 
 func (n *node) mustSnapshot(t *testing.T) {
 	t.Helper()
-	if err := n.snapshots.take(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, n.snapshots.take(t.Context()))
 }

@@ -2,7 +2,6 @@ package shard
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -32,9 +32,7 @@ func TestLeadershipIsGivenAwayUnderLoad(t *testing.T) {
 			}
 		}
 		left, began := n.cfg.NodeID, time.Now()
-		if err := n.Close(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, n.Close(t.Context()))
 		c.nodes[left].Shard = nil
 		c.leader(c.others(left)...)
 		if took := time.Since(began); took >= LAN().Heartbeat {
@@ -72,9 +70,7 @@ func TestStopsRepeatNothing(t *testing.T) {
 			n.Do(t.Context(), cmds)
 			<-time.After(time.Until(begin.Add(time.Duration(i+1)*perStop*pace + time.Duration(i%4)*pace/4)))
 			left := n.cfg.NodeID
-			if err := n.Close(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, n.Close(t.Context()))
 			c.nodes[left].Shard = nil
 			n = c.leader(c.others(left)...)
 			c.start(left)
@@ -120,9 +116,7 @@ func TestTransferOutOfTime(t *testing.T) {
 		c.eventually("an attempt runs", func() bool { return n.attempts.count() == 1 })
 		ctx, cancel := context.WithTimeout(t.Context(), LAN().Patience/2)
 		defer cancel()
-		if err := n.Transfer(ctx, c.others(n.cfg.NodeID)[0]); !errors.Is(err, errAttemptsRunning) {
-			t.Errorf("the transfer ended with %v", err)
-		}
+		assert.ErrorIs(t, n.Transfer(ctx, c.others(n.cfg.NodeID)[0]), errAttemptsRunning, "the transfer ended with")
 		n.must(t, schedule("after", time.Now()))
 		<-time.After(10 * time.Second)
 		if got := len(c.sink.all()); got != 2 || c.leader() != n {

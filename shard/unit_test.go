@@ -15,6 +15,7 @@ import (
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func TestBackoffBounds(t *testing.T) {
@@ -83,18 +84,12 @@ func TestEntryEncoding(t *testing.T) {
 	takeover := &fsmpb.Command{Op: &fsmpb.Command_Takeover{Takeover: &fsmpb.Takeover{Origin: 7}}}
 	cmds := []*fsmpb.Command{schedule("a", time.UnixMilli(5)), cancelOf("b"), takeover}
 	c, err := newCall(cmds[:2])
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	e := newEntry(time.UnixMilli(1234), 100)
 	e.addFramed(c.bytes(0, 2), 2)
-	if err := e.add(cmds[2]); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, e.add(cmds[2]))
 	var got fsmpb.Entry
-	if err := proto.Unmarshal(e.data, &got); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, proto.Unmarshal(e.data, &got))
 	want := &fsmpb.Entry{Version: fsm.FirstVersion, AtMs: 1234, Commands: cmds}
 	if !proto.Equal(&got, want) || e.commands != 3 {
 		t.Errorf("%v, want %v", &got, want)
@@ -105,16 +100,12 @@ func TestEntryEncoding(t *testing.T) {
 // unchanged by it.
 func TestEntryHasTheVersionOfItsCommands(t *testing.T) {
 	e := newEntry(time.UnixMilli(1234), 100)
-	if err := e.add(cancelOf("a")); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, e.add(cancelOf("a")))
 	for _, version := range []uint32{fsm.FirstVersion, 3, 2} {
 		e.raise(version)
 	}
 	var got fsmpb.Entry
-	if err := got.UnmarshalVTUnsafe(e.data); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, got.UnmarshalVTUnsafe(e.data))
 	if want := (&fsmpb.Entry{Version: 3, AtMs: 1234, Commands: []*fsmpb.Command{cancelOf("a")}}); !proto.Equal(&got, want) {
 		t.Errorf("%v, want %v", &got, want)
 	}
@@ -129,9 +120,7 @@ func TestHorizon(t *testing.T) {
 		for range 256 {
 			l.add(test.p99)
 		}
-		if got := l.horizon(); got != test.want {
-			t.Errorf("p99 %v: horizon %v, want %v", test.p99, got, test.want)
-		}
+		assert.Equal(t, l.horizon(), test.want, "p99 %v: horizon", test.p99)
 	}
 }
 
@@ -143,9 +132,7 @@ func call1(t *testing.T, payload int, n int) *call {
 		cmds[i].GetSchedule().Spec.Payload = make([]byte, payload)
 	}
 	c, err := newCall(cmds)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return c
 }
 
@@ -157,16 +144,12 @@ func TestQueueBounds(t *testing.T) {
 	first := call1(t, 256<<10, 1)
 	calls := []*call{first, call1(t, 10, 3000), call1(t, 1000, 200)}
 	for _, c := range calls {
-		if err := q.enqueue(c, nil); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, q.enqueue(c, nil))
 	}
 	for range 2000 {
 		q.settle(settle{framed: make([]byte, 50)})
 	}
-	if err := q.enqueue(call1(t, 256<<10, 4), nil); !errors.Is(err, task.ErrOverloaded) {
-		t.Errorf("over the limit: %v", err)
-	}
+	assert.ErrorIs(t, q.enqueue(call1(t, 256<<10, 4), nil), task.ErrOverloaded, "over the limit")
 	taken := 0
 	for w := q.tryTake(); w != nil; w = q.tryTake() {
 		commands := len(w.settles)
@@ -195,14 +178,10 @@ func TestLargeCallsTakeTurns(t *testing.T) {
 		q.requestTakeover()
 		small := call1(t, 100, 1)
 		for _, c := range []*call{large, small} {
-			if err := q.enqueue(c, nil); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, q.enqueue(c, nil))
 		}
 		w := q.tryTake()
-		if small.taken != 1 {
-			t.Errorf("%s: the later call waits for the second entry", name)
-		}
+		assert.Equal(t, small.taken, 1, "%s: the later call waits for the second entry", name)
 		if n := large.taken; n+1 < maxEntryCommands && w.bytes < maxEntryBytes/2 {
 			t.Errorf("%s: %d of its commands in an entry of %d bytes", name, n, w.bytes)
 		}
@@ -233,9 +212,7 @@ func TestQueueModel(t *testing.T) {
 				if len(reserved) > 0 && rapid.Bool().Draw(rt, "has waited") {
 					room, reserved = reserved[0], reserved[1:]
 				}
-				if err := q.enqueue(c, room); err != nil {
-					rt.Fatal(err)
-				}
+				assert.NoError(rt, q.enqueue(c, room))
 				q.release(room)
 			case 1:
 				w := q.tryTake()
@@ -255,9 +232,7 @@ func TestQueueModel(t *testing.T) {
 				}
 			case 3:
 				room, err := q.reserve("a", rapid.IntRange(0, 5000).Draw(rt, "reserved"))
-				if err != nil {
-					rt.Fatal(err)
-				}
+				assert.NoError(rt, err)
 				reserved = append(reserved, room)
 			case 4:
 				if len(reserved) > 0 {
@@ -279,9 +254,7 @@ func TestQueueModel(t *testing.T) {
 			}
 		}
 		q.close(task.ErrNotProposed)
-		if q.pendingBytes() != 0 {
-			rt.Errorf("%d bytes left", q.pendingBytes())
-		}
+		assert.Equal(rt, q.pendingBytes(), 0, "bytes left")
 		for _, c := range calls {
 			for i, r := range c.replies {
 				if r.Err == nil && r.Result.GetRevision() != uint64(i+1) || r.Err != nil && i < c.answered && c.gone {
@@ -297,12 +270,8 @@ func TestQueueModel(t *testing.T) {
 func TestReservedRoomIsKept(t *testing.T) {
 	q := newIntake(1<<20, nil)
 	room, err := q.reserve("a", 2<<20) // a single call may exceed the limit
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := q.enqueue(call1(t, 1, 1), nil); !errors.Is(err, task.ErrOverloaded) {
-		t.Errorf("beside it: %v", err)
-	}
+	assert.NoError(t, err)
+	assert.ErrorIs(t, q.enqueue(call1(t, 1, 1), nil), task.ErrOverloaded, "beside it")
 	if err := q.enqueue(call1(t, 512<<10, 5), room); err != nil {
 		t.Error(err)
 	}

@@ -6,6 +6,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"pgregory.net/rapid"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // The generated code and any protobuf library read each other's output, because replicas of different builds share one
@@ -33,9 +35,8 @@ func TestCodecIsProtobuf(t *testing.T) {
 				if err := proto.Unmarshal(written, read); err != nil || !proto.Equal(read, m) {
 					t.Fatalf("read by the library: %v, not %v: %v", read, m, err)
 				}
-				if written, err = proto.Marshal(m); err != nil {
-					t.Fatal(err)
-				}
+				written, err = proto.Marshal(m)
+				assert.NoError(t, err)
 				read = proto.Clone(empty)
 				decoded := read.(interface{ UnmarshalVTUnsafe([]byte) error }).UnmarshalVTUnsafe(written)
 				if decoded != nil || !proto.Equal(read, m) {
@@ -54,9 +55,8 @@ func TestPooledMessagesAreEmpty(t *testing.T) {
 		for i, e := range entries {
 			fill(t, e.ProtoReflect(), 0)
 			var err error
-			if written[i], err = e.MarshalVT(); err != nil {
-				t.Fatal(err)
-			}
+			written[i], err = e.MarshalVT()
+			assert.NoError(t, err)
 		}
 		pooled := EntryFromVTPool()
 		for i, e := range entries {
@@ -125,22 +125,16 @@ func TestPooledMessagesLetGoOfTheirBytes(t *testing.T) {
 			{Id: "a", Op: &Command_Schedule{Schedule: &Schedule{Spec: spec}}},
 			{Id: "b", Op: &Command_Touch{Touch: &Touch{OrSchedule: &Schedule{Spec: spec}}}},
 		}}).MarshalVT()
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		return data
 	}
 	first, second := entry("the first"), entry("another")
 	before := string(first)
 	for range 100 { // a pool may drop messages
 		e := EntryFromVTPool()
-		if err := e.UnmarshalVTUnsafe(first); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, e.UnmarshalVTUnsafe(first))
 		e.ReturnToVTPool()
-		if err := new(Entry).UnmarshalVTUnsafe(second); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, new(Entry).UnmarshalVTUnsafe(second))
 		if string(first) != before {
 			t.Fatal("what was decoded first is written over")
 		}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func never() error { return nil }
@@ -39,9 +41,7 @@ func TestCopiesShareTheLimit(t *testing.T) {
 			}()
 		}
 		synctest.Wait()
-		if voter := send(t, m.Of(2), "d", size, false); voter != 0 {
-			t.Errorf("a copy to a voter took %v", voter)
-		}
+		assert.Equal(t, send(t, m.Of(2), "d", size, false), 0, "a copy to a voter took")
 		<-time.After(5 * time.Second)
 		now := m.UnderWay()
 		if len(now) != 2 || now[0].Node != "b" || now[0].Group != 1 || now[0].Size != size {
@@ -64,9 +64,7 @@ func TestCopiesShareTheLimit(t *testing.T) {
 func TestNoLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for name, s := range map[string]Source{"no limit": NewMeter(0).Of(1), "zero": {}} {
-			if took := send(t, s, "b", 10<<20, true); took != 0 {
-				t.Errorf("%s: it took %v", name, took)
-			}
+			assert.Equal(t, send(t, s, "b", 10<<20, true), 0, "%s: it took", name)
 		}
 	})
 }

@@ -1,19 +1,18 @@
 package durable
 
 import (
-	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func TestMakeDir(t *testing.T) {
 	deep := filepath.Join(t.TempDir(), "a", "b", "c")
 	for range 2 { // the folder exists the second time
-		if err := MakeDir(deep); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, MakeDir(deep))
 	}
 	for dir := deep; filepath.Base(dir) != "001"; dir = filepath.Dir(dir) {
 		if info, err := os.Stat(dir); err != nil || info.Mode() != fs.ModeDir|0o700 {
@@ -21,9 +20,7 @@ func TestMakeDir(t *testing.T) {
 		}
 	}
 	file := filepath.Join(deep, "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(file, nil, 0o600))
 	if err := MakeDir(filepath.Join(file, "below")); err == nil {
 		t.Error("a folder below a file")
 	}
@@ -34,7 +31,5 @@ func TestSyncDir(t *testing.T) {
 	if err := SyncDir(dir); err != nil {
 		t.Error(err)
 	}
-	if err := SyncDir(filepath.Join(dir, "absent")); !errors.Is(err, fs.ErrNotExist) {
-		t.Error(err)
-	}
+	assert.ErrorIs(t, SyncDir(filepath.Join(dir, "absent")), fs.ErrNotExist)
 }

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // TestReplaceLeavesAWholeFile checks that a stop before any step leaves the old file or the new one, and that the next
@@ -12,9 +14,7 @@ import (
 func TestReplaceLeavesAWholeFile(t *testing.T) {
 	for _, at := range []string{"create", "write", "sync", "rename", "sync folder"} {
 		path := filepath.Join(t.TempDir(), "file")
-		if err := Replace(path, []byte("old"), nil); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, Replace(path, []byte("old"), nil))
 		stopped := errors.New("stopped")
 		err := Replace(path, []byte("a longer one"), func(step string) error {
 			if step == at {
@@ -22,9 +22,7 @@ func TestReplaceLeavesAWholeFile(t *testing.T) {
 			}
 			return nil
 		})
-		if !errors.Is(err, stopped) {
-			t.Errorf("before %s: %v", at, err)
-		}
+		assert.ErrorIs(t, err, stopped, "before %s", at)
 		want := "old"
 		if at == "sync folder" {
 			want = "a longer one"
@@ -32,9 +30,7 @@ func TestReplaceLeavesAWholeFile(t *testing.T) {
 		if got, err := os.ReadFile(path); string(got) != want || err != nil {
 			t.Errorf("before %s: the file holds %q, %v", at, got, err)
 		}
-		if err := Replace(path, []byte("new"), nil); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, Replace(path, []byte("new"), nil))
 		if got, err := os.ReadFile(path); string(got) != "new" || err != nil {
 			t.Errorf("after a stop before %s: the file holds %q, %v", at, got, err)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/raft"
 
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/raftgroup/internal/logcache"
 	"github.com/belfryhq/belfry/raftgroup/logstore"
 )
@@ -92,9 +93,8 @@ func bothKinds(t *testing.T, test func(t *testing.T, kind logstore.Kind)) {
 func (f *follower) start() {
 	f.t.Helper()
 	var err error
-	if f.stores, err = logstore.Open(f.cfg); err != nil {
-		f.t.Fatal(err)
-	}
+	f.stores, err = logstore.Open(f.cfg)
+	assert.NoError(f.t, err)
 	f.log, f.cfg.Existing = logcache.New(f.stores.Log(), 1<<10), true
 	f.fsm = &machine{began: make(chan struct{}, 1), taking: make(chan struct{})}
 	f.in, f.fatal = make(chan raft.RPC, 16), make(chan error, 1)
@@ -109,9 +109,7 @@ func (f *follower) start() {
 	if err == nil || errors.Is(err, raft.ErrCantBootstrap) {
 		f.raft, err = raft.NewRaft(conf, f.fsm, f.log, f.stores.Stable(), f.snapshots, transport)
 	}
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	assert.NoError(f.t, err)
 	gate.Open(f.raft)
 }
 
@@ -174,9 +172,7 @@ func (f *follower) holds(first, last, applied uint64, restored int32) {
 	if err := errors.Join(err, err2); err != nil || from != first || to != last {
 		f.t.Errorf("the log holds %d to %d, not %d to %d: %v", from, to, first, last, err)
 	}
-	if got := f.raft.AppliedIndex(); got != applied {
-		f.t.Errorf("applied up to %d, not %d", got, applied)
-	}
+	assert.Equal(f.t, f.raft.AppliedIndex(), applied, "applied up to")
 	if got := f.fsm.restored.Load(); got != restored {
 		f.t.Errorf("restored %d times, not %d", got, restored)
 	}
@@ -271,14 +267,11 @@ func (f *follower) heartbeat(term uint64) <-chan raft.RPCResponse {
 
 func (f *follower) isCut(what string, answer <-chan raft.RPCResponse) {
 	f.t.Helper()
-	if r := <-answer; !errors.Is(r.Error, errCut) {
-		f.t.Errorf("%s: answered %+v, %v", what, r.Response, r.Error)
-	}
+	r := <-answer
+	assert.ErrorIs(f.t, r.Error, errCut, "%s: answered %+v", what, r.Response)
 	select {
 	case err := <-f.fatal:
-		if !errors.Is(err, errCut) {
-			f.t.Error(err)
-		}
+		assert.ErrorIs(f.t, err, errCut)
 	default:
 		f.t.Errorf("%s: the process goes on", what)
 	}
@@ -358,9 +351,7 @@ func TestForgottenSnapshot(t *testing.T) {
 		<-f.fsm.began
 		f.done("a newer one", f.snapshot(2, 20, 2))
 		close(f.fsm.taking)
-		if err := own.Error(); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, own.Error())
 		if last := f.raft.LastIndex(); last != 10 {
 			t.Fatalf("Raft knows of %d entries: nothing is forgotten", last)
 		}

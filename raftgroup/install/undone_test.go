@@ -1,24 +1,21 @@
 package install
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/hashicorp/raft"
 
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/raftgroup/logstore"
 )
 
 func (f *follower) isUndone(what string, answer <-chan raft.RPCResponse) {
 	f.t.Helper()
-	if r := <-answer; !errors.Is(r.Error, ErrUndone) {
-		f.t.Errorf("%s: answered %+v, %v", what, r.Response, r.Error)
-	}
+	r := <-answer
+	assert.ErrorIs(f.t, r.Error, ErrUndone, "%s: answered %+v", what, r.Response)
 	select {
 	case err := <-f.fatal:
-		if !errors.Is(err, ErrUndone) {
-			f.t.Error(err)
-		}
+		assert.ErrorIs(f.t, err, ErrUndone)
 	default:
 		f.t.Errorf("%s: the process goes on", what)
 	}

@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -40,9 +41,7 @@ func TestPowerLoss(t *testing.T) {
 			w.losePower(rng)
 			w.check()
 		}
-		if err := w.journal.Close(); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, w.journal.Close())
 		if len(w.fatal) > 0 {
 			t.Fatal(<-w.fatal)
 		}
@@ -103,22 +102,16 @@ func TestTornFrame(t *testing.T) {
 	seal(torn.frame, w.journal.epoch, w.journal.number+1, w.journal.begun)
 	rng := rand.New(rand.NewPCG(1, 1))
 	whole, err := os.ReadFile(s.file.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for cut := 0; cut < len(torn.frame); cut += 37 {
 		left := bytes.Clone(whole)
 		copy(left[begins:], torn.frame[:cut])
 		for range rng.IntN(3) {
 			left[begins+int64(rng.IntN(len(torn.frame)))]++
 		}
-		if err := os.WriteFile(s.file.Name(), left, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.WriteFile(s.file.Name(), left, 0o600))
 		frames, _, err := readFrames(w.config().Dir)
-		if err != nil {
-			t.Fatalf("cut at %d: %v", cut, err)
-		}
+		assert.NoError(t, err, "cut at %d", cut)
 		writes, err := effective(frames)
 		if err != nil || len(writes["a"]) != 1 {
 			t.Fatalf("cut at %d: %v, %d writes", cut, err, len(writes["a"]))
@@ -136,15 +129,12 @@ func TestDamage(t *testing.T) {
 	begins := s.at
 	w.append(f, d, []byte("two"))
 	w.append(f, d, []byte("three"))
-	if _, err := s.file.WriteAt([]byte{0xff}, begins+headBytes+3); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Open(w.config()); !errors.Is(err, ErrDamaged) {
-		t.Errorf("opened with %v", err)
-	}
-	if _, err := Read(w.config().Dir); !errors.Is(err, ErrDamaged) {
-		t.Errorf("read with %v", err)
-	}
+	_, err := s.file.WriteAt([]byte{0xff}, begins+headBytes+3)
+	assert.NoError(t, err)
+	_, err = Open(w.config())
+	assert.ErrorIs(t, err, ErrDamaged, "opened with")
+	_, err = Read(w.config().Dir)
+	assert.ErrorIs(t, err, ErrDamaged, "read with")
 }
 
 // TestTornBegin checks that a start that ended during the write of its first frame loses no acknowledged bytes.
@@ -158,9 +148,7 @@ func TestTornBegin(t *testing.T) {
 	}
 	newer, older := w.journal.segments[w.journal.active], w.journal.segments[1-w.journal.active]
 	before, err := os.ReadFile(newer.file.Name())
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if _, err := older.file.WriteAt(bytes.Repeat([]byte{1}, align), 0); err != nil {
 		t.Fatal(err)
 	}
@@ -187,9 +175,7 @@ func TestTornBeginOverTheNewest(t *testing.T) {
 		"a": {frame(1, 3, 1, write("old")), frame(1, 4, 1, write("old"))},
 		"b": {make([]byte, align), frame(2, 7, 6, write("new")), frame(2, 8, 6, write("new"))},
 	} {
-		if err := os.WriteFile(filepath.Join(dir, name), slices.Concat(frames...), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.WriteFile(filepath.Join(dir, name), slices.Concat(frames...), 0o600))
 	}
 	writes, st, err := read(dir)
 	if err != nil || st.number != 8 || len(writes["a"]) != 2 || string(writes["a"][0].data) != "new" {
@@ -203,16 +189,10 @@ func TestVoid(t *testing.T) {
 	w.open()
 	f, d := w.create("a")
 	w.append(f, d, []byte("old"))
-	if err := w.journal.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if string(d.durable) != "old" {
-		t.Errorf("%q is in the file", d.durable)
-	}
+	assert.NoError(t, w.journal.Close())
+	assert.Equal(t, string(d.durable), "old", "is in the file")
 	changed := filepath.Join(w.root, "a")
-	if err := os.WriteFile(changed, []byte("new"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(changed, []byte("new"), 0o600))
 	for range 5 {
 		w.open()
 		if err := w.journal.closeSegments(); err != nil { // as if killed
@@ -232,9 +212,7 @@ func TestWritesShareASync(t *testing.T) {
 		close(hold)
 		cfg.sync = func(*os.File) error { syncs++; <-hold; return nil }
 		j, err := Open(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		w.journal = j
 		files, disks := make([]*File, 50), make([]*disk, 50)
 		for i := range files {
@@ -248,9 +226,7 @@ func TestWritesShareASync(t *testing.T) {
 		synctest.Wait()
 		close(hold)
 		writers.Wait()
-		if syncs != 2 {
-			t.Errorf("%d syncs for 50 writes", syncs)
-		}
+		assert.Equal(t, syncs, 2, "syncs for 50 writes")
 		if disks[7].syncs != 1 { // one at its creation
 			t.Errorf("%d syncs of a file", disks[7].syncs)
 		}
@@ -304,9 +280,7 @@ func TestLargeWritesAreTheirOwn(t *testing.T) {
 	for _, size := range []int{maxRecord + 1, 40 << 10} { // more than a record, more than a small segment's frame
 		before := d.syncs
 		w.append(f, d, make([]byte, size))
-		if d.syncs != before+1 {
-			t.Errorf("%d bytes: not synced in the file", size)
-		}
+		assert.Equal(t, d.syncs, before+1, "%d bytes: not synced in the file", size)
 	}
 	w.append(f, d, []byte("x"))
 	w.losePower(rand.New(rand.NewPCG(1, 1)))
@@ -319,21 +293,15 @@ func TestMemoryIsUsedAgain(t *testing.T) {
 	cfg := w.config()
 	cfg.SegmentSize = DefaultSegmentSize
 	j, err := Open(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	w.journal = j
 	f, d := w.create("a")
 	data := make([]byte, 40<<10)
 	w.append(f, d, data)
 	frame, record := &j.spare[0], &f.record[:1][0]
 	w.append(f, d, data)
-	if &j.spare[0] != frame {
-		t.Error("a second frame was made")
-	}
-	if &f.record[:1][0] != record {
-		t.Error("a second record was made")
-	}
+	assert.Equal(t, &j.spare[0], frame, "a second frame was made")
+	assert.Equal(t, &f.record[:1][0], record, "a second record was made")
 	j.next = newBatch(make([]byte, 0, keptFrame+1))
 	j.spare = nil
 	w.append(f, d, data)
@@ -350,19 +318,12 @@ func TestFailure(t *testing.T) {
 	f, d := w.create("a")
 	w.journal.segments[w.journal.active].sync = func(*os.File) error { return broken }
 	for range 2 {
-		if _, err := f.WriteAt([]byte("x"), int64(len(d.volatile))); err != nil {
-			t.Fatal(err)
-		}
-		if err := f.Sync(); !errors.Is(err, broken) {
-			t.Errorf("synced with %v", err)
-		}
+		_, err := f.WriteAt([]byte("x"), int64(len(d.volatile)))
+		assert.NoError(t, err)
+		assert.ErrorIs(t, f.Sync(), broken, "synced with")
 	}
-	if err := w.journal.Forget(filepath.Join(w.root, "groups")); !errors.Is(err, broken) {
-		t.Errorf("forgot with %v", err)
-	}
-	if err := w.journal.Close(); !errors.Is(err, broken) {
-		t.Errorf("closed with %v", err)
-	}
+	assert.ErrorIs(t, w.journal.Forget(filepath.Join(w.root, "groups")), broken, "forgot with")
+	assert.ErrorIs(t, w.journal.Close(), broken, "closed with")
 	if len(w.fatal) != 1 {
 		t.Errorf("told %d times", len(w.fatal))
 	}
@@ -377,9 +338,8 @@ func TestFailureBehind(t *testing.T) {
 	d.fails = broken
 	var failed error
 	for range 300 {
-		if _, err := f.WriteAt(make([]byte, 1000), int64(len(d.volatile))); err != nil {
-			t.Fatal(err)
-		}
+		_, err := f.WriteAt(make([]byte, 1000), int64(len(d.volatile)))
+		assert.NoError(t, err)
 		if failed = f.Sync(); failed != nil {
 			break
 		}
@@ -408,9 +368,7 @@ func TestClosedFilesAreSynced(t *testing.T) {
 	for range 300 {
 		w.append(other, of, make([]byte, 1000))
 	}
-	if err := w.journal.Close(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, w.journal.Close())
 	if !d.closed || string(d.durable) != "x" {
 		t.Errorf("closed %v, %q in the file", d.closed, d.durable)
 	}
@@ -424,9 +382,8 @@ func TestPathsStayBelow(t *testing.T) {
 		t.Error("a file outside is taken")
 	}
 	for _, path := range []string{"../x", "/etc/x", ""} {
-		if _, _, err := nextRecord(appendWrite(nil, path, 0, nil)); !errors.Is(err, errMalformed) {
-			t.Errorf("%q: %v", path, err)
-		}
+		_, _, err := nextRecord(appendWrite(nil, path, 0, nil))
+		assert.ErrorIs(t, err, errMalformed, "%q", path)
 	}
 }
 
@@ -456,9 +413,7 @@ func BenchmarkAppend(b *testing.B) {
 		b.Run(fmt.Sprint("groups=", groups), func(b *testing.B) {
 			root := b.TempDir()
 			j, err := Open(Config{Dir: filepath.Join(root, "journal"), Root: root, Fatal: func(err error) { b.Error(err) }})
-			if err != nil {
-				b.Fatal(err)
-			}
+			assert.NoError(b, err)
 			defer func() {
 				if err := j.Close(); err != nil {
 					b.Error(err)
@@ -468,13 +423,9 @@ func BenchmarkAppend(b *testing.B) {
 			data := make([]byte, 1200)
 			for g := range groups {
 				inner, err := os.Create(filepath.Join(root, fmt.Sprint(g)))
-				if err != nil {
-					b.Fatal(err)
-				}
+				assert.NoError(b, err)
 				f, err := j.File(inner.Name(), inner, false)
-				if err != nil {
-					b.Fatal(err)
-				}
+				assert.NoError(b, err)
 				writers.Go(func() {
 					for i := range b.N / groups {
 						if _, err := f.WriteAt(data, int64(i%1000*len(data))); err != nil {

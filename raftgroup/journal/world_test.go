@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 const page = 4096
@@ -76,9 +78,7 @@ func (w *world) config() Config {
 func (w *world) open() {
 	w.t.Helper()
 	j, err := Open(w.config())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	assert.NoError(w.t, err)
 	w.journal = j
 }
 
@@ -90,9 +90,7 @@ func (w *world) create(path string) (*File, *disk) {
 	w.disks[path] = d
 	w.mu.Unlock()
 	f, err := w.journal.File(filepath.Join(w.root, path), d, true)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	assert.NoError(w.t, err)
 	w.append(f, d, nil)
 	return f, d
 }
@@ -121,16 +119,10 @@ func (w *world) losePower(rng *rand.Rand) {
 			}
 		}
 		full := filepath.Join(w.root, path)
-		if err := os.MkdirAll(filepath.Dir(full), 0o700); err != nil {
-			w.t.Fatal(err)
-		}
-		if err := os.WriteFile(full, left, 0o600); err != nil {
-			w.t.Fatal(err)
-		}
+		assert.NoError(w.t, os.MkdirAll(filepath.Dir(full), 0o700))
+		assert.NoError(w.t, os.WriteFile(full, left, 0o600))
 	}
-	if err := w.journal.closeSegments(); err != nil {
-		w.t.Fatal(err)
-	}
+	assert.NoError(w.t, w.journal.closeSegments())
 	w.open()
 }
 
@@ -139,9 +131,7 @@ func (w *world) check() {
 	w.t.Helper()
 	for path, d := range w.disks {
 		got, err := os.ReadFile(filepath.Join(w.root, path))
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		assert.NoError(w.t, err)
 		if !bytes.Equal(got, d.volatile) {
 			w.t.Fatalf("%s: %d bytes are not as they were acknowledged", path, len(d.volatile))
 		}

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // BenchmarkStoreLogs appends entries of 200 bytes, fsync included. It cuts the log now and then, as snapshots do.
@@ -27,9 +29,7 @@ func BenchmarkStoreLogs(b *testing.B) {
 					}
 					mustStore(b, s, logs)
 					if last-kept > 50_000 {
-						if err := s.Log().DeleteRange(kept+1, last-1000); err != nil {
-							b.Fatal(err)
-						}
+						assert.NoError(b, s.Log().DeleteRange(kept+1, last-1000))
 						kept = last - 1000
 					}
 				}
@@ -45,8 +45,6 @@ func BenchmarkGuard(b *testing.B) {
 	nothing := func() error { return nil }
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := g.run("nothing", nothing); err != nil {
-			b.Fatal(err)
-		}
+		assert.NoError(b, g.run("nothing", nothing))
 	}
 }

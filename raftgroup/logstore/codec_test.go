@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // TestEncodingUsesItsMemoryAgain checks that the entries of an append are encoded one behind the other, into the memory
@@ -13,9 +15,7 @@ func TestEncodingUsesItsMemoryAgain(t *testing.T) {
 	c := &codec{}
 	first := encodeAll(t, c, entries(1, 3, 7))
 	again := encodeAll(t, c, entries(1, 3, 8))
-	if &first[0][0] != &again[0][0] {
-		t.Error("the second append was encoded into other memory than the first")
-	}
+	assert.Equal(t, &first[0][0], &again[0][0], "the second append was encoded into other memory than the first")
 	large := []*raft.Log{{Index: 7, Data: make([]byte, keptRoom)}, entry(8, 7)}
 	encodeAll(t, c, large)
 	if cap(c.room) > keptRoom {
@@ -30,9 +30,7 @@ func encodeAll(t *testing.T, c *codec, entries []*raft.Log) [][]byte {
 	encoded := make([][]byte, len(entries))
 	for i, e := range entries {
 		var b bytes.Buffer
-		if err := c.Encode(e, &b); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, c.Encode(e, &b))
 		encoded[i] = b.Bytes()
 	}
 	for i, record := range encoded {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/hashicorp/raft"
 	"pgregory.net/rapid"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // whole makes a folder of several segments with entries 1 to `last` in batches of five, and returns its files by
@@ -30,18 +32,14 @@ func whole(t *testing.T, kind Kind, last uint64) map[string][]byte {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return files
 }
 
 func writeFiles(t *testing.T, files map[string][]byte) string {
 	t.Helper()
 	dir := t.TempDir()
-	if err := os.Mkdir(filepath.Join(dir, "wal"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.Mkdir(filepath.Join(dir, "wal"), 0o700))
 	for path, b := range files {
 		writeFile(t, filepath.Join(dir, path), b)
 	}
@@ -213,9 +211,8 @@ func TestShortenedFileIsDamage(t *testing.T) {
 func TestMissingSegmentIsDamage(t *testing.T) {
 	files := whole(t, WAL, 100)
 	delete(files, segmentNames(files)[1])
-	if _, err := Open(testConfig(t, Config{Dir: writeFiles(t, files)})); !errors.Is(err, ErrDamaged) {
-		t.Errorf("Open: %v", err)
-	}
+	_, err := Open(testConfig(t, Config{Dir: writeFiles(t, files)}))
+	assert.ErrorIs(t, err, ErrDamaged, "Open")
 }
 
 // newestOf returns the name of the newest segment and the offsets of its batches' ends.
@@ -289,25 +286,19 @@ func TestChecksumOnRead(t *testing.T) {
 	mustStore(t, s, entries(1, 5, 1))
 	newest := segmentFiles(t, dir)[0]
 	f, err := os.OpenFile(newest, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer f.Close()
 	if _, err := f.WriteAt([]byte{0xff}, int64(bytes.Index(readFile(t, newest), content(3, 1)))); err != nil {
 		t.Fatal(err)
 	}
 	var got raft.Log
-	if err := s.Log().GetLog(3, &got); !errors.Is(err, ErrDamaged) {
-		t.Errorf("read %+v, %v", got, err)
-	}
+	assert.ErrorIs(t, s.Log().GetLog(3, &got), ErrDamaged, "read %+v", got)
 	mustRead(t, s.Log(), 4, 1)
 }
 
 func FuzzDecode(f *testing.F) {
 	var b bytes.Buffer
-	if err := new(codec).Encode(entry(3, 2), &b); err != nil {
-		f.Fatal(err)
-	}
+	assert.NoError(f, new(codec).Encode(entry(3, 2), &b))
 	f.Add(b.Bytes())
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, record []byte) {
@@ -317,9 +308,7 @@ func FuzzDecode(f *testing.F) {
 		}
 		var again bytes.Buffer
 		c := codec{durable: durableBefore(record)}
-		if err := c.Encode(&got, &again); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, c.Encode(&got, &again))
 	})
 }
 

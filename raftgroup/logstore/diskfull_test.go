@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -21,18 +22,14 @@ func smallDisk(t *testing.T, options string) (dir string, remount func(options s
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
 		t.Skipf("NOT TESTED: a log on a full disk: mounting a tmpfs needs root: %v", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() {
 		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
 			t.Errorf("unmounting %s: %v", dir, err)
 		}
 	})
 	return dir, func(options string) {
-		if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT, options); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT, options))
 	}
 }
 
@@ -57,9 +54,7 @@ func TestFullDisk(t *testing.T) {
 		if errs := rec.all(); len(errs) != 1 || !errors.Is(errs[0], unix.ENOSPC) {
 			t.Errorf("fatal errors: %v", errs)
 		}
-		if err := s.Stable().SetUint64([]byte("CurrentTerm"), 2); !errors.Is(err, unix.ENOSPC) {
-			t.Errorf("a vote after the failure: %v", err)
-		}
+		assert.ErrorIs(t, s.Stable().SetUint64([]byte("CurrentTerm"), 2), unix.ENOSPC, "a vote after the failure")
 		_ = s.Close()
 
 		remount("size=16m")

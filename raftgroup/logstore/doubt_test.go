@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft-wal/types"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // failingSync is a segment filer whose files fail to sync when the test asks for it.
@@ -73,9 +75,7 @@ func setBack(t *testing.T, dir string) map[string]time.Time {
 	paths := append(segmentFiles(t, dir), filepath.Join(dir, "stable.db"), filepath.Join(dir, "wal", "wal-meta.db"))
 	for _, path := range paths {
 		then := time.Now().Add(-time.Hour)
-		if err := os.Chtimes(path, then, then); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.Chtimes(path, then, then))
 		old[path] = modified(t, path)
 	}
 	return old
@@ -84,9 +84,7 @@ func setBack(t *testing.T, dir string) map[string]time.Time {
 func modified(t *testing.T, path string) time.Time {
 	t.Helper()
 	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return info.ModTime()
 }
 
@@ -95,18 +93,14 @@ func TestFailedOpenCastsDoubt(t *testing.T) {
 	dir := t.TempDir()
 	mustClose(t, mustOpen(t, Config{Dir: dir}))
 	path, wal := filepath.Join(dir, "stable.db"), filepath.Join(dir, "wal")
-	if err := os.Rename(path, path+".away"); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.Rename(path, path+".away"))
 	if _, err := Open(testConfig(t, Config{Dir: dir})); !errors.Is(err, ErrLostLog) {
 		t.Fatalf("%v", err)
 	}
 	if note := readFile(t, folder(dir).lock()); len(note) > 0 {
 		t.Errorf("after a refusal the lock file says %q", note)
 	}
-	if err := errors.Join(os.Rename(path+".away", path), os.Rename(wal, wal+".away")); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, errors.Join(os.Rename(path+".away", path), os.Rename(wal, wal+".away")))
 	writeFile(t, wal, nil) // a file in place of the folder
 	if _, err := Open(testConfig(t, Config{Dir: dir})); err == nil || refusal(err) {
 		t.Fatalf("%v", err)
@@ -114,9 +108,7 @@ func TestFailedOpenCastsDoubt(t *testing.T) {
 	if note := readFile(t, folder(dir).lock()); string(note) != string(doubted) {
 		t.Errorf("after a failure the lock file says %q", note)
 	}
-	if err := errors.Join(os.Remove(wal), os.Rename(wal+".away", wal)); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, errors.Join(os.Remove(wal), os.Rename(wal+".away", wal)))
 	mustClose(t, mustOpen(t, Config{Dir: dir}))
 	if note := readFile(t, folder(dir).lock()); len(note) > 0 {
 		t.Errorf("after a success the lock file says %q", note)
@@ -147,7 +139,6 @@ func TestWhatIsFoundIsSynced(t *testing.T) {
 	}
 
 	failing := testConfig(t, Config{Dir: dir, sync: func(*os.File) error { return errDisk }})
-	if _, err := Open(failing); !errors.Is(err, errDisk) {
-		t.Errorf("opened on files that cannot be synced: %v", err)
-	}
+	_, err := Open(failing)
+	assert.ErrorIs(t, err, errDisk, "opened on files that cannot be synced")
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/hashicorp/raft"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 var errDisk = errors.New("input/output error")
@@ -78,9 +80,7 @@ func writesOf(log *guardedLog, stable *guardedStable) map[string]func() error {
 func mustFailAlike(t *testing.T, log *guardedLog, stable *guardedStable, cause error) {
 	t.Helper()
 	for name, write := range writesOf(log, stable) {
-		if err := write(); !errors.Is(err, cause) {
-			t.Errorf("%s after the failure: %v, want %v", name, err, cause)
-		}
+		assert.ErrorIs(t, write(), cause, "%s after the failure", name)
 	}
 }
 
@@ -92,23 +92,18 @@ func TestFirstFailedWriteIsTheLast(t *testing.T) {
 				rec := newRecorder()
 				log, stable := faultyStores(b, rec)
 				var err error
-				if log.metrics, err = newMetrics(prometheus.NewRegistry(), func() (int64, error) { return 0, nil }); err != nil {
-					t.Fatal(err)
-				}
+				log.metrics, err = newMetrics(prometheus.NewRegistry(), func() (int64, error) { return 0, nil })
+				assert.NoError(t, err)
 				if err := writesOf(log, stable)[name](); !errors.Is(err, errDisk) {
 					t.Fatalf("error %v", err)
 				}
 				b.before = nil // the disk would accept the next write
 				mustFailAlike(t, log, stable, errDisk)
-				if n := b.writes.Load(); n != 1 {
-					t.Errorf("%d writes reached the disk", n)
-				}
+				assert.Equal(t, b.writes.Load(), 1, "writes reached the disk")
 				if errs := rec.all(); len(errs) != 1 || !errors.Is(errs[0], errDisk) {
 					t.Errorf("fatal errors: %v", errs)
 				}
-				if testutil.ToFloat64(log.metrics.bytes) != 0 {
-					t.Error("bytes of a failed write were counted")
-				}
+				assert.Equal(t, testutil.ToFloat64(log.metrics.bytes), 0, "bytes of a failed write were counted")
 			})
 		})
 	}
@@ -137,18 +132,12 @@ func hangIn(t *testing.T, name string) {
 	if took := time.Since(start); took != time.Second {
 		t.Errorf("fatal after %v, want 1s", took)
 	}
-	if err := <-waiting; !errors.Is(err, ErrWriteTimeout) {
-		t.Errorf("a write that waited for its turn: %v", err)
-	}
+	assert.ErrorIs(t, <-waiting, ErrWriteTimeout, "a write that waited for its turn")
 	mustFailAlike(t, log, stable, ErrWriteTimeout)
 	close(disk) // the disk comes back, and the write succeeds late
-	if err := <-hung; !errors.Is(err, ErrWriteTimeout) {
-		t.Errorf("a write that succeeded too late: %v", err)
-	}
+	assert.ErrorIs(t, <-hung, ErrWriteTimeout, "a write that succeeded too late")
 	mustFailAlike(t, log, stable, ErrWriteTimeout)
-	if n := b.writes.Load(); n != 1 {
-		t.Errorf("%d writes reached the disk", n)
-	}
+	assert.Equal(t, b.writes.Load(), 1, "writes reached the disk")
 	if errs := rec.all(); len(errs) != 1 {
 		t.Errorf("fatal errors: %v", errs)
 	}
@@ -161,9 +150,7 @@ func TestSlowWritesPass(t *testing.T) {
 		rec := newRecorder()
 		log, _ := faultyStores(b, rec)
 		for i := range uint64(5) {
-			if err := log.StoreLog(entry(i+1, 1)); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, log.StoreLog(entry(i+1, 1)))
 		}
 		time.Sleep(time.Minute) // no watchdog remains
 		if errs := rec.all(); len(errs) != 0 {
@@ -194,9 +181,7 @@ func TestFailureInOpenIsNotFatal(t *testing.T) {
 		rec := newRecorder()
 		g := newGuard(time.Second, rec.fatal)
 		_ = g.watch("write", func() error { return errDisk })
-		if err := g.arm(); !errors.Is(err, errDisk) {
-			t.Errorf("arm: %v", err)
-		}
+		assert.ErrorIs(t, g.arm(), errDisk, "arm")
 		if errs := rec.all(); len(errs) != 0 {
 			t.Errorf("fatal errors: %v", errs)
 		}
@@ -214,9 +199,7 @@ func TestReadThatMeetsADeletionIsRepeated(t *testing.T) {
 			return nil
 		}
 		log, _ := faultyStores(b, newRecorder())
-		if err := log.StoreLog(entry(1, 1)); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, log.StoreLog(entry(1, 1)))
 		mustRead(t, log, 1, 1)
 	})
 }
@@ -234,15 +217,11 @@ func TestMarkFollowsTheFirstEntries(t *testing.T) {
 			return nil
 		}
 		for i := range uint64(3) {
-			if err := log.StoreLog(entry(i+1, 1)); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, log.StoreLog(entry(i+1, 1)))
 		}
 		if n, err := b.GetUint64(keyBegan); err != nil || n != 1 {
 			t.Errorf("mark %d, %v", n, err)
 		}
-		if n := b.writes.Load(); n != 4 {
-			t.Errorf("%d writes for three entries and one mark", n)
-		}
+		assert.Equal(t, b.writes.Load(), 4, "writes for three entries and one mark")
 	})
 }

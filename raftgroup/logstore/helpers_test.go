@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // bothKinds runs a test with each kind of log.
@@ -50,9 +52,7 @@ func (r *recorder) all() []error {
 func mustOpen(t testing.TB, cfg Config) *Stores {
 	t.Helper()
 	s, err := Open(testConfig(t, cfg))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -73,9 +73,7 @@ func testConfig(t testing.TB, cfg Config) Config {
 
 func mustClose(t testing.TB, s *Stores) {
 	t.Helper()
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, s.Close())
 }
 
 // entry returns an entry whose content follows from its index and term.
@@ -97,9 +95,7 @@ func entries(first, last, term uint64) []*raft.Log {
 
 func mustStore(t testing.TB, s *Stores, logs []*raft.Log) {
 	t.Helper()
-	if err := s.Log().StoreLogs(logs); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, s.Log().StoreLogs(logs))
 }
 
 // mustHold checks that the log holds exactly first to last, all of that term; 0, 0: no entry.
@@ -119,9 +115,7 @@ func mustHold(t testing.TB, log raft.LogStore, first, last, term uint64) {
 func mustRead(t testing.TB, log raft.LogStore, index, term uint64) {
 	t.Helper()
 	var got raft.Log
-	if err := log.GetLog(index, &got); err != nil {
-		t.Fatalf("entry %d: %v", index, err)
-	}
+	assert.NoError(t, log.GetLog(index, &got), "entry %d", index)
 	if got.Index != index || got.Term != term || !bytes.Equal(got.Data, content(index, term)) {
 		t.Fatalf("entry %d of term %d reads as %+v", index, term, got)
 	}
@@ -147,15 +141,11 @@ func segmentFiles(t testing.TB, dir string) []string {
 func readFile(t testing.TB, path string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return b
 }
 
 func writeFile(t testing.TB, path string, b []byte) {
 	t.Helper()
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(path, b, 0o600))
 }

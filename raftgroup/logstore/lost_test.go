@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func TestLostRecordIsRefused(t *testing.T) {
@@ -12,9 +14,7 @@ func TestLostRecordIsRefused(t *testing.T) {
 	remove := func(names ...string) func(t *testing.T, dir string) {
 		return func(t *testing.T, dir string) {
 			for _, name := range names {
-				if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
-					t.Fatal(err)
-				}
+				assert.NoError(t, os.RemoveAll(filepath.Join(dir, name)))
 			}
 		}
 	}
@@ -47,9 +47,7 @@ func TestLostRecordIsRefused(t *testing.T) {
 				c.cfg.Dir, c.cfg.Kind = dir, kind
 				s := mustOpen(t, Config{Dir: dir, Kind: kind})
 				mustStore(t, s, entries(1, 10, 1))
-				if err := s.Stable().SetUint64([]byte("CurrentTerm"), 1); err != nil {
-					t.Fatal(err)
-				}
+				assert.NoError(t, s.Stable().SetUint64([]byte("CurrentTerm"), 1))
 				mustClose(t, s)
 				if c.name == "the folder, of a group known here" {
 					dir = filepath.Dir(dir)
@@ -80,9 +78,7 @@ func deleteRange(t *testing.T, dir string, first, last uint64) {
 		kind = BoltDB
 	}
 	s := mustOpen(t, Config{Dir: dir, Kind: kind})
-	if err := s.Log().DeleteRange(first, last); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, s.Log().DeleteRange(first, last))
 	mustClose(t, s)
 }
 
@@ -92,9 +88,7 @@ func TestTermWithoutLogIsNoLoss(t *testing.T) {
 	bothKinds(t, func(t *testing.T, kind Kind) {
 		cfg := Config{Dir: t.TempDir(), Kind: kind}
 		s := mustOpen(t, cfg)
-		if err := s.Stable().SetUint64([]byte("CurrentTerm"), 3); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, s.Stable().SetUint64([]byte("CurrentTerm"), 3))
 		mustClose(t, s)
 		cfg.Existing = true
 		mustHold(t, mustOpen(t, cfg).Log(), 0, 0, 0)
@@ -110,9 +104,8 @@ func TestSnapshotAloneCountsAsBegun(t *testing.T) {
 		cfg.SnapshotIndex = 9
 		mustClose(t, mustOpen(t, cfg))
 		cfg.SnapshotIndex = 0
-		if _, err := Open(testConfig(t, cfg)); !errors.Is(err, ErrLostLog) {
-			t.Errorf("Open without the snapshot: %v", err)
-		}
+		_, err := Open(testConfig(t, cfg))
+		assert.ErrorIs(t, err, ErrLostLog, "Open without the snapshot")
 	})
 }
 
@@ -168,7 +161,6 @@ func TestGapBeforeSnapshotIsNoDamage(t *testing.T) {
 	cfg.SnapshotIndex, cfg.SnapshotTerm = 7, 1
 	mustClose(t, mustOpen(t, cfg))
 	cfg.SnapshotIndex = 6
-	if _, err := Open(testConfig(t, cfg)); !errors.Is(err, ErrDamaged) {
-		t.Errorf("a gap behind the snapshot: %v", err)
-	}
+	_, err := Open(testConfig(t, cfg))
+	assert.ErrorIs(t, err, ErrDamaged, "a gap behind the snapshot")
 }

@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/raftgroup/journal"
 )
 
@@ -19,9 +20,7 @@ func TestLogAgainstModel(t *testing.T) {
 	shared, err := journal.Open(journal.Config{
 		Dir: filepath.Join(dir, "journal"), Root: dir, SegmentSize: 64 << 10, Fatal: noFatal(t),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	runs := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		runs++
@@ -63,9 +62,7 @@ type model struct {
 
 func (m *model) open() {
 	s, err := Open(m.cfg)
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	assert.NoError(m.t, err)
 	m.stores = s
 }
 
@@ -119,9 +116,7 @@ func (m *model) cutTail(rt *rapid.T) {
 }
 
 func (m *model) remove(rt *rapid.T, from, to uint64) {
-	if err := m.stores.Log().DeleteRange(from, to); err != nil {
-		rt.Fatal(err)
-	}
+	assert.NoError(rt, m.stores.Log().DeleteRange(from, to))
 }
 
 func (m *model) keep(first, last uint64) {

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // counter is a state machine that counts commands.
@@ -45,9 +47,7 @@ func TestRaftRuns(t *testing.T) {
 func raftRuns(t *testing.T, kind Kind) {
 	dir := t.TempDir()
 	snaps, err := raft.NewFileSnapshotStore(t.TempDir(), 2, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for life := range 4 {
 		cfg := Config{Dir: dir, Kind: kind, Existing: life > 0}
 		if metas, err := snaps.List(); err == nil && len(metas) > 0 {
@@ -68,33 +68,23 @@ func live(t *testing.T, s *Stores, snaps raft.SnapshotStore, life int) {
 	addr, transport := raft.NewInmemTransport("")
 	if life == 0 {
 		members := raft.Configuration{Servers: []raft.Server{{ID: cfg.LocalID, Address: addr}}}
-		if err := raft.BootstrapCluster(cfg, s.Log(), s.Stable(), snaps, transport, members); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, raft.BootstrapCluster(cfg, s.Log(), s.Stable(), snaps, transport, members))
 	}
 	machine := &counter{}
 	r, err := raft.NewRaft(cfg, machine, s.Log(), s.Stable(), snaps, transport)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for leads := false; !leads; leads = <-r.LeaderCh() {
 	}
 	for i := range 100 {
 		f := r.Apply([]byte("x"), time.Second)
-		if err := f.Error(); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, f.Error())
 		if got, want := f.Response(), life*100+i+1; got != want {
 			t.Fatalf("command %d of life %d is counted as %v, want %d", i, life, got, want)
 		}
 	}
 	if life%2 == 0 {
-		if err := r.Snapshot().Error(); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, r.Snapshot().Error())
 	}
-	if err := r.Shutdown().Error(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, r.Shutdown().Error())
 	mustClose(t, s)
 }

@@ -1,12 +1,13 @@
 package logstore
 
 import (
-	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/raft-wal/types"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // slowRemoval delays deletions until the test allows them.
@@ -47,9 +48,7 @@ func TestNobodyWaitsForDeletions(t *testing.T) {
 		}()
 		select {
 		case err := <-went:
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 		case <-time.After(30 * time.Second):
 			close(slow.allow)
 			t.Fatal("the log waits for the deletion of its segments")
@@ -64,9 +63,7 @@ func TestNobodyWaitsForDeletions(t *testing.T) {
 		case <-s.guard.failed: // Close has begun
 		}
 		close(slow.allow)
-		if err := <-closed; err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, <-closed)
 		// The segments left are deleted when the log is opened again.
 		cfg.wrapFiler, cfg.SnapshotIndex = nil, 700
 		s = mustOpen(t, cfg)
@@ -89,9 +86,7 @@ func TestHungDeletion(t *testing.T) {
 		r.add(func() error { close(begun); <-allow; return nil })
 		<-begun
 		g.shut()
-		if err := r.wait(); !errors.Is(err, ErrWriteTimeout) {
-			t.Errorf("a deletion hangs, and closing says %v", err)
-		}
+		assert.ErrorIs(t, r.wait(), ErrWriteTimeout, "a deletion hangs, and closing")
 		close(allow)
 		if err := r.wait(); err != nil {
 			t.Error(err)

@@ -7,6 +7,8 @@ import (
 
 	"github.com/hashicorp/raft"
 	"github.com/hashicorp/raft-wal/types"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // countedWriters counts the open writers.
@@ -52,9 +54,7 @@ func TestSealedSegmentsNeedNoWriter(t *testing.T) {
 	mustBeOpen := func(want int64) {
 		t.Helper()
 		awaitIdle(t, s)
-		if got := open.Load(); got != want {
-			t.Errorf("%d writers are open, want %d", got, want)
-		}
+		assert.Equal(t, open.Load(), want, "writers are open")
 	}
 	const last = 2000
 	written := make(chan uint64)
@@ -83,21 +83,15 @@ func TestSealedSegmentsNeedNoWriter(t *testing.T) {
 	}
 	mustBeOpen(1)
 	mustHold(t, s.Log(), 1, last, 1)
-	if err := s.Log().DeleteRange(1, 700); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Log().DeleteRange(1500, last); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, s.Log().DeleteRange(1, 700))
+	assert.NoError(t, s.Log().DeleteRange(1500, last))
 	mustHold(t, s.Log(), 701, 1499, 1)
 	mustStore(t, s, entries(1500, 1900, 2))
 	mustHold(t, &upTo{s.Log(), 1499}, 701, 1499, 1)
 	mustRead(t, s.Log(), 1500, 2)
 	mustRead(t, s.Log(), 1900, 2)
 	mustClose(t, s)
-	if got := open.Load(); got != 0 {
-		t.Errorf("%d writers are open after the end", got)
-	}
+	assert.Equal(t, open.Load(), 0, "writers are open after the end")
 	cfg.SnapshotIndex = 700
 	s = mustOpen(t, cfg)
 	mustRead(t, s.Log(), 701, 1)
@@ -135,9 +129,7 @@ func TestCloseDuringARotation(t *testing.T) {
 		close(released)
 	}()
 	mustClose(t, s)
-	if got := open.Load(); got != 0 {
-		t.Errorf("%d writers are open after the end", got)
-	}
+	assert.Equal(t, open.Load(), 0, "writers are open after the end")
 }
 
 // upTo shows a log as if it ended at last.

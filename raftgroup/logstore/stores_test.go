@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/raftgroup/internal/logcache"
 )
 
@@ -70,9 +71,7 @@ func TestLogSemantics(t *testing.T) {
 			{"store behind a gap", func(l raft.LogStore) error { return l.StoreLogs(entries(500, 510, 1)) }, 500, 510, 499},
 		}
 		for _, step := range steps {
-			if err := step.do(s.Log()); err != nil {
-				t.Fatalf("%s: %v", step.name, err)
-			}
+			assert.NoError(t, step.do(s.Log()), "%s", step.name)
 			mustHold(t, s.Log(), step.first, step.last, 1)
 			mustClose(t, s)
 			s = mustOpen(t, Config{Dir: dir, Kind: kind, SnapshotIndex: step.snapshot})
@@ -89,9 +88,7 @@ func TestStableSurvives(t *testing.T) {
 			t.Errorf("absent key: %v; raft looks for the text \"not found\"", err)
 		}
 		err := errors.Join(s.Stable().SetUint64([]byte("term"), 7), s.Stable().Set([]byte("for"), []byte("n1")))
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		mustClose(t, s)
 		s = mustOpen(t, Config{Dir: dir, Kind: kind})
 		term, err := s.Stable().GetUint64([]byte("term"))
@@ -109,12 +106,8 @@ func TestCloseIsFinalAndRepeatable(t *testing.T) {
 		s := mustOpen(t, Config{Dir: t.TempDir(), Kind: kind})
 		mustClose(t, s)
 		mustClose(t, s)
-		if err := s.Log().StoreLog(entry(1, 1)); !errors.Is(err, ErrClosed) {
-			t.Errorf("append after Close: %v", err)
-		}
-		if err := s.Stable().SetUint64([]byte("term"), 1); !errors.Is(err, ErrClosed) {
-			t.Errorf("vote after Close: %v", err)
-		}
+		assert.ErrorIs(t, s.Log().StoreLog(entry(1, 1)), ErrClosed, "append after Close")
+		assert.ErrorIs(t, s.Stable().SetUint64([]byte("term"), 1), ErrClosed, "vote after Close")
 	})
 }
 
@@ -159,9 +152,7 @@ func TestBytes(t *testing.T) {
 		if before < data || before > data+100*100 {
 			t.Errorf("%d bytes for %d of data in 100 entries", before, data)
 		}
-		if err := s.Log().DeleteRange(1, 100); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, s.Log().DeleteRange(1, 100))
 		if got := appended(); got != before {
 			t.Errorf("a deletion changed the bytes appended from %d to %d", before, got)
 		}
@@ -191,9 +182,7 @@ func TestForeignMetricsAreLeftAlone(t *testing.T) {
 
 func TestSegmentsAreSmall(t *testing.T) {
 	s, err := Open(Config{Dir: t.TempDir(), Fatal: noFatal(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer mustClose(t, s)
 	disk, err := s.DiskBytes()
 	if err != nil || disk > 6<<20 {
@@ -206,18 +195,12 @@ func TestSegmentsAreSmall(t *testing.T) {
 func TestLockFile(t *testing.T) {
 	path := folder(t.TempDir()).lock()
 	f, err := lockFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if _, err := lockFile(path); !errors.Is(err, ErrInUse) {
 		t.Errorf("locked twice: %v", err)
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, f.Close())
 	f, err = lockFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	_ = f.Close()
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/hashicorp/raft-wal/types"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // TestCutTailSurvivesRestart checks that a log that was cut in the middle of its newest segment is readable after a
@@ -16,9 +18,7 @@ func TestCutTailSurvivesRestart(t *testing.T) {
 	dir := t.TempDir()
 	s := mustOpen(t, Config{Dir: dir})
 	mustStore(t, s, entries(1, 7, 1))
-	if err := s.Log().DeleteRange(7, 7); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, s.Log().DeleteRange(7, 7))
 	mustClose(t, s)
 	s = mustOpen(t, Config{Dir: dir})
 	mustHold(t, s.Log(), 1, 6, 1)
@@ -32,9 +32,7 @@ func TestCutTailSurvivesRestart(t *testing.T) {
 func TestCutHeadOfNewestSegmentIsNotFound(t *testing.T) {
 	s := mustOpen(t, Config{Dir: t.TempDir()})
 	mustStore(t, s, entries(1, 7, 1))
-	if err := s.Log().DeleteRange(1, 3); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, s.Log().DeleteRange(1, 3))
 	mustHold(t, s.Log(), 4, 7, 1)
 }
 
@@ -49,9 +47,7 @@ func TestSegmentMadeInPartIsMadeAnew(t *testing.T) {
 	}
 	whole := len(readFile(t, files[0]))
 	for _, size := range []int{0, whole / 2} {
-		if err := os.Truncate(files[0], int64(size)); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.Truncate(files[0], int64(size)))
 		mustClose(t, mustOpen(t, Config{Dir: dir}))
 		if n := len(readFile(t, files[0])); n != whole {
 			t.Errorf("a segment of %d bytes has %d bytes after the start, not %d", size, n, whole)
@@ -80,9 +76,7 @@ func unrotated(t *testing.T, dir string) (last, batch uint64) {
 			continue
 		}
 		writeFile(t, meta, old)
-		if err := os.Remove(files[len(files)-1]); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.Remove(files[len(files)-1]))
 		return last + batch, batch
 	}
 }
@@ -90,9 +84,7 @@ func unrotated(t *testing.T, dir string) (last, batch uint64) {
 // awaitIdle waits for a rotation that may be under way.
 func awaitIdle(t *testing.T, s *Stores) {
 	t.Helper()
-	if err := s.inner.(*walLog).filer.awaitRotation(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, s.inner.(*walLog).filer.awaitRotation())
 }
 
 func TestInterruptedRotationIsFinished(t *testing.T) {
@@ -137,9 +129,7 @@ func TestDeletionWaitsForRotation(t *testing.T) {
 	var last uint64
 	for range 100 {
 		mustStore(t, s, entries(last+1, last+60, 1)) // more than a segment
-		if err := s.Log().DeleteRange(last+1, last+60); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, s.Log().DeleteRange(last+1, last+60))
 		mustHold(t, s.Log(), 0, 0, 0)
 		last += 60
 	}
@@ -191,12 +181,8 @@ func TestBackgroundFailureIsFatal(t *testing.T) {
 			if errs := rec.all(); len(errs) != 1 || !errors.Is(errs[0], errDisk) {
 				t.Errorf("fatal errors: %v", errs)
 			}
-			if err := s.Log().StoreLog(entry(201, 1)); !errors.Is(err, errDisk) {
-				t.Errorf("next append: %v", err)
-			}
-			if err := s.Log().DeleteRange(1, 1); !errors.Is(err, errDisk) {
-				t.Errorf("next deletion: %v", err)
-			}
+			assert.ErrorIs(t, s.Log().StoreLog(entry(201, 1)), errDisk, "next append")
+			assert.ErrorIs(t, s.Log().DeleteRange(1, 1), errDisk, "next deletion")
 			_ = s.Close()
 			if name == "rotation" {
 				mustHold(t, mustOpen(t, Config{Dir: dir}).Log(), 1, 200, 1)

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 var owner = Owner{Cluster: "c", Node: "n", Group: 1}
@@ -21,19 +23,11 @@ func made(t *testing.T, o Owner) Config {
 		Fatal: func(err error) { t.Error(err) },
 	}
 	d, err := Open(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Log().StoreLogs([]*raft.Log{{Index: 1, Term: 1}}); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
+	assert.NoError(t, d.Log().StoreLogs([]*raft.Log{{Index: 1, Term: 1}}))
 	sink, err := d.Snapshots().Create(1, 1, 1, raft.Configuration{}, 1, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(sink.Close(), d.Close()); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
+	assert.NoError(t, errors.Join(sink.Close(), d.Close()))
 	cfg.Existing = true
 	return cfg
 }
@@ -50,35 +44,21 @@ func TestExchangedParts(t *testing.T) {
 		for _, part := range []string{".", "log", "log/wal", "snapshots"} {
 			cfg, foreign := made(t, owner), made(t, other)
 			target := filepath.Join(cfg.Dir, part)
-			if err := os.RemoveAll(target); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.CopyFS(target, os.DirFS(filepath.Join(foreign.Dir, part))); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := Open(cfg); !errors.Is(err, ErrForeign) {
-				t.Errorf("%s %s: %v", whose, part, err)
-			}
-			if err := owner.Check(cfg.Dir, cfg.LogDir); !errors.Is(err, ErrForeign) {
-				t.Errorf("%s %s is checked: %v", whose, part, err)
-			}
+			assert.NoError(t, os.RemoveAll(target))
+			assert.NoError(t, os.CopyFS(target, os.DirFS(filepath.Join(foreign.Dir, part))))
+			_, err := Open(cfg)
+			assert.ErrorIs(t, err, ErrForeign, "%s %s", whose, part)
+			assert.ErrorIs(t, owner.Check(cfg.Dir, cfg.LogDir), ErrForeign, "%s %s is checked", whose, part)
 		}
 	}
 	for _, part := range []string{"log", "log/wal", "snapshots"} {
 		cfg := made(t, owner)
-		if err := os.Remove(filepath.Join(cfg.Dir, part, ownerFile)); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := Open(cfg); !errors.Is(err, ErrForeign) {
-			t.Errorf("%s without a mark: %v", part, err)
-		}
+		assert.NoError(t, os.Remove(filepath.Join(cfg.Dir, part, ownerFile)))
+		_, err := Open(cfg)
+		assert.ErrorIs(t, err, ErrForeign, "%s without a mark", part)
 	}
 	cfg := made(t, owner)
 	d, err := Open(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := d.Close(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
+	assert.NoError(t, d.Close())
 }

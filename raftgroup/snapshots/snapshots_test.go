@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -23,15 +25,11 @@ func take(t *testing.T, store *Store, index uint64) (id string) {
 func takeIn(t *testing.T, store *Store, index, term uint64) (id string) {
 	t.Helper()
 	sink, err := store.Create(raft.SnapshotVersionMax, index, term, raft.Configuration{}, 0, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if _, err := sink.Write([]byte("state")); err != nil {
 		t.Fatal(err)
 	}
-	if err := sink.Close(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, sink.Close())
 	return sink.ID()
 }
 
@@ -40,9 +38,7 @@ func takeIn(t *testing.T, store *Store, index, term uint64) (id string) {
 func TestNewest(t *testing.T) {
 	dir := t.TempDir()
 	store, err := Open(dir, 2, quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	must := func(want uint64) {
 		t.Helper()
 		if got, err := Newest(store); err != nil || got.Index != want {
@@ -62,9 +58,7 @@ func TestNewest(t *testing.T) {
 
 func maim(t *testing.T, dir, id string) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(dir, folder, id, "state.bin"), []byte("stat"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(filepath.Join(dir, folder, id, "state.bin"), []byte("stat"), 0o600))
 }
 
 // TestSync checks that Sync syncs the file that Raft's store is writing. If that library moves the file, snapshots must
@@ -72,13 +66,9 @@ func maim(t *testing.T, dir, id string) {
 func TestSync(t *testing.T) {
 	dir := t.TempDir()
 	store, err := Open(dir, 2, quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	sink, err := store.Create(raft.SnapshotVersionMax, 3, 1, raft.Configuration{}, 0, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	file := sink.(interface{ Sync() error })
 	if err := file.Sync(); err != nil {
 		t.Error(err)
@@ -86,26 +76,19 @@ func TestSync(t *testing.T) {
 	if err := sink.Cancel(); err != nil {
 		t.Error(err)
 	}
-	if err := file.Sync(); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a file that is not there was synced: %v", err)
-	}
+	assert.ErrorIs(t, file.Sync(), fs.ErrNotExist, "a file that is not there was synced")
 }
 
 // TestLongSnapshotIsSyncedOnTheWay checks that a snapshot that another node sends is synced in parts.
 func TestLongSnapshotIsSyncedOnTheWay(t *testing.T) {
 	store, err := Open(t.TempDir(), 2, quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	created, err := store.Create(raft.SnapshotVersionMax, 3, 1, raft.Configuration{}, 0, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	part, s := make([]byte, 64<<10), created.(*sink)
 	for i := range 2 * mostDirty / len(part) {
-		if _, err := s.Write(part); err != nil {
-			t.Fatal(err)
-		}
+		_, err := s.Write(part)
+		assert.NoError(t, err)
 		if written := (i + 1) * len(part); s.dirty != written%mostDirty || (s.file != nil) != (written >= mostDirty) {
 			t.Fatalf("after %d bytes: %d are not synced", written, s.dirty)
 		}
@@ -120,9 +103,7 @@ func TestLongSnapshotIsSyncedOnTheWay(t *testing.T) {
 func TestUnfinishedSnapshotsAreRemoved(t *testing.T) {
 	dir := t.TempDir()
 	store, err := Open(dir, 2, quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	kept := take(t, store, 3)
 	if _, err := store.Create(raft.SnapshotVersionMax, 9, 1, raft.Configuration{}, 0, nil); err != nil { // never closed
 		t.Fatal(err)
@@ -149,9 +130,7 @@ func TestUnfinishedSnapshotsAreRemoved(t *testing.T) {
 // close if they cannot be synced.
 func TestSnapshotsFolderIsSynced(t *testing.T) {
 	store, err := Open(t.TempDir(), 2, quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	var synced []string
 	broken := errors.New("the disk says no")
 	store.sync = func(dir string) error {
@@ -159,9 +138,7 @@ func TestSnapshotsFolderIsSynced(t *testing.T) {
 		return broken
 	}
 	sink, err := store.Create(raft.SnapshotVersionMax, 3, 1, raft.Configuration{}, 0, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if err := sink.Close(); !errors.Is(err, broken) || !slices.Equal(synced, []string{sink.ID()}) {
 		t.Errorf("synced %v of %s: %v", synced, sink.ID(), err)
 	}
@@ -171,17 +148,11 @@ func TestSnapshotsFolderIsSynced(t *testing.T) {
 // would continue from it.
 func TestOlderSnapshotIsNone(t *testing.T) {
 	store, err := Open(t.TempDir(), 2, quiet)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	older, err := store.Create(raft.SnapshotVersionMax, 3, 1, raft.Configuration{}, 0, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	take(t, store, 7)
-	if err := older.Close(); !errors.Is(err, ErrOlder) {
-		t.Errorf("closed with %v", err)
-	}
+	assert.ErrorIs(t, older.Close(), ErrOlder, "closed with")
 	takeIn(t, store, 7, 2) // as new as the newest
 	if got, err := Newest(store); err != nil || got.Index != 7 {
 		t.Errorf("the newest is %d, %v", got.Index, err)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/shard/recur"
 )
 
@@ -63,9 +64,7 @@ func text(x *fsmpb.ExtendSeries, layout string) string {
 func extend(t *testing.T, s *fsmpb.Series, now time.Time, random func(int64) int64) *fsmpb.ExtendSeries {
 	t.Helper()
 	x, err := recur.Extension(s, recur.Calendar{}, now, random)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return x
 }
 
@@ -148,9 +147,7 @@ func TestClockChanges(t *testing.T) {
 		{"0 * * * *", "2026-10-24T23:30:00Z", "10-25 00:00, 10-25 01:00"},
 	} {
 		s := &fsmpb.Series{Repeat: &fsmpb.Repeat{Cron: []string{row.cron}, TimeZone: "Europe/Berlin"}, AfterMs: ms(row.after)}
-		if got := text(extend(t, s, at(row.after), least), "01-02 15:04"); got != row.want {
-			t.Errorf("%s after %s: got %s, want %s", row.cron, row.after, got, row.want)
-		}
+		assert.Equal(t, text(extend(t, s, at(row.after), least), "01-02 15:04"), row.want, "%s after %s", row.cron, row.after)
 	}
 }
 
@@ -332,13 +329,9 @@ func TestComingOnesPrecedeLongExclusions(t *testing.T) {
 func TestMissedOnesPrecedeLongExclusions(t *testing.T) {
 	s := &fsmpb.Series{Repeat: sparse("1"), AfterMs: ms("2026-11-30T23:59:49Z")}
 	now := at("2026-12-02T00:00:10Z")
-	if got := text(extend(t, s, now, least), "15:04:05"); got != "9 coalesced from 23:59:50, to 23:59:58" {
-		t.Error(got)
-	}
+	assert.Equal(t, text(extend(t, s, now, least), "15:04:05"), "9 coalesced from 23:59:50, to 23:59:58")
 	s.AfterMs = ms("2026-11-30T23:59:58Z")
-	if got := text(extend(t, s, now, least), "15:04:05"); got != "23:59:59" {
-		t.Error(got)
-	}
+	assert.Equal(t, text(extend(t, s, now, least), "15:04:05"), "23:59:59")
 }
 
 // A rule whose exclusions take everything away for 100 years has ended. Each command goes on for many years.
@@ -368,9 +361,7 @@ func TestDistantOccurrences(t *testing.T) {
 		{every(100 * year), "2069-12-07, 2169-11-13"},
 	} {
 		s := &fsmpb.Series{Repeat: row.repeat, AfterMs: ms("2026-11-20T10:00:00Z")}
-		if got := text(extend(t, s, at("2026-11-20T10:00:00Z"), least), time.DateOnly); got != row.want {
-			t.Errorf("got %s, want %s", got, row.want)
-		}
+		assert.Equal(t, text(extend(t, s, at("2026-11-20T10:00:00Z"), least), time.DateOnly), row.want)
 	}
 }
 
@@ -422,9 +413,8 @@ func BenchmarkExtension(b *testing.B) {
 		}
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := recur.Extension(s, recur.Calendar{}, now, least); err != nil {
-					b.Fatal(err)
-				}
+				_, err := recur.Extension(s, recur.Calendar{}, now, least)
+				assert.NoError(b, err)
 			}
 		})
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/repeat"
 	"github.com/belfryhq/belfry/repeat/series"
 	"github.com/belfryhq/belfry/shard/recur"
@@ -85,9 +86,7 @@ func drawPause(t *rapid.T) time.Duration {
 
 func newRule(t *rapid.T, r *fsmpb.Repeat) *repeat.Rule {
 	rule, err := series.RuleOf(r, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return rule
 }
 
@@ -161,9 +160,7 @@ func (m *machine) left() int64 {
 func (m *machine) extend(t *rapid.T, random func(int64) int64) bool {
 	s := m.series
 	x, err := recur.Extension(s, recur.Calendar{}, m.now, random)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if x == nil {
 		return false
 	}

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // An extra reads back unchanged, shared or not. Its hash and size are the same either way.
@@ -64,28 +65,20 @@ func TestMannersAreLetGo(t *testing.T) {
 	labelled := func(id string, labels ...*fsmpb.Label) {
 		t.Helper()
 		put(s, id, &fsmpb.Spec{Labels: labels})
-		if err := s.Audit(); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, s.Audit())
 	}
 	gold, iron := &fsmpb.Label{Name: "tier", Value: "gold"}, &fsmpb.Label{Name: "tier", Value: "iron"}
 	labelled("a", gold)
 	labelled("b", gold)
 	labelled("c", iron)
-	if n := len(s.mem.manners.numbers); n != 2 {
-		t.Errorf("%d manners of three tasks", n)
-	}
+	assert.Equal(t, len(s.mem.manners.numbers), 2, "manners of three tasks")
 	labelled("a", iron)
 	labelled("b", iron)
-	if n := len(s.mem.manners.numbers); n != 1 {
-		t.Errorf("%d manners when all are the same", n)
-	}
+	assert.Equal(t, len(s.mem.manners.numbers), 1, "manners when all are the same")
 	for _, id := range []string{"a", "b", "c"} {
 		labelled(id)
 	}
-	if n := len(s.mem.manners.numbers); n != 0 {
-		t.Errorf("%d manners when none is left", n)
-	}
+	assert.Equal(t, len(s.mem.manners.numbers), 0, "manners when none is left")
 }
 
 // put makes a task, or replaces its content.

@@ -9,6 +9,8 @@ import (
 
 	"github.com/hashicorp/raft"
 	"pgregory.net/rapid"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // countingStore counts reads, and fails writes when the test asks for it.
@@ -57,9 +59,7 @@ func TestCacheAnswersAsTheStore(t *testing.T) {
 				mark++
 				n, size := rapid.Uint64Range(1, 5).Draw(t, "n"), rapid.IntRange(0, 1500).Draw(t, "size")
 				for _, s := range []raft.LogStore{plain, c} {
-					if err := s.StoreLogs(entries(next, next+n-1, size, mark)); err != nil {
-						t.Fatal(err)
-					}
+					assert.NoError(t, s.StoreLogs(entries(next, next+n-1, size, mark)))
 				}
 				next += n
 			},
@@ -71,9 +71,7 @@ func TestCacheAnswersAsTheStore(t *testing.T) {
 					next = from
 				}
 				for _, s := range []raft.LogStore{plain, c} {
-					if err := s.DeleteRange(from, to); err != nil {
-						t.Fatal(err)
-					}
+					assert.NoError(t, s.DeleteRange(from, to))
 				}
 			},
 			"skip": func(*rapid.T) { next += 3 }, // as after the install of a snapshot
@@ -96,12 +94,8 @@ func TestCacheAnswersAsTheStore(t *testing.T) {
 func TestNewestIsRead(t *testing.T) {
 	s := &countingStore{InmemStore: raft.NewInmemStore()}
 	c := New(s, 1000)
-	if err := c.StoreLogs(entries(1, 3, 300, 'a')); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.StoreLog(entries(4, 4, 5000, 'b')[0]); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, c.StoreLogs(entries(1, 3, 300, 'a')))
+	assert.NoError(t, c.StoreLog(entries(4, 4, 5000, 'b')[0]))
 	for i, want := range map[uint64]int{4: 0, 3: 1, 1: 1} {
 		s.reads = 0
 		var e raft.Log
@@ -129,14 +123,10 @@ func TestQuietLogKeepsTheNewest(t *testing.T) {
 			return s.reads
 		}
 		for i := range uint64(4) { // each a moment before the log counts as quiet
-			if err := c.StoreLogs(entries(i+1, i+1, 10, 'a')); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, c.StoreLogs(entries(i+1, i+1, 10, 'a')))
 			<-time.After(untilQuiet - 1)
 		}
-		if reads(1) != 0 {
-			t.Error("a busy log's entries are forgotten")
-		}
+		assert.Equal(t, reads(1), 0, "a busy log's entries are forgotten")
 		<-time.After(2)
 		if reads(3) != 1 || reads(4) != 0 {
 			t.Error("a quiet log keeps an older entry, or not its newest one")
@@ -154,7 +144,5 @@ func TestWhatWasNotWrittenIsNotKept(t *testing.T) {
 		t.Fatalf("error %v", err)
 	}
 	var e raft.Log
-	if err := c.GetLog(1, &e); !errors.Is(err, raft.ErrLogNotFound) {
-		t.Errorf("entry %v, %v", e, err)
-	}
+	assert.ErrorIs(t, c.GetLog(1, &e), raft.ErrLogNotFound, "entry %v", e)
 }

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 const shelfLife = 10 * time.Millisecond
@@ -158,9 +159,7 @@ func TestTasksOfOneWhoLeftGoToAnother(t *testing.T) {
 	if len(longer.got) > 0 || len(same.got) != 1 || len(o.ready[red]) != 3 {
 		t.Errorf("got %v and %v; %v are ready", longer.got, same.got, o.ready[red])
 	}
-	if len(o.desk.demands) != 2 {
-		t.Errorf("%d demands are remembered", len(o.desk.demands))
-	}
+	assert.Equal(t, len(o.desk.demands), 2, "demands are remembered")
 }
 
 // TestLoweredDemand checks that a busy consumer leaves its tasks to others, and gets the rest when it comes back.
@@ -209,9 +208,7 @@ func TestSlowConsumerGetsNoMore(t *testing.T) {
 	}
 	o.entry(red, 100)
 	o.start(8)
-	if len(slow.got) != 16 {
-		t.Errorf("%d handed over in the end", len(slow.got))
-	}
+	assert.Equal(t, len(slow.got), 16, "handed over in the end")
 }
 
 func TestReadyIsTold(t *testing.T) {
@@ -220,9 +217,7 @@ func TestReadyIsTold(t *testing.T) {
 	p := o.comes(red, time.Second, 1)
 	o.entry(red, 9)
 	o.start(1)
-	if p.ready != 2 {
-		t.Errorf("told of %d", p.ready)
-	}
+	assert.Equal(t, p.ready, 2, "told of")
 }
 
 func TestCloseEndsEverybody(t *testing.T) {
@@ -269,9 +264,7 @@ func TestShelfLife(t *testing.T) {
 	o.pass(shelfLife / 2)
 	o.start(1)
 	for _, want := range []int{0, 1, 2} {
-		if got := len(o.ready[red]); got != want {
-			t.Errorf("%d given back, want %d", got, want)
-		}
+		assert.Equal(t, len(o.ready[red]), want, "given back")
 		o.pass(shelfLife / 2)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 var whole = []*fsmpb.SlotRange{{First: 0, End: task.Slots}}
@@ -58,9 +59,7 @@ func between(t *testing.T, tasks int) (source, target leader, s *Source, p Pull)
 		Commit: func(_ context.Context, c *fsmpb.Command) error { return target.commit(c) },
 		Seal:   func(context.Context) error { return source.commit(sealOf(7)) },
 	}
-	if err := target.commit(expectOf(7)); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, target.commit(expectOf(7)))
 	return source, target, s, p
 }
 
@@ -103,15 +102,12 @@ func TestLateSealOfGivenUpMove(t *testing.T) {
 	if err := source.commit(sealOf(7)); err == nil {
 		t.Error("the late seal is taken")
 	}
-	if err := target.commit(expectOf(8)); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, target.commit(expectOf(8)))
 	p.Move, p.Seal = 8, func(context.Context) error { return source.commit(sealOf(8)) }
 	var progress Progress
 	for err := error(nil); !progress.Ready; {
-		if progress, err = pulling.Pull(t.Context(), p, target.Copies()); err != nil {
-			t.Fatalf("%+v, %v", progress, err)
-		}
+		progress, err = pulling.Pull(t.Context(), p, target.Copies())
+		assert.NoError(t, err, "%+v", progress)
 	}
 }
 
@@ -173,17 +169,14 @@ func TestTargetAndSourceNoticeALoss(t *testing.T) {
 	if _, err := first.Pull(ctx, p, target.Copies()); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	if _, err := second.Pull(t.Context(), p, target.Copies()); !errors.Is(err, ErrLost) {
-		t.Errorf("another leader of the target goes on: %v", err)
-	}
+	_, err := second.Pull(t.Context(), p, target.Copies())
+	assert.ErrorIs(t, err, ErrLost, "another leader of the target goes on")
 	*s = *NewSource(fsm.New(1)) // another leader of the source
-	if _, err := first.Pull(t.Context(), p, target.Copies()); !errors.Is(err, ErrLost) {
-		t.Errorf("another leader of the source goes on: %v", err)
-	}
+	_, err = first.Pull(t.Context(), p, target.Copies())
+	assert.ErrorIs(t, err, ErrLost, "another leader of the source goes on")
 	s.Stop()
-	if _, err := s.Next(Request{Move: 8, Ranges: all()}); !errors.Is(err, ErrLost) {
-		t.Errorf("an ended leadership begins a session: %v", err)
-	}
+	_, err = s.Next(Request{Move: 8, Ranges: all()})
+	assert.ErrorIs(t, err, ErrLost, "an ended leadership begins a session")
 }
 
 func TestSourceRefusesOtherBatches(t *testing.T) {
@@ -199,9 +192,8 @@ func TestSourceRefusesOtherBatches(t *testing.T) {
 	for _, r := range []Request{
 		{Session: first.Session, Batch: 3}, {Session: first.Session + 1, Batch: 2}, {Session: first.Session, Batch: 0},
 	} {
-		if _, err := s.Next(r); !errors.Is(err, ErrLost) {
-			t.Errorf("%+v: %v", r, err)
-		}
+		_, err := s.Next(r)
+		assert.ErrorIs(t, err, ErrLost, "%+v", r)
 	}
 }
 
