@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // An address has a hundred wrong keys a second. Keys that were right before pass meanwhile, and so do other addresses.
@@ -69,9 +71,7 @@ func TestRenewedAuthority(t *testing.T) {
 	}
 	cfg.Root = rootKey(t, latter)
 	next, err := a.Renewed(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	passes(t, next, withKey(right))
 	refuses(t, next, withKey("bfy_cut"), TooMany)
 	refuses(t, next, withKey(latter), TooMany) // it was never judged
@@ -84,9 +84,7 @@ func TestRenewedAuthority(t *testing.T) {
 func rootKey(t *testing.T, text string) *RootKey {
 	t.Helper()
 	root, err := NewRootKey(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return root
 }
 
@@ -102,9 +100,7 @@ func TestRevokedKeyCountsAsWrong(t *testing.T) {
 		refuses(t, a, withKey(text), Unknown)
 	}
 	refuses(t, a, withKey(text), TooMany)
-	if a.keys.Len() != 0 {
-		t.Error("a revoked key is remembered")
-	}
+	assert.Equal(t, a.keys.Len(), 0, "a revoked key is remembered")
 }
 
 // Above the limit no new token is verified, and known ones pass.
@@ -120,15 +116,11 @@ func TestWrongTokensAreLimited(t *testing.T) {
 	refuses(t, a, withKey("bad"), TooMany)
 	refuses(t, a, withKey("good.joe"), TooMany)
 	passes(t, a, withKey("good.jane"))
-	if issuer.calls != calls {
-		t.Error("a token was verified above the limit")
-	}
+	assert.Equal(t, issuer.calls, calls, "a token was verified above the limit")
 	now = issuer.until
 	issuer.err = &Refusal{Kind: Unknown, Detail: "an expired token"}
 	refuses(t, a, withKey("good.jane"), Unknown)
-	if a.tokens.Len() != 0 {
-		t.Error("an expired token is remembered")
-	}
+	assert.Equal(t, a.tokens.Len(), 0, "an expired token is remembered")
 }
 
 func TestAddressesOfOneSubscriber(t *testing.T) {
@@ -162,9 +154,7 @@ func TestManyAddressesTakeBoundedMemory(t *testing.T) {
 		raw[4], raw[5], raw[6] = byte(i), byte(i>>8), byte(i>>16)
 		a.wrong.add(netip.AddrFrom16(raw), now)
 	}
-	if n := a.wrong.byAddress.Len(); n != maxAddresses {
-		t.Errorf("%d addresses are remembered", n)
-	}
+	assert.Equal(t, a.wrong.byAddress.Len(), maxAddresses, "addresses are remembered")
 }
 
 // The memory of right keys is bounded, too, and holds no wrong ones.
@@ -175,9 +165,7 @@ func TestMemoryOfKeysIsBounded(t *testing.T) {
 	for i := range 2 * maxVerdicts {
 		passes(t, a, withKey("good."+time.Duration(i).String()))
 	}
-	if n := a.tokens.Len(); n != maxVerdicts {
-		t.Errorf("%d tokens are remembered", n)
-	}
+	assert.Equal(t, a.tokens.Len(), maxVerdicts, "tokens are remembered")
 	passes(t, a, withKey(text))
 	for range 50 {
 		_, wrong := NewKey()

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // keys is a Source in memory.
@@ -82,9 +84,7 @@ func newKey(expires time.Time) (record KeyRecord, text string) {
 func newAuthority(t testing.TB, cfg Config) *Authority {
 	t.Helper()
 	a, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return a
 }
 
@@ -124,9 +124,7 @@ func TestKeyTellsItsCaller(t *testing.T) {
 			t.Errorf("got %+v", caller)
 		}
 	}
-	if source.uses[record.ID] != 3 {
-		t.Errorf("%d uses of 3 were noted", source.uses[record.ID])
-	}
+	assert.Equal(t, source.uses[record.ID], 3, "uses of 3 were noted")
 	if source.looked != 1 {
 		t.Errorf("the key was looked up %d times", source.looked)
 	}
@@ -185,9 +183,7 @@ func TestNothingOpensByIgnorance(t *testing.T) {
 	}
 	_, rootText := NewKey()
 	root, err := NewRootKey(rootText)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	a = newAuthority(t, Config{Source: source, Root: root})
 	refuses(t, a, Credentials{}, Missing)
 	refuses(t, a, withKey(text), Unavailable)
@@ -197,9 +193,7 @@ func TestNothingOpensByIgnorance(t *testing.T) {
 	source.put(record)
 	passes(t, a, withKey(text))
 	passes(t, a, withKey(rootText))
-	if source.uses[root.caller.ID] != 0 {
-		t.Error("a use of the root key was noted at a key of the cluster")
-	}
+	assert.Equal(t, source.uses[root.caller.ID], 0, "a use of the root key was noted at a key of the cluster")
 }
 
 // The next call after a change of the keys is judged by the change.
@@ -288,9 +282,7 @@ func TestRootKeyFile(t *testing.T) {
 	_, text := NewKey()
 	path := writeFile(t, "root.key", text+"\n", 0o600)
 	root, err := LoadRootKey(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	a := newAuthority(t, Config{Source: newKeys(), Root: root})
 	if c := passes(t, a, withKey(text)); c.Kind != KindRoot {
 		t.Errorf("got %+v", c)
@@ -349,17 +341,13 @@ func TestTokensAreRemembered(t *testing.T) {
 	}
 	now, issuer.until = issuer.until, now.Add(time.Hour)
 	passes(t, a, withKey("good.jane"))
-	if issuer.calls != 2 {
-		t.Error("the token was not verified again after its time")
-	}
+	assert.Equal(t, issuer.calls, 2, "the token was not verified again after its time")
 	refuses(t, a, withKey("bad.jane"), Unknown)
 	refuses(t, a, withKey(strings.Repeat("a", MaxTokenBytes+1)), Malformed)
 	refuses(t, a, Credentials{}, Missing)
 	_, key := NewKey()
 	refuses(t, a, withKey(key), Unknown)
-	if issuer.calls != 3 {
-		t.Error("a long token or a key was handed to the issuer")
-	}
+	assert.Equal(t, issuer.calls, 3, "a long token or a key was handed to the issuer")
 	issuer.err = &Refusal{Kind: Unavailable, Detail: "the issuer is away", RetryAfter: time.Second}
 	for range 2 * wrongPerSecond {
 		refuses(t, a, withKey("good.joe"), Unavailable) // counts as no attempt

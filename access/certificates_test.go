@@ -8,14 +8,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func writeFile(t *testing.T, name, content string, mode os.FileMode) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(content), mode); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(path, []byte(content), mode))
 	if err := os.Chmod(path, mode); err != nil { // the umask does not apply
 		t.Fatal(err)
 	}
@@ -42,13 +42,9 @@ func loadCertificates(t *testing.T, content string) (*CertificateRoles, error) {
 
 func TestCertificatesTellTheirCaller(t *testing.T) {
 	roles, err := loadCertificates(t, certificateFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	spiffe, err := url.Parse("spiffe://example.org/billing")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	named := func(cn string) pkix.Name { return pkix.Name{CommonName: cn} }
 	cases := []struct {
 		cert   x509.Certificate

@@ -16,6 +16,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // disk is a disk that can be full or hang. The files on it are real.
@@ -129,9 +131,7 @@ func TestChangesNeedRoom(t *testing.T) {
 		l := d.on(t, nil)
 		d.fill()
 		for range Rooms - 1 {
-			if err := l.Reserve(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, l.Reserve(t.Context()))
 			l.changes.queue <- entry{Record{Route: "waits"}, make(chan struct{})} // as Change, without its wait
 		}
 		change(t, l, Record{Route: "last"})
@@ -145,15 +145,11 @@ func TestChangesNeedRoom(t *testing.T) {
 		if err := l.Reserve(gone); !errors.Is(err, ErrNoRoom) || time.Since(begin) != 0 {
 			t.Errorf("%v after %v", err, time.Since(begin))
 		}
-		if n := testutil.ToFloat64(l.metrics.roomless); n != 2 {
-			t.Errorf("%v refused changes are counted", n)
-		}
+		assert.Equal(t, testutil.ToFloat64(l.metrics.roomless), 2, "refused changes are counted")
 		d.mend()
 		time.Sleep(2 * syncPeriod) // of the bubble's clock: until the next attempt to write
 		for range Rooms {
-			if err := l.Reserve(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, l.Reserve(t.Context()))
 		}
 		for range Rooms {
 			l.Release()
@@ -176,9 +172,7 @@ func TestHungDisk(t *testing.T) {
 		d.hang(hangs)
 		begin := time.Now()
 		change(t, l, Record{Route: "b"})
-		if took := time.Since(begin); took != Patience {
-			t.Errorf("a change took %v", took)
-		}
+		assert.Equal(t, time.Since(begin), Patience, "a change took")
 		begin = time.Now()
 		for i := range 10 * MaxGroups {
 			l.Refuse(Record{Route: "refused", From: fmt.Sprintf("10.0.%d.%d", i/256, i%256)})
@@ -189,9 +183,7 @@ func TestHungDisk(t *testing.T) {
 		if families, err := registry.Gather(); err != nil || len(families) < 5 {
 			t.Errorf("%v, %v", families, err)
 		}
-		if took := time.Since(begin); took != 0 {
-			t.Errorf("refusals, a page and the metrics took %v", took)
-		}
+		assert.Equal(t, time.Since(begin), 0, "refusals, a page and the metrics took")
 		time.Sleep(3 * time.Second) // of the bubble's clock
 		if err := l.Failing(); err == nil || !strings.Contains(err.Error(), "has not ended for") {
 			t.Errorf("%v", err)
@@ -204,9 +196,7 @@ func TestHungDisk(t *testing.T) {
 			t.Error(l.Failing())
 		}
 		_, records := page(t, l, Query{})
-		if text := strings.ReplaceAll(routes(records), " refused", ""); text != "a b * c" {
-			t.Errorf("%s", text)
-		}
+		assert.Equal(t, strings.ReplaceAll(routes(records), " refused", ""), "a b * c")
 		if n := strings.Count(routes(records), "refused"); n != MaxGroups { // and one record for the others
 			t.Errorf("%d refusals", n)
 		}
@@ -266,20 +256,15 @@ func TestReaderOfAHungDisk(t *testing.T) {
 	for range maxReaders + 2 { // the last ones find no place to wait
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := l.Read(ctx, Query{Limit: 1}); !errors.Is(err, context.Canceled) {
-			t.Errorf("%v", err)
-		}
+		_, err := l.Read(ctx, Query{Limit: 1})
+		assert.ErrorIs(t, err, context.Canceled)
 	}
 	both, err := os.OpenFile(pipe, os.O_RDWR, 0) // lets all readers go on
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for range maxReaders {
 		l.readers <- struct{}{} // all have ended
 	}
-	if err := errors.Join(both.Close(), os.Remove(pipe)); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, errors.Join(both.Close(), os.Remove(pipe)))
 	for range maxReaders {
 		<-l.readers
 	}
@@ -344,9 +329,7 @@ func TestBrokenCopy(t *testing.T) {
 		for range maxCopies + 3 {
 			change(t, l, Record{Route: "b"})
 		}
-		if took := time.Since(begin); took != 0 {
-			t.Errorf("changes took %v", took)
-		}
+		assert.Equal(t, time.Since(begin), 0, "changes took")
 		if n := testutil.ToFloat64(l.metrics.lost); n != 2 { // one line is being written
 			t.Errorf("%v lost", n)
 		}
@@ -373,9 +356,7 @@ func TestReaderOfFilesThatWereTurnedOver(t *testing.T) {
 	next := l.changes.upcoming()
 	sections, err := openSections(l.cfg.Path, 0)
 	defer closeAll(sections)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	turn()
 	s := scan{query: Query{Limit: MaxLimit}}
 	for i, part := range sections {
@@ -383,9 +364,7 @@ func TestReaderOfFilesThatWereTurnedOver(t *testing.T) {
 		if i+1 < len(sections) {
 			bound = sections[i+1].first
 		}
-		if err := s.read(t.Context(), part, bound); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, s.read(t.Context(), part, bound))
 	}
 	if last := (position{next.log, next.number - 1}).String(); len(s.page.Lines) != 10 || s.page.Next != last {
 		t.Errorf("%d records up to %s: %s", len(s.page.Lines), s.page.Next, s.page.Lines)
@@ -398,20 +377,15 @@ func TestReaderBesideAWrite(t *testing.T) {
 	defer mustClose(t, l)
 	change(t, l, Record{Route: "a"})
 	f, err := os.OpenFile(l.cfg.Path, os.O_WRONLY|os.O_APPEND, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	_, at := l.changes.number(Record{})
 	line := fmt.Sprintf(`{"id":%q,"time":"2026-01-01T00:00:00.000Z","route":"b"}`+"\n", at)
 	for _, w := range []struct{ half, want string }{{line[:20], "a"}, {line[20:], "a b"}} {
-		if _, err := f.WriteString(w.half); err != nil {
-			t.Fatal(err)
-		}
+		_, err := f.WriteString(w.half)
+		assert.NoError(t, err)
 		if _, records := page(t, l, Query{}); routes(records) != w.want {
 			t.Errorf("after %s: %s, want %s", w.half, routes(records), w.want)
 		}
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, f.Close())
 }

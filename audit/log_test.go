@@ -13,6 +13,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // open opens a log in a folder.
@@ -23,17 +25,13 @@ func open(t *testing.T, dir string, change func(*Config)) *Log {
 		change(&cfg)
 	}
 	l, err := Open(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return l
 }
 
 func mustClose(t *testing.T, l *Log) {
 	t.Helper()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, l.Close())
 }
 
 // page reads a page and its records.
@@ -43,15 +41,11 @@ func page(t *testing.T, l *Log, q Query) (Page, []Record) {
 		q.Limit = MaxLimit
 	}
 	p, err := l.Read(t.Context(), q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	var records []Record
 	for _, line := range p.Lines {
 		var r Record
-		if err := json.Unmarshal(line, &r); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, json.Unmarshal(line, &r))
 		records = append(records, r)
 	}
 	return p, records
@@ -60,9 +54,7 @@ func page(t *testing.T, l *Log, q Query) (Page, []Record) {
 // change records a change as a call does.
 func change(t *testing.T, l *Log, r Record) {
 	t.Helper()
-	if err := l.Reserve(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, l.Reserve(t.Context()))
 	l.Change(r)
 }
 
@@ -94,14 +86,10 @@ func TestChangeIsWritten(t *testing.T) {
 		Object: map[string]string{"queue": "orders"}, Fields: []string{"signing", "target"}, Status: 200, Request: "r-1",
 	})
 	data, err := os.ReadFile(filepath.Join(dir, "audit.jsonl"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	mustClose(t, l) // which waits for the copy
 	var r Record
-	if err := json.Unmarshal(data, &r); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, json.Unmarshal(data, &r))
 	want := `{"id":"` + r.ID + `","time":"2023-11-14T22:13:20.123Z","node":"n1","kind":"change",` +
 		`"caller":{"kind":"key","id":"k1","name":"deployer"},"from":"10.0.0.7","method":"PUT","route":"/v1/queues/{queue}",` +
 		`"object":{"queue":"orders"},"fields":["signing","target"],"status":200,"request":"r-1"}` + "\n"
@@ -122,9 +110,7 @@ func TestTextsAreCleaned(t *testing.T) {
 	p, records := page(t, l, Query{})
 	r := records[0]
 	for _, text := range []string{r.Request, r.Caller.Name, r.Object["id"], r.Fields[0]} {
-		if text != redacted {
-			t.Errorf("%q", text)
-		}
+		assert.Equal(t, text, redacted)
 	}
 	if len(p.Lines[0]) > 1000 || !strings.HasSuffix(r.Route, "é…") {
 		t.Errorf("%s", p.Lines[0])
@@ -215,12 +201,8 @@ func TestTornLine(t *testing.T) {
 		change(t, l, Record{Route: "a"})
 		mustClose(t, l)
 		whole, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, append(whole, torn...), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
+		assert.NoError(t, os.WriteFile(path, append(whole, torn...), 0o600))
 	}
 	l := open(t, dir, nil)
 	change(t, l, Record{Route: "b"})
@@ -230,9 +212,7 @@ func TestTornLine(t *testing.T) {
 	mustClose(t, l)
 
 	for _, foreign := range []string{"a file of another program\n", "without a line", "{}\n"} {
-		if err := os.WriteFile(path, []byte(foreign), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.WriteFile(path, []byte(foreign), 0o600))
 		if l, err := Open(Config{Path: path}); err == nil {
 			mustClose(t, l)
 			t.Errorf("the foreign file %q was opened", foreign)
@@ -293,13 +273,9 @@ func TestDamagedLines(t *testing.T) {
 			t.Error(err)
 		}
 		whole, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		spoilt := strings.Join(test.spoil(strings.SplitAfter(string(whole), "\n")), "")
-		if err := os.WriteFile(path, []byte(spoilt), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.WriteFile(path, []byte(spoilt), 0o600))
 		if Check(path) == nil {
 			t.Errorf("%s: a damaged line is sound", name)
 		}
@@ -330,15 +306,11 @@ func TestReadNamesDamagedLines(t *testing.T) {
 		change(t, l, Record{Route: route})
 	}
 	whole, err := os.ReadFile(l.cfg.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for _, flipped := range []string{`-2"`, `-4"`} {
 		whole = bytes.Replace(whole, []byte(flipped), []byte(`-8"`), 1)
 	}
-	if err := os.WriteFile(l.cfg.Path, whole, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(l.cfg.Path, whole, 0o600))
 	q := Query{Limit: 1}
 	var all []Record
 	for {
@@ -349,9 +321,7 @@ func TestReadNamesDamagedLines(t *testing.T) {
 		}
 	}
 	mustClose(t, l)
-	if routes(all) != "a c" {
-		t.Errorf("read %s", routes(all))
-	}
+	assert.Equal(t, routes(all), "a c", "read")
 	for _, line := range []string{"line=2", "line=4"} {
 		if !strings.Contains(notes.String(), "path="+l.cfg.Path+" "+line) {
 			t.Errorf("the log names no %s:\n%s", line, &notes)
@@ -367,13 +337,9 @@ func TestDamagedOlderFile(t *testing.T) {
 	change(t, l, Record{Route: "a"})
 	mustClose(t, l)
 	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	older := os.WriteFile(path+".0000000000000001", append(whole, "no record\n"...), 0o600)
-	if err := errors.Join(os.Remove(path), older); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, errors.Join(os.Remove(path), older))
 	l = open(t, dir, nil)
 	defer mustClose(t, l)
 	change(t, l, Record{Route: "b"})
@@ -397,9 +363,7 @@ func TestMovedFile(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l := open(t, t.TempDir(), nil)
 			change(t, l, Record{Route: "a"})
-			if err := spoil(l.cfg.Path); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, spoil(l.cfg.Path))
 			time.Sleep(2 * time.Second) // of the bubble's clock
 			change(t, l, Record{Route: "b"})
 			if _, records := page(t, l, Query{}); routes(records) != "b" || !strings.HasSuffix(records[0].ID, "-2") {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // A reader who follows the cursor of merged pages gets each record of each node once, also while a node is away, and
@@ -17,9 +19,7 @@ func TestMerge(t *testing.T) {
 		name := fmt.Sprint("n", n)
 		at := time.Unix(1_700_000_000, int64(n)*1_000_000)
 		l, err := Open(Config{Path: filepath.Join(t.TempDir(), "log"), Node: name, Now: func() time.Time { return at }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		defer mustClose(t, l)
 		logs[name] = l
 		for i := range 20 {
@@ -68,9 +68,8 @@ func TestMerge(t *testing.T) {
 			break
 		}
 		var err error
-		if cursor, err = ParseCursor(m.Next.String()); err != nil {
-			t.Fatal(err)
-		}
+		cursor, err = ParseCursor(m.Next.String())
+		assert.NoError(t, err)
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) || lost != 3 {
 		t.Errorf("lost %d: %v", lost, got)
@@ -80,9 +79,7 @@ func TestMerge(t *testing.T) {
 func recordOf(t *testing.T, line []byte) Record {
 	t.Helper()
 	var r Record
-	if err := json.Unmarshal(line, &r); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, json.Unmarshal(line, &r))
 	return r
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // batchOf makes a batch of n tasks with ids task-0… and webhook-ids msg-0….
@@ -72,9 +73,7 @@ func TestBatchRequest(t *testing.T) {
 		`"belfryschedule":"nightly","belfryoccurrence":"42","belfryscheduled":"2026-11-21T10:00:00.000Z",` +
 		`"traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",` +
 		`"datacontenttype":"application/json","data":{"order": 1042}}]`
-	if diff := cmp.Diff(body, string(got.body)); diff != "" {
-		t.Errorf("body (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, cmp.Diff(body, string(got.body)), "", "body (-want +got)")
 	got.header.Del("Accept-Encoding")
 	id := batchID(batch)
 	want := http.Header{
@@ -83,9 +82,7 @@ func TestBatchRequest(t *testing.T) {
 		"Webhook-Id":   {id}, "Webhook-Timestamp": {"1795255201"},
 		"Webhook-Signature": {signature(batch[0].Secrets, id, "1795255201", got.body)},
 	}
-	if diff := cmp.Diff(want, got.header); diff != "" {
-		t.Errorf("headers (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, cmp.Diff(want, got.header), "", "headers (-want +got)")
 }
 
 // TestPayloadsInABatch checks that JSON payloads keep their bytes, and that payloads that could make the batch
@@ -133,9 +130,7 @@ func TestPayloadsInABatch(t *testing.T) {
 			if err := json.Unmarshal(body, &got); err != nil || len(got) != 1 {
 				t.Fatalf("%v: %s", err, body)
 			}
-			if got[0].ContentType != task.ContentType(batch[0].Task.Spec) {
-				t.Errorf("datacontenttype %q", got[0].ContentType)
-			}
+			assert.Equal(t, got[0].ContentType, task.ContentType(batch[0].Task.Spec), "datacontenttype")
 			if embedded := got[0].Base64 == nil; embedded != test.embedded {
 				t.Fatalf("embedded: %v: %s", embedded, body)
 			}

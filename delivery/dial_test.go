@@ -16,6 +16,7 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // nameServer is a DNS server on loopback.
@@ -31,9 +32,7 @@ func fixed(addrs ...string) func(int64) []string { return func(int64) []string {
 func dnsServer(t testing.TB, answer func(n int64) []string) *nameServer {
 	t.Helper()
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	s := &nameServer{addr: conn.LocalAddr().String()}
 	go s.serve(conn, answer)
@@ -50,9 +49,7 @@ func (s *nameServer) resolver() *net.Resolver {
 // deafResolver returns a resolver whose server never answers.
 func deafResolver(t testing.TB) *net.Resolver {
 	conn, err := net.ListenPacket("udp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return (&nameServer{addr: conn.LocalAddr().String()}).resolver()
 }
@@ -108,9 +105,7 @@ func (s *nameServer) reply(m dnsmessage.Message, answer func(int64) []string) ([
 func portOf(t testing.TB, url string) string {
 	t.Helper()
 	_, port, err := net.SplitHostPort(strings.TrimPrefix(url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return port
 }
 
@@ -185,9 +180,7 @@ func TestExplain(t *testing.T) {
 				seen.note(private, kind)
 			}
 			var refused *refusedError
-			if got := errors.As(seen.explain("shop.test:80", test.err), &refused); got != test.refused {
-				t.Errorf("refused: %v", got)
-			}
+			assert.Equal(t, errors.As(seen.explain("shop.test:80", test.err), &refused), test.refused, "refused")
 		})
 	}
 }
@@ -238,9 +231,7 @@ func TestRebinding(t *testing.T) {
 			t.Fatalf("outcome %+v", out)
 		}
 	}
-	if n := names.lookups.Load(); n != 4 {
-		t.Errorf("%d look-ups", n)
-	}
+	assert.Equal(t, names.lookups.Load(), 4, "look-ups")
 }
 
 // TestRebindingFromPublic uses a name that resolves to a public address at first and to loopback later, and a name that

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func prefixes(t testing.TB, list ...string) []netip.Prefix {
@@ -12,9 +14,7 @@ func prefixes(t testing.TB, list ...string) []netip.Prefix {
 	var out []netip.Prefix
 	for _, s := range list {
 		p, err := netip.ParsePrefix(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		out = append(out, p)
 	}
 	return out
@@ -224,21 +224,15 @@ func TestCheckURLWithAllowedRanges(t *testing.T) {
 	}
 	for _, test := range tests {
 		err := NewGuard(prefixes(t, test.allow)).CheckURL("http://" + test.host + ":81/")
-		if (err == nil) != test.allowed {
-			t.Errorf("%s with %s allowed: %v", test.host, test.allow, err)
-		}
+		assert.Equal(t, err == nil, test.allowed, "%s with %s allowed: %v", test.host, test.allow, err)
 	}
 }
 
 // TestZonesAtTheDial checks that the guard ignores a zone at the dial, since this node looked the address up itself.
 func TestZonesAtTheDial(t *testing.T) {
 	addr := netip.MustParseAddr("fe80::1%eth0")
-	if kind := NewGuard(nil).refusal(addr); kind != "link-local" {
-		t.Errorf("refused as %q", kind)
-	}
-	if kind := NewGuard(prefixes(t, "fe80::/10")).refusal(addr); kind != "" {
-		t.Errorf("allowed, and refused as %q", kind)
-	}
+	assert.Equal(t, NewGuard(nil).refusal(addr), "link-local", "refused as")
+	assert.Equal(t, NewGuard(prefixes(t, "fe80::/10")).refusal(addr), "", "allowed, and refused as")
 }
 
 // FuzzCheckURL checks that no accepted URL has a literal address that is not public, in any spelling of the dialer's or

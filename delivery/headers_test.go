@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // capture returns a receiver's URL, and a channel of the requests' header lines as they were on the wire.
@@ -103,12 +104,8 @@ func TestHeaders(t *testing.T) {
 				}
 			}
 			got := <-lines
-			if got[0] != "POST /close?a=b HTTP/1.1" {
-				t.Errorf("request line %q", got[0])
-			}
-			if diff := cmp.Diff(want, fields(t, got[1:])); diff != "" {
-				t.Errorf("headers (-want +got):\n%s", diff)
-			}
+			assert.Equal(t, got[0], "POST /close?a=b HTTP/1.1", "request line")
+			assert.Equal(t, cmp.Diff(want, fields(t, got[1:])), "", "headers (-want +got)")
 		})
 	}
 }
@@ -136,9 +133,7 @@ func TestCEValue(t *testing.T) {
 		"\xff":             "%EF%BF%BD",
 		"tab\tdelete\x7f.": "tab%09delete%7F.",
 	} {
-		if got := ceValue(in); got != want {
-			t.Errorf("ceValue(%q) = %q, want %q", in, got, want)
-		}
+		assert.Equal(t, ceValue(in), want, "ceValue(%q)", in)
 	}
 }
 
@@ -157,17 +152,11 @@ func FuzzHeaders(f *testing.F) {
 		})
 		w := &Webhook{cfg: Config{Version: "dev"}}
 		req, err := w.request(t.Context(), a, time.Unix(1, 0))
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		var wire bytes.Buffer
-		if err := req.Write(&wire); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, req.Write(&wire))
 		got, err := http.ReadRequest(bufio.NewReader(&wire))
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if len(got.Header) > len(req.Header)+1 { // content-length
 			t.Errorf("sent %v, got %v", req.Header, got.Header)
 		}

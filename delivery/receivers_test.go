@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // TestReceivers lists the kinds of receivers that answer or break off, and the outcome of an attempt for each.
@@ -129,9 +130,7 @@ func receiverThatResets(t *testing.T) string {
 
 func receiverThatIsDown(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer func() { _ = l.Close() }()
 	return "http://" + l.Addr().String()
 }
@@ -199,9 +198,7 @@ func TestTLS(t *testing.T) {
 	if out := w.Deliver(t.Context(), attemptOf(s.URL)); !out.Delivered {
 		t.Fatalf("outcome %+v", out)
 	}
-	if p := <-proto; p != "HTTP/1.1" {
-		t.Errorf("spoke %s", p)
-	}
+	assert.Equal(t, <-proto, "HTTP/1.1", "spoke")
 	_, port, _ := net.SplitHostPort(s.Listener.Addr().String())
 	for host, delivered := range map[string]bool{"example.com": true, "other.test": false} { // the certificate's name
 		out := w.Deliver(t.Context(), attemptOf("https://"+host+":"+port))

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
@@ -38,9 +39,7 @@ func TestRetryAfter(t *testing.T) {
 		"Mon, 21 Nov 2033 10:01:30 GMT":    24 * time.Hour,
 		"Fri, 31 Dec 9999 23:59:59 GMT":    24 * time.Hour,
 	} {
-		if got := retryAfter(http.Header{"Retry-After": {value}}, now); got != want {
-			t.Errorf("%q: %v, want %v", value, got, want)
-		}
+		assert.Equal(t, retryAfter(http.Header{"Retry-After": {value}}, now), want, "%q", value)
 	}
 }
 
@@ -69,9 +68,7 @@ func TestPrintable(t *testing.T) {
 		strings.Repeat("a", 300): strings.Repeat("a", 19),
 		strings.Repeat("日", 300): strings.Repeat("日", 6),
 	} {
-		if got := printable([]byte(in), 20); got != want {
-			t.Errorf("printable(%q) = %q, want %q", in, got, want)
-		}
+		assert.Equal(t, printable([]byte(in), 20), want, "printable(%q)", in)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // TestBatchReplies lists replies to a batch of three events, msg-0 to msg-2, and the outcomes of each.
@@ -96,9 +97,7 @@ func TestBatchReplies(t *testing.T) {
 			t.Parallel()
 			url, _ := batchReceiver(t, test.reply)
 			got := newWebhook(t).DeliverBatch(t.Context(), batchOf(url, 3))
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("outcomes (-want +got):\n%s", diff)
-			}
+			assert.Equal(t, cmp.Diff(test.want, got), "", "outcomes (-want +got)")
 		})
 	}
 }
@@ -162,9 +161,7 @@ func TestSlowBatchReplies(t *testing.T) {
 			batch := batchOf(url, 2)
 			batch[1].Timeout = timeout // the request takes the shortest timeout
 			got := newWebhook(t).DeliverBatch(t.Context(), batch)
-			if diff := cmp.Diff(test.want, got); diff != "" {
-				t.Errorf("outcomes (-want +got):\n%s", diff)
-			}
+			assert.Equal(t, cmp.Diff(test.want, got), "", "outcomes (-want +got)")
 			<-gone
 		})
 	}

@@ -13,14 +13,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func secretOf(t testing.TB, encoded string) []byte {
 	t.Helper()
 	secret, err := base64.StdEncoding.DecodeString(strings.TrimPrefix(encoded, "whsec_"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return secret
 }
 
@@ -51,9 +50,7 @@ func TestSignature(t *testing.T) {
 			for _, s := range test.secrets {
 				secrets = append(secrets, secretOf(t, s))
 			}
-			if got := signature(secrets, test.id, test.timestamp, []byte(test.body)); got != test.want {
-				t.Errorf("got  %s\nwant %s", got, test.want)
-			}
+			assert.Equal(t, signature(secrets, test.id, test.timestamp, []byte(test.body)), test.want, "got")
 		})
 	}
 }
@@ -76,9 +73,7 @@ func TestSignedRequests(t *testing.T) {
 			if secrets != nil {
 				want = signature(secrets, a.Task.WebhookId, "1614265330", a.Task.Spec.Payload)
 			}
-			if got := fields(t, (<-lines)[1:])["webhook-signature"]; got != want {
-				t.Errorf("webhook-signature %q, want %q", got, want)
-			}
+			assert.Equal(t, fields(t, (<-lines)[1:])["webhook-signature"], want, "webhook-signature")
 		})
 	}
 }
@@ -101,9 +96,7 @@ func TestSecretsStayHere(t *testing.T) {
 		fmt.Fprintf(&seen, "%+v\n%+v\n", w.Deliver(t.Context(), a), w.DeliverBatch(t.Context(), []task.Attempt{a}))
 	}
 	families, err := reg.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	fmt.Fprintln(&seen, families)
 	for name, spelling := range map[string]string{
 		"plain":    string(secret),

@@ -10,6 +10,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // TestSlowReceivers lists receivers that never finish. Each attempt ends in its time, and its error names its phase.
@@ -128,9 +129,7 @@ func TestBodyPatience(t *testing.T) {
 		if out := t.webhook().Deliver(t.Context(), attemptOf(url)); !out.Delivered {
 			t.Errorf("outcome %+v", out)
 		}
-		if took := time.Since(begun); took != replyPatience {
-			t.Errorf("took %v", took)
-		}
+		assert.Equal(t, time.Since(begun), replyPatience, "took")
 	})
 }
 
@@ -191,9 +190,7 @@ func TestIsolation(t *testing.T) {
 				t.Fatalf("outcome %+v", out)
 			}
 		}
-		if took := time.Since(begun); took != 0 {
-			t.Errorf("100 deliveries took %v", took)
-		}
+		assert.Equal(t, time.Since(begun), 0, "100 deliveries took")
 		for range hanging {
 			if out := <-outcomes; out.Delivered {
 				t.Errorf("outcome %+v", out)
@@ -220,9 +217,7 @@ func TestAbandonedDial(t *testing.T) {
 				defer cancel()
 				t.webhook(func(c *Config) { c.ConnectTimeout = time.Hour }).Deliver(ctx, a)
 				<-gone
-				if took := time.Since(begun); took != time.Minute {
-					t.Errorf("the connection ends after %v", took)
-				}
+				assert.Equal(t, time.Since(begun), time.Minute, "the connection ends after")
 			})
 		})
 	}

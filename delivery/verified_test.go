@@ -14,6 +14,7 @@ import (
 	"github.com/belfryhq/belfry/delivery"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 const (
@@ -27,9 +28,7 @@ func sender(t *testing.T, now func() time.Time) *delivery.Webhook {
 	w, err := delivery.New(delivery.Config{
 		AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Version: "1.2.3", Now: now,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(w.Close)
 	return w
 }
@@ -53,9 +52,7 @@ func attempt(url, id string, fence uint64, payload []byte, secrets ...string) ta
 func receiver(t *testing.T) (url string, got <-chan *webhook.Delivery) {
 	t.Helper()
 	v, err := webhook.New(webhook.Config{Secrets: []string{secretA}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	deliveries := make(chan *webhook.Delivery, 8)
 	s := httptest.NewServer(v.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		deliveries <- webhook.FromContext(r.Context())
@@ -139,9 +136,7 @@ func TestNodesBatchesAreVerified(t *testing.T) {
 		}
 	}
 	v, err := webhook.New(webhook.Config{Secrets: []string{secretB}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if _, err := v.Verify(t.Context(), http.Header{}, nil); !errors.Is(err, webhook.ErrMalformed) {
 		t.Error(err)
 	}

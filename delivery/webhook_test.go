@@ -15,6 +15,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/memnet"
 )
 
@@ -27,9 +28,7 @@ func newWebhook(t testing.TB, change ...func(*Config)) *Webhook {
 		c(&cfg)
 	}
 	w, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(w.Close)
 	return w
 }
@@ -73,9 +72,7 @@ func (w world) webhook(change ...func(*Config)) *Webhook {
 func (w world) open() net.Listener {
 	w.Helper()
 	l, _, err := w.network.Listen("127.0.0.1:0")
-	if err != nil {
-		w.Fatal(err)
-	}
+	assert.NoError(w, err)
 	return l
 }
 
@@ -135,9 +132,7 @@ func afterRequest(speak func(net.Conn)) func(net.Conn) {
 func listen(t testing.TB, handle func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	accept(t, l, handle)
 	return l.Addr().String()
 }
@@ -201,9 +196,7 @@ func TestPayloadArrivesByteForByte(t *testing.T) {
 			if !out.Delivered || out.Error != "" {
 				t.Fatalf("outcome %+v", out)
 			}
-			if m := <-method; m != http.MethodPost {
-				t.Errorf("method %s", m)
-			}
+			assert.Equal(t, <-method, http.MethodPost, "method")
 			if body := <-got; string(body) != string(payload) {
 				t.Errorf("got %d bytes, sent %d, or other ones", len(body), len(payload))
 			}
@@ -300,9 +293,7 @@ func TestCookiesAreNotKept(t *testing.T) {
 	w := newWebhook(t)
 	for range 2 {
 		w.Deliver(t.Context(), attemptOf(url))
-		if c := <-cookies; c != "" {
-			t.Errorf("sent cookie %q", c)
-		}
+		assert.Equal(t, <-cookies, "", "sent cookie")
 	}
 }
 
@@ -326,9 +317,7 @@ func TestCancelEndsTheAttemptAtOnce(t *testing.T) {
 		if out.Delivered || out.Permanent || !strings.HasPrefix(out.Error, "aborted") {
 			t.Errorf("outcome %+v", out)
 		}
-		if took := time.Since(begun); took != 0 {
-			t.Errorf("took %v", took)
-		}
+		assert.Equal(t, time.Since(begun), 0, "took")
 		<-gone
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // narrow listens on loopback. Its connections take few bytes before they are read.
@@ -28,9 +29,7 @@ func narrow(t *testing.T) net.Listener {
 		return errors.Join(err, set)
 	}}
 	l, err := cfg.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return l
 }
 
@@ -99,23 +98,17 @@ func TestIdleConnectionsCloseInOrder(t *testing.T) {
 		t.Fatalf("outcome %+v", out)
 	}
 	w.Close()
-	if err := <-closed; !errors.Is(err, io.EOF) {
-		t.Errorf("the receiver saw %v", err)
-	}
+	assert.ErrorIs(t, <-closed, io.EOF, "the receiver saw")
 }
 
 // TestEndOfTheProcessDropsItsRequests checks the setting by which the system drops the bytes of a process that has
 // died.
 func TestEndOfTheProcessDropsItsRequests(t *testing.T) {
 	conn, err := newDialer(newWebhook(t).cfg).connect(t.Context(), "tcp", listen(t, untilGone))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer conn.Close()
 	raw, err := conn.(*wire).tcp.(syscall.Conn).SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	var linger *unix.Linger
 	ctl := raw.Control(func(fd uintptr) {
 		linger, err = unix.GetsockoptLinger(int(fd), unix.SOL_SOCKET, unix.SO_LINGER)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/history/historypb"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // lives returns the events of the entry at an index: a hundred tasks are scheduled, fired or delivered in turn.
@@ -39,14 +40,10 @@ func fill(b *testing.B, sh *Shard, from, to uint64) {
 	for i := from; i < to; i++ {
 		sh.Append(i, lives(i))
 		if i%100 == 0 {
-			if err := sh.Sync(i); err != nil {
-				b.Fatal(err)
-			}
+			assert.NoError(b, sh.Sync(i))
 		}
 	}
-	if err := sh.Sync(to - 1); err != nil {
-		b.Fatal(err)
-	}
+	assert.NoError(b, sh.Sync(to-1))
 }
 
 // BenchmarkAppend appends entries of 100 events and syncs once for 100 entries. The time of making the events is not
@@ -70,9 +67,7 @@ func BenchmarkAppend(b *testing.B) {
 			next++
 			events += len(e)
 		}
-		if err := sh.Sync(next - 1); err != nil {
-			b.Fatal(err)
-		}
+		assert.NoError(b, sh.Sync(next-1))
 	}
 	b.ReportMetric(float64(events)/b.Elapsed().Seconds(), "events/s")
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(events), "ns/event")
@@ -96,9 +91,8 @@ func BenchmarkRead(b *testing.B) {
 	})
 	b.Run("tail", func(b *testing.B) {
 		for b.Loop() {
-			if _, err := w.store.Read(b.Context(), 1, "tenant-1", Position{Index: last - 2}, Filter{}, 100); err != nil {
-				b.Fatal(err)
-			}
+			_, err := w.store.Read(b.Context(), 1, "tenant-1", Position{Index: last - 2}, Filter{}, 100)
+			assert.NoError(b, err)
 		}
 	})
 	b.Run("open", func(b *testing.B) {
@@ -124,9 +118,7 @@ func benchmarkPage(b *testing.B, s *Store, last uint64, f Filter) {
 	random, found := rand.New(rand.NewPCG(1, 1)), 0
 	for b.Loop() {
 		page, err := s.Read(b.Context(), 1, "tenant-1", Position{Index: random.Uint64N(last)}, f, 100)
-		if err != nil {
-			b.Fatal(err)
-		}
+		assert.NoError(b, err)
 		found += len(page.Events)
 	}
 	b.ReportMetric(float64(found)/float64(b.N), "events/page")

@@ -8,6 +8,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func TestDamagedMarkBeginsAnew(t *testing.T) {
@@ -15,18 +17,12 @@ func TestDamagedMarkBeginsAnew(t *testing.T) {
 	sh := w.shard(1)
 	appendAll(sh, 1, 10, "a")
 	w.sync(sh, 50)
-	if err := w.store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, w.store.Close())
 	path := filepath.Join(w.cfg.Dir, "1", markName)
 	mark, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for size := range mark {
-		if err := os.WriteFile(path, mark[:size], 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.WriteFile(path, mark[:size], 0o600))
 		c := w.crash()
 		if last := c.shard(1).Last(); last != (Position{Index: 10}) {
 			t.Fatalf("last %v with %d bytes of a mark, want 10.0", last, size)
@@ -51,9 +47,7 @@ func TestMissingFileIsAGap(t *testing.T) {
 	if len(files) < 3 {
 		t.Fatalf("%d segments, want 3 at least", len(files))
 	}
-	if err := os.Remove(files[1]); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.Remove(files[1]))
 	events, gaps := w.read(1, "a", Position{}, Filter{})
 	if len(gaps) != 1 || len(events) == 0 || events[len(events)-1].Index != 8000 {
 		t.Fatalf("%d events, gaps %v; want one gap and all events after it", len(events), gaps)
@@ -61,9 +55,7 @@ func TestMissingFileIsAGap(t *testing.T) {
 	if missing := gaps[0].Last.Index - gaps[0].First.Index + 1; missing+uint64(len(events)) != 8000 {
 		t.Fatalf("%d events and a gap of %d entries, want 8000 together", len(events), missing)
 	}
-	if err := w.store.Erase("a"); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, w.store.Erase("a"))
 }
 
 func TestMetrics(t *testing.T) {

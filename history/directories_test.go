@@ -5,6 +5,8 @@ import (
 	"os"
 	"sync/atomic"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // countingReader counts the reads of a file.
@@ -36,9 +38,7 @@ func TestDirectories(t *testing.T) {
 	}
 	blocksOf := func(d *directories, p *part) (reads int64) {
 		f, err := os.Open(p.path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		defer f.Close()
 		r := &countingReader{ReaderAt: f}
 		if blocks, err := d.blocks(p, r); err != nil || len(blocks) == 0 {
@@ -64,9 +64,7 @@ func TestDirectories(t *testing.T) {
 	if len(held.held) != len(segments) {
 		t.Errorf("after reading all, %d directories of %d are held", len(held.held), len(segments))
 	}
-	if err := sh.removeOldest(segments[0]); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, sh.removeOldest(segments[0]))
 	if _, ok := held.held[segments[0]]; ok || len(held.held) != len(segments)-1 {
 		t.Errorf("after the removal of one segment, %d directories are held", len(held.held))
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/history/historypb"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -75,9 +76,7 @@ func TestTaskIsFoundInAllShards(t *testing.T) {
 	appendAll(w.shard(2), 2000, 5000, "a", "b")
 	w.sync(w.shard(1), 3000)
 	story, err := w.store.Task(context.Background(), "b", "task-700", 10)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if got := indexes(story.Events); !slices.Equal(got, []uint64{2100, 2100, 2101, 2101, 2102, 2102}) || story.More {
 		t.Fatalf("events of entries %v, more: %v", got, story.More)
 	}
@@ -125,16 +124,12 @@ func TestSyncCountsOnlyEventsOnDisk(t *testing.T) {
 	w := newWorld(t, nil)
 	sh := w.shard(1)
 	appendAll(sh, 1, 3, "a")
-	if err := sh.flush(all); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, sh.flush(all))
 	appendAll(sh, 60, 60, "a") // between the two steps of Sync(50)
 	sh.disk.Lock()
 	err := sh.sync(50)
 	sh.disk.Unlock()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	c := w.crash()
 	c.shard(1).Gap(1, 50)
 	if _, gaps := c.read(1, "a", Position{}, Filter{}); len(gaps) > 0 {
@@ -162,13 +157,9 @@ func TestCrashKeepsSyncedEventsAndAPrefix(t *testing.T) {
 		durable := fileSize(t, w.files()[0])
 		last := synced + random.Uint64N(3000)
 		appendAll(sh, synced+1, last, "a", "b")
-		if err := sh.flush(all); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, sh.flush(all))
 		size := durable + random.Int64N(fileSize(t, w.files()[0])-durable+1)
-		if err := os.Truncate(w.files()[0], size); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.Truncate(w.files()[0], size))
 		checkCrash(t, w.crash(), synced, last)
 	}
 }
@@ -188,9 +179,7 @@ func checkCrash(t *testing.T, c *world, synced, last uint64) {
 func fileSize(t *testing.T, path string) int64 {
 	t.Helper()
 	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return info.Size()
 }
 
@@ -201,20 +190,14 @@ func TestDamagedBlockIsAGap(t *testing.T) {
 		appendAll(sh, 10*i+1, 10*i+10, "a")
 		w.sync(sh, 10*i+10)
 	}
-	if err := w.store.Close(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, w.store.Close())
 	path := w.files()[0]
 	clean, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for at := 50; at < len(clean); at += 97 {
 		damaged := slices.Clone(clean)
 		damaged[at] ^= 0xff
-		if err := os.WriteFile(path, damaged, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.WriteFile(path, damaged, 0o600))
 		c := w.crash()
 		c.shard(1)
 		events, gaps := c.read(1, "a", Position{}, Filter{})
@@ -230,9 +213,7 @@ func TestWaitReturnsWithANewerEvent(t *testing.T) {
 		w := newWorld(t, nil)
 		sh := w.shard(1)
 		appendAll(sh, 1, 5, "a")
-		if err := w.store.Wait(t.Context(), 1, "a", Position{Index: 4}); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, w.store.Wait(t.Context(), 1, "a", Position{Index: 4}))
 		woken := make(chan error, 1)
 		go func() { woken <- w.store.Wait(t.Context(), 1, "a", Position{Index: 5}) }()
 		synctest.Wait()
@@ -242,9 +223,7 @@ func TestWaitReturnsWithANewerEvent(t *testing.T) {
 			t.Fatal("an event of another namespace ended the wait")
 		}
 		appendAll(sh, 7, 7, "a")
-		if err := <-woken; err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, <-woken)
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { woken <- w.store.Wait(ctx, 1, "a", Position{Index: 7}) }()
 		synctest.Wait()
@@ -254,9 +233,7 @@ func TestWaitReturnsWithANewerEvent(t *testing.T) {
 		}
 		go func() { woken <- w.store.Wait(t.Context(), 1, "a", Position{Index: 7}) }()
 		synctest.Wait()
-		if err := w.store.Close(); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, w.store.Close())
 		if err := <-woken; !errors.Is(err, ErrClosed) {
 			t.Fatalf("error %v, want %v", err, ErrClosed)
 		}
@@ -313,9 +290,7 @@ func TestDropRemovesTheFolder(t *testing.T) {
 	w := newWorld(t, nil)
 	sh := w.shard(3)
 	appendAll(sh, 1, 3000, "a")
-	if err := sh.Drop(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, sh.Drop())
 	if ids, err := w.store.Stored(); err != nil || len(ids) > 0 {
 		t.Fatalf("stored %v, error %v; want none", ids, err)
 	}

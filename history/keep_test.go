@@ -15,6 +15,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // noisy returns the events of one entry, with answers that compress badly.
@@ -49,9 +51,7 @@ func (w *world) wantGone(shard uint32, namespace string, last uint64) *GoneError
 	if !errors.As(err, &gone) || !errors.Is(err, ErrGone) {
 		w.Fatalf("error %v, want a GoneError", err)
 	}
-	if err := w.store.Wait(context.Background(), shard, namespace, Position{}); err != nil {
-		w.Fatalf("Wait before the floor: %v", err)
-	}
+	assert.NoError(w, w.store.Wait(context.Background(), shard, namespace, Position{}), "Wait before the floor")
 	w.wantIndexes(shard, namespace, gone.After.Index+1, last)
 	return gone
 }
@@ -182,12 +182,8 @@ func TestEraseLeavesNoByteOfTheNamespace(t *testing.T) {
 	if len(w.files()) < 3 {
 		t.Fatalf("%d segments, want some sealed ones", len(w.files()))
 	}
-	if err := w.store.Erase("erased-namespace"); err != nil {
-		t.Fatal(err)
-	}
-	if err := sh.flush(all); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, w.store.Erase("erased-namespace"))
+	assert.NoError(t, sh.flush(all))
 	used := w.usage("kept")
 	w.restart()
 	w.shard(1)
@@ -209,14 +205,10 @@ func TestEraseLeavesNoByteOfTheNamespace(t *testing.T) {
 func noText(t *testing.T, w *world, text string) {
 	t.Helper()
 	all, err := filepath.Glob(filepath.Join(w.cfg.Dir, "*", "*"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for _, path := range all {
 		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if bytes.Contains(data, []byte(text)) || strings.HasSuffix(path, draft) {
 			t.Errorf("%s is left, or has %q", path, text)
 		}
@@ -232,20 +224,12 @@ func TestCrashDuringRewritingLeavesNoEventTwice(t *testing.T) {
 		w.sync(sh, i+999)
 	}
 	before := w.crash()
-	if err := before.store.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.store.Erase("erased"); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, before.store.Close())
+	assert.NoError(t, w.store.Erase("erased"))
 	for _, path := range w.files() {
 		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(before.cfg.Dir, "1", filepath.Base(path)), data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
+		assert.NoError(t, os.WriteFile(filepath.Join(before.cfg.Dir, "1", filepath.Base(path)), data, 0o600))
 	}
 	before.open()
 	before.shard(1)
@@ -274,9 +258,7 @@ func TestReadersSeeAllEventsDuringWritesAndRewriting(t *testing.T) {
 		appendNoisy(sh, i, i+499, "a", "b", fmt.Sprint("erased-", i/2000))
 		if i%2000 == 1501 {
 			w.sync(sh, i+499)
-			if err := w.store.Erase(fmt.Sprint("erased-", i/2000)); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, w.store.Erase(fmt.Sprint("erased-", i/2000)))
 			w.store.limit()
 		}
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/belfryhq/belfry/history/historypb"
 	"github.com/belfryhq/belfry/history/internal/segment"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 var errFull = errors.New("no space left on device")
@@ -67,18 +68,14 @@ func newWorld(t testing.TB, change func(*Config)) *world {
 func (w *world) open() {
 	w.Helper()
 	store, err := Open(w.cfg)
-	if err != nil {
-		w.Fatal(err)
-	}
+	assert.NoError(w, err)
 	w.store = store
 }
 
 // restart closes the store and opens it again.
 func (w *world) restart() {
 	w.Helper()
-	if err := w.store.Close(); err != nil {
-		w.Fatal(err)
-	}
+	assert.NoError(w, w.store.Close())
 	w.open()
 }
 
@@ -87,9 +84,7 @@ func (w *world) crash() *world {
 	w.Helper()
 	c := &world{TB: w.TB, cfg: w.cfg}
 	c.cfg.Dir = filepath.Join(w.TempDir(), "copy")
-	if err := os.CopyFS(c.cfg.Dir, os.DirFS(w.cfg.Dir)); err != nil {
-		w.Fatal(err)
-	}
+	assert.NoError(w, os.CopyFS(c.cfg.Dir, os.DirFS(w.cfg.Dir)))
 	c.open()
 	w.Cleanup(func() { _ = c.store.Close() })
 	return c
@@ -98,17 +93,13 @@ func (w *world) crash() *world {
 func (w *world) shard(id uint32) *Shard {
 	w.Helper()
 	sh, err := w.store.Shard(id)
-	if err != nil {
-		w.Fatal(err)
-	}
+	assert.NoError(w, err)
 	return sh
 }
 
 func (w *world) sync(sh *Shard, index uint64) {
 	w.Helper()
-	if err := sh.Sync(index); err != nil {
-		w.Fatal(err)
-	}
+	assert.NoError(w, sh.Sync(index))
 }
 
 // entry returns the events of one entry, at index seconds: one for each namespace.
@@ -136,9 +127,7 @@ func (w *world) read(shard uint32, namespace string, after Position, f Filter) (
 	w.Helper()
 	for {
 		page, err := w.store.Read(context.Background(), shard, namespace, after, f, 100)
-		if err != nil {
-			w.Fatalf("read after %v: %v", after, err)
-		}
+		assert.NoError(w, err, "read after %v", after)
 		events, gaps = append(events, page.Events...), append(gaps, page.Gaps...)
 		if page.Next == after {
 			return events, gaps
@@ -188,9 +177,7 @@ func wantSame(t testing.TB, got, want []*Event) {
 func (w *world) files() []string {
 	w.Helper()
 	paths, err := filepath.Glob(filepath.Join(w.cfg.Dir, "*", "*"+suffix))
-	if err != nil {
-		w.Fatal(err)
-	}
+	assert.NoError(w, err)
 	return paths
 }
 

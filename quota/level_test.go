@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 var errLost = errors.New("no answer")
@@ -351,9 +353,7 @@ func TestLevelMoves(t *testing.T) {
 			}
 			c.burst(80, 20, anyOf(4))
 		}
-		if c.most != limit {
-			t.Errorf("%d tasks of %d", c.most, limit)
-		}
+		assert.Equal(t, c.most, limit, "tasks")
 	})
 }
 
@@ -437,9 +437,7 @@ func TestUnsure(t *testing.T) {
 		c.newOwner()
 		c.lead(1)
 		c.silence(2)
-		if err := c.stores[1].level.Claim(t.Context(), 300, 1); !errors.Is(err, ErrUnsure) {
-			t.Error(err)
-		}
+		assert.ErrorIs(t, c.stores[1].level.Claim(t.Context(), 300, 1), ErrUnsure)
 		c.lead(2)
 		if err := c.stores[1].level.Claim(t.Context(), 300, 80); err != nil {
 			t.Error(err)
@@ -511,17 +509,13 @@ func TestOldRounds(t *testing.T) {
 		t.Error("a later term was refused")
 	}
 	l.Raise(Round{Term: 1, Number: 7}, 100, 50)
-	if l.room(100) != 0 {
-		t.Error("a former owner raised the ceiling")
-	}
+	assert.Equal(t, l.room(100), 0, "a former owner raised the ceiling")
 	l.Raise(Round{Term: 2, Number: 1}, 100, 40)
 	if _, ok := l.Trim(Round{Term: 1, Number: 8}); ok || l.room(100) != 40 {
 		t.Error("a former owner lowered the ceiling")
 	}
 	l.Raise(Round{Term: 2, Number: 1}, 100, 90)
-	if l.room(100) != 40 {
-		t.Error("a round raised the ceiling twice")
-	}
+	assert.Equal(t, l.room(100), 40, "a round raised the ceiling twice")
 }
 
 // TestDivide checks that the ceilings of a round never exceed the limit together, unless those of holders that did not

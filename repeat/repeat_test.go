@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/repeat"
 	"github.com/belfryhq/belfry/repeat/cron"
 )
@@ -27,9 +28,7 @@ func at(text string) time.Time {
 func list(t *testing.T, spec repeat.Spec, after string, n int) string {
 	t.Helper()
 	rule, err := repeat.New(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	var texts []string
 	last := at(after)
 	for range n {
@@ -161,9 +160,7 @@ func TestExclusionsAgreeWithOracle(t *testing.T) {
 // names reports whether an exclusion names the wall-clock time at an instant.
 func names(t *rapid.T, text string, at time.Time) bool {
 	e, err := cron.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	second := at.Second()
 	if !e.HasSeconds() {
 		second = 0
@@ -176,9 +173,7 @@ func names(t *rapid.T, text string, at time.Time) bool {
 // A rule whose exclusions take everything ends, and soon.
 func TestEverythingIsExcluded(t *testing.T) {
 	rule, err := repeat.New(repeat.Spec{Cron: []string{"* * * * * *"}, Except: []string{"*/2 * * * *", "1-59/2 * * * *"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if o, ok := rule.Next(at("2026-11-20T10:00:00Z")); ok || len(o.Excluded) != repeat.MaxExcluded {
 		t.Errorf("%v after %d exclusions", o.At, len(o.Excluded))
 	}
@@ -200,9 +195,7 @@ func TestIntervalReachesBeforeItsAnchor(t *testing.T) {
 		{repeat.Spec{Every: 7 * 24 * time.Hour, Anchor: at("2126-11-20T12:30:00Z")}, "1969-12-24T00:00:00Z",
 			"12-24 12:30:00, 12-31 12:30:00, 01-07 12:30:00, 01-14 12:30:00"},
 	} {
-		if got := list(t, row.spec, row.after, 4); got != row.want {
-			t.Errorf("%+v after %s: %s, want %s", row.spec, row.after, got, row.want)
-		}
+		assert.Equal(t, list(t, row.spec, row.after, 4), row.want, "%+v after %s", row.spec, row.after)
 	}
 }
 
@@ -219,13 +212,9 @@ func TestCalendarClosedForGood(t *testing.T) {
 			spec.Every, spec.Anchor = 24*time.Hour, at("2026-11-01T09:00:00Z")
 		}
 		const want = "11-20 09:00:00, 11-21 09:00:00, (11-22 09:00 by calendar c), none"
-		if got := list(t, spec, "2026-11-20T00:00:00Z", 9); got != want {
-			t.Errorf("%+v: %s, want %s", spec, got, want)
-		}
+		assert.Equal(t, list(t, spec, "2026-11-20T00:00:00Z", 9), want, "%+v", spec)
 		rule, err := repeat.New(spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if span, err := rule.Span(at("2026-11-20T00:00:00Z"), at("2226-11-20T00:00:00Z"), 100); err != nil || span.Count != 2 || span.Partial {
 			t.Errorf("%+v: %+v, %v", spec, span, err)
 		}

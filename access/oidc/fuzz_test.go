@@ -13,6 +13,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/belfryhq/belfry/access"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // FuzzJWT sends any text as a token. Only the header and the claims that the issuer signed make a caller, and no
@@ -23,9 +24,7 @@ func FuzzJWT(f *testing.F) {
 	w.signer = &signer{id: "first", alg: jose.EdDSA, private: ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))}
 	w.keys = []jose.JSONWebKey{w.signer.public()}
 	i := newIssuer(f, w, roleText)
-	if err := i.connect(f.Context()); err != nil {
-		f.Fatal(err)
-	}
+	assert.NoError(f, i.connect(f.Context()))
 	payload := claims(map[string]any{"exp": int64(4102444800)}) // in the year 2100
 	good := w.signer.sign(f, "JWT", payload)
 	parts := strings.Split(good, ".")
@@ -77,9 +76,7 @@ rules:
   - {claim: g, values: ["*"], namespaces: ns, grants: [{role: schedule, queues: ["orders*"]}]}
   - {claim: [a, b], values: [c], grants: [{role: read, namespace: shared}]}
 `)
-	if err := i.connect(f.Context()); err != nil {
-		f.Fatal(err)
-	}
+	assert.NoError(f, i.connect(f.Context()))
 	f.Add(`"g": "x", "ns": ["*", "shop"], "a": {"b": ["c"]}, "n": "jane"`)
 	f.Add(`"g": 1, "ns": "default", "nbf": 0`)
 	f.Add(`"g": true, "ns": {"*": "*"}, "nbf": -1e400`)

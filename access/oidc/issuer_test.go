@@ -25,6 +25,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/belfryhq/belfry/access"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 const (
@@ -62,9 +63,7 @@ type signer struct {
 func newSigner(t testing.TB, id string) *signer {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return &signer{id: id, alg: jose.ES256, private: key}
 }
 
@@ -76,9 +75,7 @@ func (s *signer) public() jose.JSONWebKey {
 func (s *signer) sign(t testing.TB, kind string, claims any) string {
 	t.Helper()
 	payload, err := json.Marshal(claims)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return sign(t, jose.SigningKey{Algorithm: s.alg, Key: s.private}, s.id, kind, payload)
 }
 
@@ -92,17 +89,11 @@ func sign(t testing.TB, key jose.SigningKey, id, kind string, payload []byte) st
 		options.WithHeader(jose.HeaderType, kind)
 	}
 	s, err := jose.NewSigner(key, &options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	jws, err := s.Sign(payload)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	token, err := jws.CompactSerialize()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return token
 }
 
@@ -152,22 +143,16 @@ func (w *world) set(change func()) {
 func loadRoles(t testing.TB, text string) *Roles {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "roles.yaml")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(file, []byte(text), 0o600))
 	roles, err := LoadRoles(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return roles
 }
 
 func newIssuer(t testing.TB, w *world, roles string) *Issuer {
 	t.Helper()
 	i, err := New(Config{Issuer: issuerURL, Audience: audience, Roles: loadRoles(t, roles), Client: &http.Client{Transport: w}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return i
 }
 
@@ -204,9 +189,7 @@ func running(t *testing.T, i *Issuer) {
 func passes(t *testing.T, i *Issuer, token string) (*access.Caller, time.Time) {
 	t.Helper()
 	caller, until, err := i.Caller(t.Context(), token)
-	if err != nil {
-		t.Fatalf("a right token is refused: %v", err)
-	}
+	assert.NoError(t, err, "a right token is refused")
 	return caller, until
 }
 
@@ -299,9 +282,7 @@ func TestForgedTokensAreRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world, i *Issuer) {
 		good := w.signer.sign(t, "", claims(nil))
 		payload, err := json.Marshal(claims(nil))
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		parts := strings.Split(good, ".")
 		other := newSigner(t, "first").sign(t, "", claims(nil))
 		refuses(t, i, other, errForeign)
@@ -312,9 +293,7 @@ func TestForgedTokensAreRefused(t *testing.T) {
 
 		// The public key as the secret of an HMAC, and no signature at all.
 		public, err := w.signer.public().MarshalJSON()
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		hmac := jose.SigningKey{Algorithm: jose.HS256, Key: public}
 		refuses(t, i, sign(t, hmac, "first", "", payload), errNoToken)
 		refuses(t, i, "eyJhbGciOiJub25lIn0."+parts[1]+".", errNoToken)
@@ -333,9 +312,7 @@ func TestForgedTokensAreRefused(t *testing.T) {
 func TestDuplicateClaimsAreRefused(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world, i *Issuer) {
 		payload, err := json.Marshal(claims(nil))
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		key := jose.SigningKey{Algorithm: w.signer.alg, Key: w.signer.private}
 		later := time.Now().Add(time.Hour).Unix()
 		for _, more := range []string{
@@ -358,9 +335,7 @@ func TestDuplicateClaimsAreRefused(t *testing.T) {
 func TestShortKeysAreNotUsed(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world, i *Issuer) {
 		short, err := rsa.GenerateKey(rand.Reader, 1024)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		s := &signer{id: "short", alg: jose.RS256, private: short}
 		w.set(func() { w.keys = append(w.keys, s.public()) })
 		refuses(t, i, s.sign(t, "", claims(nil)), errForeign)
@@ -373,23 +348,17 @@ func TestAlgorithms(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world, i *Issuer) {
 		signers := []*signer{}
 		rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		for _, alg := range []jose.SignatureAlgorithm{jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512} {
 			signers = append(signers, &signer{id: string(alg), alg: alg, private: rsaKey})
 		}
 		for alg, curve := range map[jose.SignatureAlgorithm]elliptic.Curve{jose.ES384: elliptic.P384(), jose.ES512: elliptic.P521()} {
 			key, err := ecdsa.GenerateKey(curve, rand.Reader)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			signers = append(signers, &signer{id: string(alg), alg: alg, private: key})
 		}
 		_, edKey, err := ed25519.GenerateKey(rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		signers = append(signers, &signer{id: "ed", alg: jose.EdDSA, private: edKey})
 		w.set(func() {
 			for _, s := range signers {

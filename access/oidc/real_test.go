@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/access"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 const realRoles = `
@@ -43,16 +44,10 @@ func startIssuer(t *testing.T, binary, addr string) (r *realIssuer, stop func())
 	cmd := exec.Command(binary, "--listen", addr)
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
+	assert.NoError(t, cmd.Start())
 	stop = sync.OnceFunc(func() {
 		if err := stdin.Close(); err != nil {
 			t.Error(err)
@@ -63,12 +58,8 @@ func startIssuer(t *testing.T, binary, addr string) (r *realIssuer, stop func())
 	})
 	t.Cleanup(stop)
 	line, err := bufio.NewReader(stdout).ReadBytes('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(line, &r); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
+	assert.NoError(t, json.Unmarshal(line, &r))
 	return r, stop
 }
 
@@ -77,9 +68,7 @@ func (r *realIssuer) token(t *testing.T, client string, scopes ...string) string
 	t.Helper()
 	form := url.Values{"grant_type": {"client_credentials"}, "scope": {strings.Join(scopes, " ")}}
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.Issuer+"/oauth/token", strings.NewReader(form.Encode()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	req.SetBasicAuth(client, r.Secret)
 	var answer struct {
@@ -95,18 +84,14 @@ func (r *realIssuer) token(t *testing.T, client string, scopes ...string) string
 func (r *realIssuer) post(t *testing.T, action string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.Issuer+"/test/"+action, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	do(t, req)
 }
 
 func do(t *testing.T, req *http.Request) []byte {
 	t.Helper()
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {
@@ -146,9 +131,7 @@ func (l lines) await(t *testing.T, text string) {
 func freeAddr(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer l.Close()
 	return l.Addr().String()
 }
@@ -163,9 +146,7 @@ func TestRealIssuer(t *testing.T) {
 	addr, log := freeAddr(t), make(lines, 100)
 	i, err := New(Config{Issuer: "http://" + addr, Audience: audience, Roles: loadRoles(t, realRoles),
 		Logger: slog.New(slog.NewTextHandler(log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() { i.Run(ctx) })

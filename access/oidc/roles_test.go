@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/belfryhq/belfry/access"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func loggerTo(log *strings.Builder) *slog.Logger { return slog.New(slog.NewTextHandler(log, nil)) }
@@ -80,9 +81,7 @@ func TestClaimsGiveGrants(t *testing.T) {
 func parsed(t *testing.T, text string) map[string]any {
 	t.Helper()
 	claims, _, err := parseClaims([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return claims
 }
 
@@ -94,9 +93,7 @@ func TestTokensGiveBoundedGrants(t *testing.T) {
 			names = append(names, fmt.Sprint("n", i))
 		}
 		text, err := json.Marshal(map[string]any{"groups": "team-a", "https://example.org/namespaces": names})
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		return parsed(t, string(text))
 	}
 	if grants, err := roles.grants(claimsOf(maxTokenGrants - 1)); err != nil || len(grants) != maxTokenGrants {
@@ -107,9 +104,7 @@ func TestTokensGiveBoundedGrants(t *testing.T) {
 	}
 	w := newWorld(t)
 	i := newIssuer(t, w, mapping)
-	if err := i.connect(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, i.connect(t.Context()))
 	refuses(t, i, w.signer.sign(t, "", claims(claimsOf(maxTokenGrants))),
 		refusal(access.Malformed, "the claims of the token give more than 200 grants"))
 }
@@ -124,9 +119,7 @@ func TestNameOfCaller(t *testing.T) {
 		`{"nick": "jane"}`:                                          "subject",
 	}
 	for text, want := range cases {
-		if got := roles.name(parsed(t, text), "subject"); got != want {
-			t.Errorf("%s: %q", text, got)
-		}
+		assert.Equal(t, roles.name(parsed(t, text), "subject"), want, "%s", text)
 	}
 }
 
@@ -152,15 +145,11 @@ func TestFilesOfRolesThatAreRefused(t *testing.T) {
 	}
 	for want, content := range cases {
 		file := filepath.Join(t.TempDir(), "roles.yaml")
-		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.WriteFile(file, []byte(content), 0o600))
 		if _, err := LoadRoles(file); err == nil || !strings.Contains(err.Error(), strings.TrimSpace(want)) {
 			t.Errorf("%s: got %v", want, err)
 		}
 	}
 	json := `{"rules": [{"claim": ["a"], "values": ["b"], "grants": [{"role": "read", "namespace": "c"}]}]}`
-	if r := loadRoles(t, json); len(r.file.Rules) != 1 {
-		t.Error("JSON is not read")
-	}
+	assert.Equal(t, len(loadRoles(t, json).file.Rules), 1, "JSON is not read")
 }

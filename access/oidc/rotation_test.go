@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // A token of a new key makes the node fetch the keys once.
@@ -218,9 +220,7 @@ func TestFaultOfIssuer(t *testing.T) {
 		w := newWorld(t)
 		i := newIssuer(t, w, roleText)
 		faulty(t, i, "")
-		if err := i.connect(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, i.connect(t.Context()))
 		time.Sleep(staleAfter)
 		faulty(t, i, "")
 		time.Sleep(time.Second)
@@ -232,9 +232,7 @@ func TestFaultOfIssuer(t *testing.T) {
 			t.Error("an issuer that is down was reached")
 		}
 		w.set(func() { w.down = false })
-		if err := i.connect(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, i.connect(t.Context()))
 		faulty(t, i, "")
 	})
 }
@@ -277,9 +275,7 @@ func TestAnswersOfIssuerAreChecked(t *testing.T) {
 // Keys of unknown kinds do not spoil the others.
 func TestUnknownKindsOfKeysAreSkipped(t *testing.T) {
 	good, err := json.Marshal(newSigner(t, "first").public())
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	set := fmt.Sprintf(`{"keys": [{"kty": "AKP", "alg": "ML-DSA-44"}, {"kty": "OKP", "crv": "Ed448", "x": "AA"}, 7, %s,
 		{"kty": "EC", "crv": "secp256k1", "alg": "ES256K", "x": "AA", "y": "AA"}]}`, good)
 	if keys, err := parseKeys([]byte(set)); err != nil || len(keys) != 1 || keys[0].KeyID != "first" {
@@ -332,9 +328,7 @@ func TestRedirectsOfIssuerAreChecked(t *testing.T) {
 		target = url
 		i, err := New(Config{Issuer: issuerURL, Audience: audience, Roles: loadRoles(t, roleText),
 			Client: &http.Client{Transport: transport}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if err := i.connect(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", url, err)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/memnet"
 )
 
@@ -149,9 +150,7 @@ func TestOneConnectForAll(t *testing.T) {
 		for _, out := range p.DeliverBatch(t.Context(), batch) {
 			checkFailure(t, out)
 		}
-		if n := connections.Load(); n != 1 {
-			t.Errorf("%d connections", n)
-		}
+		assert.Equal(t, connections.Load(), 1, "connections")
 	})
 }
 
@@ -224,9 +223,7 @@ func TestSilence(t *testing.T) {
 				t.Fatalf("%+v", out)
 			}
 		}
-		if n := welcomed.Load(); n != 2 {
-			t.Errorf("%d connections", n)
-		}
+		assert.Equal(t, welcomed.Load(), 2, "connections")
 	})
 }
 
@@ -280,9 +277,7 @@ func TestUnknownBrokers(t *testing.T) {
 		if err := p.CheckURL(url("127.0.0.1:1")); err != nil {
 			t.Errorf("checked: %v", err)
 		}
-		if connections.Load() != 0 {
-			t.Error("connected nevertheless")
-		}
+		assert.Equal(t, connections.Load(), 0, "connected nevertheless")
 	})
 	if err := newPublisher(t, permit(t, "kafka://a:1")).CheckURL("kafka://a:1,b:1/topic"); err == nil {
 		t.Error("a host beside one that is known is known as well")

@@ -19,6 +19,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/fsm/task/targeturl"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/memnet"
 )
 
@@ -30,9 +31,7 @@ func newPublisher(t testing.TB, change ...func(*Config)) *Publisher {
 		f(&cfg)
 	}
 	p, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(p.Close)
 	return p
 }
@@ -43,9 +42,7 @@ func permit(t testing.TB, urls ...string) func(*Config) {
 	var text strings.Builder
 	for _, url := range urls {
 		target, _, err := targeturl.ParseBroker(url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		fmt.Fprintf(&text, "%s: {}\n", target.Destination())
 	}
 	return withFile(t, text.String())
@@ -57,17 +54,13 @@ func withFile(t testing.TB, text string) func(*Config) {
 	path := filepath.Join(t.TempDir(), "brokers.yaml")
 	writeFile(t, path, text)
 	known, err := LoadKnown(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return func(c *Config) { c.Known = known }
 }
 
 func writeFile(t testing.TB, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 // attemptOf returns the first attempt of a task with this target.
@@ -88,9 +81,7 @@ func attemptOf(url string, change ...func(*fsmpb.Task)) task.Attempt {
 func listen(t testing.TB, serve func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return accept(t, l, serve)
 }
 
@@ -98,9 +89,7 @@ func listen(t testing.TB, serve func(net.Conn)) string {
 func listenIn(t testing.TB, network *memnet.Network, serve func(net.Conn)) string {
 	t.Helper()
 	l, _, err := network.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return accept(t, l, serve)
 }
 
@@ -131,9 +120,7 @@ func freePorts(t testing.TB, n int) []int {
 	ports := make([]int, n)
 	for i := range ports {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		defer l.Close()
 		ports[i] = l.Addr().(*net.TCPAddr).Port
 	}
@@ -146,9 +133,7 @@ func local(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
 func certificates(t testing.TB, folder string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	own := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour),
@@ -157,13 +142,9 @@ func certificates(t testing.TB, folder string) {
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, own, own, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	cert := string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
 	writeFile(t, filepath.Join(folder, "ca.pem"), cert)
 	writeFile(t, filepath.Join(folder, "cert.pem"), cert)

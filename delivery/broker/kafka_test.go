@@ -17,6 +17,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // kafka is a cluster of fake brokers, which speak the protocol and keep records, but are not Kafka.
@@ -39,9 +40,7 @@ func newKafka(t testing.TB, options ...kfake.Opt) *kafka {
 
 func (k *kafka) start() {
 	c, err := kfake.NewCluster(k.options...)
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	assert.NoError(k.t, err)
 	k.Cluster = c
 }
 
@@ -58,17 +57,13 @@ func readKafka(t *testing.T, k *kafka, topic string, options ...kgo.Opt) []*kgo.
 	t.Helper()
 	client, err := kgo.NewClient(append(options, kgo.SeedBrokers(k.ListenAddrs()...), kgo.ConsumeTopics(topic),
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()), kgo.FetchMaxWait(100*time.Millisecond))...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer client.Close()
 	ends := kafkaEnds(t, client, topic)
 	var out []*kgo.Record
 	for int64(len(out)) < ends {
 		fetches := client.PollFetches(t.Context())
-		if err := fetches.Err(); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, fetches.Err())
 		out = append(out, fetches.Records()...)
 	}
 	return out
@@ -183,9 +178,7 @@ func TestKafkaKey(t *testing.T) {
 			t.Errorf("key %q in partition %d", r.Key, r.Partition)
 		}
 	}
-	if len(records) != 5 {
-		t.Errorf("%d records", len(records))
-	}
+	assert.Equal(t, len(records), 5, "records")
 }
 
 func TestKafkaFailures(t *testing.T) {
@@ -245,9 +238,7 @@ func TestKafkaLogin(t *testing.T) {
 	folder := t.TempDir()
 	certificates(t, folder)
 	pair, err := tls.LoadX509KeyPair(filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for _, mechanism := range []string{mechanismPlain, mechanismSHA256, mechanismSHA512} {
 		t.Run(mechanism, func(t *testing.T) {
 			k := newKafka(t, kfake.EnableSASL(), kfake.Superuser(strings.ToUpper(mechanism), "belfry", "secret"),

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/belfryhq/belfry/fsm/task/targeturl"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func TestLoadKnown(t *testing.T) {
@@ -27,14 +28,10 @@ redis://cache.internal: {password_file: password}
 amqp://mq.internal:
 `)
 	known, err := LoadKnown(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	accessOf := func(url string) *access {
 		target, err := targeturl.Parse(url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		return known.accessFor(target)
 	}
 	if a := accessOf("nats://NATS.internal:4222/x"); a == nil || a.Token != "t" || a.tls != nil {
@@ -104,9 +101,7 @@ func TestLoadKnownMode(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "brokers.yaml")
 	writeFile(t, path, "")
 	for mode, ok := range map[os.FileMode]bool{0o400: true, 0o600: true, 0o640: true, 0o660: false, 0o644: false, 0o604: false} {
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.Chmod(path, mode))
 		_, err := LoadKnown(path)
 		if (err == nil) != ok || !ok && !strings.Contains(err.Error(), "chmod") {
 			t.Errorf("%v: %v", mode, err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task/targeturl"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func TestMessage(t *testing.T) {
@@ -28,9 +29,7 @@ func TestMessage(t *testing.T) {
 		"ce-specversion": "1.0", "ce-id": "w-order-1042", "ce-type": "belfry.task.fired", "ce-source": "/v1/queues/orders",
 		"ce-subject": "order-1042", "ce-time": "2023-11-14T22:13:20.123Z", "content-type": "application/json",
 	}
-	if diff := cmp.Diff(want, fields(targeturl.NATS)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
+	assert.Equal(t, cmp.Diff(want, fields(targeturl.NATS)), "", "(-want +got)")
 	got := fields(targeturl.Redis, func(t *fsmpb.Task) {
 		t.Spec.Queue, t.Spec.Payload, t.Spec.Traceparent = "", nil, "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 		t.Spec.Target.Headers = []*fsmpb.Header{{Name: "X-Shop", Value: "1"}, {Name: "ce-id", Value: "forged"}}
@@ -38,13 +37,9 @@ func TestMessage(t *testing.T) {
 	delete(want, "content-type")
 	want["ce-source"], want["x-shop"] = "/v1/queues/default", "1"
 	want["traceparent"] = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("without a payload (-want +got):\n%s", diff)
-	}
+	assert.Equal(t, cmp.Diff(want, got), "", "without a payload (-want +got)")
 	got = fields(targeturl.NATS, func(t *fsmpb.Task) { t.Namespace = "billing" })
-	if got["ce-source"] != "/v1/namespaces/billing/queues/orders" {
-		t.Errorf("the source of another namespace is %q", got["ce-source"])
-	}
+	assert.Equal(t, got["ce-source"], "/v1/namespaces/billing/queues/orders", "the source of another namespace")
 	if got := fields(targeturl.Kafka); got["ce_id"] != "w-order-1042" || got["ce-id"] != "" {
 		t.Errorf("kafka: %v", got)
 	}

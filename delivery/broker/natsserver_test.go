@@ -17,6 +17,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // natsServer runs a nats-server with JetStream, for TLS and plain connections, with one user that may publish to
@@ -44,14 +45,10 @@ authorization { users: [
 func natsAdmin(t testing.TB, addr string) jetstream.JetStream {
 	t.Helper()
 	conn, err := nats.Connect("nats://"+addr, nats.UserInfo("admin", "admin"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(conn.Close)
 	js, err := jetstream.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return js
 }
 
@@ -60,9 +57,7 @@ func natsStream(t testing.TB, js jetstream.JetStream, cfg jetstream.StreamConfig
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	s, err := js.CreateOrUpdateStream(ctx, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return s
 }
 
@@ -72,18 +67,12 @@ func readNATS(t *testing.T, addr string) []received {
 	t.Helper()
 	s := natsStream(t, natsAdmin(t, addr), ordersStream)
 	info, err := s.Info(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	var out []received
 	for seq := info.State.FirstSeq; seq <= info.State.LastSeq; seq++ {
 		m, err := s.GetMsg(t.Context(), seq)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if m.Header.Get(jetstream.MsgIDHeader) != m.Header.Get("webhook-id") {
-			t.Errorf("headers %v", m.Header)
-		}
+		assert.NoError(t, err)
+		assert.Equal(t, m.Header.Get(jetstream.MsgIDHeader), m.Header.Get("webhook-id"), "headers %v", m.Header)
 		m.Header.Del(jetstream.MsgIDHeader)
 		r := received{map[string]string{}, m.Data}
 		for name, values := range m.Header {
@@ -119,9 +108,7 @@ func TestNATSServer(t *testing.T) {
 		} {
 			a := attemptOf("nats://"+addr+"/"+c.subject, quick)
 			a.Timeout = time.Second
-			if out := publisher.Deliver(t.Context(), a); out != c.want {
-				t.Errorf("%s: %+v\nwant %+v", c.subject, out, c.want)
-			}
+			assert.Equal(t, publisher.Deliver(t.Context(), a), c.want, "%s", c.subject)
 		}
 		other := attemptOf("nats://"+addr+"/orders.full", func(t *fsmpb.Task) { t.WebhookId = "w-other" })
 		if out := publisher.Deliver(t.Context(), other); out.Delivered || out.Permanent ||
@@ -143,9 +130,7 @@ func TestNATSServer(t *testing.T) {
 		if out := publisher.Deliver(t.Context(), attemptOf("natss://"+addr+"/orders.close")); !out.Delivered {
 			t.Errorf("%+v", out)
 		}
-		if err := natsStream(t, js, ordersStream).Purge(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, natsStream(t, js, ordersStream).Purge(t.Context()))
 	})
 	t.Run("stream", func(t *testing.T) {
 		stream(t, publisher, streamed{

@@ -13,6 +13,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // rabbitServer runs a rabbitmq-server with all its files in one folder, and an epmd of its own, so that it leaves
@@ -62,23 +63,17 @@ func rabbitAdmin(t testing.TB, addr string) *amqp.Channel {
 	conn, err := amqp.DialConfig("amqp://"+addr+"/", amqp.Config{
 		SASL: []amqp.Authentication{&amqp.PlainAuth{Username: "belfry", Password: "pass word"}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() { conn.Close() })
 	ch, err := conn.Channel()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return ch
 }
 
 func declare(t testing.TB, ch *amqp.Channel, name string, args amqp.Table) amqp.Queue {
 	t.Helper()
 	q, err := ch.QueueDeclare(name, true, false, false, false, args)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return q
 }
 
@@ -88,9 +83,7 @@ func readRabbit(t *testing.T, addr, queue string) []received {
 	var out []received
 	for {
 		m, ok, err := ch.Get(queue, true)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if !ok {
 			return out
 		}
@@ -150,9 +143,7 @@ func TestRabbitMQServer(t *testing.T) {
 	})
 	t.Run("TLS and exchange", func(t *testing.T) {
 		declare(t, ch, "bound", nil)
-		if err := ch.QueueBind("bound", "a.*", "amq.topic", false, nil); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, ch.QueueBind("bound", "a.*", "amq.topic", false, nil))
 		a := attemptOf("amqps://"+overTLS+"/%2F?exchange=amq.topic&routing_key=a.b", func(t *fsmpb.Task) { t.WebhookId = "w-tls" })
 		if out := publisher.Deliver(t.Context(), a); !out.Delivered {
 			t.Errorf("%+v", out)

@@ -11,6 +11,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // redisServer runs a redis-server, with and without TLS, that answers once the disk has the data.
@@ -32,14 +33,10 @@ func redisServer(t testing.TB) (addr, overTLS, folder string, p *process) {
 func askRedis(t *testing.T, addr, command string, args ...any) any {
 	t.Helper()
 	conn, err := redis.DialContext(t.Context(), "tcp", addr, redis.DialPassword("secret"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer conn.Close()
 	answer, err := conn.Do(command, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return answer
 }
 
@@ -49,9 +46,7 @@ func readRedis(t *testing.T, addr, stream string) []received {
 	out := make([]received, 0, len(entries))
 	for _, e := range entries {
 		fields, err := redis.StringMap(e.([]any)[1], nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		payload := []byte(fields["payload"])
 		delete(fields, "payload")
 		out = append(out, received{fields, payload})

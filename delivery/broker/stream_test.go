@@ -13,6 +13,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // received is one message as a consumer reads it.
@@ -171,15 +172,11 @@ func judgeOne(t *testing.T, ce string, task *fsmpb.Task, r received) {
 		delete(want, "content-type")
 	}
 	for name, value := range want {
-		if r.headers[name] != value {
-			t.Errorf("%s: %s is %q, not %q", task.Id, name, r.headers[name], value)
-		}
+		assert.Equal(t, r.headers[name], value, "%s: %s", task.Id, name)
 	}
 	attempt, err := strconv.Atoi(r.headers["belfry-attempt"])
 	if fence := fmt.Sprint(task.Fence + uint64(attempt)); err != nil || r.headers["belfry-fence"] != fence {
 		t.Errorf("%s: attempt %q has fence %q", task.Id, r.headers["belfry-attempt"], r.headers["belfry-fence"])
 	}
-	if len(r.headers) != len(want)+2 {
-		t.Errorf("%s: headers %v", task.Id, r.headers)
-	}
+	assert.Equal(t, len(r.headers), len(want)+2, "%s: headers %v", task.Id, r.headers)
 }

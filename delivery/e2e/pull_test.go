@@ -10,15 +10,14 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/deploy/receiver"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // pulled leases one task from a queue, and waits for it.
 func pulled(t testing.TB, n node, queue string, wait, length time.Duration) job {
 	t.Helper()
 	jobs, err := n.lease(t.Context(), queue, 1, wait, length)
-	if err != nil {
-		t.Fatalf("leasing from %s: %v", queue, err)
-	}
+	assert.NoError(t, err, "leasing from %s", queue)
 	if len(jobs) != 1 {
 		t.Fatalf("leasing one task from %s within %v: %d came", queue, wait, len(jobs))
 	}
@@ -301,9 +300,8 @@ func pair(t testing.TB, s *stage, queue string, n int, length time.Duration) (a,
 	}
 	b = all[i]
 	others := slices.DeleteFunc(receiptsOf(all), func(r string) bool { return r == a.Receipt || r == b.Receipt })
-	if _, err := s.any().settle(t.Context(), queue, object{"ack": others}); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.any().settle(t.Context(), queue, object{"ack": others})
+	assert.NoError(t, err)
 	return a, b
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/memnet"
 	"github.com/belfryhq/belfry/node/nodetest"
 )
@@ -91,9 +92,7 @@ func setStage(t *testing.T, as form) *stage {
 	cluster, err := local.Start(t.Context(), local.Config{
 		Binary: localtest.Build(t), DataDir: t.TempDir(), ExtraArgs: []string{"--shards", "12"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(cluster.Stop)
 	t.Cleanup(func() {
 		if t.Failed() {
@@ -101,9 +100,7 @@ func setStage(t *testing.T, as form) *stage {
 		}
 	})
 	c, err := client.New(client.Config{Addrs: cluster.URLs()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(c.Close)
 	s := &stage{form: as, processes: cluster, client: c}
 	// The callers' connections are apart from the client's.
@@ -122,9 +119,7 @@ func (s *stage) kill(t testing.TB, name string) {
 		s.simulated.Kill(s.simulated.Index(name))
 		return
 	}
-	if err := s.processes.Kill(name); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, s.processes.Kill(name))
 }
 
 // restart starts a node that was killed.
@@ -134,9 +129,7 @@ func (s *stage) restart(t testing.TB, name string) {
 		s.simulated.Restart(s.simulated.Index(name))
 		return
 	}
-	if err := s.processes.StartNode(t.Context(), name); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, s.processes.StartNode(t.Context(), name))
 }
 
 // freeAddr returns an address that no socket has or takes. Among real ones it is below the range of outgoing
@@ -168,9 +161,7 @@ func (s *stage) listen(t testing.TB, addr string) net.Listener {
 	} else {
 		l, err = net.Listen("tcp", addr)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return l
 }
 
@@ -218,9 +209,7 @@ func (s *stage) others(name string) []node {
 func (s *stage) leader(t *testing.T, shard uint32) string {
 	t.Helper()
 	view, err := s.client.Cluster(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for _, sh := range view.Shards {
 		if n := view.Node(sh.Leader); sh.ID == shard && n != nil {
 			return n.Name
@@ -235,9 +224,7 @@ type terms map[uint32]uint64
 func (s *stage) terms(t testing.TB) terms {
 	t.Helper()
 	view, err := s.client.Cluster(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	now := terms{}
 	for _, sh := range view.Shards {
 		now[sh.ID] = sh.Term

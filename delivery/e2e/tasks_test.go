@@ -11,6 +11,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // flow is a set of tasks in one queue with known due instants.
@@ -47,9 +49,7 @@ func (s *stage) schedule(t testing.TB, f flow, fields object) {
 		for _, id := range ids {
 			line := object{"op": "schedule", "id": id, "key": id, "queue": f.queue, "fire_at": f.due[id], "payload": id}
 			maps.Copy(line, fields)
-			if err := out.Encode(line); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, out.Encode(line))
 		}
 		await(t, 30*time.Second, "scheduling "+f.queue, func() (bool, string) {
 			err := s.nodes[i%len(s.nodes)].batch(t.Context(), lines.Bytes(), len(ids))
@@ -103,18 +103,15 @@ func targetOf(url string, timeout time.Duration) object {
 // putQueue sets a queue's policy through a node.
 func (s *stage) putQueue(t testing.TB, n node, queue string, policy object) {
 	t.Helper()
-	if _, err := n.call(t.Context(), http.MethodPut, queuePath(queue), policy, nil); err != nil {
-		t.Fatalf("setting queue %s: %v", queue, err)
-	}
+	_, err := n.call(t.Context(), http.MethodPut, queuePath(queue), policy, nil)
+	assert.NoError(t, err, "setting queue %s", queue)
 }
 
 // all returns a queue's tasks, tombstones included.
 func (s *stage) all(t testing.TB, queue string) []job {
 	t.Helper()
 	jobs, err := s.any().list(t.Context(), url.Values{"queue": {queue}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return jobs
 }
 

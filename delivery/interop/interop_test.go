@@ -13,6 +13,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 const (
@@ -87,9 +88,7 @@ func TestRotation(t *testing.T) {
 					t.Errorf("%s: %+v", name, out)
 				}
 				if out.Delivered {
-					if by := r.accepted(t).VerifiedBy; by != "standardwebhooks" {
-						t.Errorf("%s: verified by %s", name, by)
-					}
+					assert.Equal(t, r.accepted(t).VerifiedBy, "standardwebhooks", "%s: verified by", name)
 				}
 			}
 		})
@@ -131,16 +130,12 @@ func TestBinaryMode(t *testing.T) {
 			if diff := cmp.Diff([]event{want}, got.Events); diff != "" || got.Batch {
 				t.Errorf("batch: %v, event (-want +got):\n%s", got.Batch, diff)
 			}
-			if got.VerifiedBy != test.verifier {
-				t.Errorf("verified by %s", got.VerifiedBy)
-			}
+			assert.Equal(t, got.VerifiedBy, test.verifier, "verified by")
 			for name, value := range map[string]string{
 				"traceparent": trace, "belfry-attempt": "2", "belfry-fence": strconv.FormatUint(1<<64-1, 10),
 				"webhook-id": a.Task.WebhookId, "belfry-due": want.Time,
 			} {
-				if got.Headers[name] != value {
-					t.Errorf("%s: %q, want %q", name, got.Headers[name], value)
-				}
+				assert.Equal(t, got.Headers[name], value, "%s", name)
 			}
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/delivery"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // event is a CloudEvent as the SDK read it. Data is JSON.
@@ -47,23 +48,15 @@ type receiver struct {
 func start(t *testing.T, secrets map[string]string) *receiver {
 	t.Helper()
 	known, err := json.Marshal(secrets)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	node := exec.CommandContext(t.Context(), "node", "receiver.mjs")
 	node.Env = append(os.Environ(), "SECRETS="+string(known))
 	node.Stderr = os.Stderr
 	stdin, err := node.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	stdout, err := node.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := node.Start(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
+	assert.NoError(t, node.Start())
 	t.Cleanup(func() {
 		_ = stdin.Close()
 		_ = node.Wait() // ended by the test's context, if not by its input
@@ -100,9 +93,7 @@ func newWebhook(t *testing.T) *delivery.Webhook {
 		AllowCIDRs:  []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")},
 		IdleTimeout: time.Second, // well below Node's five
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(w.Close)
 	return w
 }

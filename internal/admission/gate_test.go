@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // queued lets pieces of names wait at a busy gate, in this order, and returns the order in which they were
@@ -140,9 +142,7 @@ func TestTurnEndsAfterAPiece(t *testing.T) {
 		<-let
 		long.Pause()
 		long.Pause()
-		if g.atWork != 0 {
-			t.Errorf("%d pieces are at work", g.atWork)
-		}
+		assert.Equal(t, g.atWork, 0, "pieces are at work")
 	})
 }
 
@@ -164,9 +164,7 @@ func TestEachHasItsBound(t *testing.T) {
 		g := NewGate(0, 2, nil)
 		for name, want := range map[string]int{"a": 2, "b": 2} {
 			for i := range 3 {
-				if got := await(t, g, name); got != (i < want) {
-					t.Errorf("piece %d of %s may begin: %v", i, name, got)
-				}
+				assert.Equal(t, await(t, g, name), i < want, "piece %d of %s may begin", i, name)
 			}
 		}
 		begun := make(chan string)
@@ -200,9 +198,7 @@ func TestBothBoundsHold(t *testing.T) {
 			name   string
 			begins bool
 		}{{"a", true}, {"a", false}, {"b", true}, {"c", false}} {
-			if got := await(t, g, step.name); got != step.begins {
-				t.Errorf("%s begins: %v", step.name, got)
-			}
+			assert.Equal(t, await(t, g, step.name), step.begins, "%s begins", step.name)
 		}
 		admitted := make(chan string, 2)
 		for _, name := range []string{"a", "c"} {
@@ -213,9 +209,7 @@ func TestBothBoundsHold(t *testing.T) {
 			synctest.Wait()
 		}
 		g.Leave("b")
-		if name := <-admitted; name != "c" {
-			t.Errorf("%s begins beside another piece of its name", name)
-		}
+		assert.Equal(t, <-admitted, "c", "begins beside another piece of its name")
 		g.Leave("c")
 		g.Leave("a")
 		<-admitted

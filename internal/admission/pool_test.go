@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // TestEachLeavesRoom checks that names that take all they can get leave room for the next one.
@@ -15,9 +17,7 @@ func TestEachLeavesRoom(t *testing.T) {
 		for Part.Take(Part{p, fmt.Sprint("n", i)}, 1) {
 			got++
 		}
-		if got != want {
-			t.Errorf("name %d takes %d, not %d", i, got, want)
-		}
+		assert.Equal(t, got, want, "name %d takes", i)
 	}
 	if most, ok := p.Take("n0", 1); ok || most != 128 {
 		t.Errorf("the first one may take %d in all", most)
@@ -130,9 +130,7 @@ func TestFirstIsNeverRefused(t *testing.T) {
 	}
 	p.Resize("a", -9)
 	for want, n := range []int{5, 4} {
-		if got := p.TakeFirst("b", n); got != (want == 1) {
-			t.Errorf("%d of 8: %v", n, got)
-		}
+		assert.Equal(t, p.TakeFirst("b", n), want == 1, "%d of 8", n)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/quick"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func unquoted(b []byte) string { return strings.Trim(string(b), `"`) }
@@ -43,9 +45,7 @@ func TestAppendDuration(t *testing.T) {
 	for ms, want := range map[int64]string{500: "500ms", 1500: "1.5s", 15_000: "15s", 600_000: "10m", 5_400_000: "1h30m",
 		48 * 3_600_000: "48h", 7 * 86_400_000: "7d", 86_400_000*3 + 1: "3d1ms", -5_400_000: "-1h30m",
 		-7 * 86_400_000: "-7d"} {
-		if got := unquoted(AppendDuration(nil, time.Duration(ms)*time.Millisecond)); got != want {
-			t.Errorf("%d: %s, want %s", ms, got, want)
-		}
+		assert.Equal(t, unquoted(AppendDuration(nil, time.Duration(ms)*time.Millisecond)), want, "%d", ms)
 	}
 }
 
@@ -64,9 +64,7 @@ func TestReaderAgreesWithEncodingJSON(t *testing.T) {
 		if err == nil {
 			err = s.End()
 		}
-		if json.Valid(text) != (err == nil) {
-			t.Errorf("%q: %v", text, err)
-		}
+		assert.Equal(t, json.Valid(text), err == nil, "%q: %v", text, err)
 		return !t.Failed()
 	}
 	if err := quick.Check(agree, &many); err != nil {
@@ -94,9 +92,7 @@ func TestStringsAreWrittenAsTheyWere(t *testing.T) {
 	if err := quick.Check(written, nil); err != nil {
 		t.Error(err)
 	}
-	if got := string(AppendString(nil, "a\xffb")); got != "\"a\ufffdb\"" {
-		t.Errorf("a bad byte became %s", got)
-	}
+	assert.Equal(t, string(AppendString(nil, "a\xffb")), "\"a\ufffdb\"", "a bad byte")
 }
 
 // TestMembers checks that members are read by name, that a second one and an unknown one are refused, and that only a
@@ -127,9 +123,7 @@ func TestMembers(t *testing.T) {
 		if err != nil {
 			got = err.Error()
 		}
-		if got != want {
-			t.Errorf("%s: %q, want %q", text, got, want)
-		}
+		assert.Equal(t, got, want, "%s", text)
 		if text == `{"a":1,"b":2}` && (a != 1 || b != 2) {
 			t.Errorf("%s: a is %d, b is %d", text, a, b)
 		}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // branch is a shard's leader with an endless supply of tasks. It begins an attempt for each permit.
@@ -229,9 +231,7 @@ func TestLostLoan(t *testing.T) {
 		report(0, 0, 0)
 		report(1, 1, 0)
 		sleep(10 * time.Millisecond)
-		if n := r.branches[0].count(); n != 0 {
-			t.Errorf("%d begun without a wish", n)
-		}
+		assert.Equal(t, r.branches[0].count(), 0, "begun without a wish")
 		if n := r.branches[1].count(); n == 0 {
 			t.Error("the permit is not lent again")
 		}
@@ -254,9 +254,7 @@ func TestLapse(t *testing.T) {
 		b.wants = 1
 		b.Report(time.Now(), 0, 1, 3)
 		sleep(Life / 3)
-		if b.count() != 0 {
-			t.Error("lent twice")
-		}
+		assert.Equal(t, b.count(), 0, "lent twice")
 		sleep(Life)
 		if b.count() == 0 {
 			t.Error("never lent again")

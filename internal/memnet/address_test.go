@@ -7,15 +7,15 @@ import (
 	"syscall"
 	"testing"
 	"testing/synctest"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // listen opens an address until the end of the test.
 func listen(t *testing.T, n *Network, addr string) (net.Listener, net.PacketConn) {
 	t.Helper()
 	l, p, err := n.Listen(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() { _, _ = l.Close(), p.Close() }) // some tests have closed them
 	return l, p
 }
@@ -24,9 +24,7 @@ func receive(t *testing.T, p net.PacketConn) (string, net.Addr) {
 	t.Helper()
 	buf := make([]byte, 100)
 	size, from, err := p.ReadFrom(buf)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return string(buf[:size]), from
 }
 
@@ -42,15 +40,11 @@ func TestAddressIsUsedAgain(t *testing.T) {
 	if _, _, err := n.Listen(addr); !errors.Is(err, syscall.EADDRINUSE) {
 		t.Errorf("a second listener: %v", err)
 	}
-	if err := errors.Join(first.Close(), socket.Close()); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, errors.Join(first.Close(), socket.Close()))
 	_, later := listen(t, n, addr)
 	_, _ = first.Close(), socket.Close()
 	conn, err := n.Dial(t.Context(), addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	_ = conn.Close() // nothing was sent
 	if _, err := later.WriteTo([]byte("self"), later.LocalAddr()); err != nil {
 		t.Error(err)
@@ -69,9 +63,7 @@ func TestAddressesDiffer(t *testing.T) {
 		seen = append(seen, l.Addr().String())
 	}
 	slices.Sort(seen)
-	if distinct := slices.Compact(slices.Clone(seen)); len(distinct) != len(seen) {
-		t.Errorf("%v", seen)
-	}
+	assert.Equal(t, len(slices.Compact(slices.Clone(seen))), len(seen), "%v", seen)
 	if _, _, err := n.Listen("nonsense"); err == nil {
 		t.Error("listens at no address")
 	}
@@ -88,9 +80,7 @@ func TestPackets(t *testing.T) {
 		_, from := listen(t, n, "127.0.0.1:0")
 		_, to := listen(t, n, "127.0.0.1:0")
 		nowhere, err := net.ResolveUDPAddr("udp", n.Addr())
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		send := func(to net.Addr, text string) {
 			t.Helper()
 			if size, err := from.WriteTo([]byte(text), to); err != nil || size != len(text) {
@@ -115,12 +105,8 @@ func TestPackets(t *testing.T) {
 			ended <- err
 		}()
 		synctest.Wait() // no packet is left, and the reader waits
-		if err := to.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if err := <-ended; !errors.Is(err, net.ErrClosed) {
-			t.Errorf("a read ended with %v", err)
-		}
+		assert.NoError(t, to.Close())
+		assert.ErrorIs(t, <-ended, net.ErrClosed, "a read ended with")
 		if _, err := to.WriteTo(nil, nowhere); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("sent after the end: %v", err)
 		}

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/net/nettest"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // TestConn holds connections against the rules of net.Conn.
@@ -53,9 +55,7 @@ func TestEnds(t *testing.T) {
 		"no linger": {func(c *conn) { _ = c.SetLinger(0); _ = c.SetLinger(-1); _ = c.Close() }, "said", io.EOF, syscall.EPIPE, net.ErrClosed, false},
 	} {
 		ours, theirs, l, err := connect(t.Context(), New())
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if _, err := io.WriteString(theirs, "said"); err != nil {
 			t.Fatal(err)
 		}
@@ -68,9 +68,7 @@ func TestEnds(t *testing.T) {
 			}
 			_, err = ours.Read(got)
 		}
-		if !errors.Is(err, test.onRead) {
-			t.Errorf("%s: read ends with %v", name, err)
-		}
+		assert.ErrorIs(t, err, test.onRead, "%s: read ends with", name)
 		if _, err := io.WriteString(ours, "back"); !errors.Is(err, test.onWrite) {
 			t.Errorf("%s: write: %v", name, err)
 		}
@@ -84,15 +82,11 @@ func TestEnds(t *testing.T) {
 // TestReadable checks that a connection with nothing to read, one with bytes and one that has ended can be told apart.
 func TestReadable(t *testing.T) {
 	ours, theirs, l, err := connect(t.Context(), New())
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer l.Close()
 	readable := func(want bool) {
 		t.Helper()
-		if got := ours.(*conn).Readable(); got != want {
-			t.Errorf("readable: %v", got)
-		}
+		assert.Equal(t, ours.(*conn).Readable(), want, "readable")
 	}
 	readable(false)
 	_, _ = io.WriteString(theirs, "b") // the buffer has room
@@ -108,9 +102,7 @@ func TestReadable(t *testing.T) {
 func TestFullBuffer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs, l, err := connect(t.Context(), New())
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		text := strings.Repeat("x", 3*buffer)
 		_ = ours.SetWriteDeadline(time.Now().Add(time.Hour))
 		begun := time.Now()
@@ -138,20 +130,14 @@ func TestListener(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := New()
 		l, packets, err := network.Listen("127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		defer packets.Close()
-		if err := l.(*listener).SetDeadline(time.Now().Add(time.Hour)); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, l.(*listener).SetDeadline(time.Now().Add(time.Hour)))
 		begun := time.Now()
 		if _, err := l.Accept(); !errors.Is(err, os.ErrDeadlineExceeded) || time.Since(begun) != time.Hour {
 			t.Errorf("%v after %v", err, time.Since(begun))
 		}
-		if err := l.(*listener).SetDeadline(time.Time{}); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, l.(*listener).SetDeadline(time.Time{}))
 		addr := l.Addr().String()
 		first, err := network.Dial(t.Context(), addr)
 		for range backlog - 1 {
@@ -159,9 +145,7 @@ func TestListener(t *testing.T) {
 				_, err = network.Dial(t.Context(), addr)
 			}
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		if _, err := network.Dial(ctx, addr); !errors.Is(err, context.DeadlineExceeded) {
@@ -171,12 +155,8 @@ func TestListener(t *testing.T) {
 			t.Errorf("accepted %v, %v, not %v", c, err, first.LocalAddr())
 		}
 		second, err := network.Dial(t.Context(), addr)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
+		assert.NoError(t, l.Close())
 		if _, err := second.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
 			t.Errorf("a connection that was never accepted: %v", err)
 		}
@@ -195,33 +175,21 @@ func TestHost(t *testing.T) {
 		network := New()
 		one, other := network.Host(), network.Host()
 		here, hereUDP, err := one.Listen("127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		there, thereUDP, err := other.Listen("127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		dialled, err := one.Dial(t.Context(), there.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		peer, err := there.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		waiting, err := other.Dial(t.Context(), here.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		one.Cut()
 		for _, c := range []net.Conn{peer, waiting} {
-			if _, err := c.Read(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
-				t.Errorf("read: %v", err)
-			}
-			if _, err := c.Write(make([]byte, 1)); !errors.Is(err, syscall.ECONNRESET) {
-				t.Errorf("write: %v", err)
-			}
+			_, err := c.Read(make([]byte, 1))
+			assert.ErrorIs(t, err, syscall.ECONNRESET, "read")
+			_, err = c.Write(make([]byte, 1))
+			assert.ErrorIs(t, err, syscall.ECONNRESET, "write")
 		}
 		if _, err := dialled.Read(make([]byte, 1)); err == nil {
 			t.Error("the host reads on")
@@ -242,8 +210,6 @@ func TestHost(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if n := len(one.conns) + len(other.conns); n != 0 {
-			t.Errorf("%d connections are noted", n)
-		}
+		assert.Equal(t, len(one.conns)+len(other.conns), 0, "connections are noted")
 	})
 }

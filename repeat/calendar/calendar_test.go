@@ -7,24 +7,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/repeat/zone"
 )
 
 func load(t testing.TB, name string) *time.Location {
 	t.Helper()
 	l, err := zone.Load(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return l
 }
 
 func mustNew(t testing.TB, spec Spec) *Calendar {
 	t.Helper()
 	c, err := New(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return c
 }
 
@@ -59,9 +56,7 @@ func TestOpens(t *testing.T) {
 			"2011-12-29 23:59:59 -1000", "2011-12-29 23:59:59 -1000"},
 	} {
 		after, err := time.Parse(layout, c.after)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if got, ok := mustNew(t, c.spec).Opens(after.In(load(t, c.zone))); !ok || got.Format(layout) != c.want {
 			t.Errorf("%s: %s, %v", c.name, got.Format(layout), ok)
 		}
@@ -186,9 +181,7 @@ var imported = time.Date(2026, 11, 26, 12, 0, 0, 0, time.UTC)
 
 func TestImport(t *testing.T) {
 	in, err := Import([]byte(strings.ReplaceAll(holidays, "\n", "\r\n")), imported)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	want := []string{"--12-25", "--12-26", "2025-05-26", "2026-05-25", "2027-03-29", "2027-05-31", "2027-08-01/2027-08-14",
 		"2029-05-28", "2030-05-27", "2031-05-26", "2032-05-31", "2033-05-30", "2034-05-29", "2035-05-28", "2036-05-26"}
 	if !slices.Equal(in.Spec.Closed, want) || in.KnownUntil != "2036-12-31" || in.Skipped != 0 || len(in.Why) != 0 {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/repeat/cron"
 	"github.com/belfryhq/belfry/repeat/zone"
 )
@@ -13,18 +14,14 @@ import (
 func load(t testing.TB, name string) *time.Location {
 	t.Helper()
 	l, err := zone.Load(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return l
 }
 
 func parse(t testing.TB, text string) *cron.Expr {
 	t.Helper()
 	e, err := cron.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return e
 }
 
@@ -34,9 +31,7 @@ func after(t testing.TB, text, zoneName, from string, n int) string {
 	t.Helper()
 	l := load(t, zoneName)
 	at, err := time.ParseInLocation("2006-01-02 15:04:05", from, l)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	e := parse(t, text)
 	var list []string
 	for range n {
@@ -139,11 +134,7 @@ func TestExceptsUnits(t *testing.T) {
 		{"* * * * SUN#4", "2026-11-29 23:59:59", 0},
 	} {
 		at, err := time.Parse(time.DateTime, row.at)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := parse(t, row.text).Excepts(cron.WallOf(at)); got != row.want {
-			t.Errorf("%s at %s: %v, want %v", row.text, row.at, got, row.want)
-		}
+		assert.NoError(t, err)
+		assert.Equal(t, parse(t, row.text).Excepts(cron.WallOf(at)), row.want, "%s at %s", row.text, row.at)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/repeat/cron"
 )
 
@@ -63,9 +64,7 @@ func TestMacros(t *testing.T) {
 		"@monthly": "12-01 00:00", "@yearly": "01-01 00:00", " @Annually ": "01-01 00:00",
 	} {
 		f, _ := parse(t, text).Next(time.Date(2026, 11, 20, 10, 30, 0, 0, time.UTC), time.UTC)
-		if got := f.At.Format("01-02 15:04"); got != want {
-			t.Errorf("%s: %s, want %s", text, got, want)
-		}
+		assert.Equal(t, f.At.Format("01-02 15:04"), want, "%s", text)
 	}
 }
 
@@ -78,14 +77,10 @@ func TestRareRules(t *testing.T) {
 		{"0 0 31 12 *", "2026-12-31", "2027-12-31"},
 	} {
 		from, err := time.Parse(time.DateOnly, row.after)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		for _, name := range []string{"UTC", "Europe/Berlin"} {
 			f, _ := parse(t, row.rule).Next(from, load(t, name))
-			if got := f.Wall.Format(time.DateOnly); got != row.want {
-				t.Errorf("%q after %s in %s: %s, want %s", row.rule, row.after, name, got, row.want)
-			}
+			assert.Equal(t, f.Wall.Format(time.DateOnly), row.want, "%q after %s in %s", row.rule, row.after, name)
 		}
 	}
 }
@@ -110,9 +105,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatalf("%q after %s: %v %v", text, after, first, ok)
 		}
 		again, err := cron.Parse(e.String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if second, _ := again.Next(after, zone); second != first {
 			t.Fatalf("%q: %v, and its text %v", text, first, second)
 		}
@@ -146,9 +139,7 @@ func TestCheckQuartz(t *testing.T) {
 		"@daily": false, "": false,
 	} {
 		err := cron.CheckQuartz(text)
-		if (err != nil) != refused {
-			t.Errorf("%s: %v", text, err)
-		}
+		assert.Equal(t, err != nil, refused, "%s: %v", text, err)
 		if _, wrong := cron.Parse(text); wrong != nil && refused {
 			t.Errorf("%s: %v", text, wrong)
 		}

@@ -6,24 +6,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/repeat/zone"
 )
 
 func load(t testing.TB, name string) *time.Location {
 	t.Helper()
 	l, err := zone.Load(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return l
 }
 
 func parse(t testing.TB, days string, daily ...string) *Week {
 	t.Helper()
 	w, err := Parse(days, daily)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return w
 }
 
@@ -49,9 +46,7 @@ func TestNext(t *testing.T) {
 		{"a skipped day", "Pacific/Apia", "FRI", "09:00-17:00", "2011-12-29 12:00:00 -1000", "2012-01-06 09:00:00 +1400"},
 	} {
 		after, err := time.Parse(layout, c.after)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		w := parse(t, c.days, strings.Fields(c.daily)...)
 		if got, ok := w.Next(after.In(load(t, c.zone))); !ok || got.Format(layout) != c.want {
 			t.Errorf("%s: %s, %v", c.name, got.Format(layout), ok)
@@ -75,9 +70,7 @@ func TestNextBesideMinutes(t *testing.T) {
 			w.add([7]bool{rng.IntN(2) > 0, true, rng.IntN(2) > 0, rng.IntN(2) > 0, rng.IntN(2) > 0}, from, to)
 			w.unite()
 			t0, err := time.Parse(time.RFC3339, begins[rng.IntN(len(begins))])
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			compare(t, w, t0.Add(time.Duration(rng.IntN(5*dayMinutes))*time.Minute).In(location))
 		}
 	}
@@ -121,9 +114,7 @@ func TestUnion(t *testing.T) {
 		"2026-11-19T18:00:00Z": false, "2026-11-20T18:00:00Z": true, "2026-11-20T10:00:00Z": true, "2026-11-21T10:00:00Z": false,
 	} {
 		instant, err := time.Parse(time.RFC3339, at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if w.Open(instant) != want {
 			t.Errorf("open at %s: %v", at, !want)
 		}

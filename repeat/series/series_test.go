@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/repeat"
 	"github.com/belfryhq/belfry/repeat/calendar"
 	"github.com/belfryhq/belfry/repeat/series"
@@ -18,9 +19,7 @@ func TestEveryFieldHasItsPlace(t *testing.T) {
 		Cron: []string{"0 9 * * *"}, EveryMs: 1500, AnchorMs: ms(0), TimeZone: "Europe/Berlin",
 		StartMs: ms(1), EndMs: ms(2), Count: 3, Except: []string{"2026-12-25"}, JitterMs: 4,
 	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	want := repeat.Spec{
 		Cron: []string{"0 9 * * *"}, Every: 1500 * time.Millisecond, Anchor: time.UnixMilli(0), TimeZone: "Europe/Berlin",
 		Start: time.UnixMilli(1), End: time.UnixMilli(2), Count: 3, Except: []string{"2026-12-25"},
@@ -53,13 +52,9 @@ func TestCalendar(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	c, err := calendar.New(want)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	rule, err := series.RuleOf(&fsmpb.Repeat{Cron: []string{"0 * * * *"}, Calendar: "work"}, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	// The Friday before Christmas, and the one behind it.
 	o, ok := rule.Next(time.Date(2026, 12, 18, 7, 30, 0, 0, time.UTC))
 	if !ok || !o.At.Equal(time.Date(2027, 1, 1, 0, 0, 0, 0, time.UTC)) || o.Excluded[0].By != "calendar work" {

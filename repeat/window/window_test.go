@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/repeat/calendar"
 	"github.com/belfryhq/belfry/repeat/hours"
 	"github.com/belfryhq/belfry/repeat/window"
@@ -17,14 +18,11 @@ func mustNew(t testing.TB, spec window.Spec, closed ...string) *window.Window {
 	var c *calendar.Calendar
 	if len(closed) > 0 {
 		var err error
-		if c, err = calendar.New(calendar.Spec{Closed: closed}); err != nil {
-			t.Fatal(err)
-		}
+		c, err = calendar.New(calendar.Spec{Closed: closed})
+		assert.NoError(t, err)
 	}
 	w, err := window.New(spec, c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return w
 }
 
@@ -40,9 +38,7 @@ func TestOpens(t *testing.T) {
 		{"a skipped hour", "Europe/Berlin", "", "02:30-04:00", "", "2026-03-29T00:30:00Z", "2026-03-29T01:00:00Z"},
 	} {
 		at, err := time.Parse(time.RFC3339, c.at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		w := mustNew(t, window.Spec{TimeZone: c.zone, Days: c.days, Daily: []string{c.daily}}, strings.Fields(c.closed)...)
 		if got, ok := w.Opens(at); !ok || got.Format(time.RFC3339) != c.want {
 			t.Errorf("%s: %s, %v, want %s", c.name, got.Format(time.RFC3339), ok, c.want)
@@ -57,13 +53,9 @@ func TestOpensBesideMinutes(t *testing.T) {
 		"2026-10-26", "2026-03-30")
 	closed := map[string]bool{"2026-10-26": true, "2026-03-30": true}
 	location, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	week, err := hours.Parse("MON-FRI", []string{"09:00-12:00", "22:00-01:30"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for range 200 {
 		at := time.Date(2026, []time.Month{3, 10}[rng.IntN(2)], 22, 0, rng.IntN(10*24*60), 0, 0, location)
 		want := at

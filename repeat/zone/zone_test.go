@@ -9,19 +9,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/repeat/zone"
 )
 
 // The version belongs to the archive: neither changes without the other.
 func TestVersionBelongsToArchive(t *testing.T) {
 	archive, err := os.ReadFile("zoneinfo.zip")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	text, err := os.ReadFile("version.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	sum := sha256.Sum256(archive)
 	want := zone.Version + "\n" + hex.EncodeToString(sum[:]) + "\n"
 	if string(text) != want {
@@ -37,9 +34,7 @@ func TestMachineHasNoInfluence(t *testing.T) {
 	t.Setenv("ZONEINFO", t.TempDir())
 	t.Setenv("TZ", "Asia/Tokyo")
 	l, err := zone.Load("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	_, offset := time.Date(2026, 7, 1, 0, 0, 0, 0, time.UTC).In(l).Zone()
 	if offset != 2*3600 {
 		t.Errorf("the offset of July in Berlin is %d s", offset)

@@ -8,23 +8,18 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/belfryhq/belfry/history/historypb"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // BenchmarkCodec compares codecs on a block of 64 KiB whose tasks have random ids.
 func BenchmarkCodec(b *testing.B) {
 	raw, err := marshal(tasks(400))
-	if err != nil {
-		b.Fatal(err)
-	}
+	assert.NoError(b, err)
 	for _, level := range []zstd.EncoderLevel{zstd.SpeedFastest, zstd.SpeedDefault} {
 		w, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(level), zstd.WithEncoderConcurrency(1))
-		if err != nil {
-			b.Fatal(err)
-		}
+		assert.NoError(b, err)
 		r, err := zstd.NewReader(nil)
-		if err != nil {
-			b.Fatal(err)
-		}
+		assert.NoError(b, err)
 		compare(b, "zstd-"+level.String(), raw, func(p []byte) []byte { return w.EncodeAll(p, nil) },
 			func(p []byte) ([]byte, error) { return r.DecodeAll(p, make([]byte, 0, len(raw))) })
 	}
@@ -45,9 +40,8 @@ func compare(b *testing.B, name string, raw []byte, encode func([]byte) []byte, 
 	b.Run(name+"/decode", func(b *testing.B) {
 		b.SetBytes(int64(len(raw)))
 		for b.Loop() {
-			if _, err := decode(packed); err != nil {
-				b.Fatal(err)
-			}
+			_, err := decode(packed)
+			assert.NoError(b, err)
 		}
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/belfryhq/belfry/history/historypb"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // memory is a file in memory. Its writes fail beyond the room.
@@ -64,13 +65,10 @@ func written(t testing.TB, blocks int) (w *Writer, m *memory, ends []int) {
 	t.Helper()
 	m = &memory{}
 	w, err := Create(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for i := range uint64(blocks) {
-		if _, err := w.Append(events(10*i+1, 10*i+10)); err != nil {
-			t.Fatal(err)
-		}
+		_, err := w.Append(events(10*i+1, 10*i+10))
+		assert.NoError(t, err)
 		ends = append(ends, len(m.data))
 	}
 	return w, m, ends
@@ -80,9 +78,7 @@ func written(t testing.TB, blocks int) (w *Writer, m *memory, ends []int) {
 func readAll(t testing.TB, data []byte) (all []*historypb.Event, missing int) {
 	t.Helper()
 	blocks, err := LoadBlocks(bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for _, b := range blocks {
 		got, err := Read(bytes.NewReader(data), b)
 		if err != nil && !errors.Is(err, ErrCorrupt) {
@@ -111,9 +107,7 @@ func TestRoundTrip(t *testing.T) {
 	w, m, _ := written(t, 5)
 	got, missing := readAll(t, m.data)
 	wantEvents(t, got, events(1, 50))
-	if err := w.Seal(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, w.Seal())
 	got, sealed := readAll(t, m.data)
 	wantEvents(t, got, events(1, 50))
 	c, err := Load(bytes.NewReader(m.data), int64(len(m.data)))
@@ -145,13 +139,9 @@ func TestTornEndIsWrittenOver(t *testing.T) {
 	for size := ends[1]; size < ends[2]; size++ {
 		torn := &memory{data: bytes.Clone(m.data[:size])}
 		c, err := Load(bytes.NewReader(torn.data), int64(size))
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		w, err := Resume(torn, c)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if _, err := w.Append(events(21, 22)); err != nil {
 			t.Fatal(err)
 		}
@@ -165,9 +155,7 @@ func TestTornEndIsWrittenOver(t *testing.T) {
 
 func TestDamagedByteLosesOneBlock(t *testing.T) {
 	w, m, ends := written(t, 4)
-	if err := w.Seal(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, w.Seal())
 	for _, sealed := range []bool{false, true} {
 		data := bytes.Clone(m.data)
 		if !sealed {
@@ -204,9 +192,7 @@ func TestDamageInTheMiddleIsAGap(t *testing.T) {
 	_, m, ends := written(t, 3)
 	m.data[ends[0]] ^= 1
 	c, err := Load(bytes.NewReader(m.data), int64(len(m.data)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	gap := c.Blocks[1]
 	if c.Corrupt != 1 || gap.Count != 0 || gap.First.Position() != (historypb.Position{Index: 10, Number: 1}) ||
 		gap.Last.Index != 20 {
@@ -227,9 +213,8 @@ func TestFailedWriteIsRepeated(t *testing.T) {
 		t.Fatalf("Seal: %v, want %v", err, errFull)
 	}
 	m.room = 0
-	if _, err := w.Append(events(11, 12)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := w.Append(events(11, 12))
+	assert.NoError(t, err)
 	got, missing := readAll(t, m.data)
 	wantEvents(t, got, events(1, 12))
 	if missing > 0 {
@@ -244,9 +229,8 @@ func TestAppendAfterAFailedSeal(t *testing.T) {
 	if err := w.Seal(); !errors.Is(err, errFull) {
 		t.Fatalf("Seal: %v, want %v", err, errFull)
 	}
-	if _, err := w.Append(events(201, 201)); err != nil {
-		t.Fatal(err)
-	}
+	_, err := w.Append(events(201, 201))
+	assert.NoError(t, err)
 	got, missing := readAll(t, m.data)
 	wantEvents(t, got, events(1, 201))
 	if missing > 0 {
@@ -278,17 +262,13 @@ func TestFilterHasItsKeys(t *testing.T) {
 func FuzzLoad(f *testing.F) {
 	w, m, _ := written(f, 2)
 	f.Add(bytes.Clone(m.data))
-	if err := w.Seal(); err != nil {
-		f.Fatal(err)
-	}
+	assert.NoError(f, w.Seal())
 	f.Add(m.data)
 	f.Add([]byte(header))
 	f.Add([]byte(header + blockMagic + "\xff\xff\xff\x00\x00\x00\x00\x00"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		c, err := Load(bytes.NewReader(data), int64(len(data)))
-		if err != nil {
-			t.Fatalf("a read from memory failed: %v", err)
-		}
+		assert.NoError(t, err, "a read from memory failed")
 		if c.Size > int64(len(data)) {
 			t.Fatalf("the contents have %d bytes of %d", c.Size, len(data))
 		}
