@@ -172,7 +172,10 @@ const maxServed = 64 << 20
 func Serve(stream ServerStream, table *Table, admit func() error, stopping <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
-	s := &server{ctx: ctx, cancel: cancel, stream: stream, table: table, room: semaphore.NewWeighted(maxServed)}
+	s := &server{
+		ctx: ctx, cancel: cancel, stream: stream, table: table, room: semaphore.NewWeighted(maxServed),
+		began: time.Now(), bounded: make(map[time.Duration]context.Context),
+	}
 	received := make(chan error, 1)
 	go func() { received <- s.receiveAll(admit) }()
 	var err error
@@ -194,10 +197,12 @@ type server struct {
 	stream  ServerStream
 	table   *Table
 	room    *semaphore.Weighted
+	began   time.Time
 	refused bool // receiveAll has ended with the error of admit
 
 	mu      sync.Mutex
-	stopped bool // no further call begins
+	stopped bool                              // no further call begins
+	bounded map[time.Duration]context.Context // of the calls under way, by their ends since began
 	calls   sync.WaitGroup
 	replies []reply
 	writing bool  // a goroutine sends replies
@@ -248,8 +253,34 @@ func (s *server) begin(call *clusterpb.Call) bool {
 	if s.stopped {
 		return false
 	}
-	s.calls.Go(func() { s.reply(reply{s.answer(call), size}) })
+	ctx := tracing.Remote(s.within(call.TimeoutMs), call.Traceparent)
+	s.calls.Go(func() { s.reply(reply{s.table.Answer(ctx, call), size}) })
 	return true
+}
+
+// boundStep is the distance between the instants at which calls end whose time is over. The caller has ended its call
+// before, to the millisecond.
+const boundStep = 100 * time.Millisecond
+
+// within returns the context of a call with a timeout, if it is not 0. Calls that end at the same instant share a
+// context: a timer for each call is dear, and few calls need it. The caller holds the lock.
+func (s *server) within(timeoutMs int64) context.Context {
+	if timeoutMs <= 0 {
+		return s.ctx
+	}
+	end := (time.Since(s.began) + time.Duration(timeoutMs)*time.Millisecond).Truncate(boundStep) + boundStep
+	if ctx := s.bounded[end]; ctx != nil {
+		return ctx
+	}
+	ctx, cancel := context.WithDeadline(s.ctx, s.began.Add(end))
+	s.bounded[end] = ctx
+	context.AfterFunc(ctx, func() {
+		cancel()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.bounded, end)
+	})
+	return ctx
 }
 
 // reply sends a reply, and all that become ready meanwhile, unless another goroutine does.
@@ -297,14 +328,4 @@ func (s *server) take() (msg *clusterpb.ForwardReply, size int64) {
 	}
 	s.replies = slices.Delete(s.replies, 0, n)
 	return msg, size
-}
-
-func (s *server) answer(call *clusterpb.Call) *clusterpb.CallReply {
-	ctx := tracing.Remote(s.ctx, call.Traceparent)
-	if call.TimeoutMs > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, time.Duration(call.TimeoutMs)*time.Millisecond)
-		defer cancel()
-	}
-	return s.table.Answer(ctx, call)
 }

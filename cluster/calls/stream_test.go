@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
@@ -316,13 +318,54 @@ func TestCallerGivesUp(t *testing.T) {
 func TestDeadlineTravels(t *testing.T) {
 	s := serve(t, doer{func(ctx context.Context, _ uint32, _ string) task.Reply {
 		until, ok := ctx.Deadline()
-		return task.Reply{Result: &fsmpb.Result{Detail: fmt.Sprint(ok && time.Until(until) <= time.Minute)}}
+		return task.Reply{Result: &fsmpb.Result{Detail: fmt.Sprint(ok && time.Until(until) <= time.Minute+boundStep)}}
 	}})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if r := s.Do(ctx, 1, command("x")); r[0].Err != nil || r[0].Result.Detail != "true" {
 		t.Errorf("%v", r)
 	}
+}
+
+// TestServedCallEnds checks that a call without an answer ends at its time at the answering node, and no more than a
+// step later. Calls that end together have one context, and the node keeps none that is over.
+func TestServedCallEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPipe(t.Context())
+		began, took := time.Now(), make(chan time.Duration)
+		table := doer{func(ctx context.Context, _ uint32, _ string) task.Reply {
+			<-ctx.Done()
+			took <- time.Since(began)
+			return task.Reply{Err: ctx.Err()}
+		}}.table()
+		s := &server{
+			ctx: p.ctx, cancel: func() { p.cancel(nil) }, stream: answeringEnd{p}, table: table,
+			room: semaphore.NewWeighted(maxServed), began: began, bounded: make(map[time.Duration]context.Context),
+		}
+		encoded, err := encode(&clusterpb.Commands{Commands: command("x")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for number, timeout := range []int64{10, 99, 1000} {
+			s.begin(&clusterpb.Call{Number: uint64(number), Kind: "Commands", Request: encoded, TimeoutMs: timeout})
+		}
+		requireContexts := func(want int) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if len(s.bounded) != want {
+				t.Errorf("%d contexts, not %d", len(s.bounded), want)
+			}
+		}
+		requireContexts(2)
+		for _, least := range []time.Duration{99 * time.Millisecond, 99 * time.Millisecond, time.Second} {
+			if d := <-took; d < least || d > least+boundStep {
+				t.Errorf("ended after %v, not %v", d, least)
+			}
+		}
+		synctest.Wait()
+		requireContexts(0)
+		p.cancel(errBroken)
+	})
 }
 
 func TestOutstandingBytesAreBounded(t *testing.T) {
