@@ -115,7 +115,11 @@ func (q *Quotas) Claim(
 			refused[i] = err
 		}
 	}
-	return refused, c.term, c.release
+	if len(c.claimed) == 0 {
+		return refused, c.term, func() {}
+	}
+	held := c.claimed
+	return refused, c.term, held.release
 }
 
 // claims are the claims of one call's commands.
