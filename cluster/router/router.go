@@ -122,17 +122,21 @@ func (r *Router) Do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
 		return calls.Refuse(len(cmds), err)
 	}
 	replies := make([]task.Reply, len(cmds))
-	parts := split(l, cmds)
-	if len(parts) == 1 {
+	if parts := split(l, cmds); len(parts) == 1 {
 		r.doShard(ctx, parts[0], replies)
-		return replies
+	} else {
+		r.doShards(ctx, parts, replies)
 	}
+	return replies
+}
+
+// doShards carries out the commands of several shards side by side.
+func (r *Router) doShards(ctx context.Context, parts []part, replies []task.Reply) {
 	var wg sync.WaitGroup
 	for _, p := range parts {
 		wg.Go(func() { r.doShard(ctx, p, replies) })
 	}
 	wg.Wait()
-	return replies
 }
 
 // part is the commands of one shard, and the indexes of their replies.
@@ -142,19 +146,20 @@ type part struct {
 	at    []int
 }
 
-func split(l *layout, cmds []*fsmpb.Command) []*part {
-	var parts []*part
-	byShard := make(map[uint32]*part)
+// split returns the parts of commands, in the order of their first commands.
+func split(l *layout, cmds []*fsmpb.Command) []part {
+	var parts []part
+	byShard := make(map[uint32]int) // index of the shard's part
 	for i, c := range cmds {
 		shard := l.slots[task.Slot(c.Namespace, c.Id)].Shard
-		p := byShard[shard]
-		if p == nil {
-			p = &part{shard: shard}
-			byShard[shard] = p
-			parts = append(parts, p)
+		at, ok := byShard[shard]
+		if !ok {
+			at = len(parts)
+			byShard[shard] = at
+			parts = append(parts, part{shard: shard})
 		}
-		p.cmds = append(p.cmds, c)
-		p.at = append(p.at, i)
+		parts[at].cmds = append(parts[at].cmds, c)
+		parts[at].at = append(parts[at].at, i)
 	}
 	return parts
 }
@@ -163,18 +168,19 @@ func split(l *layout, cmds []*fsmpb.Command) []*part {
 // larger part is sent piece after piece.
 const pieceBytes = 4 << 20
 
-func (r *Router) doShard(ctx context.Context, p *part, replies []task.Reply) {
+func (r *Router) doShard(ctx context.Context, p part, replies []task.Reply) {
 	for len(p.cmds) > 0 {
-		n, bytes := 0, 0
-		for n < len(p.cmds) && bytes < pieceBytes {
-			bytes += p.cmds[n].SizeVT()
-			n++
+		n := 1
+		for bytes := 0; n < len(p.cmds); n++ {
+			if bytes += p.cmds[n-1].SizeVT(); bytes >= pieceBytes {
+				break
+			}
 		}
-		r.doPiece(ctx, &part{shard: p.shard, cmds: p.cmds[:n], at: p.at[:n]}, replies, chase{})
+		r.doPiece(ctx, part{shard: p.shard, cmds: p.cmds[:n], at: p.at[:n]}, replies, chase{})
 		// The pieces after a refusal for lack of room are refused, too: they must not overtake the refused commands if
 		// there is room meanwhile.
 		if last := replies[p.at[n-1]].Err; errors.Is(last, task.ErrOverloaded) {
-			n, p = 0, &part{shard: p.shard, at: p.at[n:]}
+			n, p = 0, part{shard: p.shard, at: p.at[n:]}
 			for _, at := range p.at {
 				replies[at].Err = last
 			}
@@ -184,7 +190,7 @@ func (r *Router) doShard(ctx context.Context, p *part, replies []task.Reply) {
 }
 
 // doPiece tries until every command has a final answer.
-func (r *Router) doPiece(ctx context.Context, p *part, replies []task.Reply, way chase) {
+func (r *Router) doPiece(ctx context.Context, p part, replies []task.Reply, way chase) {
 	t := r.newTry(p.shard)
 	for {
 		var answers []task.Reply

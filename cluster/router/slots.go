@@ -50,7 +50,7 @@ func movedIn(err error) *task.MovedError {
 
 // doMoved carries on commands some of which found their slots not open, until every command has a final answer.
 // Commands about one id stay in one part, and so in their order.
-func (r *Router) doMoved(ctx context.Context, p *part, replies []task.Reply, way chase) {
+func (r *Router) doMoved(ctx context.Context, p part, replies []task.Reply, way chase) {
 	moving := false
 	for _, at := range p.at {
 		moved := movedIn(replies[at].Err)
@@ -69,7 +69,7 @@ func (r *Router) doMoved(ctx context.Context, p *part, replies []task.Reply, way
 	}
 	var wg sync.WaitGroup
 	for _, next := range parts {
-		wg.Go(func() { r.doPiece(ctx, next, replies, way) })
+		wg.Go(func() { r.doPiece(ctx, *next, replies, way) })
 	}
 	wg.Wait()
 }

@@ -49,8 +49,8 @@ func (t *try) again(ctx context.Context, last error) error {
 
 // unsettled returns the commands to try again, and the error of one of them. A command is not tried again if a later
 // one about the same id, or one that shares its slot, got a final answer: a new try would reverse their order.
-func unsettled(p *part, answers []task.Reply) (*part, error) {
-	rest := &part{shard: p.shard}
+func unsettled(p part, answers []task.Reply) (part, error) {
+	rest := part{shard: p.shard}
 	var why error
 	overtaken := make(map[uint32]bool) // by slot
 	for i := len(answers) - 1; i >= 0; i-- {
