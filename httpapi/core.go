@@ -80,8 +80,8 @@ func (s *core) arrived() arrival {
 
 func (s *core) parser(c *call) *parser {
 	return &parser{
-		now: s.arrived(), namespace: c.namespace, id: c.Param("id"), traceparent: traceOf(c.Request()), receivers: s.receivers,
-		calendars: s.calendars,
+		now: s.arrived(), namespace: c.namespace, id: c.Param("id"), traceparent: traceOf(c.Request()),
+		receivers: s.receivers, calendars: s.calendars,
 	}
 }
 
