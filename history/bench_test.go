@@ -3,6 +3,7 @@ package history
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -38,7 +39,7 @@ func lives(index uint64) []*Event {
 func fill(b *testing.B, sh *Shard, from, to uint64) {
 	b.Helper()
 	for i := from; i < to; i++ {
-		sh.Append(i, lives(i))
+		sh.Append(i, slices.Values(lives(i)))
 		if i%100 == 0 {
 			assert.NoError(b, sh.Sync(i))
 		}
@@ -62,7 +63,7 @@ func BenchmarkAppend(b *testing.B) {
 		b.StartTimer()
 		for _, e := range made {
 			start := time.Now()
-			sh.Append(next, e)
+			sh.Append(next, slices.Values(e))
 			inside += time.Since(start)
 			next++
 			events += len(e)

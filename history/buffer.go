@@ -2,44 +2,55 @@ package history
 
 import (
 	"math"
-	"slices"
 
 	"github.com/belfryhq/belfry/history/historypb"
+	"github.com/belfryhq/belfry/history/internal/segment"
 )
 
-// recordBytes is the memory of an event beside its encoded size.
-const recordBytes = 128
+// gapBytes is about the memory of a gap.
+const gapBytes = 128
 
-// record is an event that waits for the disk, or a gap.
-type record struct {
-	event *Event
-	gap   *historypb.Block
-	size  int // encoded bytes of the event
+// chunk is events of one block that wait for the disk, or a gap.
+type chunk struct {
+	events *segment.Batch
+	gap    *historypb.Block
+	closed bool // no event joins the others
 }
 
-// buffer holds the records that wait for the disk, oldest first. It drops events beyond its limit until half of it is
-// free. Readers may keep a view of its records, so it changes none in place.
+func (c chunk) bytes() int {
+	if c.gap != nil {
+		return gapBytes
+	}
+	return c.events.Bytes()
+}
+
+// buffer holds the events that wait for the disk, oldest first. It drops events beyond its limit until half of it is
+// free.
 type buffer struct {
-	limit   int
-	records []record
-	bytes   int // of the records
+	limit  int
+	chunks []chunk
+	bytes  int // of the chunks
 
-	dropped *historypb.Block // gap behind the records; nil: no event is being dropped
+	dropped *historypb.Block // gap behind the chunks; nil: no event is being dropped
 }
 
-// add takes the events of one entry, or drops all of them and returns false. The last entry may exceed the limit.
-func (b *buffer) add(events []*Event) bool {
-	if b.bytes >= b.limit || b.dropped != nil && b.bytes > b.limit/2 {
-		b.drop(events[0].TimedPosition(), events[len(events)-1].TimedPosition())
-		return false
-	}
+// takes reports whether the buffer keeps the events of the next entry, or drops all of them. The last entry may exceed
+// the limit.
+func (b *buffer) takes() bool { return b.bytes < b.limit && (b.dropped == nil || b.bytes <= b.limit/2) }
+
+// add keeps an event. A chunk that has the events of a block takes no more.
+func (b *buffer) add(e *Event) {
 	b.close()
-	for _, e := range events {
-		r := record{event: e, size: e.SizeVT()}
-		b.records = append(b.records, r)
-		b.bytes += r.size + recordBytes
+	n := len(b.chunks)
+	if n == 0 || b.chunks[n-1].closed {
+		b.chunks = append(b.chunks, chunk{events: &segment.Batch{}})
+		n++
 	}
-	return true
+	last := &b.chunks[n-1]
+	b.bytes -= last.events.Bytes()
+	last.events.Add(e)
+	b.bytes += last.events.Bytes()
+	last.closed = last.events.Raw() >= blockBytes
 }
 
 // miss adds a gap of another cause.
@@ -56,61 +67,68 @@ func (b *buffer) drop(first, last *historypb.TimedPosition) {
 	b.dropped = &historypb.Block{First: first, Last: last}
 }
 
-// close makes a record of the gap behind the records.
+// close makes a chunk of the gap behind the chunks.
 func (b *buffer) close() {
 	if b.dropped == nil {
 		return
 	}
-	b.records = append(b.records, record{gap: b.dropped})
-	b.bytes += recordBytes
+	b.chunks = append(b.chunks, chunk{gap: b.dropped, closed: true})
+	b.bytes += gapBytes
 	b.dropped = nil
 }
 
-// next returns the records of the next block: one gap, or events of about 64 KiB.
-func (b *buffer) next() []record {
-	bytes := 0
-	for i, r := range b.records {
-		if r.gap != nil {
-			return b.records[:max(i, 1):max(i, 1)]
-		}
-		if bytes += r.size; bytes >= blockBytes {
-			return b.records[: i+1 : i+1]
-		}
-	}
-	return slices.Clip(b.records)
+// next returns the oldest chunk, and keeps it until pop. There must be one.
+func (b *buffer) next() *chunk {
+	b.chunks[0].closed = true
+	c := b.chunks[0]
+	return &c
 }
 
-// ready reports whether the disk should take a block: the next one is whole, or a gap.
-func (b *buffer) ready() bool { return b.bytes >= 2*blockBytes }
+// ready reports whether the disk should take a chunk: another one has begun.
+func (b *buffer) ready() bool { return len(b.chunks) > 1 }
 
-// pop removes the first n records.
-func (b *buffer) pop(n int) {
-	for _, r := range b.records[:n] {
-		b.bytes -= r.size + recordBytes
-	}
-	b.records = b.records[n:]
+// pop removes the oldest chunk.
+func (b *buffer) pop() {
+	b.bytes -= b.chunks[0].bytes()
+	b.chunks = b.chunks[1:]
 }
 
-// remove removes the events of a namespace.
-func (b *buffer) remove(namespace string) {
-	kept := make([]record, 0, len(b.records))
-	b.bytes = 0
-	for _, r := range b.records {
-		if r.event == nil || r.event.Namespace != namespace {
-			kept = append(kept, r)
-			b.bytes += r.size + recordBytes
+// remove removes the events of a namespace. The error is segment.ErrCorrupt.
+func (b *buffer) remove(namespace string) error {
+	kept := buffer{limit: b.limit}
+	for _, c := range b.chunks {
+		if c.gap != nil {
+			kept.miss(c.gap.First, c.gap.Last)
+			continue
+		}
+		events, err := c.events.After(Position{})
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			if e.Namespace != namespace {
+				kept.add(e)
+			}
 		}
 	}
-	b.records = kept
+	kept.dropped = b.dropped
+	*b = kept
+	return nil
 }
 
-// view returns all records, for a reader.
-func (b *buffer) view() []record {
-	records := slices.Clip(b.records)
+// view returns all chunks as they are now, for a reader.
+func (b *buffer) view() []chunk {
+	chunks := make([]chunk, 0, len(b.chunks)+1)
+	for _, c := range b.chunks {
+		if c.events != nil {
+			c.events = c.events.View()
+		}
+		chunks = append(chunks, c)
+	}
 	if b.dropped != nil {
-		records = append(records, record{gap: b.dropped})
+		chunks = append(chunks, chunk{gap: b.dropped})
 	}
-	return records
+	return chunks
 }
 
 // endOf returns the last position of an entry.

@@ -3,11 +3,17 @@ package history
 import "testing"
 
 func TestBufferDropsUntilHalfIsFree(t *testing.T) {
-	b := buffer{limit: 20 * recordBytes}
+	b := buffer{limit: 20 * blockBytes}
 	index := uint64(0)
 	add := func() bool {
 		index++
-		return b.add([]*Event{{Index: index}})
+		e := &Event{Index: index, Answer: string(make([]byte, MaxAnswer))}
+		if !b.takes() {
+			b.drop(e.TimedPosition(), e.TimedPosition())
+			return false
+		}
+		b.add(e)
+		return true
 	}
 	for add() {
 	}
@@ -16,18 +22,21 @@ func TestBufferDropsUntilHalfIsFree(t *testing.T) {
 		if add() {
 			t.Fatalf("entry %d is kept with %d of %d bytes taken", index, b.bytes, b.limit)
 		}
-		b.pop(1)
+		b.pop()
 	}
 	last := index
 	if !add() || b.dropped != nil {
 		t.Fatalf("entry %d is dropped with %d of %d bytes taken", index, b.bytes, b.limit)
 	}
-	records := b.view()
-	gap := records[len(records)-2].gap
-	if gap == nil || gap.First.Index != first || gap.Last.Index != last || records[len(records)-1].event.Index != index {
-		t.Fatalf("gap %v before the last record, want %d to %d", gap, first, last)
+	chunks := b.view()
+	gap := chunks[len(chunks)-2].gap
+	if gap == nil || gap.First.Index != first || gap.Last.Index != last ||
+		chunks[len(chunks)-1].events.First().Index != index {
+		t.Fatalf("gap %v before the last chunk, want %d to %d", gap, first, last)
 	}
-	b.pop(len(records))
+	for range chunks {
+		b.pop()
+	}
 	if b.bytes != 0 {
 		t.Fatalf("%d bytes in an empty buffer", b.bytes)
 	}
@@ -35,14 +44,40 @@ func TestBufferDropsUntilHalfIsFree(t *testing.T) {
 
 func TestBlocksEndAtGaps(t *testing.T) {
 	b := buffer{limit: 1 << 20}
-	b.add([]*Event{{Index: 1}, {Index: 1, Number: 1}})
+	b.add(&Event{Index: 1})
+	b.add(&Event{Index: 1, Number: 1})
 	b.miss((&Event{Index: 2}).TimedPosition(), (&Event{Index: 3}).TimedPosition())
-	b.add([]*Event{{Index: 4}})
-	for _, want := range []int{2, 1, 1, 0} {
-		n := len(b.next())
-		if n != want {
-			t.Fatalf("a block of %d records, want %d", n, want)
+	b.add(&Event{Index: 4})
+	for _, want := range []int{2, 0, 1} {
+		n := 0
+		if c := b.next(); c.events != nil {
+			n = c.events.Len()
 		}
-		b.pop(n)
+		if n != want {
+			t.Fatalf("a block of %d events, want %d", n, want)
+		}
+		b.pop()
+	}
+	if len(b.chunks) != 0 {
+		t.Fatalf("%d chunks are left", len(b.chunks))
+	}
+}
+
+// A view stays as it was while events are added, and the writer's block gets no more of them.
+func TestViewAndNextStayAsTheyWere(t *testing.T) {
+	b := buffer{limit: 1 << 20}
+	b.add(&Event{Index: 1, Namespace: "a", Task: "x"})
+	view := b.view()
+	b.add(&Event{Index: 2, Namespace: "a", Task: "y"})
+	next := b.next()
+	b.add(&Event{Index: 3, Namespace: "a", Task: "z"})
+	for name, c := range map[string]struct {
+		events []chunk
+		want   uint64
+	}{"view": {view, 1}, "next": {[]chunk{*next}, 2}, "now": {b.view()[1:], 3}} {
+		events, err := c.events[0].events.After(Position{})
+		if err != nil || events[len(events)-1].Index != c.want || c.events[0].events.Last().Index != c.want {
+			t.Errorf("%s: events %v, error %v; want the last of entry %d", name, events, err, c.want)
+		}
 	}
 }

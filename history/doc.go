@@ -23,7 +23,9 @@
 // # Writing
 //
 //   - Append, Gap and Wait never wait for the disk. Append keeps the events in memory, and readers see them at once.
-//   - The writer makes a block of every 64 KiB of events, and writes the rest on Sync and Close. No timer flushes: a
+//   - Append encodes each event once, for the buffer and for its block. A reader decodes the blocks in the buffer that
+//     have a key that it looks for, from its position on.
+//   - The writer compresses every 64 KiB of events into a block, and the rest on Sync and Close. No timer flushes: a
 //     crash loses no event, because the log still has its entry until Sync returns.
 //   - Sync(index) comes before the log up to the index is cut. It records the index, so that Gap after a restart knows
 //     the part that is really missing.
@@ -80,7 +82,7 @@
 // On two cores of a cloud machine, with events of 127 bytes (BenchmarkAppend, BenchmarkRead):
 //
 //	Append                              0.4 µs an event for the caller
-//	writing and Sync                    2.5 µs an event, 400,000 events/s
+//	all of it, with writing and Sync    1.5 µs an event, 650,000 events/s
 //	disk                                22.6 bytes an event
 //	Task among 10 million events        7 ms, in one shard; 15 ms if no directory of a segment is in memory
 //	Read of a page with a filter        20 ms for 80 events of one namespace in 20

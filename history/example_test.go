@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log"
 	"os"
+	"slices"
 
 	"github.com/belfryhq/belfry/history"
 	"github.com/belfryhq/belfry/history/historypb"
@@ -27,10 +28,10 @@ func Example() {
 		log.Fatal(err)
 	}
 	shard.Gap(1, 40) // the replica begins with a snapshot of entry 40
-	shard.Append(41, []*history.Event{
+	shard.Append(41, slices.Values([]*history.Event{
 		{Namespace: "acme", Task: "order-1", Type: historypb.Type_TYPE_FIRED, Attempt: 1},
 		{Namespace: "acme", Task: "order-2", Type: historypb.Type_TYPE_CANCELLED},
-	})
+	}))
 
 	page, err := store.Read(context.Background(), 3, "acme", history.Position{}, history.Filter{}, 100)
 	var gone *history.GoneError

@@ -14,11 +14,11 @@ func (s *Shard) flush(while func(*buffer) bool) error {
 	s.disk.Lock()
 	defer s.disk.Unlock()
 	for {
-		records := s.next(while)
-		if len(records) == 0 {
+		c := s.next(while)
+		if c == nil {
 			return nil
 		}
-		if err := s.result(s.writeBlock(records)); err != nil {
+		if err := s.result(s.writeBlock(c)); err != nil {
 			return err
 		}
 	}
@@ -27,10 +27,10 @@ func (s *Shard) flush(while func(*buffer) bool) error {
 // all is the condition of a flush that empties the buffer.
 func all(b *buffer) bool {
 	b.close()
-	return len(b.records) > 0
+	return len(b.chunks) > 0
 }
 
-func (s *Shard) next(while func(*buffer) bool) []record {
+func (s *Shard) next(while func(*buffer) bool) *chunk {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed || !while(&s.buffer) {
@@ -39,44 +39,40 @@ func (s *Shard) next(while func(*buffer) bool) []record {
 	return s.buffer.next()
 }
 
-// writeBlock writes the records as one block, and seals a segment that is full. disk is held.
-func (s *Shard) writeBlock(records []record) error {
-	if err := s.begin(records[0]); err != nil {
+// writeBlock writes the oldest chunk of the buffer as one block, and seals a segment that is full. disk is held.
+func (s *Shard) writeBlock(c *chunk) error {
+	if err := s.begin(c.first()); err != nil {
 		return err
 	}
-	shares, err := s.put(records)
+	shares, err := s.put(c)
 	if err != nil {
 		return err
 	}
 	s.durable = false
-	s.wrote(len(records), shares)
+	s.wrote(shares)
 	if s.active.Contents().Size < s.store.cfg.segmentBytes() {
 		return nil
 	}
 	return s.seal()
 }
 
-func (s *Shard) put(records []record) (map[string]int64, error) {
-	if gap := records[0].gap; gap != nil {
-		return nil, s.active.Gap(gap.First, gap.Last)
+func (s *Shard) put(c *chunk) (map[string]int64, error) {
+	if c.gap != nil {
+		return nil, s.active.Gap(c.gap.First, c.gap.Last)
 	}
-	events := make([]*Event, len(records))
-	for i, r := range records {
-		events[i] = r.event
-	}
-	shares, err := s.active.Append(events)
+	shares, err := s.active.Append(c.events)
 	if err == nil {
-		s.store.metrics.written.Add(float64(len(events)))
+		s.store.metrics.written.Add(float64(c.events.Len()))
 	}
 	return shares, err
 }
 
-// begin makes an active segment if there is none. disk is held.
-func (s *Shard) begin(first record) error {
+// begin makes an active segment for the blocks from a position on if there is none. disk is held.
+func (s *Shard) begin(first Position) error {
 	if s.active != nil {
 		return nil
 	}
-	path := filepath.Join(s.dir, name(first.position(), s.made+1))
+	path := filepath.Join(s.dir, name(first, s.made+1))
 	w, err := s.create(path)
 	if err != nil {
 		return err
@@ -86,11 +82,11 @@ func (s *Shard) begin(first record) error {
 	return nil
 }
 
-func (r record) position() Position {
-	if r.gap != nil {
-		return r.gap.First.Position()
+func (c *chunk) first() Position {
+	if c.gap != nil {
+		return c.gap.First.Position()
 	}
-	return r.event.Position()
+	return c.events.First().Position()
 }
 
 func (s *Shard) create(path string) (*segment.Writer, error) {
@@ -108,12 +104,12 @@ func (s *Shard) create(path string) (*segment.Writer, error) {
 	return w, nil
 }
 
-// wrote moves n records from the buffer to the active segment, as readers see them.
-func (s *Shard) wrote(n int, shares map[string]int64) {
+// wrote moves the oldest chunk from the buffer to the active segment, as readers see them.
+func (s *Shard) wrote(shares map[string]int64) {
 	c := s.active.Contents()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.buffer.pop(n)
+	s.buffer.pop()
 	p := &part{path: s.path, first: c.First, last: c.Last, size: c.Size}
 	p.active, p.blocks = true, slices.Clip(c.Blocks)
 	s.segments = slices.Clone(s.segments)

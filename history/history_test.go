@@ -51,7 +51,7 @@ func TestFilter(t *testing.T) {
 	w := newWorld(t, nil)
 	sh := w.shard(1)
 	appendAll(sh, 1, 20, "a")
-	sh.Append(21, []*Event{{Namespace: "a", Task: "other", Queue: "sms", Type: historypb.Type_TYPE_DEAD}})
+	sh.Append(21, slices.Values([]*Event{{Namespace: "a", Task: "other", Queue: "sms", Type: historypb.Type_TYPE_DEAD}}))
 	for name, c := range map[string]struct {
 		filter Filter
 		want   int
@@ -294,7 +294,7 @@ func TestDropRemovesTheFolder(t *testing.T) {
 	if ids, err := w.store.Stored(); err != nil || len(ids) > 0 {
 		t.Fatalf("stored %v, error %v; want none", ids, err)
 	}
-	sh.Append(3001, entry(3001, "a"))
+	sh.Append(3001, slices.Values(entry(3001, "a")))
 	if err := sh.Sync(3001); !errors.Is(err, ErrClosed) {
 		t.Fatalf("Sync after Drop: %v", err)
 	}
@@ -307,7 +307,7 @@ func TestDropRemovesTheFolder(t *testing.T) {
 
 func TestLongAnswerIsCutBetweenCharacters(t *testing.T) {
 	w := newWorld(t, nil)
-	w.shard(1).Append(1, []*Event{{Namespace: "a", Answer: "x" + strings.Repeat("é", MaxAnswer)}})
+	w.shard(1).Append(1, slices.Values([]*Event{{Namespace: "a", Answer: "x" + strings.Repeat("é", MaxAnswer)}}))
 	events, _ := w.read(1, "a", Position{}, Filter{})
 	if want := "x" + strings.Repeat("é", (MaxAnswer-1)/2); events[0].Answer != want {
 		t.Fatalf("answer of %d bytes, want %d", len(events[0].Answer), len(want))

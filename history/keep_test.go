@@ -31,7 +31,7 @@ func noisy(index uint64, random *rand.Rand, namespaces ...string) []*Event {
 func appendNoisy(sh *Shard, from, to uint64, namespaces ...string) {
 	random := rand.New(rand.NewPCG(from, to))
 	for i := from; i <= to; i++ {
-		sh.Append(i, noisy(i, random, namespaces...))
+		sh.Append(i, slices.Values(noisy(i, random, namespaces...)))
 	}
 }
 

@@ -84,9 +84,12 @@ func (s *Shard) forget(namespace string) error {
 	}
 	s.mu.Lock()
 	s.floors = f
-	s.buffer.remove(namespace)
+	err := s.buffer.remove(namespace)
 	delete(s.usage, namespace)
 	s.mu.Unlock()
+	if err != nil {
+		return err
+	}
 	if s.active == nil || s.active.Contents().Usage[namespace] == nil {
 		return nil
 	}
@@ -190,8 +193,7 @@ type copier struct {
 	floors floors
 	erased func(namespace string) bool
 
-	events []*Event
-	bytes  int
+	events segment.Batch
 }
 
 func (c *copier) part(p *part) (err error) {
@@ -239,18 +241,17 @@ func (c *copier) event(e *Event) error {
 	if c.erased(e.Namespace) || !e.Position().After(c.floors.floorOf(e.Namespace).Position()) {
 		return nil
 	}
-	c.events = append(c.events, e)
-	if c.bytes += e.SizeVT(); c.bytes < blockBytes {
+	if c.events.Add(e); c.events.Raw() < blockBytes {
 		return nil
 	}
 	return c.flush()
 }
 
 func (c *copier) flush() error {
-	if len(c.events) == 0 {
+	if c.events.Len() == 0 {
 		return nil
 	}
-	_, err := c.to.Append(c.events)
-	c.events, c.bytes = nil, 0
+	_, err := c.to.Append(&c.events)
+	c.events = segment.Batch{}
 	return err
 }

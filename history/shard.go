@@ -2,6 +2,7 @@ package history
 
 import (
 	"errors"
+	"iter"
 	"log/slog"
 	"os"
 	"sync"
@@ -46,35 +47,49 @@ func (s *Shard) Last() Position {
 	return s.last.Position()
 }
 
-// Append keeps the events of the entry at an index, in the order of the entry. It sets their shard and position and
-// owns them from then on. It never waits for the disk: if the buffer is full, the events are dropped and leave a gap.
-// Events at or before Last are ignored. Append must not be called concurrently with Append or Gap of the same shard.
-func (s *Shard) Append(index uint64, events []*Event) {
-	for i, e := range events {
-		e.Shard, e.Index, e.Number = s.id, index, uint32(i)
-		e.Answer = cut(e.Answer, MaxAnswer)
-	}
+// Append keeps the events of the entry at an index, in the order of the entry. It sets their shard and position, and
+// encodes each before it asks for the next, so that the caller may use the memory of an Event again. It never waits for
+// the disk: if the buffer is full, the events are dropped and leave a gap. Events at or before Last are ignored. Append
+// must not be called concurrently with Append or Gap of the same shard.
+func (s *Shard) Append(index uint64, events iter.Seq[*Event]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(events) > 0 && !events[0].Position().After(s.last.Position()) {
-		events = events[1:]
-	}
-	if len(events) == 0 || s.closed {
+	if s.closed {
 		return
 	}
-	s.last = events[len(events)-1].TimedPosition()
-	dropping := s.buffer.dropped != nil
-	if !s.buffer.add(events) {
-		s.dropped(len(events), !dropping)
+	known, number, newer, atMs := s.last.Position(), uint32(0), 0, int64(0)
+	takes, dropping := s.buffer.takes(), s.buffer.dropped != nil
+	for e := range events {
+		e.Shard, e.Index, e.Number = s.id, index, number
+		number++
+		if !e.Position().After(known) {
+			continue
+		}
+		newer++
+		if atMs = e.AtMs; takes {
+			s.take(e)
+		} else {
+			s.buffer.drop(e.TimedPosition(), e.TimedPosition())
+		}
+	}
+	if newer == 0 {
 		return
 	}
-	for _, e := range events {
-		s.usageOf(e.Namespace).newest = e.Position()
-		s.release(e.Namespace)
+	s.last = &historypb.TimedPosition{Index: index, Number: number - 1, AtMs: atMs}
+	if !takes {
+		s.dropped(newer, !dropping)
 	}
 	if s.buffer.ready() {
 		signal(s.store.wake)
 	}
+}
+
+// take keeps an event in the buffer. mu is held.
+func (s *Shard) take(e *Event) {
+	e.Answer = cut(e.Answer, MaxAnswer)
+	s.buffer.add(e)
+	s.usageOf(e.Namespace).newest = e.Position()
+	s.release(e.Namespace)
 }
 
 // dropped counts dropped events, and logs the first of a gap.

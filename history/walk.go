@@ -14,10 +14,10 @@ import (
 
 // view is the state of a shard for one reader of a namespace.
 type view struct {
-	parts   []*part
-	records []record
-	floor   *historypb.TimedPosition // of the reader's namespace
-	last    Position
+	parts  []*part
+	chunks []chunk
+	floor  *historypb.TimedPosition // of the reader's namespace
+	last   Position
 }
 
 func (s *Shard) view(namespace string) (view, error) {
@@ -68,7 +68,7 @@ func (w *walk) run(ctx context.Context) error {
 			continue
 		}
 		if err == nil {
-			err = w.records(v.records)
+			err = w.chunks(v.chunks)
 		}
 		if err == nil {
 			w.raise(v.last)
@@ -222,13 +222,33 @@ func (w *walk) visit(e *Event) error {
 	return nil
 }
 
-func (w *walk) records(records []record) error {
-	for _, r := range records {
-		if r.gap != nil {
-			w.miss(r.gap.First.Position(), r.gap.Last.Position())
-		} else if err := w.visit(r.event); err != nil {
+func (w *walk) chunks(chunks []chunk) error {
+	for _, c := range chunks {
+		if c.gap != nil {
+			w.miss(c.gap.First.Position(), c.gap.Last.Position())
+		} else if err := w.waiting(c.events); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// waiting reads events that wait for the disk.
+func (w *walk) waiting(b *segment.Batch) error {
+	if !b.Last().After(w.at) {
+		return nil
+	}
+	if !slices.ContainsFunc(w.keys, func(k segment.Key) bool { return !b.Has(k) }) {
+		events, err := b.After(w.at)
+		if err != nil {
+			return err
+		}
+		for _, e := range events {
+			if err := w.visit(e); err != nil {
+				return err
+			}
+		}
+	}
+	w.raise(b.Last())
 	return nil
 }

@@ -118,7 +118,7 @@ func entry(index uint64, namespaces ...string) []*Event {
 
 func appendAll(sh *Shard, from, to uint64, namespaces ...string) {
 	for i := from; i <= to; i++ {
-		sh.Append(i, entry(i, namespaces...))
+		sh.Append(i, slices.Values(entry(i, namespaces...)))
 	}
 }
 

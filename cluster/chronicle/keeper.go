@@ -30,7 +30,7 @@ func (k *Keeper) Shard(id uint32) (*Shard, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Shard{s}, nil
+	return &Shard{Shard: s}, nil
 }
 
 // Drop removes the events of a replica that the node no longer has.
@@ -75,18 +75,23 @@ func (k *Keeper) Retain(exists func(namespace string) bool) error {
 }
 
 // Shard is the history of a replica. It is a shard.History.
-type Shard struct{ *history.Shard }
+type Shard struct {
+	*history.Shard
+	message history.Event // reused
+}
 
 // Append keeps the events of an entry.
 func (s *Shard) Append(index uint64, events []task.Event) {
-	messages := make([]*history.Event, len(events))
-	for i := range events {
-		messages[i] = message(&events[i])
-	}
-	s.Shard.Append(index, messages)
+	s.Shard.Append(index, func(yield func(*history.Event) bool) {
+		for i := range events {
+			if fill(&s.message, &events[i]); !yield(&s.message) {
+				return
+			}
+		}
+	})
 }
 
-var types = map[task.EventType]historypb.Type{
+var types = [...]historypb.Type{
 	task.EventScheduled: historypb.Type_TYPE_SCHEDULED, task.EventMoved: historypb.Type_TYPE_MOVED,
 	task.EventFired: historypb.Type_TYPE_FIRED, task.EventDelivered: historypb.Type_TYPE_DELIVERED,
 	task.EventFailed: historypb.Type_TYPE_FAILED, task.EventDead: historypb.Type_TYPE_DEAD,
@@ -94,19 +99,17 @@ var types = map[task.EventType]historypb.Type{
 	task.EventSkipped: historypb.Type_TYPE_SKIPPED,
 }
 
-func message(e *task.Event) *history.Event {
-	m := &history.Event{
-		AtMs: e.AtMs, Type: types[e.Type], Namespace: e.Namespace, Task: e.ID, Queue: e.Queue, DueMs: e.DueMs,
-		LatenessMs: e.LatenessMs, Attempt: e.Attempt, WebhookId: e.WebhookID, Node: e.Node, Answer: e.Answer,
-		BegunMs: e.BegunMs,
-	}
+// fill makes m the message of an event. The history sets its position.
+func fill(m *history.Event, e *task.Event) {
+	m.AtMs, m.Type, m.Namespace, m.Task, m.Queue, m.DueMs = e.AtMs, types[e.Type], e.Namespace, e.ID, e.Queue, e.DueMs
+	m.LatenessMs, m.Attempt, m.WebhookId, m.Node, m.Answer = e.LatenessMs, e.Attempt, e.WebhookID, e.Node, e.Answer
+	m.BegunMs, m.Occurrence, m.Labels = e.BegunMs, 0, m.Labels[:0]
 	if _, number, ok := task.SplitOccurrence(e.ID); ok {
 		m.Occurrence = number
 	}
 	for _, l := range e.Labels {
 		m.Labels = append(m.Labels, &historypb.Label{Name: l.Name, Value: l.Value})
 	}
-	return m
 }
 
 // Read returns events of a replica of this node, for a reader on any node.

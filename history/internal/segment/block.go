@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"slices"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -43,44 +44,19 @@ func newCodec() codec {
 	return codec{encoder, decoder}
 }
 
-// pack returns the block of some events and its body. The offset is not set.
-func pack(events []*historypb.Event) (*historypb.Block, []byte, error) {
-	raw, err := marshal(events)
-	if err != nil {
-		return nil, nil, err
+// pack returns the block of a batch and its body, in the memory of buf if there is room. The offset is not set.
+func pack(batch *Batch, buf []byte) (*historypb.Block, []byte, error) {
+	if len(batch.raw) > maxBlock {
+		return nil, nil, fmt.Errorf("segment: events of %d bytes exceed the limit of a block, %d", len(batch.raw), maxBlock)
 	}
-	body := shared.EncodeAll(raw, nil)
+	keys := slices.Clone(batch.keys) // a view reads the original
+	slices.Sort(keys)
+	body := shared.EncodeAll(batch.raw, buf[:0])
 	return &historypb.Block{
-		First: events[0].TimedPosition(), Last: events[len(events)-1].TimedPosition(), Count: uint32(len(events)),
-		Raw: uint32(len(raw)), Body: uint32(len(body)), Sum: crc32.Checksum(body, castagnoli),
-		Filter: newFilter(keys(events)),
+		First: batch.first, Last: batch.last, Count: uint32(batch.count),
+		Raw: uint32(len(batch.raw)), Body: uint32(len(body)), Sum: crc32.Checksum(body, castagnoli),
+		Filter: newFilter(slices.Compact(keys)),
 	}, body, nil
-}
-
-func marshal(events []*historypb.Event) ([]byte, error) {
-	var raw []byte
-	for _, e := range events {
-		size := e.SizeVT()
-		raw = binary.AppendUvarint(raw, uint64(size))
-		start := len(raw)
-		raw = append(raw, make([]byte, size)...)
-		if _, err := e.MarshalToSizedBufferVT(raw[start:]); err != nil {
-			return nil, err
-		}
-	}
-	if len(raw) > maxBlock {
-		return nil, fmt.Errorf("segment: events of %d bytes exceed the limit of a block, %d", len(raw), maxBlock)
-	}
-	return raw, nil
-}
-
-func keys(events []*historypb.Event) map[Key]struct{} {
-	keys := make(map[Key]struct{}, len(events))
-	for _, e := range events {
-		keys[NamespaceKey(e.Namespace)] = struct{}{}
-		keys[TaskKey(e.Namespace, e.Task)] = struct{}{}
-	}
-	return keys
 }
 
 // Read returns the events of a block. It returns an error that is ErrCorrupt if the bytes in the file are damaged.

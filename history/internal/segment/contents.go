@@ -145,7 +145,11 @@ func (c *Contents) found(b *historypb.Block, data []byte, damaged bool) {
 		return
 	}
 	c.add(b)
-	c.count(b, events)
+	u := usage{byNamespace: map[string]*historypb.Usage{}}
+	for _, e := range events {
+		u.add(e, e.SizeVT())
+	}
+	c.count(b, u)
 }
 
 // lost adds a gap that ends at a position. Its start is not known if no block comes before it.
@@ -202,18 +206,17 @@ func (c *Contents) cover(first, last *historypb.TimedPosition) {
 }
 
 // count divides the bytes of a block among the namespaces of its events, and returns the shares.
-func (c *Contents) count(b *historypb.Block, events []*historypb.Event) map[string]int64 {
-	stored, shares := int64(b.Body)+int64(len(b.Filter))+frameHeader, map[string]int64{}
-	for _, e := range events {
-		share := max(1, stored*int64(e.SizeVT())/int64(max(b.Raw, 1)))
-		shares[e.Namespace] += share
-		u := c.Usage[e.Namespace]
+func (c *Contents) count(b *historypb.Block, of usage) map[string]int64 {
+	stored, shares := int64(b.Body)+int64(len(b.Filter))+frameHeader, make(map[string]int64, len(of.byNamespace))
+	for namespace, part := range of.byNamespace {
+		shares[namespace] = max(1, stored*part.Bytes/int64(max(b.Raw, 1)))
+		u := c.Usage[namespace]
 		if u == nil {
-			u = &historypb.Usage{Namespace: strings.Clone(e.Namespace), First: e.TimedPosition()} // not with its block's memory
+			u = &historypb.Usage{Namespace: strings.Clone(namespace), First: part.First} // not with its block's memory
 			c.Usage[u.Namespace] = u
 		}
-		u.Bytes += share
-		u.Last = e.TimedPosition()
+		u.Bytes += shares[namespace]
+		u.Last = part.Last
 	}
 	return shares
 }

@@ -1,6 +1,7 @@
 // Package segment writes and reads one file of events.
 //
-//	Writer    appends blocks to a file, seals it
+//	Batch     encodes the events of a block
+//	Writer    appends batches to a file as blocks, seals it
 //	Contents  the range, usage and blocks of a file: read from its summary, or by a scan of its blocks
 //	Key       the hash of a namespace or a task, for the filters of blocks
 //

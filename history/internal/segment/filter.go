@@ -15,19 +15,15 @@ func NamespaceKey(namespace string) Key { return Key(xxhash.Sum64String(namespac
 
 // TaskKey returns the key of a task. Names hold no zero byte.
 func TaskKey(namespace, task string) Key {
-	var d xxhash.Digest
-	d.Reset()
-	// The writes of a digest never fail.
-	_, _ = d.WriteString(namespace)
-	_, _ = d.WriteString("\x00")
-	_, _ = d.WriteString(task)
-	return Key(d.Sum64())
+	var room [128]byte
+	name := append(append(append(room[:0], namespace...), 0), task...)
+	return Key(xxhash.Sum64(name))
 }
 
 // newFilter returns a Bloom filter of the keys.
-func newFilter(keys map[Key]struct{}) []byte {
+func newFilter(keys []Key) []byte {
 	filter := make([]byte, (len(keys)*filterBits+7)/8)
-	for key := range keys {
+	for _, key := range keys {
 		key.visit(len(filter), func(at, bit uint32) bool {
 			filter[at] |= 1 << bit
 			return true

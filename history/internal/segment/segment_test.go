@@ -60,6 +60,14 @@ func events(from, to uint64) []*historypb.Event {
 	return all
 }
 
+func batch(events []*historypb.Event) *Batch {
+	b := &Batch{}
+	for _, e := range events {
+		b.Add(e)
+	}
+	return b
+}
+
 // written returns a segment with a number of blocks of ten events, and the ends of the blocks.
 func written(t testing.TB, blocks int) (w *Writer, m *memory, ends []int) {
 	t.Helper()
@@ -67,7 +75,7 @@ func written(t testing.TB, blocks int) (w *Writer, m *memory, ends []int) {
 	w, err := Create(m)
 	assert.NoError(t, err)
 	for i := range uint64(blocks) {
-		_, err := w.Append(events(10*i+1, 10*i+10))
+		_, err := w.Append(batch(events(10*i+1, 10*i+10)))
 		assert.NoError(t, err)
 		ends = append(ends, len(m.data))
 	}
@@ -142,7 +150,7 @@ func TestTornEndIsWrittenOver(t *testing.T) {
 		assert.NoError(t, err)
 		w, err := Resume(torn, c)
 		assert.NoError(t, err)
-		if _, err := w.Append(events(21, 22)); err != nil {
+		if _, err := w.Append(batch(events(21, 22))); err != nil {
 			t.Fatal(err)
 		}
 		got, missing := readAll(t, torn.data)
@@ -205,7 +213,7 @@ func TestFailedWriteIsRepeated(t *testing.T) {
 	full := len(m.data)
 	for extra := 1; extra < 40; extra++ {
 		m.room = full + extra
-		if _, err := w.Append(events(11, 300)); !errors.Is(err, errFull) {
+		if _, err := w.Append(batch(events(11, 300))); !errors.Is(err, errFull) {
 			t.Fatalf("error %v with room for %d bytes, want %v", err, extra, errFull)
 		}
 	}
@@ -213,7 +221,7 @@ func TestFailedWriteIsRepeated(t *testing.T) {
 		t.Fatalf("Seal: %v, want %v", err, errFull)
 	}
 	m.room = 0
-	_, err := w.Append(events(11, 12))
+	_, err := w.Append(batch(events(11, 12)))
 	assert.NoError(t, err)
 	got, missing := readAll(t, m.data)
 	wantEvents(t, got, events(1, 12))
@@ -229,7 +237,7 @@ func TestAppendAfterAFailedSeal(t *testing.T) {
 	if err := w.Seal(); !errors.Is(err, errFull) {
 		t.Fatalf("Seal: %v, want %v", err, errFull)
 	}
-	_, err := w.Append(events(201, 201))
+	_, err := w.Append(batch(events(201, 201)))
 	assert.NoError(t, err)
 	got, missing := readAll(t, m.data)
 	wantEvents(t, got, events(1, 201))
@@ -239,9 +247,9 @@ func TestAppendAfterAFailedSeal(t *testing.T) {
 }
 
 func TestFilterHasItsKeys(t *testing.T) {
-	keys := keys(events(1, 2000))
+	keys := batch(events(1, 2000)).keys
 	filter := newFilter(keys)
-	for k := range keys {
+	for _, k := range keys {
 		if !k.In(filter) {
 			t.Fatalf("key %x is not found", k)
 		}

@@ -23,7 +23,8 @@ type File interface {
 type Writer struct {
 	file     File
 	contents Contents
-	torn     bool // bytes of a failed write may follow the last block
+	torn     bool   // bytes of a failed write may follow the last block
+	body     []byte // of a block; reused
 }
 
 // Create begins a segment in an empty file.
@@ -52,16 +53,18 @@ func Resume(f File, c *Contents) (*Writer, error) {
 // Contents returns the contents of the file. The caller may keep its blocks, but not its usage.
 func (w *Writer) Contents() Contents { return w.contents }
 
-// Append writes some events, one at least, as one block. It returns the bytes of each namespace.
-func (w *Writer) Append(events []*historypb.Event) (map[string]int64, error) {
-	b, body, err := pack(events)
+// Append writes a batch, of one event at least, as one block. It returns the bytes of each namespace. No event may be
+// added to the batch afterwards.
+func (w *Writer) Append(batch *Batch) (map[string]int64, error) {
+	b, body, err := pack(batch, w.body)
 	if err != nil {
 		return nil, err
 	}
+	w.body = body
 	if err := w.write(b, body); err != nil {
 		return nil, err
 	}
-	return w.contents.count(b, events), nil
+	return w.contents.count(b, batch.usage), nil
 }
 
 // Gap records that the events from first to last are missing.
