@@ -378,12 +378,10 @@ func mustRefuse(t *testing.T, h *harness, call string, got answer, status int, d
 	if got.StatusCode != status || got.text != want {
 		t.Errorf("%s: %d %s\nwant %s", call, got.StatusCode, got.text, want)
 	}
-	if challenge := got.Header.Get("WWW-Authenticate"); (challenge == "Bearer") != (status == 401) {
-		t.Errorf("%s: WWW-Authenticate is %q", call, challenge)
-	}
-	if later := got.Header.Get("Retry-After"); (later != "") != (status == 429 || status == 503) {
-		t.Errorf("%s: Retry-After is %q", call, later)
-	}
+	challenge := got.Header.Get("WWW-Authenticate")
+	assert.Equal(t, challenge == "Bearer", status == 401, "%s: WWW-Authenticate is %q", call, challenge)
+	later := got.Header.Get("Retry-After")
+	assert.Equal(t, later != "", status == 429 || status == 503, "%s: Retry-After is %q", call, later)
 	if h.touched() {
 		t.Errorf("%s had an effect", call)
 	}

@@ -161,9 +161,8 @@ func TestOtherCallsAreNotRecorded(t *testing.T) {
 		{"PUT", "/v1/tasks/a", `{"nonsense":1}`}, {"DELETE", "/v1/tasks/a", ""}, {"GET", "/healthz", ""}, {"GET", "/x", ""},
 	} {
 		h.call(c[0], c[1], c[2], "Authorization", "admin")
-		if changes, refusals := book.take(t); changes+refusals != "" {
-			t.Errorf("%v: %s %s", c, changes, refusals)
-		}
+		changes, refusals := book.take(t)
+		assert.Equal(t, changes+refusals, "", "%v: %s %s", c, changes, refusals)
 	}
 }
 
@@ -194,9 +193,8 @@ func TestRefusalsAreRecorded(t *testing.T) {
 		t.Errorf("a line of a batch: %s", refusals)
 	}
 	h.call("GET", "/v1/tasks/a", "", "Authorization", "admin", "Origin", "https://evil.example")
-	if _, refusals := book.take(t); !strings.Contains(refusals, `"status":403,"problem":"foreign-origin"`) {
-		t.Errorf("a foreign page: %s", refusals)
-	}
+	_, refusals := book.take(t)
+	assert.Contains(t, refusals, `"status":403,"problem":"foreign-origin"`, "a foreign page")
 }
 
 // refusalsTo is a function as the Records of refusals alone.

@@ -39,9 +39,7 @@ func TestBackupThatFails(t *testing.T) {
 	defer server.Close()
 	h.fake.readErr = fmt.Errorf("%w: shard 3 has no leader", task.ErrNotProposed)
 	p := h.call("GET", "/v1/backup", "").mustProblem(t, 503, "")
-	if !strings.Contains(fmt.Sprint(p["detail"]), "shard 3") {
-		t.Errorf("%v", p)
-	}
+	assert.Contains(t, fmt.Sprint(p["detail"]), "shard 3", "%v", p)
 	h.fake.backup = func(_ context.Context, w io.Writer, _ int64) (BackupSummary, error) {
 		_, err := io.WriteString(w, strings.Repeat("x", 100_000))
 		return BackupSummary{}, errors.Join(err, errors.New("the leader has died"))

@@ -108,9 +108,8 @@ func TestBadTaskBodies(t *testing.T) {
 		{`{"delay":"1s","labels":{"a":"` + long + `"}}`, "labels.a", "255 bytes"},
 	} {
 		p := h.call("PUT", "/v1/tasks/a", c.body).mustProblem(t, 400, c.field)
-		if limit, _ := p["limit"].(string); limit != c.limit {
-			t.Errorf("%.80s: limit %q, want %q", c.body, limit, c.limit)
-		}
+		limit, _ := p["limit"].(string)
+		assert.Equal(t, limit, c.limit, "%.80s: limit", c.body)
 	}
 	if h.fake.last() != nil {
 		t.Errorf("a bad body reached the backend: %v", h.fake.last())
@@ -162,9 +161,7 @@ func TestPayloadsAreKeptByteForByte(t *testing.T) {
 		`"` + strings.Repeat("x", task.MaxPayloadBytes-2) + `"`,
 	} {
 		a := h.call("PUT", "/v1/tasks/a", `{"payload": `+payload+` ,"delay":"1s"}`)
-		if !strings.Contains(a.text, `,"payload":`+payload+`,`) {
-			t.Errorf("%.80s became %d %.300s", payload, a.StatusCode, a.text)
-		}
+		assert.Contains(t, a.text, `,"payload":`+payload+`,`, "%.80s became %d", payload, a.StatusCode)
 		if got := h.fake.last().GetSchedule().Spec; string(got.Payload) != payload || got.PayloadIsBytes {
 			t.Errorf("%.80s reached the backend as %.80s", payload, got.Payload)
 		}

@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -226,9 +225,7 @@ func TestBatchLineOverTheLimit(t *testing.T) {
 					t.Errorf("%+v", a)
 				}
 			}
-			if !slices.Equal(got, want) {
-				t.Errorf("%d bytes, %s: %v, want %v", size, name, got, want)
-			}
+			assert.EqualSlices(t, got, want, "%d bytes, %s", size, name)
 		}
 	}
 }
@@ -245,9 +242,8 @@ func TestBatchLineWithoutAnEnd(t *testing.T) {
 
 func TestEmptyBatch(t *testing.T) {
 	for _, body := range []string{"", "\n", " \n\t\n"} {
-		if answers := newHarness(t).batch(body); len(answers) != 0 {
-			t.Errorf("%q: %v", body, answers)
-		}
+		answers := newHarness(t).batch(body)
+		assert.Equal(t, len(answers), 0, "%q: %v", body, answers)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // quiet is a response writer that discards everything.
@@ -57,9 +58,7 @@ func requireKey(b *testing.B) (key string, change func(*Config)) {
 	authority, err := access.New(access.Config{Source: oneKey{access.KeyRecord{ID: id,
 		Grants:  []access.Grant{{Role: access.Schedule, Namespace: "default"}},
 		Secrets: []access.KeySecret{{Hash: access.Hash(text)}}}}})
-	if err != nil {
-		b.Fatal(err)
-	}
+	assert.NoError(b, err)
 	return text, func(c *Config) { c.Access = authority }
 }
 
@@ -120,15 +119,11 @@ func BenchmarkCall(b *testing.B) {
 // dialServer returns a connection to the HTTP server of a harness.
 func dialServer(b *testing.B, h *harness) net.Conn {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
+	assert.NoError(b, err)
 	server := h.server.HTTPServer()
 	go func() { _ = server.Serve(l) }() // until Close
 	conn, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		b.Fatal(err)
-	}
+	assert.NoError(b, err)
 	b.Cleanup(func() { _, _ = conn.Close(), server.Close() })
 	return conn
 }

@@ -222,8 +222,7 @@ func TestOperationsOfANamespace(t *testing.T) {
 			h.call("GET", "/v1/namespaces/"+namespace+"/operations/"+theirs, "").mustStatus(t, want)
 		}
 	}
-	if all := h.call("GET", "/v1/operations", "").mustStatus(t, 200)["operations"].([]any); len(all) != 2 {
-		t.Errorf("%v", all)
-	}
+	all := h.call("GET", "/v1/operations", "").mustStatus(t, 200)["operations"].([]any)
+	assert.Equal(t, len(all), 2, "%v", all)
 	h.call("GET", "/v1/namespaces/none/operations", "").mustStatus(t, 404)
 }

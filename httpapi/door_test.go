@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // TestOneKeyDoesNotLockOthersOut checks that idle batches, streams and waiting leases of one key leave room for others
@@ -66,9 +68,8 @@ func TestOneKeyDoesNotLockOthersOut(t *testing.T) {
 			hold(second, 2)
 			refused(second, "2")
 			refused("consume@a schedule@a read@a", "6") // the namespace has three quarters
-			if w := call("schedule@b consume@b", strings.NewReader("")); w.Code != 200 {
-				t.Errorf("%s of another namespace: %d %s", path, w.Code, w.Body)
-			}
+			w := call("schedule@b consume@b", strings.NewReader(""))
+			assert.Equal(t, w.Code, 200, "%s of another namespace: %s", path, w.Body)
 			end()
 			h.server.close() // ends the leases
 			idle.Wait()
@@ -102,9 +103,8 @@ func TestOneAddressDoesNotLockOthersOut(t *testing.T) {
 				!strings.Contains(w.Body.String(), `"limit":"3"`) {
 				t.Errorf("%s, the same address: %d %s", path, w.Code, w.Body)
 			}
-			if w := call("192.0.2.2:1", strings.NewReader("")); w.Code != 200 {
-				t.Errorf("%s, another address: %d %s", path, w.Code, w.Body)
-			}
+			w := call("192.0.2.2:1", strings.NewReader(""))
+			assert.Equal(t, w.Code, 200, "%s, another address: %s", path, w.Body)
 			for _, end := range ends {
 				_ = end.Close()
 			}
@@ -296,9 +296,8 @@ func TestAloneANamespaceCommitsAll(t *testing.T) {
 			t.Helper()
 			c.note(namespace)
 			for range 3 {
-				if n, _ := commitNow(t, c, namespace, 2000); n != 2000 {
-					t.Errorf("%d lines of 2000", n)
-				}
+				n, _ := commitNow(t, c, namespace, 2000)
+				assert.Equal(t, n, 2000, "lines of 2000")
 			}
 		}
 		all("a")
@@ -321,9 +320,7 @@ func TestOneCommitAtATime(t *testing.T) {
 		c.note("storm")
 		c.note("heavy")
 		n, done := commitNow(t, c, "storm", 1000)
-		if n != mixedLines {
-			t.Errorf("%d lines", n)
-		}
+		assert.Equal(t, n, mixedLines, "lines")
 		if n, _ := commitNow(t, c, "storm", 1); n != 0 {
 			t.Error("a second commit of the namespace begins")
 		}

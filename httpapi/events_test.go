@@ -159,7 +159,5 @@ func TestEventsAsTheyHappen(t *testing.T) {
 	h.server.close()
 	for lines.Scan() {
 	}
-	if err := lines.Err(); err != nil {
-		t.Errorf("the stream did not end in order: %v", err)
-	}
+	assert.Equal(t, lines.Err(), nil, "the stream did not end in order")
 }

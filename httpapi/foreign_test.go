@@ -103,9 +103,8 @@ func TestGuardedCallsEndWithTheirKey(t *testing.T) {
 			handler := guardedBy(t, a, book, func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Disposition", "attachment")
 				if first != "" {
-					if _, err := io.WriteString(w, first); err != nil {
-						t.Error(err)
-					}
+					_, err := io.WriteString(w, first)
+					assert.Equal(t, err, nil)
 				}
 				select {
 				case <-r.Context().Done():
@@ -168,9 +167,8 @@ func TestGuardedCallsAreRecorded(t *testing.T) {
 		return w
 	}
 	bytes := func(w http.ResponseWriter) {
-		if _, err := io.WriteString(w, "profile"); err != nil {
-			t.Error(err)
-		}
+		_, err := io.WriteString(w, "profile")
+		assert.Equal(t, err, nil)
 	}
 	const operator = `"caller":{"kind":"key","id":"k1","name":"name of k1"},"from":"192.0.2.1","method":"GET",` +
 		`"route":"/debug/pprof/"`

@@ -94,9 +94,8 @@ func TestWrongGroups(t *testing.T) {
 		{"/v1/queues/q", `{"fair":true,"group_weights":{` + strings.Join(many, ",") + `}}`, "group_weights"},
 		{"/v1/queues/q", `{"priority":1}`, "priority"},
 	} {
-		if p := h.call("PUT", c.path, c.body).mustStatus(t, 400); p["field"] != c.field {
-			t.Errorf("%.60s: %v", c.body, p)
-		}
+		p := h.call("PUT", c.path, c.body).mustStatus(t, 400)
+		assert.Equal[any](t, p["field"], c.field, "%.60s: %v", c.body, p)
 	}
 	h.call("PUT", "/v1/queues/q", `{"group_in_flight":1,"fifo":true}`).mustStatus(t, 201)
 }

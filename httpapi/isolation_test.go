@@ -174,9 +174,8 @@ func TestOneIDInTwoNamespaces(t *testing.T) {
 		}
 	}
 	assert.Equal(t, len(ids), 3, "the same key makes the ids %v in three namespaces", ids)
-	if c := h.fake.last(); c.Namespace != "b" {
-		t.Errorf("the command is in %q", c.Namespace)
-	}
+	c := h.fake.last()
+	assert.Equal(t, c.Namespace, "b", "the command is in")
 }
 
 // TestLeasesOfANamespace checks that consumers get the tasks of their namespace, and can settle only these.

@@ -87,9 +87,8 @@ func TestBadJitter(t *testing.T) {
 		{`{"jitter":"1s"}`, "delay", ""},
 	} {
 		p := h.call("PUT", "/v1/tasks/a", c.body).mustProblem(t, 400, c.field)
-		if limit, _ := p["limit"].(string); limit != c.limit {
-			t.Errorf("%s: limit %q, want %q", c.body, limit, c.limit)
-		}
+		limit, _ := p["limit"].(string)
+		assert.Equal(t, limit, c.limit, "%s: limit", c.body)
 	}
 	h.call("PUT", "/v1/tasks/a", `{"delay":"1h"}`).mustStatus(t, 201)
 	h.call("PATCH", "/v1/tasks/a", `{"jitter":"1s"}`).mustProblem(t, 400, "jitter")

@@ -28,12 +28,10 @@ func TestKeyLife(t *testing.T) {
 	want := `{"id":"` + id + `","name":"shop","grants":[{"role":"schedule","namespace":"a","queues":["orders*"],` +
 		`"ids":["o-*"]}],"created_at":"2026-11-21T10:00:00.00025Z","expires_at":"2027-01-15T08:00:00Z",` +
 		`"last_used_at":null}` + "\n"
-	if got := h.as("admin@a", "GET", "/v1/keys/"+id, ""); got.text != want {
-		t.Errorf("%swant %s", got.text, want)
-	}
-	if got := h.as("admin@a", "GET", "/v1/keys", ""); got.text != `{"keys":[`+strings.TrimSpace(want)+"]}\n" {
-		t.Errorf("list: %s", got.text)
-	}
+	got := h.as("admin@a", "GET", "/v1/keys/"+id, "")
+	assert.Equal(t, got.text, want)
+	got = h.as("admin@a", "GET", "/v1/keys", "")
+	assert.Equal(t, got.text, `{"keys":[`+strings.TrimSpace(want)+"]}\n", "list")
 	if stored := h.fake.access.keys[0]; len(stored.Secrets) != 1 || stored.Secrets[0].Hash != access.Hash(text) {
 		t.Errorf("stored %+v", stored)
 	}
@@ -66,9 +64,7 @@ func TestFirstKey(t *testing.T) {
 		body := `{"name":"first","grants":[` + grants + `]}`
 		refused := open.call("POST", "/v1/keys", body)
 		refused.mustProblem(t, 400, "grants")
-		if !strings.Contains(refused.text, `"limit":"the first key is admin of the namespace \"*\"`) {
-			t.Errorf("%s", refused.text)
-		}
+		assert.Contains(t, refused.text, `"limit":"the first key is admin of the namespace \"*\"`)
 		guarded.as("admin@*", "POST", "/v1/keys", body).mustStatus(t, 201)
 	}
 	ending := `{"name":"first","grants":[` + admin + `],"expires_at":"` + testNow.Add(time.Hour).Format(time.RFC3339) + `"}`
@@ -87,9 +83,8 @@ func TestKeyQuotas(t *testing.T) {
 	const body = `{"name":"n","grants":[{"role":"read","namespace":"a"}],"quotas":`
 	const quotas = `{"max_payload":1000,"schedules_per_second":2.5,"calls_per_second":10,"max_consumers":3}`
 	id := h.as("admin@a", "POST", "/v1/keys", body+quotas+"}").mustStatus(t, 201)["id"].(string)
-	if got := h.as("admin@a", "GET", "/v1/keys/"+id, ""); !strings.Contains(got.text, `"quotas":`+quotas+`,"created_at"`) {
-		t.Errorf("%s", got.text)
-	}
+	got := h.as("admin@a", "GET", "/v1/keys/"+id, "")
+	assert.Contains(t, got.text, `"quotas":`+quotas+`,"created_at"`)
 	for _, member := range []string{"max_pending", "max_bytes", "max_queues", "weight", "other"} {
 		h.as("admin@a", "POST", "/v1/keys", body+`{"`+member+`":1}}`).mustProblem(t, 400, "quotas."+member)
 	}
@@ -187,19 +182,16 @@ func TestBadKeys(t *testing.T) {
 func TestWhoAmI(t *testing.T) {
 	h := newHarness(t, withAccess)
 	none := `{"kind":"key","id":" ","name":"the key  ","grants":[],"namespace":"default"}` + "\n"
-	if got := h.as(" ", "GET", "/v1/whoami", ""); got.text != none {
-		t.Errorf("a caller without grants: %s", got.text)
-	}
+	got := h.as(" ", "GET", "/v1/whoami", "")
+	assert.Equal(t, got.text, none, "a caller without grants")
 	h.as(" ", "GET", "/v1/namespaces", "").mustProblem(t, 403, "")
 	want := `{"kind":"key","id":"read@a queues=q,r*","name":"the key read@a queues=q,r*","grants":[{"role":"read",` +
 		`"namespace":"a","queues":["q","r*"]}],"namespace":"a"}` + "\n"
-	if got := h.as("read@a queues=q,r*", "GET", "/v1/whoami", ""); got.text != want {
-		t.Errorf("%s", got.text)
-	}
+	got = h.as("read@a queues=q,r*", "GET", "/v1/whoami", "")
+	assert.Equal(t, got.text, want)
 	want = `{"kind":"local","id":"","name":"","grants":[{"role":"admin","namespace":"*"}],"namespace":"default"}` + "\n"
-	if got := newHarness(t).call("GET", "/v1/whoami", ""); got.text != want {
-		t.Errorf("%s", got.text)
-	}
+	got = newHarness(t).call("GET", "/v1/whoami", "")
+	assert.Equal(t, got.text, want)
 }
 
 // TestNamespaceLife makes, changes, shows and deletes a namespace. A namespace that is being deleted refuses calls as
@@ -214,9 +206,8 @@ func TestNamespaceLife(t *testing.T) {
 	want := `{"name":"new",` + quotas[1:len(quotas)-1] + `,"state":"active","created_at":"2026-11-21T10:00:00.000Z",` +
 		`"used":{"pending":0,"dead":0,"bytes":0,"queues":0,"consumers":0,"schedules_per_second":0,"calls_per_second":0}}` +
 		"\n"
-	if got := h.as("read@new", "GET", "/v1/namespaces/new", ""); got.text != want {
-		t.Errorf("%swant %s", got.text, want)
-	}
+	got := h.as("read@new", "GET", "/v1/namespaces/new", "")
+	assert.Equal(t, got.text, want)
 	h.as("schedule@new", "PUT", "/v1/tasks/x", `{"delay":"1h","payload":"1234"}`).mustStatus(t, 201)
 	used := h.as("read@new", "GET", "/v1/namespaces/new", "").mustStatus(t, 200)["used"]
 	const none = "map[bytes:6 calls_per_second:0 consumers:0 dead:0 pending:1 queues:0 schedules_per_second:0]"

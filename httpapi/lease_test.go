@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -79,9 +78,7 @@ func TestLease(t *testing.T) {
 	requests := h.fake.queues.leases
 	want := []task.LeaseRequest{{Namespace: "default", Queue: "q", Max: 1, Lease: 30 * time.Second, Look: true},
 		{Namespace: "default", Queue: "q", Max: 1000, Lease: 12 * time.Hour}}
-	if !slices.Equal(requests, want) {
-		t.Errorf("asked %+v", requests)
-	}
+	assert.EqualSlices(t, requests, want, "asked")
 	if got := h.call("GET", "/v1/tasks/a", "").json(t); got["lease_ends_at"] == nil || got["receipt"] != nil {
 		t.Errorf("read %v", got)
 	}
@@ -105,9 +102,8 @@ func TestBadLeases(t *testing.T) {
 		{`[]`, "", ""},
 	} {
 		p := h.call("POST", "/v1/queues/q/lease", c.body).mustProblem(t, 400, c.field)
-		if limit, _ := p["limit"].(string); limit != c.limit {
-			t.Errorf("%s: limit %q, want %q", c.body, limit, c.limit)
-		}
+		limit, _ := p["limit"].(string)
+		assert.Equal(t, limit, c.limit, "%s: limit", c.body)
 	}
 	h.call("POST", "/v1/queues/q/lease?max=1", "").mustProblem(t, 400, "max")
 	assert.Equal(t, len(h.fake.queues.leases), 0, "asked %v", h.fake.queues.leases)
@@ -221,9 +217,8 @@ func TestShutdownLetsConsumersGo(t *testing.T) {
 	h.until(func() bool { return h.fake.queues.waiting == 2 })
 	assert.NoError(t, server.Shutdown(t.Context()))
 	for range 2 {
-		if tasks := (<-answers).leased(t); len(tasks) != 0 {
-			t.Errorf("%v", tasks)
-		}
+		tasks := (<-answers).leased(t)
+		assert.Equal(t, len(tasks), 0, "%v", tasks)
 	}
 }
 

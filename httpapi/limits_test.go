@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -110,12 +109,10 @@ func TestRatesOfOtherCalls(t *testing.T) {
 		{"admin@*", "/metrics", ""},
 	} {
 		l.checked, l.refuse = nil, map[string]error{}
-		if a := h.call("GET", c.path, "", bearer(c.caller)...); a.StatusCode != 200 {
-			t.Errorf("%s: %d %s", c.path, a.StatusCode, a.text)
-		}
-		if want := []string{"call " + c.counted + " " + c.caller}; !slices.Equal(l.checked, want) {
-			t.Errorf("%s of %s asks for %q, want %q", c.path, c.caller, l.checked, want)
-		}
+		a := h.call("GET", c.path, "", bearer(c.caller)...)
+		assert.Equal(t, a.StatusCode, 200, "%s: %s", c.path, a.text)
+		want := []string{"call " + c.counted + " " + c.caller}
+		assert.EqualSlices(t, l.checked, want, "%s of %s asks for", c.path, c.caller)
 		l.refuse["call"] = &quota.Exceeded{Quota: quota.CallsPerSecond, Limit: 1, Used: 1, RetryAfter: time.Second}
 		h.call("GET", c.path, "", bearer(c.caller)...).mustProblem(t, 429, "")
 	}

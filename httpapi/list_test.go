@@ -40,15 +40,11 @@ func TestListPagesShowEveryTaskOnce(t *testing.T) {
 		cursor = "&cursor=" + next
 	}
 	slices.Sort(got)
-	if !slices.Equal(got, want) {
-		t.Errorf("got %v", got)
-	}
-	if a := h.call("GET", "/v1/tasks?include=payload&limit=1", ""); !strings.Contains(a.text, `"payload":1`) {
-		t.Errorf("no payload: %s", a.text)
-	}
-	if a := h.call("GET", "/v1/tasks?prefix=none", ""); a.text != `{"tasks":[],"next_cursor":null}`+"\n" {
-		t.Errorf("empty page: %s", a.text)
-	}
+	assert.EqualSlices(t, got, want, "got")
+	a := h.call("GET", "/v1/tasks?include=payload&limit=1", "")
+	assert.Contains(t, a.text, `"payload":1`, "no payload")
+	a = h.call("GET", "/v1/tasks?prefix=none", "")
+	assert.Equal(t, a.text, `{"tasks":[],"next_cursor":null}`+"\n", "empty page")
 }
 
 // Pages in due order continue behind the instant of the page before, and have no ended task unless that is asked for.
@@ -71,12 +67,8 @@ func TestListInDueOrder(t *testing.T) {
 			cursor = "&cursor=" + next
 		}
 	}
-	if got := list(""); !slices.Equal(got, []string{"a", "b", "c", "d"}) {
-		t.Errorf("tasks %v", got)
-	}
-	if got := list("&state=cancelled"); !slices.Equal(got, []string{"e"}) {
-		t.Errorf("cancelled tasks %v", got)
-	}
+	assert.EqualSlices(t, list(""), []string{"a", "b", "c", "d"}, "tasks")
+	assert.EqualSlices(t, list("&state=cancelled"), []string{"e"}, "cancelled tasks")
 	h.call("GET", "/v1/schedules?order=due", "").mustStatus(t, 200)
 	for _, q := range h.fake.queries {
 		assert.Equal(t, q.Order, fsmpb.ListOrder_LIST_ORDER_DUE, "query %v", q)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 const (
@@ -81,9 +82,7 @@ func TestMaskedCredentialsOfTasksAreKept(t *testing.T) {
 	h.call("PATCH", "/v1/tasks/a", `{"target":{"headers":{"authorization":"***"}}}`).mustStatus(t, 200)
 	mustEqual(t, h.headersOf("a"), kept)
 	a := h.call("POST", "/v1/batch", `{"op":"schedule","id":"a","delay":"1h",`+maskedTarget+`}`, "Content-Type", ndjsonType)
-	if !strings.Contains(a.text, `"status":200`) {
-		t.Errorf("batch: %s", a.text)
-	}
+	assert.Contains(t, a.text, `"status":200`, "batch")
 	mustEqual(t, h.headersOf("a"), kept)
 
 	const field = "target.headers.authorization"
@@ -112,9 +111,7 @@ func TestMaskedCredentialsOfQueuesAreKept(t *testing.T) {
 		}
 	}
 	h.call("PATCH", "/v1/queues/q", `{"target":{"headers":{"authorization":"other"}}}`).mustStatus(t, 200)
-	if got := h.fake.queues.policies["q"].Target.Headers[0].Value; got != "other" {
-		t.Errorf("it holds %q", got)
-	}
+	assert.Equal(t, h.fake.queues.policies["q"].Target.Headers[0].Value, "other", "it holds")
 	h.call("PATCH", "/v1/queues/q", `{"target":{"headers":{"authorization":null}}}`).mustStatus(t, 200)
 	h.call("PUT", "/v1/queues/q", `{`+maskedTarget+`}`).mustProblem(t, 400, field)
 }
@@ -193,9 +190,7 @@ func TestKeptCredentialsOfTasksStayAtTheirHost(t *testing.T) {
 		var a answer
 		if c.method == "BATCH" {
 			a = h.call("POST", "/v1/batch", c.body, "Content-Type", ndjsonType)
-			if !strings.Contains(a.text, `"status":`+fmt.Sprint(c.status)) {
-				t.Errorf("%s: %s", c.body, a.text)
-			}
+			assert.Contains(t, a.text, `"status":`+fmt.Sprint(c.status), "%s", c.body)
 		} else if a = h.call(c.method, "/v1/tasks/a"+c.path, c.body); a.StatusCode != c.status {
 			t.Errorf("%s %s: %d %s", c.method, c.body, a.StatusCode, a.text)
 		}

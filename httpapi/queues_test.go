@@ -8,6 +8,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
@@ -51,15 +52,13 @@ func TestQueueWithTasksStays(t *testing.T) {
 	} {
 		h.fake.set("a", state, 1)
 		p := h.call("DELETE", "/v1/queues/q", "").mustProblem(t, status, "")
-		if counts := p["counts"].(map[string]any); counts[stateName(state)] != 1.0 {
-			t.Errorf("%v: counts %v", state, counts)
-		}
+		counts := p["counts"].(map[string]any)
+		assert.Equal(t, counts[stateName(state)], 1.0, "%v: counts %v", state, counts)
 	}
 	h.fake.set("a", fsmpb.State_STATE_DELIVERED, 1)
 	h.call("DELETE", "/v1/queues/q", "").mustStatus(t, 200)
-	if counts := h.call("GET", "/v1/queues/q", "").mustStatus(t, 200)["counts"].(map[string]any); counts["delivered"] != 1.0 {
-		t.Errorf("counts %v", counts)
-	}
+	counts := h.call("GET", "/v1/queues/q", "").mustStatus(t, 200)["counts"].(map[string]any)
+	assert.Equal(t, counts["delivered"], 1.0, "counts %v", counts)
 	h.call("DELETE", "/v1/queues/q", "").mustProblem(t, 404, "")
 }
 
@@ -146,17 +145,14 @@ func TestBadQueueBodies(t *testing.T) {
 		{`{"signing":{"secrets":["` + whsec('a', 24) + `"`, "", ""},
 	} {
 		p := h.call("PUT", "/v1/queues/q", c.body).mustProblem(t, 400, c.field)
-		if limit, _ := p["limit"].(string); limit != c.limit {
-			t.Errorf("%.80s: limit %q, want %q", c.body, limit, c.limit)
-		}
+		limit, _ := p["limit"].(string)
+		assert.Equal(t, limit, c.limit, "%.80s: limit", c.body)
 	}
 	h.call("PUT", "/v1/queues/q", "x", "Content-Type", "text/plain").mustProblem(t, 415, "Content-Type")
 	h.call("PUT", "/v1/queues/q?x=1", "{}").mustProblem(t, 400, "x")
 	h.call("PUT", "/v1/queues/q", "{}", keyHeader, strings.Repeat("k", 256)).mustProblem(t, 400, keyHeader)
 	h.call("DELETE", "/v1/queues/q", `{"force":true}`).mustProblem(t, 400, "force")
-	if len(h.fake.queues.policies) != 0 {
-		t.Errorf("a bad body reached the backend: %v", h.fake.queues.policies)
-	}
+	assert.Equal(t, len(h.fake.queues.policies), 0, "a bad body reached the backend: %v", h.fake.queues.policies)
 }
 
 func TestListQueuesInPages(t *testing.T) {
@@ -180,9 +176,8 @@ func TestListQueuesInPages(t *testing.T) {
 	if want := "[q0 q1 q2 q3 q4 q5 q6 unnamed]"; fmt.Sprint(got) != want {
 		t.Errorf("%v", got)
 	}
-	if p := h.call("GET", "/v1/queues?prefix=un", "").mustStatus(t, 200); len(p["queues"].([]any)) != 1 {
-		t.Errorf("%v", p)
-	}
+	p := h.call("GET", "/v1/queues?prefix=un", "").mustStatus(t, 200)
+	assert.Equal(t, len(p["queues"].([]any)), 1, "%v", p)
 	h.call("GET", "/v1/queues?limit=1001", "").mustProblem(t, 400, "limit")
 	h.call("GET", "/v1/queues?state=dead", "").mustProblem(t, 400, "state")
 }

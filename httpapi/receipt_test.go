@@ -96,12 +96,10 @@ func TestForgedReceipts(t *testing.T) {
 		t.Errorf("%v became %v by %v", before, h.fake.tasks["a"], h.fake.seen)
 	}
 	// The receipt itself holds, and its commands are bound to the queue.
-	if got := h.settle(fmt.Sprintf(`{"extend":[{"receipt":%q,"lease":"1h"}]}`, testKey.append(nil, held))); got[0].Status != 200 {
-		t.Errorf("the receipt itself: %+v", got)
-	}
-	if got := h.settle(fmt.Sprintf(`{"ack":[%q]}`, testKey.append(nil, held))); got[0].Status != 200 {
-		t.Errorf("the receipt itself: %+v", got)
-	}
+	got := h.settle(fmt.Sprintf(`{"extend":[{"receipt":%q,"lease":"1h"}]}`, testKey.append(nil, held)))
+	assert.Equal(t, got[0].Status, 200, "the receipt itself: %+v", got)
+	got = h.settle(fmt.Sprintf(`{"ack":[%q]}`, testKey.append(nil, held)))
+	assert.Equal(t, got[0].Status, 200, "the receipt itself: %+v", got)
 	extend, ack := h.fake.seen[calls].GetExtend(), h.fake.seen[calls+1].GetSettle()
 	if extend.GetQueue() != "q" || ack.GetQueue() != "q" {
 		t.Errorf("%v and %v name another queue", extend, ack)

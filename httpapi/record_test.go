@@ -157,9 +157,8 @@ func TestPanicIsRecorded(t *testing.T) {
 	h, book := newAudited(t, func(c *Config) { c.Receivers = urlCheck(func(string) *task.FieldError { panic("a flaw") }) })
 	h.call("PUT", "/v1/queues/q", `{"target":{"url":"https://shop.example"}}`, "Authorization", "operator").
 		mustStatus(t, 500)
-	if changes, _ := book.take(t); strings.Count(changes, `"status":500,"problem":"internal","outcome":"unknown"`) != 1 {
-		t.Errorf("%s", changes)
-	}
+	changes, _ := book.take(t)
+	assert.Equal(t, strings.Count(changes, `"status":500,"problem":"internal","outcome":"unknown"`), 1, "%s", changes)
 }
 
 // leftBackend is a backend whose caller leaves during a change.
@@ -182,9 +181,7 @@ func TestCallerThatLeavesIsRecorded(t *testing.T) {
 	r.Header.Set("Authorization", "operator")
 	h.server.ServeHTTP(w, r.WithContext(ctx))
 	changes, _ := book.take(t)
-	if !strings.Contains(changes, `"status":504,"problem":"outcome-unknown","outcome":"unknown"`) {
-		t.Errorf("%s", changes)
-	}
+	assert.Contains(t, changes, `"status":504,"problem":"outcome-unknown","outcome":"unknown"`)
 }
 
 // fileBook is an audit log in files.

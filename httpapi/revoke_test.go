@@ -114,9 +114,7 @@ func (l *lastingCall) lastLine(t *testing.T) (status int, detail string) {
 			Detail string
 		}
 	}
-	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &v); err != nil {
-		t.Errorf("%q: %v", l.w.Body, err)
-	}
+	assert.Equal(t, json.Unmarshal([]byte(lines[len(lines)-1]), &v), nil, "%q", l.w.Body)
 	return v.Problem.Status, v.Problem.Detail
 }
 
@@ -347,9 +345,8 @@ func TestRevokedInMidCommit(t *testing.T) {
 					!strings.Contains(answers[1], `"status":401`) || l.cut {
 					t.Errorf("%s, %s: %s, cut %v", path, name, l.w.Body, l.cut)
 				}
-				if status, _ := l.lastLine(t); status != 401 {
-					t.Errorf("%s, %s: %s", path, name, l.w.Body)
-				}
+				status, _ := l.lastLine(t)
+				assert.Equal(t, status, 401, "%s, %s: %s", path, name, l.w.Body)
 			})
 		}
 	}

@@ -50,9 +50,8 @@ func TestPutAnswersTheWholeSchedule(t *testing.T) {
 		strings.Replace(strings.TrimSpace(want), `"payload":{"order": 1042},`, "", 1)+`],"next_cursor":null}`+"\n" {
 		t.Errorf("the list differs: %s", got.text)
 	}
-	if p := h.call("PUT", "/v1/schedules/nightly", wholeSchedule).mustStatus(t, 200); p["revision"] != 2.0 {
-		t.Errorf("a second one has revision %v", p["revision"])
-	}
+	p := h.call("PUT", "/v1/schedules/nightly", wholeSchedule).mustStatus(t, 200)
+	assert.Equal(t, p["revision"], 2.0, "a second one has revision")
 }
 
 // A schedule with the fewest members has every default written out. Its interval counts from the receipt.
@@ -243,9 +242,8 @@ func TestSchedulesOfNamespaces(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 	for list, n := range map[string]int{path: 1, "/v1/schedules": 0} {
-		if got := h.call("GET", list, "").mustStatus(t, 200)["schedules"].([]any); len(got) != n {
-			t.Errorf("%s has %v", list, got)
-		}
+		got := h.call("GET", list, "").mustStatus(t, 200)["schedules"].([]any)
+		assert.Equal(t, len(got), n, "%s has %v", list, got)
 	}
 }
 
@@ -384,9 +382,8 @@ func TestBadSchedulePatches(t *testing.T) {
 	} {
 		h.call("PATCH", "/v1/schedules/a", c[0]).mustProblem(t, 400, c[1])
 	}
-	if got := h.fake.tasks["a@"]; got.Revision != 1 {
-		t.Errorf("it has become %v", got)
-	}
+	got := h.fake.tasks["a@"]
+	assert.Equal(t, got.Revision, 1, "it has become %v", got)
 }
 
 // Settings are taken also after the rule's end: the call may be a repeat. The answer shows that nothing follows.
@@ -394,12 +391,10 @@ func TestPatchOfAnEndedSchedule(t *testing.T) {
 	h := newHarness(t)
 	h.call("PUT", "/v1/schedules/a", `{"repeat":{"every":"1h"}}`).mustStatus(t, 201)
 	h.fake.tasks["a@"].Series.Repeat.EndMs = proto.Int64(testNow.UnixMilli() - 1)
-	if p := h.call("PATCH", "/v1/schedules/a", `{"note":"n"}`).mustStatus(t, 200); p["ended"] != true {
-		t.Errorf("%v", p)
-	}
-	if p := h.call("PATCH", "/v1/schedules/a", `{"repeat":{"every":"2h"}}`).mustStatus(t, 200); p["ended"] != true {
-		t.Errorf("%v", p)
-	}
+	p := h.call("PATCH", "/v1/schedules/a", `{"note":"n"}`).mustStatus(t, 200)
+	assert.Equal(t, p["ended"], true, "%v", p)
+	p = h.call("PATCH", "/v1/schedules/a", `{"repeat":{"every":"2h"}}`).mustStatus(t, 200)
+	assert.Equal(t, p["ended"], true, "%v", p)
 }
 
 // Calls that depend on the stored schedule are made anew if it changes meanwhile, and lose no other change.
@@ -477,9 +472,8 @@ func TestPauseAndResumeOfASchedule(t *testing.T) {
 	}
 	for _, call := range []string{"pause", "resume"} {
 		long := `{"note":"` + strings.Repeat("x", 256) + `"}`
-		if p := h.call("POST", "/v1/schedules/a/"+call, long).mustProblem(t, 400, "note"); p["limit"] != "255 bytes" {
-			t.Errorf("%v", p)
-		}
+		p := h.call("POST", "/v1/schedules/a/"+call, long).mustProblem(t, 400, "note")
+		assert.Equal(t, p["limit"], "255 bytes", "%v", p)
 		h.call("POST", "/v1/schedules/a/"+call, `{"x":1}`).mustProblem(t, 400, "x")
 		h.call("POST", "/v1/schedules/a/"+call, `{"note":null}`).mustProblem(t, 400, "note")
 	}
@@ -520,9 +514,7 @@ func TestSkipOccurrence(t *testing.T) {
 		t.Errorf("%v", p)
 	}
 	p := h.call("POST", "/v1/schedules/a/skip", "").mustProblem(t, 409, "")
-	if !strings.Contains(p["detail"].(string), "no coming occurrence") {
-		t.Errorf("%v", p)
-	}
+	assert.Contains(t, p["detail"].(string), "no coming occurrence", "%v", p)
 }
 
 // TestSchedulesThatNeverFire checks that a schedule without any occurrence says so at once, or is refused.
@@ -552,9 +544,8 @@ func TestSchedulesThatNeverFire(t *testing.T) {
 		`{"every":"100ms","except":["* * * * * *"]}`, `{"cron":["*/2 * * * * *"],"except":["*/2 * * * * *"]}`,
 		`{"cron":["0 0 25 12 *"],"except":["* * 25 12 *"]}`} {
 		p := h.call("PUT", "/v1/schedules/s", `{"repeat":`+rule+`}`).mustProblem(t, 400, "repeat.except")
-		if detail, _ := p["detail"].(string); !strings.Contains(detail, "every instant of the rule") {
-			t.Errorf("%s: %v", rule, p)
-		}
+		detail, _ := p["detail"].(string)
+		assert.Contains(t, detail, "every instant of the rule", "%s: %v", rule, p)
 	}
 	for _, rule := range []string{`{"cron":["@daily"],"end":"2026-11-23T00:00:00Z"}`, `{"every":"1s","except":["2026-11-21/2027-11-20"]}`} {
 		if v := h.call("PUT", "/v1/schedules/s", `{"repeat":`+rule+`}`).json(t); v["ended"] != false || v["next_at"] == nil {
@@ -698,17 +689,14 @@ func TestListSchedules(t *testing.T) {
 		}
 		h.call("GET", "/v1/tasks"+query+"&cursor="+next, "").mustProblem(t, 400, "cursor")
 		cursor = "&cursor=" + next
-		if q := h.fake.queries[len(h.fake.queries)-1]; !slices.Equal(q.States, []fsmpb.State{fsmpb.State_STATE_REPEATING}) {
-			t.Errorf("%v", q)
-		}
+		q := h.fake.queries[len(h.fake.queries)-1]
+		assert.EqualSlices(t, q.States, []fsmpb.State{fsmpb.State_STATE_REPEATING}, "%v", q)
 	}
 	assert.Equal(t, len(seen), 5, "the pages have %v", seen)
-	if a := h.call("GET", "/v1/schedules?include=payload&limit=1", ""); !strings.Contains(a.text, `"payload":1`) {
-		t.Errorf("%s", a.text)
-	}
-	if tasks := h.call("GET", "/v1/tasks", "").mustStatus(t, 200)["tasks"].([]any); len(tasks) != 5 {
-		t.Errorf("the list of tasks has %v", tasks)
-	}
+	a := h.call("GET", "/v1/schedules?include=payload&limit=1", "")
+	assert.Contains(t, a.text, `"payload":1`)
+	tasks := h.call("GET", "/v1/tasks", "").mustStatus(t, 200)["tasks"].([]any)
+	assert.Equal(t, len(tasks), 5, "the list of tasks has %v", tasks)
 	for query, field := range map[string]string{"?state=repeating": "state", "?due_before=x": "due_before", "?cursor=x": "cursor",
 		"?limit=0": "limit", "?label=x": "label", "?prefix=a%20b": "prefix"} {
 		h.call("GET", "/v1/schedules"+query, "").mustProblem(t, 400, field)
@@ -728,20 +716,16 @@ func TestOccurrencesAreTasks(t *testing.T) {
 	h.call("POST", "/v1/tasks/a@1/fire", "").mustStatus(t, 200)
 	h.call("DELETE", "/v1/tasks/a%401", "").mustStatus(t, 200)
 	line := h.call("POST", "/v1/batch", `{"op":"cancel","id":"a@2"}`, "Content-Type", ndjsonType)
-	if !strings.Contains(line.text, `"id":"a@2","status":200`) {
-		t.Errorf("%s", line.text)
-	}
+	assert.Contains(t, line.text, `"id":"a@2","status":200`)
 	h.fake.set("a@3", fsmpb.State_STATE_DEAD, 1)
-	if p := h.call("POST", "/v1/queues/q/dead/replay?id=a@3", "").mustStatus(t, 200); p["count"] != 1.0 {
-		t.Errorf("%v", p)
-	}
+	p := h.call("POST", "/v1/queues/q/dead/replay?id=a@3", "").mustStatus(t, 200)
+	assert.Equal(t, p["count"], 1.0, "%v", p)
 	h.fake.set("a@4", fsmpb.State_STATE_READY, 0)
 	h.call("PUT", "/v1/schedules/b", `{"repeat":{"every":"1h"},"task":{"queue":"q"}}`).mustStatus(t, 201)
 	leased := h.call("POST", "/v1/queues/q/lease", `{"max":5}`).mustStatus(t, 200)["tasks"].([]any)
 	receipt := leased[0].(map[string]any)["receipt"].(string)
-	if a := h.call("POST", "/v1/queues/q/settle", `{"ack":["`+receipt+`"]}`); !strings.Contains(a.text, `"status":200`) {
-		t.Errorf("%s", a.text)
-	}
+	a := h.call("POST", "/v1/queues/q/settle", `{"ack":["`+receipt+`"]}`)
+	assert.Contains(t, a.text, `"status":200`)
 	page := h.call("GET", "/v1/tasks?prefix=a@&limit=1", "").mustStatus(t, 200)
 	h.call("GET", "/v1/tasks?prefix=a@&cursor="+page["next_cursor"].(string), "").mustStatus(t, 200)
 	h.call("GET", "/v1/tasks?prefix=a@1", "").mustStatus(t, 200)
@@ -753,9 +737,7 @@ func TestOccurrencesAreTasks(t *testing.T) {
 		{"POST", "a@9/touch", `{"delay":"1h","or_schedule":{"delay":"1h"}}`},
 	} {
 		p := h.call(c[0], "/v1/tasks/"+c[1], c[2]).mustProblem(t, 400, "id")
-		if !strings.Contains(p["detail"].(string), "ids with @ belong to the occurrences of schedules") {
-			t.Errorf("%v", p)
-		}
+		assert.Contains(t, p["detail"].(string), "ids with @ belong to the occurrences of schedules", "%v", p)
 	}
 	for _, id := range []string{"a@", "a@0", "a@01", "a@x", "@1", "a@1@2", "a@99999999999999999999"} {
 		h.call("GET", "/v1/tasks/"+id, "").mustProblem(t, 400, "id")
@@ -763,9 +745,8 @@ func TestOccurrencesAreTasks(t *testing.T) {
 	h.call("PUT", "/v1/schedules/a@1", `{"repeat":{"every":"1h"}}`).mustProblem(t, 400, "id")
 	for _, text := range []string{`{"op":"schedule","id":"a@2","delay":"1h"}`,
 		`{"op":"touch","id":"a@9","or_schedule":{"delay":"1h"}}`, `{"op":"cancel","id":"a@"}`} {
-		if a := h.call("POST", "/v1/batch", text, "Content-Type", ndjsonType); !strings.Contains(a.text, `"status":400`) {
-			t.Errorf("%s: %s", text, a.text)
-		}
+		a := h.call("POST", "/v1/batch", text, "Content-Type", ndjsonType)
+		assert.Contains(t, a.text, `"status":400`, "%s", text)
 	}
 	for _, member := range []string{`"schedule":"a"`, `"occurrence":1`} {
 		h.call("PUT", "/v1/tasks/x", `{"delay":"1h",`+member+`}`).mustProblem(t, 400, strings.Trim(strings.Split(member, ":")[0], `"`))

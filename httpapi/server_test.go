@@ -138,9 +138,8 @@ func TestConfig(t *testing.T) {
 		"negative time":    {Backend: newFake(), Bounds: Bounds{BodyTimeout: -1}},
 		"negative numbers": {Backend: newFake(), Bounds: Bounds{BodyBytes: -1}},
 	} {
-		if _, err := New(cfg); err == nil {
-			t.Errorf("%s: no error", name)
-		}
+		_, err := New(cfg)
+		assert.Error(t, err, "%s: no error", name)
 	}
 }
 

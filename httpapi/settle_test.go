@@ -11,6 +11,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
@@ -64,15 +65,13 @@ func TestSettle(t *testing.T) {
 	}
 	want := "aVERDICT_DELIVERED0 true0,bVERDICT_RETRYthe consumer gave no reason0 true0,cVERDICT_RETRYno stock5000 true0,d" +
 		"VERDICT_UNSPECIFIED0 false3600000,eVERDICT_RELEASED0 true0"
-	if got := strings.Join(sent, ","); strings.ReplaceAll(got, " ", "") != strings.ReplaceAll(want, " ", "") {
-		t.Errorf("sent %s", got)
-	}
+	got := strings.Join(sent, ",")
+	assert.Equal(t, strings.ReplaceAll(got, " ", ""), strings.ReplaceAll(want, " ", ""), "sent %s", got)
 	if b := h.fake.seen[len(h.fake.seen)-4].GetSettle(); b.DelayMs != nil {
 		t.Error("a nack without a delay has one")
 	}
-	if again := h.settle(`{"ack":["` + r["a"] + `"]}`); again[0].Status != 200 {
-		t.Errorf("the same ack again: %+v", again)
-	}
+	again := h.settle(`{"ack":["` + r["a"] + `"]}`)
+	assert.Equal(t, again[0].Status, 200, "the same ack again: %+v", again)
 	if late := h.settle(`{"ack":["` + r["e"] + `"],"nack":[{"receipt":"` + r["b"] + `"}]}`); late[0].Status != 409 ||
 		late[1].Status != 409 || late[0].Problem["type"] != contract.ProblemPrefix+"lease-ended" {
 		t.Errorf("after the lease: %+v", late)
@@ -212,9 +211,8 @@ func TestBadSettleBodies(t *testing.T) {
 	h.call("POST", "/v1/queues/q/settle", "").mustProblem(t, 400, "")
 	h.call("POST", "/v1/queues/q/settle", "{}", "Content-Type", "text/plain").mustProblem(t, 415, "Content-Type")
 	h.call("POST", "/v1/queues/q/settle", strings.Repeat(" ", 2<<20)+"{}").mustProblem(t, 413, "")
-	if got := h.settle(`{"ack":[],"nack":[]}`); len(got) != 0 {
-		t.Errorf("%v", got)
-	}
+	got := h.settle(`{"ack":[],"nack":[]}`)
+	assert.Equal(t, len(got), 0, "%v", got)
 	if h.fake.last() != nil {
 		t.Errorf("a bad body reached the backend: %v", h.fake.last())
 	}

@@ -225,9 +225,7 @@ func TestShutdownEndsStreamsInOrder(t *testing.T) {
 	if l := s.next(); l != nil {
 		t.Errorf("after the end: %+v", l)
 	}
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, <-done, nil)
 }
 
 // TestStreamOutlivesTrouble checks that a stream waits out failures of the shards.
@@ -240,9 +238,8 @@ func TestStreamOutlivesTrouble(t *testing.T) {
 	h.fake.readErr = nil
 	h.fake.mu.Unlock()
 	h.ready("q", "a")
-	if got := s.task(); got.ID != "a" {
-		t.Errorf("%+v", got)
-	}
+	got := s.task()
+	assert.Equal(t, got.ID, "a", "%+v", got)
 }
 
 func TestStreamsAreBounded(t *testing.T) {

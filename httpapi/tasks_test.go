@@ -63,9 +63,8 @@ func TestPutOverOthers(t *testing.T) {
 	if p := h.call("PUT", "/v1/tasks/a", `{"delay":"1h"}`).mustStatus(t, 201); p["previous"] != nil {
 		t.Errorf("previous %v of a new one", p["previous"])
 	}
-	if p := h.call("PUT", "/v1/tasks/a", `{"delay":"1h"}`).mustStatus(t, 200); p["previous"] != "scheduled" {
-		t.Errorf("previous %v", p["previous"])
-	}
+	p := h.call("PUT", "/v1/tasks/a", `{"delay":"1h"}`).mustStatus(t, 200)
+	assert.Equal(t, p["previous"], "scheduled", "previous")
 	h.fake.set("a", fsmpb.State_STATE_DELIVERED, 1)
 	if p := h.call("PUT", "/v1/tasks/a", `{"delay":"1h"}`).mustStatus(t, 201); p["previous"] != "delivered" {
 		t.Errorf("previous %v over a tombstone", p["previous"])
@@ -143,9 +142,8 @@ func TestCancelOutcomes(t *testing.T) {
 	h.call("DELETE", "/v1/tasks/a", "").mustProblem(t, 404, "")
 	h.call("PUT", "/v1/tasks/a", `{"delay":"1h","payload":1}`)
 	for range 2 {
-		if a := h.call("DELETE", "/v1/tasks/a", ""); a.text != `{"outcome":"cancelled"}`+"\n" {
-			t.Errorf("%d %s", a.StatusCode, a.text)
-		}
+		a := h.call("DELETE", "/v1/tasks/a", "")
+		assert.Equal(t, a.text, `{"outcome":"cancelled"}`+"\n", "%d", a.StatusCode)
 	}
 	p := h.call("GET", "/v1/tasks/a", "").mustStatus(t, 200)
 	if _, has := p["payload"]; has || p["state"] != "cancelled" || p["outcome"] != "cancelled" {
@@ -352,9 +350,8 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("no %s in\n%s", want, page)
 		}
 	}
-	if _, err := New(Config{Backend: h.fake, Registerer: r}); err == nil {
-		t.Error("the same metrics twice on one registry, without an error")
-	}
+	_, err := New(Config{Backend: h.fake, Registerer: r})
+	assert.Error(t, err, "the same metrics twice on one registry, without an error")
 }
 
 func TestTooManyCallsAtOnce(t *testing.T) {
@@ -390,9 +387,8 @@ func TestNobodyCountsFromAnUnknownTime(t *testing.T) {
 		{"POST", "/v1/tasks/a/touch", `{}`}, {"POST", "/v1/tasks", `{"delay":"0s"}`},
 		{"POST", "/v1/tasks/b/touch", `{"or_schedule":{"delay":"1h"}}`},
 	} {
-		if p := h.call(c[0], c[1], c[2]).mustProblem(t, 503, ""); p["committed"] != "no" {
-			t.Errorf("%v: %v", c, p)
-		}
+		p := h.call(c[0], c[1], c[2]).mustProblem(t, 503, "")
+		assert.Equal(t, p["committed"], "no", "%v: %v", c, p)
 	}
 	assert.Equal(t, len(h.fake.tasks), 1, "tasks")
 	later := testNow.Add(time.Hour).Format(time.RFC3339)

@@ -12,9 +12,8 @@ import (
 
 func TestJoinTokens(t *testing.T) {
 	h := newHarness(t)
-	if r := h.call("GET", "/v1/nodes/tokens", "").json(t); fmt.Sprint(r["tokens"]) != "[]" {
-		t.Errorf("no tokens: %v", r)
-	}
+	r := h.call("GET", "/v1/nodes/tokens", "").json(t)
+	assert.Equal(t, fmt.Sprint(r["tokens"]), "[]", "no tokens: %v", r)
 	made := h.call("POST", "/v1/nodes/tokens?valid_for=1.5d", "")
 	if made.StatusCode != 201 || made.Header.Get("Cache-Control") != "no-store" {
 		t.Errorf("%d %v", made.StatusCode, made.Header)
@@ -25,9 +24,8 @@ func TestJoinTokens(t *testing.T) {
 	} {
 		assert.Equal(t, made.json(t)[name], want, "%s", name)
 	}
-	if again := h.call("POST", "/v1/nodes/tokens", "{}").json(t); again["expires_at"] != "2026-11-21T11:00:00Z" {
-		t.Errorf("the usual life: %v", again)
-	}
+	again := h.call("POST", "/v1/nodes/tokens", "{}").json(t)
+	assert.Equal(t, again["expires_at"], "2026-11-21T11:00:00Z", "the usual life: %v", again)
 	if listed := h.call("GET", "/v1/nodes/tokens", "").text; !strings.Contains(listed, "kq3v7d2a") ||
 		strings.Contains(listed, "secret") {
 		t.Errorf("listed %v", listed)

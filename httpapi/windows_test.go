@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -21,9 +20,8 @@ func TestWindowOfATask(t *testing.T) {
 		t.Errorf("%v", w)
 	}
 	h.call("PATCH", "/v1/tasks/a", `{"window":`+officeHours+`}`)
-	if w := h.fake.last().GetPatch().GetSet().GetWindow(); w.GetDays() != "MON-SAT" {
-		t.Errorf("%v", w)
-	}
+	w := h.fake.last().GetPatch().GetSet().GetWindow()
+	assert.Equal(t, w.GetDays(), "MON-SAT", "%v", w)
 	h.call("PATCH", "/v1/tasks/a", `{"window":null}`)
 	if p := h.fake.last().GetPatch(); fmt.Sprint(p.Clear) != "[window]" || p.Set.Window != nil {
 		t.Errorf("%v", p)
@@ -85,9 +83,7 @@ func TestTaskThatWaitsForItsWindow(t *testing.T) {
 		Id: "a", State: fsmpb.State_STATE_SCHEDULED, FireAtMs: 1000, NextAttemptAtMs: 9000, Spec: &fsmpb.Spec{},
 	}}.append(nil)
 	const want = `"next_attempt_at":"1970-01-01T00:00:09.000Z","waits_for":"window"`
-	if got := string(b); !strings.Contains(got, want) {
-		t.Errorf("%s", got)
-	}
+	assert.Contains(t, string(b), want)
 }
 
 func TestWrongWindows(t *testing.T) {
@@ -106,9 +102,8 @@ func TestWrongWindows(t *testing.T) {
 		for path, body := range map[string]string{
 			"/v1/tasks/a": `{"delay":"1s","window":` + window + `}`, "/v1/queues/q": `{"window":` + window + `}`,
 		} {
-			if p := h.call("PUT", path, body).mustStatus(t, 400); p["field"] != field {
-				t.Errorf("%s: %s: %v", path, window, p)
-			}
+			p := h.call("PUT", path, body).mustStatus(t, 400)
+			assert.Equal[any](t, p["field"], field, "%s: %s: %v", path, window, p)
 		}
 		p := h.call("PUT", "/v1/schedules/s", `{"repeat":{"every":"1h"},"task":{"window":`+window+`}}`).mustStatus(t, 400)
 		assert.Equal[any](t, p["field"], "task."+field, "schedule: %s: %v", window, p)

@@ -1,10 +1,12 @@
-// Package assert holds the assertions that most tests make: no error, one certain error, one certain value. A failure
-// names the line of the test, and prints the value that came and the value that was expected.
+// Package assert holds the assertions that most tests make: of errors, and of one certain value. A failure names the
+// line of the test, and prints the value that came and the value that was expected.
 package assert
 
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 )
 
 // TB is the part of testing.TB and rapid.T that an assertion needs.
@@ -15,11 +17,19 @@ type TB interface {
 }
 
 // NoError ends the test if err is not nil. If about is not empty, it is a format and its arguments, printed before the
-// error.
+// error. A test that goes on after an error states Equal(t, err, nil).
 func NoError(t TB, err error, about ...any) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(prefix(about) + err.Error())
+	}
+}
+
+// Error fails the test, which goes on, if err is nil. About is as in NoError.
+func Error(t TB, err error, about ...any) {
+	t.Helper()
+	if err == nil {
+		t.Error(prefix(about) + "got no error")
 	}
 }
 
@@ -36,6 +46,22 @@ func Equal[T comparable](t TB, got, want T, about ...any) {
 	t.Helper()
 	if got != want {
 		t.Error(prefix(about) + fmt.Sprintf("got %s, want %s", text(got), text(want)))
+	}
+}
+
+// EqualSlices fails the test, which goes on, unless slices.Equal(got, want). About is as in NoError.
+func EqualSlices[S ~[]E, E comparable](t TB, got, want S, about ...any) {
+	t.Helper()
+	if !slices.Equal(got, want) {
+		t.Error(prefix(about) + fmt.Sprintf("got %+v, want %+v", got, want))
+	}
+}
+
+// Contains fails the test, which goes on, unless got contains part. About is as in NoError.
+func Contains(t TB, got, part string, about ...any) {
+	t.Helper()
+	if !strings.Contains(got, part) {
+		t.Error(prefix(about) + fmt.Sprintf("want %q in\n%s", part, got))
 	}
 }
 

@@ -1,9 +1,9 @@
 package assert
 
 import (
+	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"testing"
 )
 
@@ -23,8 +23,15 @@ func TestAssertions(t *testing.T) {
 		"an error":             {func(t TB) { NoError(t, io.EOF) }, log{ended: "EOF"}},
 		"an explained error":   {func(t TB) { NoError(t, io.EOF, "read %d", 2) }, log{ended: "read 2: EOF"}},
 		"the wanted error":     {func(t TB) { ErrorIs(t, fmt.Errorf("x: %w", io.EOF), io.EOF) }, log{}},
-		"another error":        {func(t TB) { ErrorIs(t, io.EOF, fs.ErrExist) }, log{failed: "got error EOF, want file already exists"}},
+		"another error":        {func(t TB) { ErrorIs(t, io.EOF, errors.New("x")) }, log{failed: "got error EOF, want x"}},
 		"no error, want one":   {func(t TB) { ErrorIs(t, nil, io.EOF, "x") }, log{failed: "x: got error <nil>, want EOF"}},
+		"any error":            {func(t TB) { Error(t, io.EOF, "x") }, log{}},
+		"no error, want any":   {func(t TB) { Error(t, nil, "opened") }, log{failed: "opened: got no error"}},
+		"no error, goes on":    {func(t TB) { Equal(t, io.EOF, nil) }, log{failed: "got EOF, want <nil>"}},
+		"equal slices":         {func(t TB) { EqualSlices(t, []int{1}, []int{1}) }, log{}},
+		"a longer slice":       {func(t TB) { EqualSlices(t, []int{1, 2}, []int{1}) }, log{failed: "got [1 2], want [1]"}},
+		"a part":               {func(t TB) { Contains(t, "abc", "b") }, log{}},
+		"no part":              {func(t TB) { Contains(t, "abc", "d") }, log{failed: "want \"d\" in\nabc"}},
 		"equal values":         {func(t TB) { Equal(t, uint8(3), 3, "tasks") }, log{}},
 		"different values":     {func(t TB) { Equal(t, 2, 3, "%s", "tasks") }, log{failed: "tasks: got 2, want 3"}},
 		"different strings":    {func(t TB) { Equal(t, "a ", "a") }, log{failed: `got "a ", want "a"`}},

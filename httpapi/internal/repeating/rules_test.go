@@ -9,6 +9,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
@@ -67,17 +68,14 @@ func TestReadMergePatch(t *testing.T) {
 			t.Errorf("%s: %v (%v)", c.patch, got, err)
 		}
 	}
-	if got, err := read(`{"end":null}`, every, false); err == nil {
-		t.Errorf("a null outside of a patch: %v", got)
-	}
+	got, err := read(`{"end":null}`, every, false)
+	assert.Error(t, err, "a null outside of a patch: %v", got)
 }
 
 func TestRule(t *testing.T) {
 	first := func(m *fsmpb.Repeat) time.Time {
 		rule, err := Rule(m, nil, now)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		o, _ := rule.Next(now)
 		return o.At.UTC()
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 const every = time.Second
@@ -40,9 +42,7 @@ func TestRightEnds(t *testing.T) {
 		if !errors.Is(r.Refusal(), errGone) || !errors.Is(context.Cause(r.Life()), errGone) {
 			t.Errorf("refused with %v", r.Refusal())
 		}
-		if within.Err() != nil {
-			t.Error("the rest of the time is cut off")
-		}
+		assert.Equal(t, within.Err(), nil, "the rest of the time is cut off")
 		time.Sleep(every) // of the bubble's clock
 		synctest.Wait()
 		if within.Err() == nil || judged.Load() != 3 {
@@ -80,9 +80,7 @@ func TestStopDuringJudgement(t *testing.T) {
 		r.Stop()
 		close(answer)
 		synctest.Wait()
-		if r.Refusal() != nil {
-			t.Errorf("refused with %v", r.Refusal())
-		}
+		assert.Equal(t, r.Refusal(), nil, "refused with")
 	})
 }
 
