@@ -184,17 +184,14 @@ func TestWatchEnds(t *testing.T) {
 	m := New(1)
 	first := m.Watch(rangesOf(allSlots))
 	m.Watch(rangesOf(allSlots))
-	if _, _, _, err := first.Copy(1); err == nil {
-		t.Error("the first Watch goes on beside the second")
-	}
+	_, _, _, err := first.Copy(1)
+	assert.Error(t, err, "the first Watch goes on beside the second")
 	w := m.Watch(rangesOf(allSlots))
 	restoredInto(t, m)
-	if _, _, _, err := w.Changes(1); err == nil {
-		t.Error("the Watch outlives the state")
-	}
-	if _, err := w.Sealed(); err == nil {
-		t.Error("the Watch outlives the state")
-	}
+	_, _, _, err = w.Changes(1)
+	assert.Error(t, err, "the Watch outlives the state")
+	_, err = w.Sealed()
+	assert.Error(t, err, "the Watch outlives the state")
 }
 
 // A backup that was cut during a move has all tasks of a sealed shard.
@@ -240,12 +237,10 @@ func TestLeasesOutliveTheSeal(t *testing.T) {
 		} else {
 			applyAll(t, target, openAt, open)
 		}
-		if early := applyAll(t, owner, openAt, leaseAll(openAt+rest-1, laterHolder)); len(early.Grants) != 0 {
-			t.Errorf("given up %v: leased again too early: %v", givenUp, early.Grants)
-		}
-		if r := applyAll(t, owner, openAt+1, acked).Results[0]; r.Code != fsmpb.Code_CODE_OK {
-			t.Errorf("given up %v: the ack is answered %v", givenUp, r)
-		}
+		early := applyAll(t, owner, openAt, leaseAll(openAt+rest-1, laterHolder))
+		assert.Equal(t, len(early.Grants), 0, "given up %v: leased again too early: %v", givenUp, early.Grants)
+		r := applyAll(t, owner, openAt+1, acked).Results[0]
+		assert.Equal(t, r.Code, fsmpb.Code_CODE_OK, "given up %v: the ack is answered %v", givenUp, r)
 		late := applyAll(t, owner, openAt+rest, leaseAll(openAt+rest, laterHolder)).Grants
 		if len(late) != 1 || late[0].ID != "lost" {
 			t.Errorf("given up %v: leased again: %v", givenUp, late)

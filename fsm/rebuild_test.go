@@ -250,9 +250,8 @@ func TestRebuiltTasksCanBeChanged(t *testing.T) {
 			ties = max(ties, seen[v.Revision]-1)
 			fire := &fsmpb.Command{Id: v.Id, Op: &fsmpb.Command_FireNow{FireNow: &fsmpb.FireNow{}},
 				Condition: &fsmpb.Condition{Revisions: []uint64{v.Revision}}}
-			if r := applyAll(t, m, 3000, fire).Results[0]; r.Code != fsmpb.Code_CODE_OK {
-				t.Errorf("%s: %v", v.Id, r)
-			}
+			r := applyAll(t, m, 3000, fire).Results[0]
+			assert.Equal(t, r.Code, fsmpb.Code_CODE_OK, "%s: %v", v.Id, r)
 			if now := m.Get("", v.Id); now.FireAtMs != 3000 || now.Revision == v.Revision {
 				t.Errorf("fired: %v", now)
 			}

@@ -84,9 +84,8 @@ func TestScheduleIsRebuilt(t *testing.T) {
 	if got, want := printSeries(after), printSeries(before); got != want || after.State != fsmpb.State_STATE_REPEATING {
 		t.Errorf("rebuilt as\n%s\nand was\n%s", got, want)
 	}
-	if v := m.Get("", "nightly@1"); v.GetState() != fsmpb.State_STATE_READY {
-		t.Errorf("the occurrence under way: %v", v)
-	}
+	v := m.Get("", "nightly@1")
+	assert.Equal(t, v.GetState(), fsmpb.State_STATE_READY, "the occurrence under way: %v", v)
 }
 
 // TestListsTellSchedulesFromTasks checks that a list has schedules only if it asks for their state.

@@ -161,13 +161,11 @@ func TestMoveRepeats(t *testing.T) {
 		}
 	}
 	for _, late := range []*fsmpb.Command{expectAll(5, true), readyOf(&fsmpb.ReadySlots{}, 5)} {
-		if r := applyAll(t, target, 1000, late).Results[0]; r.Code != fsmpb.Code_CODE_OK {
-			t.Errorf("%v after the opening: %v", late, r)
-		}
+		r := applyAll(t, target, 1000, late).Results[0]
+		assert.Equal(t, r.Code, fsmpb.Code_CODE_OK, "%v after the opening: %v", late, r)
 	}
-	if r := applyAll(t, source, 1000, sealAll(5)).Results[0]; r.Code != fsmpb.Code_CODE_OK {
-		t.Errorf("seal after the drop: %v", r)
-	}
+	r := applyAll(t, source, 1000, sealAll(5)).Results[0]
+	assert.Equal(t, r.Code, fsmpb.Code_CODE_OK, "seal after the drop: %v", r)
 	if got := target.Slots(); len(got) != 1 || got[0].Phase != open || got[0].Epoch != 6 {
 		t.Errorf("the target's slots: %v", got)
 	}

@@ -138,9 +138,7 @@ func TestOvertakenCopyIsRepeatedWithoutLimit(t *testing.T) {
 func TestUselessCopyEnds(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, g, joining *Group){
 		"removed": func(t *testing.T, g, _ *Group) {
-			if err := g.ChangeMembers(t.Context(), seen(t, g), MemberChange{Remove: "d"}); err != nil {
-				t.Error(err)
-			}
+			assert.Equal(t, g.ChangeMembers(t.Context(), seen(t, g), MemberChange{Remove: "d"}), nil)
 		},
 		"leader stops":   func(t *testing.T, g, _ *Group) { closed(t, g) },
 		"receiver stops": func(t *testing.T, _, joining *Group) { closed(t, joining) },
@@ -189,9 +187,8 @@ func TestCopyOutlivesItsHold(t *testing.T) {
 			},
 			"the next copy began": func() { g.copying.begin("d", next) },
 		} {
-			if err := g.sendCopy("d", req, func(*copies.Copy) error { meanwhile(); return nil }); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
+			err := g.sendCopy("d", req, func(*copies.Copy) error { meanwhile(); return nil })
+			assert.Equal(t, err, nil, "%s", name)
 		}
 		if !next.whole.IsZero() {
 			t.Error("the next copy counts as whole when the one before it ends")

@@ -120,9 +120,7 @@ func open(t *testing.T, change func(*Config)) (g *Group, machine *journalist, fa
 
 func closed(t *testing.T, g *Group) {
 	t.Helper()
-	if err := g.Close(); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, g.Close(), nil)
 }
 
 // TestProposals checks that the machine's answers reach the proposer in order, and that a grown log can be cut behind a
@@ -142,15 +140,11 @@ func TestProposals(t *testing.T) {
 		}
 		<-g.Grown()
 		assert.NoError(t, g.Snapshot())
-		if err := g.Snapshot(); err != nil {
-			t.Errorf("with nothing new: %v", err)
-		}
+		assert.Equal(t, g.Snapshot(), nil, "with nothing new")
 		if first, err := storage.FirstIndex(); err != nil || first < 10 || g.LogBytes() != 0 {
 			t.Errorf("the log begins at %d with %d bytes since, %v", first, g.LogBytes(), err)
 		}
-		if err := errors.Join(g.Barrier(t.Context()), g.Verify(t.Context(), g.Term())); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, errors.Join(g.Barrier(t.Context()), g.Verify(t.Context(), g.Term())), nil)
 		if s := g.Stats(); s.Role != "leader" || s.Leader != "a" || s.Committed != s.Last || s.AppendedAt.IsZero() {
 			t.Errorf("%+v", s)
 		}
@@ -175,9 +169,7 @@ func TestStoppedGroupRefuses(t *testing.T) {
 		assert.ErrorIs(t, err, ErrRefused, "proposed")
 		_, err = g.Commit(ctx, []byte("late"))
 		assert.ErrorIs(t, err, ErrRefused, "committed")
-		if err := g.Verify(ctx, 2); err == nil {
-			t.Error("a stopped group proved that it leads")
-		}
+		assert.Error(t, g.Verify(ctx, 2), "a stopped group proved that it leads")
 	})
 }
 
@@ -237,8 +229,7 @@ func TestConfigIsChecked(t *testing.T) {
 	} {
 		bad := good
 		spoil(&bad)
-		if _, err := bad.withDefaults(); err == nil {
-			t.Errorf("%s: accepted", name)
-		}
+		_, err := bad.withDefaults()
+		assert.Error(t, err, "%s: accepted", name)
 	}
 }

@@ -107,9 +107,7 @@ func TestChangesOfMembersFollowEachOther(t *testing.T) {
 			<-gate
 		}
 		synctest.Wait()
-		if err := g.ChangeMembers(t.Context(), seen(t, g), next); err != nil {
-			t.Errorf("after the other change: %v", err)
-		}
+		assert.Equal(t, g.ChangeMembers(t.Context(), seen(t, g), next), nil, "after the other change")
 	})
 }
 
@@ -158,14 +156,10 @@ func TestNoRemovalWithoutMajority(t *testing.T) {
 			t.Errorf("demoted while no voter was in touch: %v", err)
 		}
 		<-time.After(g.cfg.Timing.Lease)
-		if err := g.ChangeMembers(t.Context(), seen(t, g), MemberChange{Demote: gone}); err != nil {
-			t.Errorf("with all in touch: %v", err)
-		}
+		assert.Equal(t, g.ChangeMembers(t.Context(), seen(t, g), MemberChange{Demote: gone}), nil, "with all in touch")
 		if !slices.Contains(seen(t, g).Members, Member{NodeID: gone}) {
 			t.Errorf("after the demotion of %s: %v", gone, seen(t, g))
 		}
-		if err := g.ChangeMembers(t.Context(), seen(t, g), MemberChange{Remove: gone}); err != nil {
-			t.Errorf("with all in touch: %v", err)
-		}
+		assert.Equal(t, g.ChangeMembers(t.Context(), seen(t, g), MemberChange{Remove: gone}), nil, "with all in touch")
 	})
 }

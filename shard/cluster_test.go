@@ -156,9 +156,7 @@ func (c *replicas) kill(id string) {
 	c.cut(id)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := n.Close(ctx); err != nil {
-		c.t.Error(err)
-	}
+	assert.Equal(c.t, n.Close(ctx), nil)
 	n.Shard, n.inmem = nil, nil
 }
 

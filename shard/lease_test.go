@@ -110,9 +110,8 @@ func TestWaitingConsumerGetsTaskOnTime(t *testing.T) {
 			string(task.Spec.Payload) != `{"order":1042}` {
 			t.Errorf("%v", task)
 		}
-		if r := n.must(t, settleOf(task, fsmpb.Verdict_VERDICT_DELIVERED)); r.Code != fsmpb.Code_CODE_OK {
-			t.Errorf("ack: %v", r)
-		}
+		r := n.must(t, settleOf(task, fsmpb.Verdict_VERDICT_DELIVERED))
+		assert.Equal(t, r.Code, fsmpb.Code_CODE_OK, "ack: %v", r)
 		assert.Equal(t, n.state(t, "a"), fsmpb.State_STATE_DELIVERED, "state")
 	})
 }
@@ -184,12 +183,10 @@ func TestEndedLeaseIsHandedOutAgain(t *testing.T) {
 		if gap := p.at[1].Sub(p.at[0]); gap < 30*time.Second || gap > 31*time.Second {
 			t.Errorf("again after %v", gap)
 		}
-		if r := n.must(t, settleOf(p.tasks[0], fsmpb.Verdict_VERDICT_DELIVERED)); r.Code != fsmpb.Code_CODE_STALE {
-			t.Errorf("old receipt: %v", r)
-		}
-		if r := n.must(t, settleOf(p.tasks[1], fsmpb.Verdict_VERDICT_RETRY)); r.Code != fsmpb.Code_CODE_OK {
-			t.Errorf("nack: %v", r)
-		}
+		r := n.must(t, settleOf(p.tasks[0], fsmpb.Verdict_VERDICT_DELIVERED))
+		assert.Equal(t, r.Code, fsmpb.Code_CODE_STALE, "old receipt: %v", r)
+		r = n.must(t, settleOf(p.tasks[1], fsmpb.Verdict_VERDICT_RETRY))
+		assert.Equal(t, r.Code, fsmpb.Code_CODE_OK, "nack: %v", r)
 		time.Sleep(10 * time.Second)
 		assert.Equal(t, p.ids(), "aaa", "after a nack")
 	})
@@ -262,9 +259,8 @@ func TestEndedLeadershipHandsOverItsLeases(t *testing.T) {
 		if !isNotLeader(p.ended) {
 			t.Errorf("ended with %v", p.ended)
 		}
-		if r := n.must(t, settleOf(p.tasks[0], fsmpb.Verdict_VERDICT_DELIVERED)); r.Code != fsmpb.Code_CODE_OK {
-			t.Errorf("ack: %v", r)
-		}
+		r := n.must(t, settleOf(p.tasks[0], fsmpb.Verdict_VERDICT_DELIVERED))
+		assert.Equal(t, r.Code, fsmpb.Code_CODE_OK, "ack: %v", r)
 	})
 }
 
@@ -287,9 +283,8 @@ func TestLeaseSurvivesItsLeader(t *testing.T) {
 		q, _ := next.lease(t, "work", 2, 10*time.Minute)
 		time.Sleep(time.Minute)
 		assert.Equal(t, q.ids(), "", "leased twice")
-		if r := next.must(t, settleOf(p.tasks[0], fsmpb.Verdict_VERDICT_DELIVERED)); r.Code != fsmpb.Code_CODE_OK {
-			t.Errorf("ack: %v", r)
-		}
+		r := next.must(t, settleOf(p.tasks[0], fsmpb.Verdict_VERDICT_DELIVERED))
+		assert.Equal(t, r.Code, fsmpb.Code_CODE_OK, "ack: %v", r)
 		time.Sleep(10 * time.Minute)
 		if q.ids() != "b" || q.tasks[0].Attempts != 2 {
 			t.Errorf("got %v", q.tasks)

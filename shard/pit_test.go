@@ -68,9 +68,7 @@ func TestReadNeedsFreshContact(t *testing.T) {
 		}
 		g.with(func(g *gate) { g.frozen, g.answers = nil, nil })
 		close(frozen)
-		if err := <-read; err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, <-read, nil)
 	})
 }
 
@@ -97,9 +95,7 @@ func TestReadsShareOneProof(t *testing.T) {
 		g.with(func(g *gate) { g.frozen = nil })
 		close(frozen)
 		for range 500 {
-			if err := <-errs; err != nil {
-				t.Error(err)
-			}
+			assert.Equal(t, <-errs, nil)
 		}
 		g.with(func(g *gate) { after = g.sent })
 		if sent := after - before; sent > 20 { // two requests a round; reads that share no proof would need 1000
@@ -285,9 +281,7 @@ func TestUnnoticedTerm(t *testing.T) {
 		first.term.Store(99)
 		n.must(t, schedule("a", time.Now().Add(time.Minute)))
 		synctest.Wait()
-		if first.ctx.Err() == nil {
-			t.Error("it goes on")
-		}
+		assert.Error(t, first.ctx.Err(), "it goes on")
 		c.next(n, first)
 		time.Sleep(2 * time.Minute)
 		if len(c.sink.all()) != 1 {
@@ -312,15 +306,11 @@ func TestNewerVersion(t *testing.T) {
 			t.Error(err)
 		}
 		reply := n.Do(t.Context(), []*fsmpb.Command{schedule("a", time.Now())})[0]
-		if reply.Err == nil {
-			t.Error("it goes on")
-		}
+		assert.Error(t, reply.Err, "it goes on")
 		if after, _ := n.machine.Hash(); after != commands {
 			t.Errorf("%d commands applied after the failure", after-commands)
 		}
-		if err := n.group.Snapshot(); err == nil {
-			t.Error("a snapshot of a state that lacks an entry")
-		}
+		assert.Error(t, n.group.Snapshot(), "a snapshot of a state that lacks an entry")
 	})
 }
 
@@ -369,9 +359,7 @@ func TestIdleGroupSnapshots(t *testing.T) {
 			err = n.group.ChangeMembers(t.Context(), seen, raftgroup.MemberChange{AddNonvoter: "n9"})
 		}
 		assert.NoError(t, err)
-		if err := n.snapshots.take(t.Context()); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, n.snapshots.take(t.Context()), nil)
 		assert.Equal(t, n.Status().Applied, n.group.Stats().Last, "applied")
 	})
 }
@@ -411,9 +399,7 @@ func TestSnapshotBesideEntries(t *testing.T) {
 	if gotCommands != commands || gotSum != sum || b.index.Load() != 1000 || b.term.Load() != 3 {
 		t.Errorf("restored %d %x at %d, want %d %x at 1000", gotCommands, gotSum, b.index.Load(), commands, sum)
 	}
-	if err := b.Restore(strings.NewReader("not a snapshot of ours at all")); err == nil {
-		t.Error("restored from rubbish")
-	}
+	assert.Error(t, b.Restore(strings.NewReader("not a snapshot of ours at all")), "restored from rubbish")
 	if gotCommands, _ := b.machine.Hash(); gotCommands != commands {
 		t.Error("a failed restore changed the state")
 	}
@@ -560,9 +546,8 @@ func TestTransferGivenUp(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if reply := n.Do(ctx, []*fsmpb.Command{schedule("after", time.Now())})[0]; reply.Err != nil {
-			t.Error(reply.Err)
-		}
+		reply := n.Do(ctx, []*fsmpb.Command{schedule("after", time.Now())})[0]
+		assert.Equal(t, reply.Err, nil)
 		c.eventually("another begins", func() bool { return n.attempts.count() == 2 })
 	})
 }

@@ -270,9 +270,8 @@ func TestPause(t *testing.T) {
 		}
 		d.remove("q")
 		time.Sleep(time.Minute)
-		if got := c.sink.all(); len(got) != 51 {
-			t.Errorf("%d attempts in the end", len(got))
-		}
+		got := c.sink.all()
+		assert.Equal(t, len(got), 51, "attempts in the end")
 		d.set(&fsmpb.QueuePolicy{Queue: "q", Paused: true})
 		synctest.Wait() // until the leader follows the policy, as a call that pauses a queue waits
 		late := schedule("late", time.Now().Add(time.Millisecond))

@@ -180,16 +180,12 @@ func TestTransferThatFails(t *testing.T) {
 		failed := make(chan error)
 		go func() { failed <- n.Transfer(t.Context(), away) }()
 		assert.Equal(t, n.must(t, schedule("b", due)).Code, fsmpb.Code_CODE_CREATED, "code")
-		if err := <-failed; err == nil {
-			t.Error("no error")
-		}
+		assert.Error(t, <-failed, "no error")
 		time.Sleep(time.Minute)
 		if len(c.sink.of("a")) != 1 || len(c.sink.of("b")) != 1 {
 			t.Errorf("arrivals %v", c.sink.all())
 		}
-		if err := n.Transfer(t.Context(), "n9"); err == nil {
-			t.Error("a node that is no voter was accepted")
-		}
+		assert.Error(t, n.Transfer(t.Context(), "n9"), "a node that is no voter was accepted")
 	})
 }
 

@@ -101,13 +101,11 @@ func TestLeasesThatDiedWithTheirLeader(t *testing.T) {
 		if len(again) != 2 || again[0].Id != "lost" || again[0].Attempts != 1 || again[0].Fence <= lost.Fence {
 			t.Errorf("leased again: %v", again)
 		}
-		if r := next.must(t, settleOf(lost, fsmpb.Verdict_VERDICT_DELIVERED)); r.Code != fsmpb.Code_CODE_STALE {
-			t.Errorf("the ack of the lease that was given back: %v", r)
-		}
+		r := next.must(t, settleOf(lost, fsmpb.Verdict_VERDICT_DELIVERED))
+		assert.Equal(t, r.Code, fsmpb.Code_CODE_STALE, "the ack of the lease that was given back: %v", r)
 		for _, task := range []*fsmpb.Task{came, gone} {
-			if r := next.must(t, settleOf(task, fsmpb.Verdict_VERDICT_DELIVERED)); r.Code != fsmpb.Code_CODE_OK {
-				t.Errorf("the ack of %s: %v", task.Id, r)
-			}
+			r := next.must(t, settleOf(task, fsmpb.Verdict_VERDICT_DELIVERED))
+			assert.Equal(t, r.Code, fsmpb.Code_CODE_OK, "the ack of %s: %v", task.Id, r)
 		}
 	})
 }

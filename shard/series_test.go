@@ -296,9 +296,7 @@ func TestCalendarChanges(t *testing.T) {
 		expect := func(when string, want ...int) {
 			t.Helper()
 			synctest.Wait()
-			if got := days(); !slices.Equal(got, want) {
-				t.Errorf("%s: on %v, want %v", when, got, want)
-			}
+			assert.EqualSlices(t, days(), want, "%s: on", when)
 		}
 		n.must(t, repeating("a", &fsmpb.Series{Repeat: &fsmpb.Repeat{Cron: []string{"0 9 * * *"}, Calendar: "holidays"}}))
 		expect("at first, on 2000-01-01 at 0:00", 1, 3)
@@ -396,14 +394,10 @@ func TestCostlySchedulesTakeTurns(t *testing.T) {
 		x.learn(views["a@"], knownSeries{}, true)
 		x.learn(views["d@"], knownSeries{idle: true}, true)
 		for _, want := range [][]string{{"c@", "b@", "a@"}, {"c@", "a@", "b@"}} {
-			if got := idsOf(x.wanting(9)); !slices.Equal(got, want) {
-				t.Errorf("order %v, want %v", got, want)
-			}
+			assert.EqualSlices(t, idsOf(x.wanting(9)), want, "order")
 			x.learn(views["b@"], knownSeries{}, true)
 		}
-		if got := idsOf(x.wanting(1)); !slices.Equal(got, []string{"c@"}) {
-			t.Errorf("the first one is %v", got)
-		}
+		assert.EqualSlices(t, idsOf(x.wanting(1)), []string{"c@"}, "the first one")
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		if change, computed := x.compute(ctx, x.wanting(9)); computed != 0 || change.commands != 0 {

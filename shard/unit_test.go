@@ -165,9 +165,7 @@ func TestQueueBounds(t *testing.T) {
 	if taken != 3201 || q.pendingBytes() != 0 {
 		t.Errorf("%d commands taken, %d bytes left", taken, q.pendingBytes())
 	}
-	if err := q.enqueue(call1(t, 256<<10, 8), nil); err != nil {
-		t.Errorf("a call over the limit, with nothing else waiting: %v", err)
-	}
+	assert.Equal(t, q.enqueue(call1(t, 256<<10, 8), nil), nil, "a call over the limit, with nothing else waiting")
 }
 
 // TestLargeCallsTakeTurns checks that a call of many or large commands does not delay a later call, and gets whole
@@ -272,9 +270,7 @@ func TestReservedRoomIsKept(t *testing.T) {
 	room, err := q.reserve("a", 2<<20) // a single call may exceed the limit
 	assert.NoError(t, err)
 	assert.ErrorIs(t, q.enqueue(call1(t, 1, 1), nil), task.ErrOverloaded, "beside it")
-	if err := q.enqueue(call1(t, 512<<10, 5), room); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, q.enqueue(call1(t, 512<<10, 5), room), nil)
 	q.release(room)
 	q.close(task.ErrNotProposed)
 	if _, err := q.reserve("a", 1); !errors.Is(err, task.ErrNotProposed) {
@@ -304,14 +300,11 @@ func TestConfig(t *testing.T) {
 	} {
 		bad := good
 		spoil(&bad)
-		if _, err := bad.withDefaults(); err == nil {
-			t.Errorf("%s: accepted", name)
-		}
+		_, err := bad.withDefaults()
+		assert.Error(t, err, "%s: accepted", name)
 	}
 	for _, timing := range []Timing{LAN(), Fast(), WAN()} {
-		if err := timing.validate(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, timing.validate(), nil)
 	}
 }
 

@@ -2,15 +2,15 @@
 
 package flaw
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
+)
 
 // A build without the tag refuses to start with a flaw, so that no test runs in the belief that it has one.
 func TestCheckRefusesFlaws(t *testing.T) {
-	if err := Check(); err != nil {
-		t.Errorf("asked for none: %v", err)
-	}
+	assert.Equal(t, Check(), nil, "asked for none")
 	t.Setenv(variable, "stale-read")
-	if Check() == nil {
-		t.Error("asked for a flaw: no error")
-	}
+	assert.Error(t, Check(), "asked for a flaw: no error")
 }

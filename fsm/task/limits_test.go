@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func TestSource(t *testing.T) {
@@ -15,9 +16,7 @@ func TestSource(t *testing.T) {
 		"/v1/namespaces/billing/queues/mail":    {Namespace: "billing", Spec: &fsmpb.Spec{Queue: "mail"}},
 		"/v1/namespaces/billing/queues/default": {Namespace: "billing"},
 	} {
-		if got := Source(of); got != want {
-			t.Errorf("%v: %q, not %q", of, got, want)
-		}
+		assert.Equal(t, Source(of), want, "%v", of)
 	}
 }
 
@@ -42,9 +41,8 @@ func TestDestination(t *testing.T) {
 		"http://x:y/", "http://x:0/", "http://x:65536/", "http://x:99999999999999999999/",
 		"nats://x/a.>", "amqp://x/", "redis://:secret@x/?stream=s", "kafka://x/",
 	} {
-		if got, err := Destination(url); err == nil {
-			t.Errorf("%q: accepted as %q", url, got)
-		}
+		got, err := Destination(url)
+		assert.Error(t, err, "%q: accepted as %q", url, got)
 	}
 }
 

@@ -21,15 +21,11 @@ func TestMakeDir(t *testing.T) {
 	}
 	file := filepath.Join(deep, "file")
 	assert.NoError(t, os.WriteFile(file, nil, 0o600))
-	if err := MakeDir(filepath.Join(file, "below")); err == nil {
-		t.Error("a folder below a file")
-	}
+	assert.Error(t, MakeDir(filepath.Join(file, "below")), "a folder below a file")
 }
 
 func TestSyncDir(t *testing.T) {
 	dir := t.TempDir()
-	if err := SyncDir(dir); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, SyncDir(dir), nil)
 	assert.ErrorIs(t, SyncDir(filepath.Join(dir, "absent")), fs.ErrNotExist)
 }

@@ -114,9 +114,7 @@ func (f *follower) start() {
 }
 
 func (f *follower) stop() {
-	if err := errors.Join(f.raft.Shutdown().Error(), f.stores.Close()); err != nil {
-		f.t.Error(err)
-	}
+	assert.Equal(f.t, errors.Join(f.raft.Shutdown().Error(), f.stores.Close()), nil)
 }
 
 var header = raft.RPCHeader{ProtocolVersion: raft.ProtocolVersionMax, ID: []byte("b"), Addr: []byte("b")}
@@ -226,9 +224,8 @@ func TestNewerSnapshot(t *testing.T) {
 	bothKinds(t, func(t *testing.T, kind logstore.Kind) {
 		f := follow(t, kind)
 		f.done("entries", f.entries(2, 2, 10, 10))
-		if r := <-f.snapshot(3, 40, 3); r.Error == nil {
-			t.Errorf("in a term that is not known: %+v", r.Response)
-		}
+		r := <-f.snapshot(3, 40, 3)
+		assert.Error(t, r.Error, "in a term that is not known: %+v", r.Response)
 		f.done("a heartbeat", f.heartbeat(3))
 		f.done("a newer one", f.snapshot(3, 40, 3))
 		f.done("what follows it", f.entries(3, 41, 41, 41))
@@ -329,9 +326,8 @@ func TestKnownSnapshotOfNewerTerm(t *testing.T) {
 	bothKinds(t, func(t *testing.T, kind logstore.Kind) {
 		f := follow(t, kind)
 		f.done("entries", f.entries(2, 2, 10, 10))
-		if r := <-f.snapshot(3, 5, 2); r.Error == nil {
-			t.Errorf("answered %+v", r.Response)
-		}
+		r := <-f.snapshot(3, 5, 2)
+		assert.Error(t, r.Error, "answered %+v", r.Response)
 		f.done("a heartbeat", f.heartbeat(3))
 		f.done("the same again", f.snapshot(3, 5, 2))
 		if r := <-f.snapshot(2, 5, 2); r.Error != nil || r.Response.(*raft.InstallSnapshotResponse).Success {
@@ -398,9 +394,7 @@ func TestOthersDoNotWait(t *testing.T) {
 			t.Errorf("answered before it was read: %+v, %v", r.Response, r.Error)
 		default:
 		}
-		if err := sent.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, sent.Close(), nil)
 		f.done("the snapshot", answer)
 	})
 }

@@ -61,9 +61,7 @@ func (w *world) writeSome(group int, rng *rand.Rand) {
 		w.append(f, d, data)
 		switch rng.IntN(15) {
 		case 0:
-			if err := f.Close(); err != nil {
-				w.t.Error(err)
-			}
+			assert.Equal(w.t, f.Close(), nil)
 			f, d = w.create(fmt.Sprint(dir, "/", i+1))
 		case 1:
 			w.remove(dir)
@@ -81,12 +79,8 @@ func (w *world) remove(dir string) {
 		}
 	}
 	w.mu.Unlock()
-	if err := os.RemoveAll(filepath.Join(w.root, dir)); err != nil {
-		w.t.Error(err)
-	}
-	if err := w.journal.Forget(filepath.Join(w.root, dir)); err != nil {
-		w.t.Error(err)
-	}
+	assert.Equal(w.t, os.RemoveAll(filepath.Join(w.root, dir)), nil)
+	assert.Equal(w.t, w.journal.Forget(filepath.Join(w.root, dir)), nil)
 }
 
 // TestTornFrame checks that all earlier frames count, whatever is left of a frame whose write was interrupted.
@@ -230,9 +224,7 @@ func TestWritesShareASync(t *testing.T) {
 		if disks[7].syncs != 1 { // one at its creation
 			t.Errorf("%d syncs of a file", disks[7].syncs)
 		}
-		if err := j.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, j.Close(), nil)
 	})
 }
 
@@ -378,9 +370,8 @@ func TestClosedFilesAreSynced(t *testing.T) {
 func TestPathsStayBelow(t *testing.T) {
 	w := newWorld(t)
 	w.open()
-	if _, err := w.journal.File(filepath.Join(w.root, "..", "x"), &disk{}, false); err == nil {
-		t.Error("a file outside is taken")
-	}
+	_, err := w.journal.File(filepath.Join(w.root, "..", "x"), &disk{}, false)
+	assert.Error(t, err, "a file outside is taken")
 	for _, path := range []string{"../x", "/etc/x", ""} {
 		_, _, err := nextRecord(appendWrite(nil, path, 0, nil))
 		assert.ErrorIs(t, err, errMalformed, "%q", path)
@@ -415,9 +406,7 @@ func BenchmarkAppend(b *testing.B) {
 			j, err := Open(Config{Dir: filepath.Join(root, "journal"), Root: root, Fatal: func(err error) { b.Error(err) }})
 			assert.NoError(b, err)
 			defer func() {
-				if err := j.Close(); err != nil {
-					b.Error(err)
-				}
+				assert.Equal(b, j.Close(), nil)
 			}()
 			var writers sync.WaitGroup
 			data := make([]byte, 1200)
@@ -428,12 +417,9 @@ func BenchmarkAppend(b *testing.B) {
 				assert.NoError(b, err)
 				writers.Go(func() {
 					for i := range b.N / groups {
-						if _, err := f.WriteAt(data, int64(i%1000*len(data))); err != nil {
-							b.Error(err)
-						}
-						if err := f.Sync(); err != nil {
-							b.Error(err)
-						}
+						_, err := f.WriteAt(data, int64(i%1000*len(data)))
+						assert.Equal(b, err, nil)
+						assert.Equal(b, f.Sync(), nil)
 					}
 				})
 			}

@@ -97,12 +97,9 @@ func (w *world) create(path string) (*File, *disk) {
 
 // append writes at a file's end and syncs.
 func (w *world) append(f *File, d *disk, data []byte) {
-	if _, err := f.WriteAt(data, int64(len(d.volatile))); err != nil {
-		w.t.Error(err)
-	}
-	if err := f.Sync(); err != nil {
-		w.t.Error(err)
-	}
+	_, err := f.WriteAt(data, int64(len(d.volatile)))
+	assert.Equal(w.t, err, nil)
+	assert.Equal(w.t, f.Sync(), nil)
 }
 
 // losePower leaves in the folder the synced bytes and random pages of the rest, and opens the journal again.

@@ -24,9 +24,7 @@ func smallDisk(t *testing.T, options string) (dir string, remount func(options s
 	}
 	assert.NoError(t, err)
 	t.Cleanup(func() {
-		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
-			t.Errorf("unmounting %s: %v", dir, err)
-		}
+		assert.Equal(t, unix.Unmount(dir, unix.MNT_DETACH), nil, "unmounting %s", dir)
 	})
 	return dir, func(options string) {
 		assert.NoError(t, unix.Mount("tmpfs", dir, "tmpfs", unix.MS_REMOUNT, options))

@@ -105,9 +105,8 @@ func TestFailedOpenCastsDoubt(t *testing.T) {
 	if _, err := Open(testConfig(t, Config{Dir: dir})); err == nil || refusal(err) {
 		t.Fatalf("%v", err)
 	}
-	if note := readFile(t, folder(dir).lock()); string(note) != string(doubted) {
-		t.Errorf("after a failure the lock file says %q", note)
-	}
+	note := readFile(t, folder(dir).lock())
+	assert.Equal(t, string(note), string(doubted), "after a failure the lock file")
 	assert.NoError(t, errors.Join(os.Remove(wal), os.Rename(wal+".away", wal)))
 	mustClose(t, mustOpen(t, Config{Dir: dir}))
 	if note := readFile(t, folder(dir).lock()); len(note) > 0 {

@@ -138,9 +138,8 @@ func hangIn(t *testing.T, name string) {
 	assert.ErrorIs(t, <-hung, ErrWriteTimeout, "a write that succeeded too late")
 	mustFailAlike(t, log, stable, ErrWriteTimeout)
 	assert.Equal(t, b.writes.Load(), 1, "writes reached the disk")
-	if errs := rec.all(); len(errs) != 1 {
-		t.Errorf("fatal errors: %v", errs)
-	}
+	errs := rec.all()
+	assert.Equal(t, len(errs), 1, "fatal errors: %v", errs)
 }
 
 func TestSlowWritesPass(t *testing.T) {
@@ -153,9 +152,8 @@ func TestSlowWritesPass(t *testing.T) {
 			assert.NoError(t, log.StoreLog(entry(i+1, 1)))
 		}
 		time.Sleep(time.Minute) // no watchdog remains
-		if errs := rec.all(); len(errs) != 0 {
-			t.Errorf("fatal errors: %v", errs)
-		}
+		errs := rec.all()
+		assert.Equal(t, len(errs), 0, "fatal errors: %v", errs)
 	})
 }
 
@@ -182,9 +180,8 @@ func TestFailureInOpenIsNotFatal(t *testing.T) {
 		g := newGuard(time.Second, rec.fatal)
 		_ = g.watch("write", func() error { return errDisk })
 		assert.ErrorIs(t, g.arm(), errDisk, "arm")
-		if errs := rec.all(); len(errs) != 0 {
-			t.Errorf("fatal errors: %v", errs)
-		}
+		errs := rec.all()
+		assert.Equal(t, len(errs), 0, "fatal errors: %v", errs)
 	})
 }
 

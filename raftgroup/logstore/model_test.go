@@ -45,9 +45,7 @@ func TestLogAgainstModel(t *testing.T) {
 		m.restart(rt)
 		m.check(rt)
 	})
-	if err := shared.Close(); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, shared.Close(), nil)
 }
 
 // model holds the expected log: first to last, 0 and 0 if empty, and each entry's term.

@@ -67,9 +67,7 @@ func TestNobodyWaitsForDeletions(t *testing.T) {
 		// The segments left are deleted when the log is opened again.
 		cfg.wrapFiler, cfg.SnapshotIndex = nil, 700
 		s = mustOpen(t, cfg)
-		if err := s.inner.(*walLog).filer.removals.wait(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, s.inner.(*walLog).filer.removals.wait(), nil)
 		if left := len(segmentFiles(t, cfg.Dir)); left > segments/2 {
 			t.Errorf("%d segments of %d are left", left, segments)
 		}
@@ -88,8 +86,6 @@ func TestHungDeletion(t *testing.T) {
 		g.shut()
 		assert.ErrorIs(t, r.wait(), ErrWriteTimeout, "a deletion hangs, and closing")
 		close(allow)
-		if err := r.wait(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, r.wait(), nil)
 	})
 }

@@ -18,9 +18,8 @@ func TestParseKind(t *testing.T) {
 			t.Errorf("ParseKind(%q) = %q, %v; want %q", in, got, err, want)
 		}
 	}
-	if _, err := ParseKind("Bolt"); err == nil {
-		t.Error("an unknown kind was accepted")
-	}
+	_, err := ParseKind("Bolt")
+	assert.Error(t, err, "an unknown kind was accepted")
 }
 
 func TestOpenRefusesBadConfig(t *testing.T) {
@@ -31,9 +30,8 @@ func TestOpenRefusesBadConfig(t *testing.T) {
 		"kind":      {Dir: t.TempDir(), Fatal: fatal, Kind: "x"},
 		"timeout":   {Dir: t.TempDir(), Fatal: fatal, WriteTimeout: -1},
 	} {
-		if _, err := Open(cfg); err == nil {
-			t.Errorf("%s: opened", name)
-		}
+		_, err := Open(cfg)
+		assert.Error(t, err, "%s: opened", name)
 	}
 }
 

@@ -70,12 +70,8 @@ func TestSync(t *testing.T) {
 	sink, err := store.Create(raft.SnapshotVersionMax, 3, 1, raft.Configuration{}, 0, nil)
 	assert.NoError(t, err)
 	file := sink.(interface{ Sync() error })
-	if err := file.Sync(); err != nil {
-		t.Error(err)
-	}
-	if err := sink.Cancel(); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, file.Sync(), nil)
+	assert.Equal(t, sink.Cancel(), nil)
 	assert.ErrorIs(t, file.Sync(), fs.ErrNotExist, "a file that is not there was synced")
 }
 
@@ -93,9 +89,7 @@ func TestLongSnapshotIsSyncedOnTheWay(t *testing.T) {
 			t.Fatalf("after %d bytes: %d are not synced", written, s.dirty)
 		}
 	}
-	if err := s.Close(); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, s.Close(), nil)
 }
 
 // TestUnfinishedSnapshotsAreRemoved checks that the next process removes only unfinished snapshots, and that Inspect
@@ -110,9 +104,7 @@ func TestUnfinishedSnapshotsAreRemoved(t *testing.T) {
 	}
 	left := func() (names []string) {
 		names, err := folders(filepath.Join(dir, folder))
-		if err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, err, nil)
 		return names
 	}
 	if _, err := Inspect(dir); err != nil || len(left()) != 2 {

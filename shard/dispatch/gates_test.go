@@ -8,6 +8,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/shard/internal/throttle"
 )
 
@@ -32,9 +33,8 @@ func TestReceiverIsLeftAlone(t *testing.T) {
 		t.Errorf("%v", plan.Grants)
 	}
 	w.now = until
-	if plan := w.planner.Plan(w.now, true); len(plan.Grants) != 1 {
-		t.Errorf("%v when the time is over", plan.Grants)
-	}
+	plan := w.planner.Plan(w.now, true)
+	assert.Equal(t, len(plan.Grants), 1, "%v when the time is over", plan.Grants)
 }
 
 // TestBrokenReceiverIsProbed checks that grants of an Advance against an open breaker come back, and that one attempt
@@ -62,9 +62,7 @@ func TestBrokenReceiverIsProbed(t *testing.T) {
 	w.end(len(w.running), time.Millisecond)
 	w.now = w.now.Add(time.Minute)
 	w.entry(false)
-	if len(w.running) != 1 {
-		t.Errorf("%d probes at once", len(w.running))
-	}
+	assert.Equal(t, len(w.running), 1, "probes at once")
 	w.down[one] = false
 	w.end(1, time.Millisecond)
 	w.entry(false)
@@ -96,15 +94,13 @@ func TestPulledLaneHasNoBreaker(t *testing.T) {
 		w.entry(false)
 		late := Ending{Ending: throttle.Ending{Took: time.Millisecond}}
 		for range testThrottle.Trip {
-			if s := w.planner.Stats(); s.Broken != 0 {
-				t.Errorf("%+v of a pulled lane with %d tasks", s, tasks)
-			}
+			s := w.planner.Stats()
+			assert.Equal(t, s.Broken, 0, "%+v of a pulled lane with %d tasks", s, tasks)
 			w.planner.Ended(w.now, lane, &late)
 		}
 		w.planner.Applied(w.now, Entry{})
-		if s := w.planner.Stats(); s.Broken != 0 {
-			t.Errorf("%+v after late ends, with %d tasks", s, tasks)
-		}
+		s := w.planner.Stats()
+		assert.Equal(t, s.Broken, 0, "%+v after late ends, with %d tasks", s, tasks)
 	}
 }
 

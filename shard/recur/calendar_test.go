@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/repeat/calendar"
 	"github.com/belfryhq/belfry/shard/recur"
 )
@@ -12,9 +13,7 @@ import (
 func closedOn(t *testing.T, version uint64, dates ...string) recur.Calendar {
 	t.Helper()
 	c, err := calendar.New(calendar.Spec{Closed: dates})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return recur.Calendar{Calendar: c, Version: version}
 }
 
@@ -63,8 +62,7 @@ func TestCalendarChanges(t *testing.T) {
 		}
 	}
 	for _, s := range []*fsmpb.Series{daily(0), daily(never)} {
-		if x, err := recur.Extension(s, recur.Calendar{}, at(now), least); err == nil {
-			t.Errorf("without its calendar: %v", x)
-		}
+		x, err := recur.Extension(s, recur.Calendar{}, at(now), least)
+		assert.Error(t, err, "without its calendar: %v", x)
 	}
 }

@@ -135,9 +135,8 @@ func TestCommandNamesItsBasis(t *testing.T) {
 		t.Errorf("version %d from %d", x.Version, x.FromMs)
 	}
 	s.Next = instants("2026-11-20T11:00:00Z")
-	if x := extend(t, s, time.UnixMilli(now), least); x.FromMs != ms("2026-11-20T11:00:00Z") {
-		t.Errorf("with a coming occurrence: from %d", x.FromMs)
-	}
+	x := extend(t, s, time.UnixMilli(now), least)
+	assert.Equal(t, x.FromMs, ms("2026-11-20T11:00:00Z"), "with a coming occurrence: from")
 }
 
 func TestClockChanges(t *testing.T) {
@@ -378,9 +377,8 @@ func TestMissedOnesAreDroppedFirst(t *testing.T) {
 		t.Errorf("an occurrence was given in time, and is missed now: %v", x)
 	}
 	s.JudgedMs++
-	if x := extend(t, s, now, least); text(x, "15:04") != "10:00, 11:00" {
-		t.Errorf("an occurrence runs late by the policy, and the next ones are %v", text(x, "15:04"))
-	}
+	x := extend(t, s, now, least)
+	assert.Equal(t, text(x, "15:04"), "10:00, 11:00", "an occurrence runs late by the policy, and the next ones")
 	s.Repeat = every(time.Minute)
 	if x := extend(t, s, now, least); x != nil {
 		t.Errorf("missed occurrences are added without a look at the policy: %v", x)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // A table equals an array with the state of each slot, also after its messages have been read back.
@@ -27,9 +28,7 @@ func TestTableEqualsArray(t *testing.T) {
 			}
 		}
 		again, err := TableOf(table.Messages())
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if diff := cmp.Diff(table.Parts(), again.Parts()); diff != "" {
 			t.Fatalf("written (-) and read (+):\n%s", diff)
 		}
@@ -84,9 +83,8 @@ func TestRangesOfRefuses(t *testing.T) {
 		"overlapping": {{First: 3, End: 5}, {First: 4, End: 6}},
 		"unsorted":    {{First: 8, End: 9}, {First: 1, End: 2}},
 	} {
-		if _, err := RangesOf(ranges); err == nil {
-			t.Errorf("%s: no error", name)
-		}
+		_, err := RangesOf(ranges)
+		assert.Error(t, err, "%s: no error", name)
 	}
 	if got, err := RangesOf([]*fsmpb.SlotRange{{First: 1, End: 2}, {First: 2, End: task.Slots}}); err != nil || len(got) != 2 {
 		t.Errorf("%v, %v", got, err)

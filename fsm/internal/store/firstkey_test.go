@@ -6,6 +6,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/internal/slab"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // caller makes keyed calls on one task, as the machine carries them out. Each call has a different key.
@@ -100,9 +101,7 @@ func TestFirstKeyIsInTheColdBlob(t *testing.T) {
 			c.add()
 			test.calls(c)
 			for _, s := range []*Store{c.Store, restored(t, c.Store)} {
-				if err := s.Audit(); err != nil {
-					t.Error(err)
-				}
+				assert.Equal(t, s.Audit(), nil)
 				task := s.Find("", "a")
 				if first, keys := task.head().first.kept, task.record().keys != slab.Ref(0); first != test.first || keys != test.keys {
 					t.Errorf("first key in the cold blob: %v, other keys: %v", first, keys)
@@ -121,8 +120,6 @@ func restored(t *testing.T, s *Store) *Store {
 		t.Fatal(err)
 	}
 	fresh, err := Restore(1, &b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return fresh
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // labelModel holds the same entries as an index, in maps.
@@ -165,9 +166,7 @@ func TestCollidingLabels(t *testing.T) {
 	if len(page.Tasks) != 1 || page.Tasks[0].Id != "red" {
 		t.Errorf("found %v, want the task red alone", page.Tasks)
 	}
-	if err := s.Audit(); err == nil {
-		t.Error("the audit misses an entry that no task has")
-	}
+	assert.Error(t, s.Audit(), "the audit misses an entry that no task has")
 }
 
 // A task with the same label twice is indexed once, and removed once.
@@ -178,11 +177,7 @@ func TestLabelGivenTwice(t *testing.T) {
 	content := Content{Spec: &fsmpb.Spec{Labels: []*fsmpb.Label{l, l}}, DelayMs: NoDelay}
 	s.Number++
 	s.Add(s.PlaceOf("", "x"), "", "x", nil, content, 2000)
-	if err := s.Audit(); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, s.Audit(), nil)
 	s.Change(s.Find("", "x"), Edit.Drop)
-	if n := s.labels.len(s.labels.key(task.DefaultNamespace, l)); n != 0 {
-		t.Errorf("%d entries are left of a task that was dropped", n)
-	}
+	assert.Equal(t, s.labels.len(s.labels.key(task.DefaultNamespace, l)), 0, "entries are left of a task that was dropped")
 }

@@ -134,9 +134,7 @@ func TestServedInTurn(t *testing.T) {
 	}
 	for i, p := range people {
 		want := []string{fmt.Sprint("task", i), fmt.Sprint("task", i+4), fmt.Sprint("task", i+8)}
-		if !slices.Equal(p.got, want) {
-			t.Errorf("%s got %v, want %v", p.name, p.got, want)
-		}
+		assert.EqualSlices(t, p.got, want, "%s got", p.name)
 	}
 }
 
@@ -149,9 +147,7 @@ func TestTasksOfOneWhoLeftGoToAnother(t *testing.T) {
 	first.left = true
 	o.start(1) // no demand is left
 	same := o.comes(red, time.Second, 1)
-	if !slices.Equal(same.got, []string{"a"}) {
-		t.Errorf("got %v", same.got)
-	}
+	assert.EqualSlices(t, same.got, []string{"a"}, "got")
 	o.start(1)
 	longer := o.comes(red, time.Hour, 3) // the only demand, and of other terms
 	o.start(1)
@@ -198,9 +194,8 @@ func TestSlowConsumerGetsNoMore(t *testing.T) {
 		t.Errorf("%d bytes on the shelf", o.desk.shelf.bytes)
 	}
 	o.pass(shelfLife)
-	if wishes := o.desk.Wishes(red); len(wishes) != 0 {
-		t.Errorf("still asked for: %v", wishes)
-	}
+	wishes := o.desk.Wishes(red)
+	assert.Equal(t, len(wishes), 0, "still asked for: %v", wishes)
 	o.desk.Granted(nil)
 	slow.demand.Set(100, 8, 0)
 	if !o.changed[red] {
@@ -296,9 +291,7 @@ func TestUnloadedWhenTheLeadershipIsOver(t *testing.T) {
 	o.over = true
 	o.start(1)
 	o.pass(shelfLife)
-	if !slices.Equal(p.got, []string{"a"}) {
-		t.Errorf("got %v", p.got)
-	}
+	assert.EqualSlices(t, p.got, []string{"a"}, "got")
 	other := o.comesFrom(7, red, time.Second, 2)
 	p.demand.Withdraw()
 	p.left = true

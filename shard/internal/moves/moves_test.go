@@ -99,9 +99,7 @@ func TestLateSealOfGivenUpMove(t *testing.T) {
 		}
 	}
 	giveUp(t, source, target)
-	if err := source.commit(sealOf(7)); err == nil {
-		t.Error("the late seal is taken")
-	}
+	assert.Error(t, source.commit(sealOf(7)), "the late seal is taken")
 	assert.NoError(t, target.commit(expectOf(8)))
 	p.Move, p.Seal = 8, func(context.Context) error { return source.commit(sealOf(8)) }
 	var progress Progress
