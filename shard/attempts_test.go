@@ -50,7 +50,6 @@ func TestNodeThatLeadsAgainRepeatsNothing(t *testing.T) {
 		c := newReplicas(t, 2, nil)
 		c.tune = func(cfg *Config) { cfg.Policy.Timeout, cfg.Policy.LeaseMargin = time.Hour, time.Hour }
 		c.startAll()
-		defer c.close()
 		n := c.leader()
 		ids := []string{"proposed", "queued", "meanwhile", "failed", "after", "failed-after"}
 		a := newAnswers(t, c, n, ids...)
@@ -91,7 +90,6 @@ func TestSuccessDoesNotOutliveAnotherLeader(t *testing.T) {
 		c := newReplicas(t, 3, nil)
 		c.tune = func(cfg *Config) { cfg.Policy.Timeout, cfg.Policy.LeaseMargin = time.Hour, time.Hour }
 		c.startAll()
-		defer c.close()
 		n := c.leader()
 		a := newAnswers(t, c, n, "a")
 		c.cut(n.cfg.NodeID)

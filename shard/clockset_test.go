@@ -44,7 +44,6 @@ func TestLeaderClockIsSet(t *testing.T) {
 					cfg.Timing, cfg.Preferred = LAN(), "n1"
 				})
 				c.startAll()
-				defer c.close()
 				home := c.nodes["n1"]
 				c.eventually("the preferred node leads", home.IsLeader)
 				begin := time.Now().Add(time.Second).Truncate(time.Second)
@@ -82,7 +81,6 @@ func TestClockIsSetWhileNothingIsDue(t *testing.T) {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newReplicas(t, nodes, nil).startAll()
-				defer c.close()
 				n := c.leader()
 				n.must(t, schedule("a", time.Now().Add(30*time.Minute)))
 				time.Sleep(10 * time.Minute)
@@ -106,7 +104,6 @@ func TestFiresNowAfterClocksAreSetBack(t *testing.T) {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newReplicas(t, nodes, nil).startAll()
-				defer c.close()
 				n := c.leader()
 				look := n.cfg.Timing.ClockLook + time.Second
 				setAll := func(by time.Duration) {
@@ -152,7 +149,6 @@ func TestCallsWaitForTheClock(t *testing.T) {
 		}
 		setAll(-time.Hour)
 		c.startAll()
-		defer c.close()
 		var n *node
 		c.eventually("a leader that may not take over yet", func() bool {
 			for _, one := range c.nodes {

@@ -84,6 +84,7 @@ func slowTiming() Timing {
 	return t
 }
 
+// newReplicas returns n replicas, none of which runs. They are closed at the end of the test.
 func newReplicas(t testing.TB, n int, tune func(*Config)) *replicas {
 	c := &replicas{t: t, nodes: map[string]*node{}, tune: tune, sink: &receiver{}, fatals: make(chan error, 16)}
 	for i := range n {
@@ -92,6 +93,7 @@ func newReplicas(t testing.TB, n int, tune func(*Config)) *replicas {
 	for _, id := range c.ids {
 		c.nodes[id] = &node{stores: newMemStores(), offset: &clockOffset{}}
 	}
+	t.Cleanup(c.close)
 	return c
 }
 

@@ -51,7 +51,6 @@ func TestConsumersSettles(t *testing.T) {
 					Queue: "q", Retry: &fsmpb.Retry{MaxAttempts: test.attempts, MinBackoffMs: 2000},
 				})
 				c := newReplicas(t, 1, d.governs).startAll()
-				defer c.close()
 				n := c.leader()
 				n.must(t, inQueue("q", "a", time.Now()))
 				p, demand := n.lease(t, "q", 1, time.Minute)
@@ -96,7 +95,6 @@ func TestLimitedLeases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDecided(&fsmpb.QueuePolicy{Queue: "q", MaxInFlight: 3})
 		c := newReplicas(t, 1, d.governs).startAll()
-		defer c.close()
 		n := c.leader()
 		var cmds []*fsmpb.Command
 		for i := range 10 {

@@ -20,7 +20,6 @@ func TestCutIsOfOneInstant(t *testing.T) {
 		dir := t.TempDir()
 		c := onDisk(3, t, func(id string) string { return filepath.Join(dir, id) })
 		c.startAll()
-		defer c.close()
 		leader := c.leader()
 		fill := func(name string) {
 			var cmds []*fsmpb.Command

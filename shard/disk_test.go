@@ -75,7 +75,6 @@ func TestKilledAndReopened(t *testing.T) {
 		again.tune = func(cfg *Config) { cfg.Existing = true; tune(cfg) }
 		began := time.Now()
 		again.startAll()
-		defer again.close()
 		if got := again.leader().machine.Counts().Tasks; got != rounds*batch {
 			t.Fatalf("%d of %d tasks are left", got, rounds*batch)
 		}
@@ -104,7 +103,6 @@ func TestHandOverOnClose(t *testing.T) {
 		dir := t.TempDir()
 		c := onDisk(3, t, func(id string) string { return filepath.Join(dir, id) })
 		c.startAll()
-		defer c.close()
 		n := c.leader()
 		n.must(t, schedule("a", time.Now().Add(time.Hour)))
 		term, id := n.group.Term(), n.cfg.NodeID
@@ -125,7 +123,6 @@ func TestHalfInstalledSnapshot(t *testing.T) {
 		dir := t.TempDir()
 		c := onDisk(3, t, func(id string) string { return filepath.Join(dir, id) })
 		c.startAll()
-		defer c.close()
 		away := c.others(c.leader().cfg.NodeID)[0]
 		c.kill(away)
 		for i := range 2000 {

@@ -15,7 +15,6 @@ func TestNothingStartsBeforeItsCommit(t *testing.T) {
 	seeded := os.Getenv("BELFRY_FLAW") == "fire-before-commit" // only a build with the tag chaos obeys it
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, func(cfg *Config) { cfg.Timing = LAN() }).startAll()
-		defer c.close()
 		n := c.leader()
 		due := time.Now().Add(time.Second)
 		for i := range 10 {

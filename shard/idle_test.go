@@ -55,7 +55,7 @@ func TestIdleTraffic(t *testing.T) {
 				c.wire = func(_ string, inner *raft.InmemTransport) raft.Transport {
 					return counted{inner, &beats, &appends}
 				}
-				defer c.startAll().close()
+				c.startAll()
 				c.leader()
 				<-time.After(time.Minute) // time for a leadership to go home
 				const minutes = 10

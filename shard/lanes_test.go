@@ -43,7 +43,6 @@ func TestStrangers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const strangers, dead = 100, 2500
 		c := newReplicas(t, 1, func(cfg *Config) { cfg.Crowd = dispatch.NewCrowd(2 * strangers) }).startAll()
-		defer c.close()
 		var mu sync.Mutex
 		hanging, most := 0, 0
 		c.sink.respond = func(ctx context.Context, a task.Attempt) task.Outcome {
@@ -93,7 +92,6 @@ func TestFullLanesAreLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDecided(&fsmpb.QueuePolicy{Queue: "paused", Paused: true})
 		c := newReplicas(t, 1, func(cfg *Config) { d.governs(cfg); cfg.Policy.Window = 1 }).startAll()
-		defer c.close()
 		c.sink.respond = func(ctx context.Context, a task.Attempt) task.Outcome {
 			<-ctx.Done()
 			return task.Outcome{Error: "timeout"}
@@ -132,7 +130,6 @@ func BenchmarkBesideFullLanes(b *testing.B) {
 		b.Run(fmt.Sprintf("lanes=%d", lanes), func(b *testing.B) {
 			d := newDecided(&fsmpb.QueuePolicy{Queue: "paused", Paused: true})
 			c := newReplicas(b, 1, func(cfg *Config) { d.governs(cfg); cfg.Timing = LAN() }).startAll()
-			defer c.close()
 			n, due := c.leader(), time.Now()
 			var cmds []*fsmpb.Command
 			for i := range lanes {
@@ -164,7 +161,6 @@ func TestSilentReceiversFillANode(t *testing.T) {
 			return task.Outcome{Delivered: ctx.Err() == nil}
 		}
 		c.startAll()
-		defer c.close()
 		n := c.leader()
 		due := time.Now().Add(time.Second).Truncate(time.Millisecond)
 		var cmds []*fsmpb.Command
@@ -214,7 +210,7 @@ func TestDueTogetherOnAFullNode(t *testing.T) {
 		const storm, commit = 20_000, time.Millisecond
 		c := newReplicas(t, 2, func(cfg *Config) { cfg.Timing, cfg.Crowd = LAN(), dispatch.NewCrowd(400) })
 		gates := c.gates()
-		defer c.startAll().close()
+		c.startAll()
 		n, due := c.leader(), time.Now().Add(time.Minute).Truncate(time.Millisecond)
 		cmds := make([]*fsmpb.Command, storm)
 		for i := range cmds {

@@ -79,7 +79,6 @@ func oneReplica(t *testing.T, do func(t *testing.T, c *replicas, n *node)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 1, nil).startAll()
-		defer c.close()
 		n := c.leader()
 		c.next(n, nil)
 		do(t, c, n)
@@ -268,7 +267,6 @@ func TestEndedLeadershipHandsOverItsLeases(t *testing.T) {
 func TestLeaseSurvivesItsLeader(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, nil).startAll()
-		defer c.close()
 		n := c.leader()
 		p, _ := n.lease(t, "work", 2, 10*time.Minute)
 		n.must(t, inQueue("work", "a", time.Now()))
@@ -296,7 +294,6 @@ func TestLeaseSurvivesItsLeader(t *testing.T) {
 func TestTransferGivesUnstartedLeasesBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, nil).startAll()
-		defer c.close()
 		n := c.leader()
 		c.next(n, nil)
 		p, _ := n.lease(t, "work", 10, time.Hour)
@@ -321,7 +318,6 @@ func TestTransferGivesUnstartedLeasesBack(t *testing.T) {
 func TestFailedTransferGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, nil).startAll()
-		defer c.close()
 		n := c.leader()
 		c.next(n, nil)
 		p, _ := n.lease(t, "work", 1, time.Hour)

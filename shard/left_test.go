@@ -19,7 +19,6 @@ import (
 func TestDoThen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, nil).startAll()
-		defer c.close()
 		n := c.leader()
 		var cmds []*fsmpb.Command
 		for i := range 2 * maxEntryCommands {
@@ -54,7 +53,6 @@ func TestDoThen(t *testing.T) {
 func TestDoThenAfterTheLeadership(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, nil).startAll()
-		defer c.close()
 		n := c.leader()
 		ended := make(chan struct{})
 		c.cut(n.cfg.NodeID)
@@ -86,7 +84,6 @@ func TestDoThenAfterTheLeadership(t *testing.T) {
 func TestDoThenAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 1, nil).startAll()
-		defer c.close()
 		n := c.leader()
 		over, cancel := context.WithCancel(t.Context())
 		cancel()
@@ -110,7 +107,6 @@ func TestDoThenAtOnce(t *testing.T) {
 func TestDoThenInItsTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 1, nil).startAll()
-		defer c.close()
 		n := c.leader()
 		term, err := n.Lead(t.Context())
 		assert.NoError(t, err)

@@ -96,10 +96,8 @@ func TestLimitOfOne(t *testing.T) {
 		d := newDecided(&fsmpb.QueuePolicy{Queue: "q", Target: &fsmpb.Target{Url: queueURL}, MaxInFlight: 1})
 		w := &crowd{took: 20 * time.Millisecond}
 		owner, shards := manyShards(t, 12, d, w)
-		defer owner.close()
 		const each = 100
 		for i, c := range shards {
-			defer c.close()
 			var cmds []*fsmpb.Command
 			for k := range each {
 				cmds = append(cmds, inQueue("q", fmt.Sprintf("%02d-%03d", i, k), time.Now()))
@@ -134,10 +132,8 @@ func TestRateOfAQueue(t *testing.T) {
 		d := newDecided(&fsmpb.QueuePolicy{Queue: "q", MaxPerSecond: 10})
 		w := &crowd{took: time.Millisecond}
 		owner, shards := manyShards(t, 2, d, w)
-		defer owner.close()
 		owner.leader()
 		for i, c := range shards {
-			defer c.close()
 			var cmds []*fsmpb.Command
 			for k := range 200 {
 				cmd := inQueue("q", fmt.Sprintf("%d%d-%03d", i, k%2, k), time.Now())
@@ -172,7 +168,6 @@ func TestLimitAcrossTakeover(t *testing.T) {
 			Queue: "q", Target: &fsmpb.Target{Url: queueURL, TimeoutMs: 600_000}, MaxInFlight: 4,
 		})
 		c := newReplicas(t, 3, d.governs).startAll()
-		defer c.close()
 		var mu sync.Mutex
 		running := map[string]bool{} // by webhook id, because the same attempt may run on two nodes
 		most := 0
@@ -214,7 +209,6 @@ func TestLimitAcrossTakeover(t *testing.T) {
 func TestBrokenReceiver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 1, nil).startAll()
-		defer c.close()
 		n := c.leader()
 		const tasks = 1000
 		back := time.Now().Add(10 * time.Minute)

@@ -16,7 +16,6 @@ import (
 func TestCallsOfALostEntryAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, nil).startAll()
-		defer c.close()
 		n := c.leader()
 		var cmds []*fsmpb.Command
 		for i := range 2 * maxEntryCommands {
@@ -47,7 +46,6 @@ func TestCallsOfALostEntryAreRefused(t *testing.T) {
 func TestCallsOfALostEntryStayUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, nil).startAll()
-		defer c.close()
 		n := c.leader()
 		var cmds []*fsmpb.Command
 		for i := range 2 * maxEntryCommands {

@@ -26,7 +26,6 @@ func TestNoHeartbeatFastPath(t *testing.T) {
 		c := newReplicas(t, 3, nil)
 		gates := c.gates()
 		c.startAll()
-		defer c.close()
 		c.leader()
 		for id, g := range gates {
 			if g.heartbeat != nil {
@@ -43,7 +42,6 @@ func TestReadNeedsFreshContact(t *testing.T) {
 		c := newReplicas(t, 3, nil)
 		gates := c.gates()
 		c.startAll()
-		defer c.close()
 		n := c.leader()
 		g := gates[n.cfg.NodeID]
 		time.Sleep(time.Minute)
@@ -78,7 +76,6 @@ func TestReadsShareOneProof(t *testing.T) {
 		c := newReplicas(t, 3, nil)
 		gates := c.gates()
 		c.startAll()
-		defer c.close()
 		n := c.leader()
 		g, frozen := gates[n.cfg.NodeID], make(chan struct{})
 		g.with(func(g *gate) { g.frozen = frozen })
@@ -109,7 +106,6 @@ func TestReadsShareOneProof(t *testing.T) {
 func TestReadsEndAnOldTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, nil).startAll()
-		defer c.close()
 		n := c.leader()
 		n.must(t, schedule("a", time.Now().Add(time.Hour)))
 		old := n.current()
@@ -130,7 +126,6 @@ func TestReadsEndAnOldTerm(t *testing.T) {
 func TestDeposedLeaderReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, nil).startAll()
-		defer c.close()
 		old := c.leader()
 		old.must(t, schedule("a", time.Now().Add(time.Hour)))
 		c.cut(old.cfg.NodeID)
@@ -157,7 +152,6 @@ func TestAmbiguity(t *testing.T) {
 				c := newReplicas(t, 3, nil)
 				gates := c.gates()
 				c.startAll()
-				defer c.close()
 				n := c.leader()
 				time.Sleep(time.Minute)
 				gates[n.cfg.NodeID].stopEntries(true)
@@ -209,7 +203,6 @@ func TestStuckLeader(t *testing.T) {
 		c := newReplicas(t, 3, nil)
 		gates := c.gates()
 		c.startAll()
-		defer c.close()
 		n := c.leader()
 		time.Sleep(time.Minute)
 		gates[n.cfg.NodeID].stopEntries(true)
@@ -247,7 +240,6 @@ func TestLongLogIsNotStuck(t *testing.T) {
 		c := newReplicas(t, 1, nil)
 		c.tune = func(cfg *Config) { cfg.Timing.Stuck = 10 * time.Second }
 		c.startAll()
-		defer c.close()
 		const entries = 1000
 		for i := range entries {
 			c.leader().must(t, schedule(fmt.Sprint("a-", i), time.Now().Add(24*time.Hour)))
@@ -275,7 +267,6 @@ func TestLongLogIsNotStuck(t *testing.T) {
 func TestUnnoticedTerm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 1, nil).startAll()
-		defer c.close()
 		n := c.leader()
 		first := n.current()
 		first.term.Store(99)
@@ -294,7 +285,6 @@ func TestUnnoticedTerm(t *testing.T) {
 func TestNewerVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 1, nil).startAll()
-		defer c.close()
 		n := c.leader()
 		commands, _ := n.machine.Hash()
 		data, err := proto.Marshal(&fsmpb.Entry{Version: fsm.CommandVersion + 1, Commands: []*fsmpb.Command{cancelOf("a")}})
@@ -319,7 +309,6 @@ func TestNewerVersion(t *testing.T) {
 func TestSnapshotInTheMiddle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, func(cfg *Config) { cfg.SnapshotLog = 64 << 10 }).startAll()
-		defer c.close()
 		n, due := c.leader(), time.Now().Add(time.Hour).Truncate(time.Millisecond)
 		away := c.others(n.cfg.NodeID)[0]
 		c.cut(away)
@@ -352,7 +341,6 @@ func TestSnapshotInTheMiddle(t *testing.T) {
 func TestIdleGroupSnapshots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 1, nil).startAll()
-		defer c.close()
 		n := c.leader()
 		seen, err := n.group.Membership(t.Context())
 		if err == nil {
@@ -459,7 +447,6 @@ func TestPreferredLeads(t *testing.T) {
 func TestLeadershipFollowsThePreference(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, func(cfg *Config) { cfg.Preferred = "n1" }).startAll()
-		defer c.close()
 		prefer := func(node string) {
 			for _, n := range c.nodes {
 				n.Prefer(node)
@@ -484,7 +471,6 @@ func TestLeadershipFollowsThePreference(t *testing.T) {
 func TestHomeIsWellForAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, func(cfg *Config) { cfg.Preferred = "n1" }).startAll()
-		defer c.close()
 		c.leader()
 		calm := c.timing().Calm
 		c.kill("n1")
@@ -512,7 +498,6 @@ func TestHomeIsWellForAWhile(t *testing.T) {
 func TestPoliteTransferIsShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, nil).startAll()
-		defer c.close()
 		n := c.leader()
 		to := c.others(n.cfg.NodeID)[0]
 		c.cut(to)
@@ -535,7 +520,6 @@ func TestTransferGivenUp(t *testing.T) {
 		hang := make(chan struct{})
 		c.sink.respond = func(context.Context, task.Attempt) task.Outcome { <-hang; return task.Outcome{Delivered: true} }
 		c.startAll()
-		defer c.close()
 		defer close(hang)
 		n := c.leader()
 		n.must(t, schedule("hangs", time.Now()))
@@ -556,7 +540,6 @@ func TestTransferGivenUp(t *testing.T) {
 func TestCaughtUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, nil).startAll()
-		defer c.close()
 		n := c.leader()
 		away := c.others(n.cfg.NodeID)[0]
 		c.kill(away)

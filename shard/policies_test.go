@@ -143,7 +143,6 @@ func TestRulesFollowPolicies(t *testing.T) {
 		}
 		d := newDecided(policies...)
 		c := newReplicas(t, 3, d.governs).startAll()
-		defer c.close()
 		agreed := func() {
 			t.Helper()
 			time.Sleep(time.Second)
@@ -182,7 +181,6 @@ func TestUnknownPolicies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDecided(&fsmpb.QueuePolicy{Queue: "q", Target: &fsmpb.Target{Url: queueURL}, Paused: true})
 		c := newReplicas(t, 1, d.governs).startAll()
-		defer c.close()
 		c.leader()
 		time.Sleep(time.Minute)
 		c.kill("n1")
@@ -218,7 +216,6 @@ func TestQueueTarget(t *testing.T) {
 			Secrets: [][]byte{[]byte("new"), []byte("old")},
 		})
 		c := newReplicas(t, 1, d.governs).startAll()
-		defer c.close()
 		attempts := make(chan task.Attempt, 10)
 		c.sink.respond = func(_ context.Context, a task.Attempt) task.Outcome {
 			attempts <- a
@@ -256,7 +253,6 @@ func TestPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDecided(&fsmpb.QueuePolicy{Queue: "q", Paused: true})
 		c := newReplicas(t, 3, d.governs).startAll()
-		defer c.close()
 		n, due := c.leader(), time.Now().Add(time.Minute)
 		for i := range 50 {
 			cmd := schedule(fmt.Sprintf("t%d", i), due)
@@ -291,7 +287,6 @@ func TestLostTarget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := newDecided(&fsmpb.QueuePolicy{Queue: "q", Target: &fsmpb.Target{Url: queueURL}})
 		c := newReplicas(t, 1, func(cfg *Config) { d.governs(cfg); cfg.Policy.Window = 1 }).startAll()
-		defer c.close()
 		release := make(chan struct{})
 		c.sink.respond = func(context.Context, task.Attempt) task.Outcome { <-release; return task.Outcome{Delivered: true} }
 		n, due := c.leader(), time.Now().Add(time.Second)
@@ -319,7 +314,6 @@ func TestBatches(t *testing.T) {
 			Queue: "q", Target: &fsmpb.Target{Url: queueURL}, BatchMax: 10, Retry: &fsmpb.Retry{MinBackoffMs: 1000},
 		})
 		c := newReplicas(t, 1, func(cfg *Config) { d.governs(cfg); cfg.Policy.Window = 100 }).startAll()
-		defer c.close()
 		failed := map[string]bool{}
 		var mu sync.Mutex
 		c.sink.respond = func(_ context.Context, a task.Attempt) task.Outcome {

@@ -44,7 +44,6 @@ func TestCancelAgainstFire(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newReplicas(t, 1, nil).startAll()
-				defer c.close()
 				c.sink.respond = func(context.Context, task.Attempt) task.Outcome {
 					time.Sleep(20 * time.Millisecond)
 					return test.out
@@ -68,7 +67,6 @@ func TestCancelAgainstFire(t *testing.T) {
 func TestFailoverRepeats(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, func(cfg *Config) { cfg.Policy.Window = 7 }).startAll()
-		defer c.close()
 		c.sink.respond = func(ctx context.Context, _ task.Attempt) task.Outcome {
 			select {
 			case <-ctx.Done():
@@ -110,7 +108,6 @@ func TestFailoverRepeats(t *testing.T) {
 func TestTransferRepeatsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, nil).startAll()
-		defer c.close()
 		c.sink.respond = func(context.Context, task.Attempt) task.Outcome {
 			time.Sleep(3 * time.Millisecond)
 			return task.Outcome{Delivered: true}
@@ -172,7 +169,6 @@ func TestDueAttemptsRun(t *testing.T) {
 func TestTransferThatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, nil).startAll()
-		defer c.close()
 		n, due := c.leader(), time.Now().Add(2*time.Second)
 		n.must(t, schedule("a", due))
 		away := c.others(n.cfg.NodeID)[0]
@@ -197,7 +193,6 @@ func TestWokenLeader(t *testing.T) {
 		c := newReplicas(t, 3, func(cfg *Config) {
 			cfg.inTouch = func(g *raftgroup.Group, term uint64) bool { return g != woken.Load() && g.InTouch(term) }
 		}).startAll()
-		defer c.close()
 		n, due := c.leader(), time.Now().Add(time.Minute).Truncate(time.Millisecond)
 		n.must(t, schedule("a", due))
 		time.Sleep(time.Until(due) - 2*time.Millisecond)
@@ -223,7 +218,6 @@ func TestWokenLeader(t *testing.T) {
 func TestSuccessAfterDeposition(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 1, nil).startAll()
-		defer c.close()
 		release := make(chan struct{})
 		c.sink.respond = func(context.Context, task.Attempt) task.Outcome {
 			<-release
@@ -258,7 +252,6 @@ func TestClock(t *testing.T) {
 				return nil
 			})
 		}).startAll()
-		defer c.close()
 		time.Sleep(5 * time.Minute)
 		for _, n := range c.nodes {
 			if n.IsLeader() || n.machine.Position() != 0 {
@@ -324,7 +317,6 @@ func TestStopsWhileItIsRead(t *testing.T) {
 	for range 20 {
 		synctest.Test(t, func(t *testing.T) {
 			c := newReplicas(t, 3, nil).startAll()
-			defer c.close()
 			leader := c.leader()
 			shard := leader.Shard
 			leader.must(t, schedule("a", time.Now().Add(time.Hour)))

@@ -60,7 +60,6 @@ func TestLeasesThatDiedWithTheirLeader(t *testing.T) {
 		h := &holders{}
 		c := newReplicas(t, 3, func(cfg *Config) { cfg.Consumers = h })
 		c.startAll()
-		defer c.close()
 		n := c.leader()
 		c.next(n, nil)
 		came := n.leaseFor(t, 7, "came")

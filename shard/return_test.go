@@ -14,7 +14,6 @@ func TestReturnedFollowerIsNeededAtOnce(t *testing.T) {
 		t.Run(away.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newReplicas(t, 3, func(cfg *Config) { cfg.Timing = LAN() }).startAll()
-				defer c.close()
 				leader := c.leader()
 				others := c.others(leader.cfg.NodeID)
 				c.kill(others[0])

@@ -25,7 +25,6 @@ func TestNoRoom(t *testing.T) {
 func testLack(t *testing.T, lack error) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, nil).startAll()
-		defer c.close()
 		due := time.Now().Add(time.Hour)
 		n := c.leader()
 		keyed := func(hash uint64) *fsmpb.Command {
@@ -69,7 +68,6 @@ func TestSnapshotNeedsRoom(t *testing.T) {
 		c := newReplicas(t, 1, func(cfg *Config) {
 			cfg.Node = testNode{fits: func(size int64) bool { return room.Load() && size > 0 }}
 		}).startAll()
-		defer c.close()
 		n := c.leader()
 		n.must(t, schedule("a", time.Now().Add(time.Hour)))
 		if err := n.snapshots.take(t.Context()); err == nil || !strings.Contains(err.Error(), "no room") {

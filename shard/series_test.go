@@ -65,7 +65,6 @@ func TestDenseScheduleOverFailovers(t *testing.T) {
 		c := newReplicas(t, 3, func(cfg *Config) { cfg.Timing = LAN() })
 		instants := newInstants(c.sink)
 		c.startAll()
-		defer c.close()
 		const every, rounds = 100 * time.Millisecond, 8
 		n := c.leader()
 		begin := time.Now()
@@ -155,7 +154,6 @@ func TestNoLeaderForAMinute(t *testing.T) {
 			c := newReplicas(t, 3, func(cfg *Config) { cfg.Timing = LAN() })
 			instants := newInstants(c.sink)
 			c.startAll()
-			defer c.close()
 			const every = 7 * time.Second
 			n := c.leader()
 			begin := time.Now()
@@ -204,7 +202,6 @@ func printPassed(past []*fsmpb.Occurrence) string {
 func TestManySchedules(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 1, nil).startAll()
-		defer c.close()
 		n := c.leader()
 		const schedules = 3 * maxExtensions
 		var cmds []*fsmpb.Command
@@ -231,7 +228,6 @@ func TestStuckSchedule(t *testing.T) {
 		c := newReplicas(t, 1, func(cfg *Config) {
 			cfg.Logger = slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelWarn}))
 		}).startAll()
-		defer c.close()
 		n := c.leader()
 		stuck := func(zone string) *fsmpb.Series {
 			return &fsmpb.Series{Repeat: &fsmpb.Repeat{Cron: []string{"* * * * *"}, TimeZone: zone}}
@@ -258,7 +254,6 @@ func TestStuckSchedule(t *testing.T) {
 func TestPausedSchedule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 1, nil).startAll()
-		defer c.close()
 		n := c.leader()
 		n.must(t, repeating("a", &fsmpb.Series{Repeat: &fsmpb.Repeat{EveryMs: 60_000}}))
 		time.Sleep(150 * time.Second)
@@ -285,7 +280,6 @@ func TestCalendarChanges(t *testing.T) {
 		}
 		d.setCalendar(closed(1, "2000-01-02"))
 		c := newReplicas(t, 1, func(cfg *Config) { cfg.Policies = d }).startAll()
-		defer c.close()
 		n := c.leader()
 		days := func() (days []int) {
 			for _, next := range n.series(t, "a").Next {
@@ -325,7 +319,6 @@ func TestLongExclusions(t *testing.T) {
 		c := newReplicas(t, 1, func(cfg *Config) {
 			cfg.Logger = slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelWarn}))
 		}).startAll()
-		defer c.close()
 		n := c.leader()
 		begin := time.Now().UTC().Truncate(time.Second)
 		free := begin.Add(26 * time.Hour).Truncate(24 * time.Hour) // 1 or 2 January, a second of which is not excluded
@@ -379,7 +372,6 @@ func idsOf(views []*fsmpb.Task) (ids []string) {
 func TestCostlySchedulesTakeTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 1, nil).startAll()
-		defer c.close()
 		n := c.leader()
 		wantingWithoutMemory(t, n, "a", "b", "c", "d")
 		x := n.current().extender
@@ -420,7 +412,6 @@ func TestCostlySchedulesTakeTurns(t *testing.T) {
 func TestNoInstantsWithoutMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 1, nil).startAll()
-		defer c.close()
 		n := c.leader()
 		n.must(t, repeating("a", &fsmpb.Series{
 			Repeat: &fsmpb.Repeat{EveryMs: 1000}, Misfire: fsmpb.Misfire_MISFIRE_SKIP,

@@ -19,7 +19,6 @@ func TestTwoDays(t *testing.T) {
 		c := newReplicas(t, 3, func(cfg *Config) { // heartbeats are most of the test's cost
 			cfg.Timing.Heartbeat, cfg.Timing.Election, cfg.Timing.Lease = time.Minute, time.Minute, time.Minute
 		}).startAll()
-		defer c.close()
 		due := time.Now().Add(48 * time.Hour).Truncate(time.Millisecond)
 		c.leader().must(t, schedule("order-1042", due))
 		for round := range 8 {
@@ -54,7 +53,6 @@ func TestTwoDays(t *testing.T) {
 func TestRetriesToDeadLetter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 1, nil).startAll()
-		defer c.close()
 		c.sink.respond = func(context.Context, task.Attempt) task.Outcome { return task.Outcome{Error: "500\xff"} }
 		cmd := schedule("a", time.Now().Add(time.Second))
 		cmd.GetSchedule().Spec.Retry = &fsmpb.Retry{MaxAttempts: 4, MinBackoffMs: 1000, MaxBackoffMs: 3000}
@@ -81,7 +79,6 @@ func TestRetriesToDeadLetter(t *testing.T) {
 func TestLaneWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 1, func(cfg *Config) { cfg.Policy.Window = 5 }).startAll()
-		defer c.close()
 		release := make(chan struct{})
 		c.sink.respond = func(ctx context.Context, a task.Attempt) task.Outcome {
 			if a.Task.Spec.Target.Url != "http://receiver.test:80/hook" {

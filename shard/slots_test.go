@@ -183,7 +183,6 @@ func inLowerHalf(id string) bool { return task.Slot("", id) < task.Slots/2 }
 func TestSlotsMoveUnderLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newTwoShards(t, 3, nil)
-		defer p.close()
 		due, cancels := map[string]time.Time{}, map[string]fsmpb.CancelOutcome{}
 		var writer sync.WaitGroup
 		writer.Go(func() {
@@ -283,7 +282,6 @@ func TestMoveSurvivesLeaders(t *testing.T) {
 
 func killBefore(t *testing.T, step string, who int) {
 	p := newTwoShards(t, 3, nil)
-	defer p.close()
 	due := map[string]time.Time{}
 	for i := range 120 {
 		id := fmt.Sprint("task-", i)
@@ -322,7 +320,6 @@ func TestCopyIsLostWithALeader(t *testing.T) {
 	for who := range 2 {
 		synctest.Test(t, func(t *testing.T) {
 			p := newTwoShards(t, 3, nil)
-			defer p.close()
 			for i := range 3000 {
 				p.must(schedule(fmt.Sprint("task-", i), time.Now().Add(time.Hour)))
 			}
@@ -364,7 +361,6 @@ func TestCopyIsLostWithALeader(t *testing.T) {
 func TestReadsOfMovedSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newTwoShards(t, 1, nil)
-		defer p.close()
 		id, other := idWhere(true), idWhere(false)
 		p.must(schedule(id, time.Now().Add(time.Hour)))
 		source, target := p.shards[0].leader(), p.shards[1].leader()

@@ -36,7 +36,6 @@ func TestUnwillingGivesAway(t *testing.T) {
 		t.Run(standing.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newReplicas(t, 3, nil).willingOnly().startAll()
-				defer c.close()
 				first := c.leader()
 				first.must(t, schedule("a", time.Now().Add(24*time.Hour)))
 				began := time.Now()
@@ -71,7 +70,6 @@ func TestUnwillingGivesAway(t *testing.T) {
 func TestUnwillingAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, nil).willingOnly().startAll()
-		defer c.close()
 		n := c.leader()
 		for _, id := range c.others(n.cfg.NodeID) {
 			c.nodes[id].SetStanding(Reluctant)

@@ -45,7 +45,6 @@ func schedulePunctual(t testing.TB, lead *node, n int, from time.Time, within ti
 func TestStorm(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 1, nil).startAll()
-		defer c.close()
 		var mu sync.Mutex
 		var now, most, goroutines int
 		c.sink.respond = func(_ context.Context, a task.Attempt) task.Outcome {

@@ -16,7 +16,6 @@ func TestLogBehindSnapshotIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const bound = 64 << 10
 		c := newReplicas(t, 3, func(cfg *Config) { cfg.SnapshotLog, cfg.SnapshotTailBytes = 1<<40, bound }).startAll()
-		defer c.close()
 		n, due := c.leader(), time.Now().Add(time.Hour)
 		for i := range 100 {
 			n.must(t, schedule(fmt.Sprintf("small-%d", i), due))

@@ -20,7 +20,6 @@ import (
 func TestLeadershipIsGivenAwayUnderLoad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, func(cfg *Config) { cfg.Timing = LAN() }).startAll()
-		defer c.close()
 		n := c.leader()
 		for range 20 { // from any moment between two heartbeats
 			<-time.After(time.Second + 7*time.Millisecond)
@@ -57,7 +56,6 @@ func TestStopsRepeatNothing(t *testing.T) {
 			return task.Outcome{Delivered: true}
 		}
 		c.startAll()
-		defer c.close()
 		n := c.leader()
 		const pace, perStop = 25 * time.Millisecond, 200
 		begin, due := time.Now(), map[string]time.Time{}
@@ -110,7 +108,6 @@ func TestTransferOutOfTime(t *testing.T) {
 			return task.Outcome{Delivered: true}
 		}
 		c.startAll()
-		defer c.close()
 		n := c.leader()
 		n.must(t, schedule("runs", time.Now()))
 		c.eventually("an attempt runs", func() bool { return n.attempts.count() == 1 })

@@ -15,7 +15,6 @@ import (
 func TestCommandOfANewerBuild(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newReplicas(t, 3, nil).startAll()
-		defer c.close()
 		n := c.leader()
 		sound := schedule("sound", time.Now().Add(time.Hour))
 		for i, r := range n.Do(t.Context(), []*fsmpb.Command{sound, {Id: "unknown"}}) {
