@@ -8,6 +8,9 @@
 // Go's collector lets as much garbage gather as there is live heap. Tasks lie in pages without pointers, which the
 // collector does not scan: a collection stays cheap however many tasks there are, so the garbage may stay small.
 //
+// A busy process may gather as much as it allocates in a second, up to 64 MiB. A node with few tasks has a small live
+// heap, and would otherwise collect several times a second.
+//
 // A process that becomes quiet also returns free memory to the system at once. Go does so a little at a time, and never
 // returns all of it.
 package gc
@@ -21,10 +24,11 @@ import (
 )
 
 const (
-	garbageBytes   = 28 << 20
-	period         = 250 * time.Millisecond // between two looks at the heap
-	highestPercent = 100                    // of the live heap; Go's default
-	lowestPercent  = 2                      // with less, collections would follow each other without a pause
+	quietBytes    = 28 << 20               // most garbage of a quiet process
+	busyBytes     = 64 << 20               // and of a busy one
+	period        = 250 * time.Millisecond // between two looks at the heap
+	usualPercent  = 100                    // of the live heap; Go's default
+	lowestPercent = 2                      // with less, collections would follow each other without a pause
 )
 
 const (
@@ -40,7 +44,7 @@ func Start() (stop func()) {
 		return func() {}
 	}
 	ending, ended := make(chan struct{}), make(chan struct{})
-	before := debug.SetGCPercent(highestPercent)
+	before := debug.SetGCPercent(usualPercent)
 	go func() {
 		defer close(ended)
 		adapt(ending)
@@ -53,7 +57,9 @@ func Start() (stop func()) {
 }
 
 func adapt(ending <-chan struct{}) {
-	heap, percent, quiet := newHeapSamples(), highestPercent, trim{}
+	heap, percent, quiet := newHeapSamples(), usualPercent, trim{}
+	heap.read()
+	pace := allocating{mark: heap.allocated()}
 	tick := time.NewTicker(period)
 	defer tick.Stop()
 	for {
@@ -63,7 +69,7 @@ func adapt(ending <-chan struct{}) {
 		case <-tick.C:
 		}
 		heap.read()
-		if want := percentFor(heap.live()); differs(want, percent) {
+		if want := percentFor(heap.live(), pace.perSecond(heap.allocated())); differs(want, percent) {
 			debug.SetGCPercent(want)
 			percent = want
 		}
@@ -111,12 +117,26 @@ func (t *trim) due(allocated, returnable uint64) bool {
 	return quiet && returnable >= trimBytes
 }
 
-// percentFor returns the garbage allowed, in percent of the live heap.
-func percentFor(live uint64) int {
+// allocating follows the bytes that the process allocates in a second.
+type allocating struct {
+	mark uint64 // bytes allocated at the last look
+	rate uint64 // of late: it rises at once, and falls by an eighth a look
+}
+
+// perSecond returns the rate. It is called at each look, with the bytes allocated since the start.
+func (a *allocating) perSecond(allocated uint64) uint64 {
+	now := (allocated - a.mark) * uint64(time.Second/period)
+	a.mark, a.rate = allocated, max(now, a.rate-a.rate/8)
+	return a.rate
+}
+
+// percentFor returns the garbage allowed, in percent of the live heap. perSecond are the bytes allocated in a second.
+func percentFor(live, perSecond uint64) int {
 	if live == 0 {
-		return highestPercent
+		return usualPercent
 	}
-	return int(min(highestPercent, max(lowestPercent, garbageBytes*100/live)))
+	garbage := max(min(live, quietBytes), min(perSecond, busyBytes))
+	return int(max(lowestPercent, garbage*100/live))
 }
 
 // differs reports whether a change of the percentage is worth making: each one stops the world for a moment.

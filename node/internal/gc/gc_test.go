@@ -3,15 +3,32 @@ package gc
 import "testing"
 
 func TestGarbageIsBounded(t *testing.T) {
-	for live, want := range map[uint64]int{
-		0: 100, 10 << 20: 100, 28 << 20: 100, 56 << 20: 50, 280 << 20: 10, 700 << 20: 4, 100 << 30: 2,
+	const mib = 1 << 20
+	for _, test := range []struct {
+		live, perSecond uint64
+		want            int
+	}{
+		{0, 0, 100}, {10 * mib, 0, 100}, {28 * mib, 0, 100}, {56 * mib, 0, 50}, {280 * mib, 0, 10}, {700 * mib, 0, 4},
+		{100 << 30, 0, 2}, {0, 1 << 30, 100}, {10 * mib, 8 * mib, 100}, {10 * mib, 32 * mib, 320},
+		{10 * mib, 1 << 30, 640}, {128 * mib, 1 << 30, 50}, {100 << 30, 1 << 30, 2},
 	} {
-		if got := percentFor(live); got != want {
-			t.Errorf("%d MiB live: %d %%, want %d", live>>20, got, want)
+		if got := percentFor(test.live, test.perSecond); got != test.want {
+			t.Errorf("%d MiB live, %d MiB a second: %d %%, want %d", test.live/mib, test.perSecond/mib, got, test.want)
 		}
 	}
 	if differs(100, 100) || differs(95, 100) || !differs(89, 100) || !differs(111, 100) {
 		t.Error("small changes are not passed over, or large ones are")
+	}
+}
+
+// The rate rises with the first look that finds more, and falls slowly.
+func TestAllocating(t *testing.T) {
+	a, allocated := allocating{mark: 1000}, uint64(1000)
+	for i, step := range []struct{ more, want uint64 }{{0, 0}, {1 << 20, 4 << 20}, {0, 4<<20 - 4<<17}, {1 << 20, 4 << 20}} {
+		allocated += step.more
+		if got := a.perSecond(allocated); got != step.want {
+			t.Errorf("look %d: %d bytes a second, want %d", i, got, step.want)
+		}
 	}
 }
 
