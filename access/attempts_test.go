@@ -29,9 +29,8 @@ func TestWrongKeysAreLimited(t *testing.T) {
 		}
 	}
 	_, wrong := NewKey()
-	if r := refuses(t, a, withKey(wrong), TooMany); r.RetryAfter != time.Second {
-		t.Errorf("retry after %v", r.RetryAfter)
-	}
+	r := refuses(t, a, withKey(wrong), TooMany)
+	assert.Equal(t, r.RetryAfter, time.Second, "retry after")
 	refuses(t, a, withKey("bfy_cut"), TooMany)
 	refuses(t, a, Credentials{Authorization: "Basic eDp5", Addr: home}, TooMany)
 	refuses(t, a, Credentials{Addr: home}, Missing)
@@ -135,9 +134,8 @@ func TestAddressesOfOneSubscriber(t *testing.T) {
 		"::ffff:192.0.2.7%wlan0": "192.0.2.7",
 	}
 	for text, want := range cases {
-		if got := subscriber(netip.MustParseAddr(text)); got.String() != want {
-			t.Errorf("%s: %v", text, got)
-		}
+		got := subscriber(netip.MustParseAddr(text))
+		assert.Equal(t, got.String(), want, "%s: %v", text, got)
 	}
 	if got := subscriber(netip.Addr{}); got.IsValid() {
 		t.Errorf("no address becomes %v", got)
@@ -175,7 +173,6 @@ func TestMemoryOfKeysIsBounded(t *testing.T) {
 	if a.keys.Len() != 1 || a.tokens.Len() != maxVerdicts {
 		t.Errorf("%d keys and %d tokens are remembered", a.keys.Len(), a.tokens.Len())
 	}
-	if _, err := a.Caller(context.Background(), withKey(text)); err != nil {
-		t.Error(err)
-	}
+	_, err := a.Caller(context.Background(), withKey(text))
+	assert.Equal(t, err, nil)
 }

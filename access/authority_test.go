@@ -284,9 +284,8 @@ func TestRootKeyFile(t *testing.T) {
 	root, err := LoadRootKey(path)
 	assert.NoError(t, err)
 	a := newAuthority(t, Config{Source: newKeys(), Root: root})
-	if c := passes(t, a, withKey(text)); c.Kind != KindRoot {
-		t.Errorf("got %+v", c)
-	}
+	c := passes(t, a, withKey(text))
+	assert.Equal(t, c.Kind, KindRoot, "got %+v", c)
 	_, other := NewKey()
 	refuses(t, a, withKey(other), Unknown)
 	refuses(t, a, Credentials{}, Missing)
@@ -303,9 +302,8 @@ func TestRootKeyFile(t *testing.T) {
 }
 
 func TestAuthorityNeedsASource(t *testing.T) {
-	if _, err := New(Config{}); err == nil {
-		t.Error("an authority without keys")
-	}
+	_, err := New(Config{})
+	assert.Error(t, err, "an authority without keys")
 }
 
 // tokens knows tokens of the form "good.<subject>".
@@ -332,9 +330,8 @@ func TestTokensAreRemembered(t *testing.T) {
 	issuer := &tokens{until: now.Add(time.Minute)}
 	a := newAuthority(t, Config{Source: newKeys(), Tokens: issuer, Now: func() time.Time { return now }})
 	for range 3 {
-		if c := passes(t, a, withKey("good.jane")); c.ID != "jane" {
-			t.Errorf("got %+v", c)
-		}
+		c := passes(t, a, withKey("good.jane"))
+		assert.Equal(t, c.ID, "jane", "got %+v", c)
 	}
 	if issuer.calls != 1 {
 		t.Errorf("the token was verified %d times", issuer.calls)

@@ -105,9 +105,8 @@ func TestCertificateFilesThatAreRefused(t *testing.T) {
 	if _, err := LoadCertificateRoles(open); err == nil || !strings.Contains(err.Error(), "chmod") {
 		t.Errorf("a file that others may change: %v", err)
 	}
-	if _, err := LoadCertificateRoles(open + ".absent"); err == nil {
-		t.Error("a file that does not exist")
-	}
+	_, err := LoadCertificateRoles(open + ".absent")
+	assert.Error(t, err, "a file that does not exist")
 	large := writeFile(t, "large.yaml", certificateFile+strings.Repeat("#", 1<<20), 0o644)
 	if _, err := LoadCertificateRoles(large); err == nil || !strings.Contains(err.Error(), "longer than") {
 		t.Errorf("a long file: %v", err)

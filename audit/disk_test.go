@@ -192,9 +192,7 @@ func TestHungDisk(t *testing.T) {
 		close(hangs)
 		change(t, l, Record{Route: "c"})
 		synctest.Wait()
-		if l.Failing() != nil {
-			t.Error(l.Failing())
-		}
+		assert.Equal(t, l.Failing(), nil)
 		_, records := page(t, l, Query{})
 		assert.Equal(t, strings.ReplaceAll(routes(records), " refused", ""), "a b * c")
 		if n := strings.Count(routes(records), "refused"); n != MaxGroups { // and one record for the others
@@ -268,9 +266,8 @@ func TestReaderOfAHungDisk(t *testing.T) {
 	for range maxReaders {
 		<-l.readers
 	}
-	if _, records := page(t, l, Query{}); routes(records) != "a" {
-		t.Errorf("%s", routes(records))
-	}
+	_, records := page(t, l, Query{})
+	assert.Equal(t, routes(records), "a")
 	mustClose(t, l)
 }
 
@@ -334,9 +331,7 @@ func TestBrokenCopy(t *testing.T) {
 			t.Errorf("%v lost", n)
 		}
 		time.Sleep(2 * time.Second) // of the bubble's clock
-		if l.Failing() == nil {
-			t.Error("a copy that hangs is not seen")
-		}
+		assert.Error(t, l.Failing(), "a copy that hangs is not seen")
 		close(hung.ends)
 		mustClose(t, l)
 	})
@@ -383,9 +378,8 @@ func TestReaderBesideAWrite(t *testing.T) {
 	for _, w := range []struct{ half, want string }{{line[:20], "a"}, {line[20:], "a b"}} {
 		_, err := f.WriteString(w.half)
 		assert.NoError(t, err)
-		if _, records := page(t, l, Query{}); routes(records) != w.want {
-			t.Errorf("after %s: %s, want %s", w.half, routes(records), w.want)
-		}
+		_, records := page(t, l, Query{})
+		assert.Equal(t, routes(records), w.want, "after %s", w.half)
 	}
 	assert.NoError(t, f.Close())
 }

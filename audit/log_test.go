@@ -163,9 +163,8 @@ func TestRotation(t *testing.T) {
 	if p, records := page(t, l, q); routes(records) != "later" || lostIn(p) != 0 {
 		t.Errorf("%s, lost %d", routes(records), lostIn(p))
 	}
-	if _, records := page(t, l, Query{After: "other-100"}); len(records) != kept+1 {
-		t.Errorf("after a position of another log: %d", len(records))
-	}
+	_, records := page(t, l, Query{After: "other-100"})
+	assert.Equal(t, len(records), kept+1, "after a position of another log")
 	if _, err := l.Read(t.Context(), Query{After: "nonsense", Limit: 1}); err == nil {
 		t.Error("a position that is none")
 	}
@@ -269,16 +268,12 @@ func TestDamagedLines(t *testing.T) {
 			change(t, l, Record{Route: route})
 		}
 		mustClose(t, l)
-		if err := Check(path); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, Check(path), nil)
 		whole, err := os.ReadFile(path)
 		assert.NoError(t, err)
 		spoilt := strings.Join(test.spoil(strings.SplitAfter(string(whole), "\n")), "")
 		assert.NoError(t, os.WriteFile(path, []byte(spoilt), 0o600))
-		if Check(path) == nil {
-			t.Errorf("%s: a damaged line is sound", name)
-		}
+		assert.Error(t, Check(path), "%s: a damaged line is sound", name)
 		l = open(t, dir, nil)
 		change(t, l, Record{Route: "d"})
 		if p, records := page(t, l, Query{}); routes(records) != test.routes || lostIn(p) != test.lost {
@@ -323,9 +318,7 @@ func TestReadNamesDamagedLines(t *testing.T) {
 	mustClose(t, l)
 	assert.Equal(t, routes(all), "a c", "read")
 	for _, line := range []string{"line=2", "line=4"} {
-		if !strings.Contains(notes.String(), "path="+l.cfg.Path+" "+line) {
-			t.Errorf("the log names no %s:\n%s", line, &notes)
-		}
+		assert.Contains(t, notes.String(), "path="+l.cfg.Path+" "+line, "the log names no %s:\n%s", line, &notes)
 	}
 }
 

@@ -85,9 +85,8 @@ func recordOf(t *testing.T, line []byte) Record {
 
 func TestParseCursor(t *testing.T) {
 	for _, text := range []string{"%", "bjE", "bjE9YS0", "LA"} {
-		if c, err := ParseCursor(text); err == nil {
-			t.Errorf("%q: %v", text, c)
-		}
+		c, err := ParseCursor(text)
+		assert.Error(t, err, "%q: %v", text, c)
 	}
 	if c, err := ParseCursor(""); err != nil || len(c) != 0 {
 		t.Errorf("%v, %v", c, err)

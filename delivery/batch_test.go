@@ -212,9 +212,7 @@ belfry_delivery_attempts_total{result="delivered"} 1
 belfry_delivery_attempts_total{result="failed"} 1
 belfry_delivery_attempts_total{result="permanent"} 1
 `
-	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "belfry_delivery_attempts_total"); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, testutil.GatherAndCompare(reg, strings.NewReader(want), "belfry_delivery_attempts_total"), nil)
 }
 
 // FuzzEvents checks for any task that the batch is JSON and that the task's bytes are unchanged in it.

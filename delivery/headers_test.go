@@ -160,9 +160,8 @@ func FuzzHeaders(f *testing.F) {
 		if len(got.Header) > len(req.Header)+1 { // content-length
 			t.Errorf("sent %v, got %v", req.Header, got.Header)
 		}
-		if subject, want := got.Header.Get("Ce-Subject"), ceValue(a.Task.Id); subject != want {
-			t.Errorf("ce-subject %q, want %q", subject, want)
-		}
+		subject, want := got.Header.Get("Ce-Subject"), ceValue(a.Task.Id)
+		assert.Equal(t, subject, want, "ce-subject")
 	})
 }
 

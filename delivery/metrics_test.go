@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func TestMetrics(t *testing.T) {
@@ -36,15 +37,10 @@ belfry_delivery_attempts_total{result="delivered"} 3
 belfry_delivery_attempts_total{result="failed"} 2
 belfry_delivery_attempts_total{result="permanent"} 2
 `
-	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "belfry_delivery_attempts_total"); err != nil {
-		t.Error(err)
-	}
-	if n := testutil.CollectAndCount(w.metrics.duration); n != 1 {
-		t.Errorf("%d series of durations", n)
-	}
-	if _, err := New(Config{Registerer: reg}); err == nil {
-		t.Error("metrics were registered twice")
-	}
+	assert.Equal(t, testutil.GatherAndCompare(reg, strings.NewReader(want), "belfry_delivery_attempts_total"), nil)
+	assert.Equal(t, testutil.CollectAndCount(w.metrics.duration), 1, "series of durations")
+	_, err := New(Config{Registerer: reg})
+	assert.Error(t, err, "metrics were registered twice")
 }
 
 func TestLogsTellNoSecrets(t *testing.T) {

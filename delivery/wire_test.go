@@ -58,9 +58,7 @@ func TestNoRequestOutlivesItsAttempt(t *testing.T) {
 				accept(t, l, func(c net.Conn) {
 					c = speak(c)
 					first, err := c.Read(make([]byte, 1))
-					if err != nil {
-						t.Error(err)
-					}
+					assert.Equal(t, err, nil)
 					end(cancel)
 					<-ended
 					rest, _ := io.Copy(io.Discard, c) // it ends with the connection, however that does

@@ -67,9 +67,8 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("%v bytes wait, want those of 200 events", n)
 	}
 	w.sync(sh, 100)
-	if n := testutil.ToFloat64(w.store.metrics.bytes); int64(n) != fileSize(t, w.files()[0]) {
-		t.Errorf("%v bytes on disk, want the size of the file", n)
-	}
+	n := testutil.ToFloat64(w.store.metrics.bytes)
+	assert.Equal(t, int64(n), fileSize(t, w.files()[0]), "%v bytes on disk, want the size of the file", n)
 	expected := `
 		# HELP belfry_history_events_total Events written to the disk.
 		# TYPE belfry_history_events_total counter
@@ -82,9 +81,8 @@ func TestMetrics(t *testing.T) {
 		"belfry_history_events_total", "belfry_history_waiting_bytes"); err != nil {
 		t.Error(err)
 	}
-	if _, err := Open(w.cfg); err == nil {
-		t.Error("a second store with the same metrics opens")
-	}
+	_, err := Open(w.cfg)
+	assert.Error(t, err, "a second store with the same metrics opens")
 }
 
 func TestConfigIsChecked(t *testing.T) {

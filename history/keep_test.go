@@ -249,9 +249,8 @@ func TestReadersSeeAllEventsDuringWritesAndRewriting(t *testing.T) {
 	}
 	readers.Go(func() {
 		for i := range 20 {
-			if _, err := w.store.Task(t.Context(), "a", fmt.Sprint("task-", 100*i), 10); err != nil {
-				t.Errorf("Task: %v", err)
-			}
+			_, err := w.store.Task(t.Context(), "a", fmt.Sprint("task-", 100*i), 10)
+			assert.Equal(t, err, nil, "Task")
 		}
 	})
 	for i := uint64(1); i < last; i += 500 {

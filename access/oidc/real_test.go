@@ -49,12 +49,8 @@ func startIssuer(t *testing.T, binary, addr string) (r *realIssuer, stop func())
 	assert.NoError(t, err)
 	assert.NoError(t, cmd.Start())
 	stop = sync.OnceFunc(func() {
-		if err := stdin.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := cmd.Wait(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, stdin.Close(), nil)
+		assert.Equal(t, cmd.Wait(), nil)
 	})
 	t.Cleanup(stop)
 	line, err := bufio.NewReader(stdout).ReadBytes('\n')

@@ -99,9 +99,8 @@ func TestTokensGiveBoundedGrants(t *testing.T) {
 	if grants, err := roles.grants(claimsOf(maxTokenGrants - 1)); err != nil || len(grants) != maxTokenGrants {
 		t.Errorf("%d grants: %v", len(grants), err)
 	}
-	if _, err := roles.grants(claimsOf(maxTokenGrants)); err == nil {
-		t.Error("a token with more grants than the limit")
-	}
+	_, err := roles.grants(claimsOf(maxTokenGrants))
+	assert.Error(t, err, "a token with more grants than the limit")
 	w := newWorld(t)
 	i := newIssuer(t, w, mapping)
 	assert.NoError(t, i.connect(t.Context()))

@@ -68,9 +68,8 @@ func TestTokensOfNewKeyShareAFetch(t *testing.T) {
 		synctest.Wait()
 		for range 5 {
 			wg.Go(func() {
-				if _, _, err := i.Caller(t.Context(), token); err != nil {
-					t.Error(err)
-				}
+				_, _, err := i.Caller(t.Context(), token)
+				assert.Equal(t, err, nil)
 			})
 		}
 		synctest.Wait()
@@ -228,9 +227,7 @@ func TestFaultOfIssuer(t *testing.T) {
 		w.set(func() { w.down = true })
 		refuses(t, i, newSigner(t, "second").sign(t, "", claims(nil)), errAway)
 		faulty(t, i, "connection refused")
-		if err := i.connect(t.Context()); err == nil {
-			t.Error("an issuer that is down was reached")
-		}
+		assert.Error(t, i.connect(t.Context()), "an issuer that is down was reached")
 		w.set(func() { w.down = false })
 		assert.NoError(t, i.connect(t.Context()))
 		faulty(t, i, "")
@@ -282,9 +279,8 @@ func TestUnknownKindsOfKeysAreSkipped(t *testing.T) {
 		t.Errorf("got %v, %v", keys, err)
 	}
 	for _, bad := range []string{"", "[]", "{}", `{"keys": []}`, "<html>"} {
-		if _, err := parseKeys([]byte(bad)); err == nil {
-			t.Errorf("%q is a set of keys", bad)
-		}
+		_, err := parseKeys([]byte(bad))
+		assert.Error(t, err, "%q is a set of keys", bad)
 	}
 }
 
@@ -292,9 +288,8 @@ func TestSettingsOfIssuer(t *testing.T) {
 	roles := loadRoles(t, roleText)
 	for _, url := range []string{"https://issuer.test", "https://issuer.test/a/b/", "http://127.0.0.1:9000",
 		"http://localhost", "http://[::1]:9000/realm"} {
-		if _, err := New(Config{Issuer: url, Audience: audience, Roles: roles}); err != nil {
-			t.Errorf("%s: %v", url, err)
-		}
+		_, err := New(Config{Issuer: url, Audience: audience, Roles: roles})
+		assert.Equal(t, err, nil, "%s", url)
 	}
 	for _, bad := range []Config{
 		{Audience: audience, Roles: roles},

@@ -205,9 +205,8 @@ func TestSilence(t *testing.T) {
 		for _, timeout := range []time.Duration{50 * time.Millisecond, 150 * time.Millisecond} {
 			a.Timeout = timeout
 			want := fmt.Sprintf("timed out after %s (waiting for the broker's confirmation)", timeout)
-			if out := p.Deliver(t.Context(), a); out.Error != want {
-				t.Errorf("%+v", out)
-			}
+			out := p.Deliver(t.Context(), a)
+			assert.Equal(t, out.Error, want, "%+v", out)
 			if n := welcomed.Load(); n != 1 {
 				t.Errorf("%d connections after %v", n, timeout)
 			}

@@ -107,9 +107,8 @@ func TestLoadKnownMode(t *testing.T) {
 			t.Errorf("%v: %v", mode, err)
 		}
 	}
-	if _, err := LoadKnown(path + ".none"); err == nil {
-		t.Error("a file that is not there")
-	}
+	_, err := LoadKnown(path + ".none")
+	assert.Error(t, err, "a file that is not there")
 }
 
 // FuzzKnown checks for any file that every name in it that is accepted is a broker.

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func TestMetrics(t *testing.T) {
@@ -35,15 +36,11 @@ belfry_broker_attempts_total{kind="redis",result="delivered"} 3
 belfry_broker_connections 1
 `
 	names := []string{"belfry_broker_attempts_total", "belfry_broker_connections"}
-	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), names...); err != nil {
-		t.Error(err)
-	}
-	if _, err := New(Config{Registerer: reg}); err == nil {
-		t.Error("metrics were registered twice")
-	}
-	if _, err := New(Config{Patience: -1}); err == nil {
-		t.Error("a negative limit")
-	}
+	assert.Equal(t, testutil.GatherAndCompare(reg, strings.NewReader(want), names...), nil)
+	_, err := New(Config{Registerer: reg})
+	assert.Error(t, err, "metrics were registered twice")
+	_, err = New(Config{Patience: -1})
+	assert.Error(t, err, "a negative limit")
 }
 
 func TestLogsTellNoSecrets(t *testing.T) {

@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"bufio"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -12,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/memnet"
 )
 
@@ -176,9 +176,7 @@ func (h *hostile) serve(t testing.TB) {
 	go func() { ended <- server.Serve(h.sound) }()
 	t.Cleanup(func() {
 		close(h.sound.closed)
-		if err := <-ended; !errors.Is(err, net.ErrClosed) {
-			t.Error(err)
-		}
+		assert.ErrorIs(t, <-ended, net.ErrClosed)
 		_ = server.Close()
 	})
 }
@@ -281,9 +279,8 @@ func TestHostileReceivers(t *testing.T) {
 				if status, _, err := post(c, h.url); status != http.StatusOK || err != nil {
 					t.Errorf("healed, it answers %d, %v", status, err)
 				}
-				if taken, _ := h.sink.counts(); taken != 1 {
-					t.Errorf("healed, its sink took %d", taken)
-				}
+				taken, _ := h.sink.counts()
+				assert.Equal(t, taken, 1, "healed, its sink took")
 			})
 		})
 	}

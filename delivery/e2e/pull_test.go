@@ -81,9 +81,8 @@ func consumersWait(t *testing.T, s *stage) {
 				}
 				mu.Unlock()
 				if receipts := receiptsOf(jobs); len(receipts) > 0 {
-					if _, err := n.settle(t.Context(), queue, object{"ack": receipts}); err != nil {
-						t.Errorf("settling: %v", err)
-					}
+					_, err := n.settle(t.Context(), queue, object{"ack": receipts})
+					assert.Equal(t, err, nil, "settling")
 				}
 			}
 		})

@@ -33,9 +33,7 @@ func TestDurationsAgreeWithGo(t *testing.T) {
 		}
 		return !t.Failed()
 	}
-	if err := quick.Check(agree, &many); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, quick.Check(agree, &many), nil)
 }
 
 // many is more than the 100 values that testing/quick takes by default.
@@ -67,9 +65,7 @@ func TestReaderAgreesWithEncodingJSON(t *testing.T) {
 		assert.Equal(t, json.Valid(text), err == nil, "%q: %v", text, err)
 		return !t.Failed()
 	}
-	if err := quick.Check(agree, &many); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, quick.Check(agree, &many), nil)
 }
 
 func TestStringsAreWrittenAsTheyWere(t *testing.T) {
@@ -89,9 +85,7 @@ func TestStringsAreWrittenAsTheyWere(t *testing.T) {
 		}
 		return !t.Failed()
 	}
-	if err := quick.Check(written, nil); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, quick.Check(written, nil), nil)
 	assert.Equal(t, string(AppendString(nil, "a\xffb")), "\"a\ufffdb\"", "a bad byte")
 }
 
@@ -152,9 +146,7 @@ func TestWholeNumbers(t *testing.T) {
 		if err != nil {
 			got = err.Error()
 		}
-		if !strings.Contains(got, want) {
-			t.Errorf("%s: %s, want %s", text, got, want)
-		}
+		assert.Contains(t, got, want, "%s", text)
 		u, err := NewReader([]byte(text)).Uint("n", 1<<60)
 		if got = strconv.FormatUint(u, 10); (err != nil) != (want[0] == '-' || want[0] > '9') || err == nil && got != want {
 			t.Errorf("%s, without a sign: %s, %v", text, got, err)

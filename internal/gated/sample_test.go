@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // TestSample checks that a sample repeats, that others choose other cases, and that all cases come at times and in the
@@ -21,11 +23,7 @@ func TestSample(t *testing.T) {
 			came[c] = true
 		}
 	}
-	if len(came) != len(cases) {
-		t.Errorf("only %v come", came)
-	}
+	assert.Equal(t, len(came), len(cases), "only %v come", came)
 	t.Setenv(Variable, "long")
-	if all := Sample(t, 2, cases...); !slices.Equal(all, cases) {
-		t.Errorf("the long form has %v", all)
-	}
+	assert.EqualSlices(t, Sample(t, 2, cases...), cases, "the long form")
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 var errLost = errors.New("no answer")
@@ -134,9 +136,7 @@ func (c *rates) run(t *testing.T, l load) *tally {
 				pass(time.Duration(rand.ExpFloat64() / rate * float64(time.Second)))
 				calls.Go(func() {
 					dry, err := node.Take(t.Context(), l.limit(time.Since(count.begin)))
-					if err != nil {
-						t.Error(err)
-					}
+					assert.Equal(t, err, nil)
 					count.add(dry == 0)
 				})
 			}
@@ -346,9 +346,7 @@ func TestBatchWaits(t *testing.T) {
 		var batches sync.WaitGroup
 		for _, node := range c.nodes {
 			batches.Go(func() {
-				if err := node.Wait(t.Context(), limit, lines); err != nil {
-					t.Error(err)
-				}
+				assert.Equal(t, node.Wait(t.Context(), limit, lines), nil)
 			})
 		}
 		batches.Wait()

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // callFor returns a call that lasts for some time.
@@ -93,12 +95,8 @@ func TestSleepUntilEndsWithTheContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		for _, at := range []time.Duration{time.Hour, -time.Hour} {
-			if err := SleepUntil(ctx, time.Now().Add(at)); !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("%v: %v", at, err)
-			}
+			assert.ErrorIs(t, SleepUntil(ctx, time.Now().Add(at)), context.DeadlineExceeded, "%v", at)
 		}
-		if err := SleepUntil(t.Context(), time.Now().Add(-time.Hour)); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, SleepUntil(t.Context(), time.Now().Add(-time.Hour)), nil)
 	})
 }

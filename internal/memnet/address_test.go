@@ -64,12 +64,10 @@ func TestAddressesDiffer(t *testing.T) {
 	}
 	slices.Sort(seen)
 	assert.Equal(t, len(slices.Compact(slices.Clone(seen))), len(seen), "%v", seen)
-	if _, _, err := n.Listen("nonsense"); err == nil {
-		t.Error("listens at no address")
-	}
-	if _, err := n.Dial(t.Context(), "nonsense"); err == nil {
-		t.Error("dialled no address")
-	}
+	_, _, err := n.Listen("nonsense")
+	assert.Error(t, err, "listens at no address")
+	_, err = n.Dial(t.Context(), "nonsense")
+	assert.Error(t, err, "dialled no address")
 }
 
 // TestPackets checks that packets arrive in order, and that those to an address without a socket and those beyond a full

@@ -113,9 +113,7 @@ func TestFullBuffer(t *testing.T) {
 		_ = ours.SetWriteDeadline(time.Time{})
 		go func() {
 			_, err := io.WriteString(ours, text)
-			if err := errors.Join(err, ours.Close()); err != nil {
-				t.Error(err)
-			}
+			assert.Equal(t, errors.Join(err, ours.Close()), nil)
 		}()
 		if n, err := io.Copy(io.Discard, theirs); n != 4*buffer || err != nil {
 			t.Errorf("read %d, %v", n, err)
@@ -206,9 +204,7 @@ func TestHost(t *testing.T) {
 			}
 		}
 		for _, c := range []io.Closer{dialled, peer, waiting, here, there, hereUDP, thereUDP} {
-			if err := c.Close(); err != nil {
-				t.Error(err)
-			}
+			assert.Equal(t, c.Close(), nil)
 		}
 		assert.Equal(t, len(one.conns)+len(other.conns), 0, "connections are noted")
 	})
