@@ -16,6 +16,7 @@ import (
 	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/raftgroup/logstore"
 )
 
@@ -149,9 +150,7 @@ func replaceInFiles(t *testing.T, dir, from, to string) {
 		found++
 		return os.WriteFile(path, bytes.ReplaceAll(data, []byte(from), []byte(to)), 0o600)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if found == 0 {
 		t.Fatalf("no file under %s has %q", dir, from)
 	}
@@ -161,9 +160,7 @@ func replaceInFiles(t *testing.T, dir, from, to string) {
 func gauge(t testing.TB, r *prometheus.Registry, name string) float64 {
 	t.Helper()
 	families, err := r.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	sum := 0.0
 	for _, f := range families {
 		if f.GetName() == name {

@@ -17,6 +17,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // awaitFindings waits until every running node finds exactly these codes.
@@ -61,9 +62,7 @@ func TestDoctor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &disks{free: [3]uint64{5000, 5000, 5000}}
 		reserve, err := headroom.ParseReserve("1000")
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		full := make(chan struct{})
 		c := clustertest.New(t, 3, func(i int, cfg *cluster.Config) {
 			cfg.MinFreeDisk, cfg.Shards, cfg.Build, cfg.MemoryLimit = reserve, 2, "v1", 1<<40
@@ -121,9 +120,8 @@ func TestDoctorOfZonesAndBackups(t *testing.T) {
 			t.Fatal("a backup into a closed pipe succeeded")
 		}
 		awaitFindings(t, c, all, doctor.BackupFailing, doctor.ZoneMajority)
-		if _, err := c.Node(2).Backup(t.Context(), io.Discard, 0); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Node(2).Backup(t.Context(), io.Discard, 0)
+		assert.NoError(t, err)
 		awaitFindings(t, c, all, doctor.ZoneMajority)
 	})
 }
@@ -192,9 +190,8 @@ func TestDoctorOfLateQueues(t *testing.T) {
 			{Queue: "sound", Target: target, MaxInFlight: 1},
 		} {
 			p.Namespace = "default"
-			if _, err := c.Node(0).Policies().PutQueue(t.Context(), p); err != nil {
-				t.Fatal(err)
-			}
+			_, err := c.Node(0).Policies().PutQueue(t.Context(), p)
+			assert.NoError(t, err)
 			for i := range 100 {
 				waits := schedule(fmt.Sprint(p.Queue, i), 0)
 				waits.GetSchedule().Spec.Queue, waits.GetSchedule().Spec.Target = p.Queue, nil

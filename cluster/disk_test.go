@@ -16,6 +16,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // disks simulates the disks of the nodes, with the free space that the test sets.
@@ -50,9 +51,7 @@ func TestDisksFill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &disks{free: [3]uint64{5000, 5000, 5000}}
 		reserve, err := headroom.ParseReserve("1000")
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		c := clustertest.New(t, 3, func(i int, cfg *cluster.Config) {
 			cfg.MinFreeDisk, cfg.Host, cfg.Shards = reserve, diskOf{headroom.System{}, d, i}, 3
 		})
@@ -65,9 +64,7 @@ func TestDisksFill(t *testing.T) {
 		calm := time.After(6 * time.Second) // longer than a leadership takes to return to its preferred node
 		for i, waiting := 0, true; waiting; i++ {
 			mustDo(t, c.Node(i%3), schedule(fmt.Sprint("task-", i), time.Hour))
-			if err := leadsNothing(c, 1); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, leadsNothing(c, 1))
 			select {
 			case <-calm:
 				waiting = false
@@ -96,9 +93,7 @@ func TestDisksFill(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if err := do(c.Node(0), touchOrSchedule("new")); !errors.Is(err, task.ErrNoRoom) {
-			t.Errorf("a touch that would schedule: %v", err)
-		}
+		assert.ErrorIs(t, do(c.Node(0), touchOrSchedule("new")), task.ErrNoRoom, "a touch that would schedule")
 		c.Until("the due tasks are delivered", func() error {
 			if c.Deliver.Attempts("late") != 1 || c.Deliver.Attempts("task-1") != 1 {
 				return errors.New("not yet")

@@ -19,6 +19,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/internal/gossip/gossiptest"
 	"github.com/belfryhq/belfry/cluster/internal/membership"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/memnet"
 )
 
@@ -39,9 +40,7 @@ type attack struct {
 func newAttack(t *testing.T, c *clustertest.Cluster, nodes int) *attack {
 	t.Helper()
 	_, conn, err := c.Network().Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	a := &attack{
 		forger: gossiptest.Over(conn), cluster: c.Node(0).ClusterID(), shards: len(c.Node(0).View(t.Context()).Shards),
 	}
@@ -133,9 +132,7 @@ func mustServe(t *testing.T, c *clustertest.Cluster, nodes int, long time.Durati
 func checkOffsets(t *testing.T, c *clustertest.Cluster, node, others int) {
 	t.Helper()
 	families, err := c.Registry(node).Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for _, f := range families {
 		if f.GetName() == "belfry_clock_offset_seconds" && len(f.Metric) != others {
 			t.Errorf("node %d knows the time of %d others", node, len(f.Metric))
@@ -185,9 +182,8 @@ func newRelay(t *testing.T, network *memnet.Network) *relay {
 	t.Helper()
 	r := &relay{network: network, to: network.Addr()}
 	var err error
-	if r.tcp, r.udp, err = network.Listen("127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
+	r.tcp, r.udp, err = network.Listen("127.0.0.1:0")
+	assert.NoError(t, err)
 	var running sync.WaitGroup
 	running.Go(func() { r.accept(&running) })
 	running.Go(r.forward)

@@ -15,6 +15,7 @@ import (
 	"github.com/belfryhq/belfry/history"
 	"github.com/belfryhq/belfry/history/feed"
 	"github.com/belfryhq/belfry/history/historypb"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // follower reads the events of a namespace, each time through another node and from the text of a cursor, and judges
@@ -32,9 +33,7 @@ type follower struct {
 func (f *follower) read(nodes ...int) error {
 	f.reads++
 	after, err := feed.Parse(f.cursor)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	assert.NoError(f.t, err)
 	ctx, cancel := context.WithTimeout(f.t.Context(), 10*time.Second)
 	defer cancel()
 	reader := f.c.Node(nodes[f.reads%len(nodes)]).Events()
@@ -74,9 +73,7 @@ func TestEvents(t *testing.T) {
 		const tasks = 60
 		c := clustertest.New(t, 3, func(i int, cfg *cluster.Config) {
 			store, err := history.Open(history.Config{Dir: filepath.Join(t.TempDir(), fmt.Sprint(i))})
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			t.Cleanup(func() {
 				if err := store.Close(); err != nil {
 					t.Error(err)
@@ -116,9 +113,7 @@ func TestEvents(t *testing.T) {
 			t.Errorf("two events: %+v, %v", story, err)
 		}
 		present, err := c.Node(left[1]).Events().Present(t.Context(), "default")
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		page, err := c.Node(left[0]).Events().Read(t.Context(), "default", present, feed.Filter{}, 100, 0)
 		if err != nil || len(page.Entries) != 0 {
 			t.Errorf("after the present: %+v, %v", page, err)

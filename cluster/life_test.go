@@ -10,6 +10,7 @@ import (
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // hasty makes nodes take replicas soon after their start, and lose them soon after their end.
@@ -22,9 +23,7 @@ func finish(t *testing.T, c *clustertest.Cluster, at int, op *clusterpb.Operatio
 	t.Helper()
 	n := c.Node(at)
 	began, err := n.Operations().Begin(t.Context(), op, false)
-	if err != nil {
-		t.Fatalf("%v: %v", op, err)
-	}
+	assert.NoError(t, err, "%v", op)
 	c.Until(fmt.Sprint(op.Kind), func() error {
 		now, left := n.Operations().Operation(began.Operation.Id)
 		if now.GetState() != clusterpb.OperationState_OPERATION_STATE_DONE {
@@ -59,9 +58,7 @@ func TestRemovedNodeStandsAside(t *testing.T) {
 		c.Start(3)
 		mustBeRemoved(t, c, 3)
 		c.Stop(3)
-		if err := os.RemoveAll(c.DataDir(3)); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.RemoveAll(c.DataDir(3)))
 		c.Start(3)
 		c.WaitReady()
 		awaitReplicas(c, 3, 4)

@@ -22,6 +22,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/peerkeys"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/raftgroup/logstore"
 )
 
@@ -49,9 +50,7 @@ func mustDo(t testing.TB, n *cluster.Node, cmds ...*fsmpb.Command) []task.Reply 
 func counter(t testing.TB, r *prometheus.Registry, name string) float64 {
 	t.Helper()
 	families, err := r.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	sum := 0.0
 	for _, f := range families {
 		if f.GetName() == name {
@@ -141,9 +140,7 @@ func TestFiveNodes(t *testing.T) {
 		var seen []string
 		for q := (&fsmpb.ListQuery{Limit: 7}); ; {
 			page, err := c.Node(2).List(t.Context(), q, false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			for _, task := range page.Tasks {
 				seen = append(seen, task.Id)
 			}
@@ -206,9 +203,7 @@ func checkSpread(t *testing.T, v cluster.View) {
 	held, preferred := make(map[string]int), make(map[string]int)
 	for _, s := range v.Shards {
 		preferred[v.Records[s.ID].Preferred]++
-		if len(s.Replicas) != 3 {
-			t.Errorf("shard %d: %v", s.ID, s.Replicas)
-		}
+		assert.Equal(t, len(s.Replicas), 3, "shard %d: %v", s.ID, s.Replicas)
 		for _, r := range s.Replicas {
 			held[r.Node]++
 		}
@@ -393,9 +388,7 @@ func TestOrderIsKeptWhileLeadersChange(t *testing.T) {
 			c.Start(victim)
 			c.WaitReady()
 		}
-		if err := <-done; err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, <-done)
 	})
 }
 
@@ -459,9 +452,7 @@ func TestNodesWithKeys(t *testing.T) {
 		if err != nil || made.ID == "" {
 			t.Fatalf("%+v, %v", made, err)
 		}
-		if err := os.WriteFile(tokenFile(fmt.Sprint("n", joiner)), []byte(made.Token), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.WriteFile(tokenFile(fmt.Sprint("n", joiner)), []byte(made.Token), 0o600))
 		c.WaitReady()
 		c.Until("the token is used", func() error {
 			list := c.Node(joiner).Tokens().JoinTokens()
@@ -494,9 +485,7 @@ func TestWipedReplicaIsNoticed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := clustertest.New(t, 3, nil)
 		c.Stop(2)
-		if err := os.RemoveAll(filepath.Join(c.DataDir(2), "groups", "0003")); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.RemoveAll(filepath.Join(c.DataDir(2), "groups", "0003")))
 		c.Start(2)
 		c.Until("the other replicas run", func() error {
 			for _, s := range c.Node(0).View(t.Context()).Shards {

@@ -22,6 +22,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/quota"
 )
 
@@ -29,9 +30,7 @@ import (
 func mustPut(t testing.TB, n *cluster.Node, p *fsmpb.QueuePolicy) (created bool) {
 	t.Helper()
 	created, err := n.Policies().PutQueue(t.Context(), p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return created
 }
 
@@ -159,9 +158,7 @@ func testPutQueueWaits(t *testing.T, c *clustertest.Cluster) {
 			t.Errorf("round %d took %v", round, took)
 		}
 		for i := range 3 {
-			if err := hasPolicy(t.Context(), c.Node(i), p.Queue, p); err != nil {
-				t.Fatalf("round %d, node %d: %v", round, i, err)
-			}
+			assert.NoError(t, hasPolicy(t.Context(), c.Node(i), p.Queue, p), "round %d, node %d", round, i)
 		}
 	}
 }
@@ -314,9 +311,7 @@ func checkAnswers(t *testing.T, n *cluster.Node, victim int, answers []error) {
 	t.Helper()
 	made := 0
 	all, err := n.Queues(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for i, err := range answers {
 		name := fmt.Sprintf("q-%d-%d", victim, i)
 		there := slices.ContainsFunc(all, func(q task.Queue) bool { return q.Policy.GetQueue() == name })
@@ -348,9 +343,7 @@ func testQueuesAreCounted(t *testing.T, c *clustertest.Cluster) {
 			t.Errorf("through node %d: %v, %v, %v", i, policy, counts, err)
 		}
 		all, err := c.Node(i).Queues(t.Context(), "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		var told []string
 		for _, q := range all {
 			if name, ok := strings.CutPrefix(q.Counts.Queue, "listed-"); ok {
@@ -369,9 +362,8 @@ func testQueuesAreCounted(t *testing.T, c *clustertest.Cluster) {
 // The use of a namespace is summed over all shards, beside the tasks of others.
 func testNamespaceIsCounted(t *testing.T, c *clustertest.Cluster) {
 	for _, name := range []string{"counted", "beside"} {
-		if _, _, err := c.Node(0).Tenants().PutNamespace(t.Context(), name, quota.Limits{}); err != nil {
-			t.Fatal(err)
-		}
+		_, _, err := c.Node(0).Tenants().PutNamespace(t.Context(), name, quota.Limits{})
+		assert.NoError(t, err)
 	}
 	var cmds []*fsmpb.Command
 	for i := range 60 {

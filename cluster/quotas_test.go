@@ -12,14 +12,14 @@ import (
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/quota"
 )
 
 func putNamespace(t *testing.T, n *cluster.Node, name string, limits quota.Limits) {
 	t.Helper()
-	if _, _, err := n.Tenants().PutNamespace(t.Context(), name, limits); err != nil {
-		t.Fatal(err)
-	}
+	_, _, err := n.Tenants().PutNamespace(t.Context(), name, limits)
+	assert.NoError(t, err)
 }
 
 // fillQuota schedules n tasks in a namespace through all nodes, ten at a time, and returns the number of tasks made.
@@ -76,9 +76,7 @@ func testMaxPending(t *testing.T, c *clustertest.Cluster) {
 	mustDo(t, c.Node(1), again...)
 	putNamespace(t, c.Node(2), "shop", quota.Limits{MaxPending: limit + 70})
 	refill(t, c, "shop", "more", 70)
-	if made := fillQuota(t, c, "", "free", 100, quota.MaxPending); made != 100 {
-		t.Errorf("%d tasks of a namespace without a limit", made)
-	}
+	assert.Equal(t, fillQuota(t, c, "", "free", 100, quota.MaxPending), 100, "tasks of a namespace without a limit")
 }
 
 func testMaxBytes(t *testing.T, c *clustertest.Cluster) {

@@ -13,6 +13,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/quota"
 )
 
@@ -325,18 +326,14 @@ func TestQueueQuota(t *testing.T) {
 		}
 		putNamespace(t, n, "town", quota.Limits{MaxQueues: 6})
 		c.Until("all nodes know the limit", func() error { return knowLimits(c, "town", quota.Limits{MaxQueues: 6}) })
-		if err := n.Quotas().Policy(t.Context(), "town", "by-policy"); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := n.Policies().PutQueue(t.Context(), &fsmpb.QueuePolicy{Namespace: "town", Queue: "by-policy"}); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, n.Quotas().Policy(t.Context(), "town", "by-policy"))
+		_, err := n.Policies().PutQueue(t.Context(), &fsmpb.QueuePolicy{Namespace: "town", Queue: "by-policy"})
+		assert.NoError(t, err)
 		if err := c.Node(1).Quotas().Queue(t.Context(), "town", "seventh"); !isOver(err, quota.MaxQueues) {
 			t.Errorf("%v", err)
 		}
-		if _, err := n.Policies().DeleteQueue(t.Context(), "town", "by-policy"); err != nil {
-			t.Fatal(err)
-		}
+		_, err = n.Policies().DeleteQueue(t.Context(), "town", "by-policy")
+		assert.NoError(t, err)
 		c.Until("the place of the deleted queue is free", func() error {
 			return c.Node(2).Quotas().Queue(t.Context(), "town", "seventh")
 		})

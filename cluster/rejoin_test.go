@@ -14,15 +14,14 @@ import (
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/raftgroup/raftdisk"
 )
 
 // copyTo replaces the folder at to with a copy of a stopped node's data folder.
 func copyTo(t *testing.T, from, to string) {
 	t.Helper()
-	if err := errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(from))); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(from))))
 }
 
 func scheduleMany(t *testing.T, n *cluster.Node, prefix string, count int) {
@@ -167,9 +166,7 @@ func TestCopyBesideItsOriginal(t *testing.T) {
 			DataDir: dir, Name: "n1", Network: c.Network(), Join: []string{c.Node(0).PeerAddr(), c.Node(2).PeerAddr()},
 			Deliver: c.Deliver, Fatal: func(err error) { t.Error(err) },
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		defer n.Close(context.Background())
 		mustSay(c, n, "does not take part")
 		scheduleMany(t, c.Node(1), "beside", 40)
@@ -189,15 +186,11 @@ func TestExchangedFolders(t *testing.T) {
 		c.Stop(0)
 		groups := filepath.Join(c.DataDir(0), "groups")
 		for _, move := range [][2]string{{"0001", "aside"}, {"0002", "0001"}, {"aside", "0002"}} {
-			if err := os.Rename(filepath.Join(groups, move[0]), filepath.Join(groups, move[1])); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, os.Rename(filepath.Join(groups, move[0]), filepath.Join(groups, move[1])))
 		}
 		c.Damaged = true
 		c.Start(0)
-		if err := <-fatal; !errors.Is(err, raftdisk.ErrForeign) {
-			t.Errorf("fatal: %v", err)
-		}
+		assert.ErrorIs(t, <-fatal, raftdisk.ErrForeign, "fatal")
 		if c.Node(0).Barred() == "" {
 			t.Error("it takes part")
 		}

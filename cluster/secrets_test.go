@@ -24,6 +24,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/seal"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // attempts keeps the attempts that it gets, by task id.
@@ -62,13 +63,9 @@ func keyFile(t *testing.T, fills ...byte) *seal.Keys {
 	for _, fill := range fills {
 		text += base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{fill}, seal.KeyBytes)) + "\n"
 	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	keys, err := seal.OpenKeys(path, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return keys
 }
 
@@ -126,9 +123,8 @@ func TestSealedSecrets(t *testing.T) {
 			t.Errorf("sent without its signature: %v", one)
 		}
 		awaitFinding(t, c, doctor.ClusterKeyMissing)
-		if _, err := c.Node(0).Policies().PutQueue(t.Context(), policy); !errors.Is(err, task.ErrNotProposed) {
-			t.Errorf("stored in the clear: %v", err)
-		}
+		_, err := c.Node(0).Policies().PutQueue(t.Context(), policy)
+		assert.ErrorIs(t, err, task.ErrNotProposed, "stored in the clear")
 		if _, err := c.Node(0).Policies().UpdateQueue(t.Context(), "", "q", func(p *fsmpb.QueuePolicy) (*fsmpb.QueuePolicy, error) {
 			p = proto.CloneOf(p)
 			p.MaxInFlight = 7

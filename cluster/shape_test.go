@@ -13,6 +13,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // quick makes nodes take replicas soon after their start.
@@ -65,9 +66,7 @@ func operate(t *testing.T, c *clustertest.Cluster, op *clusterpb.Operation) {
 	t.Helper()
 	n := lastNode(c)
 	began, err := n.Operations().Begin(t.Context(), op, false)
-	if err != nil {
-		t.Fatalf("%v: %v", op, err)
-	}
+	assert.NoError(t, err, "%v", op)
 	c.Until(fmt.Sprint(op.Kind), func() error {
 		now, left := n.Operations().Operation(began.Operation.Id)
 		if now.GetState() != clusterpb.OperationState_OPERATION_STATE_DONE {
@@ -171,15 +170,11 @@ func TestOperationsAreRepeatable(t *testing.T) {
 		begin := func(id string) string {
 			op := &clusterpb.Operation{Id: id, Kind: clusterpb.OperationKind_OPERATION_KIND_DRAIN, Node: n.ID()}
 			began, err := n.Operations().Begin(t.Context(), op, false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			return began.Operation.Id
 		}
 		for _, id := range []string{"op-1", "op-1", "op-2", ""} {
-			if got := begin(id); got != "op-1" {
-				t.Errorf("a request with the id %q got the operation %s", id, got)
-			}
+			assert.Equal(t, begin(id), "op-1", "a request with the id %q got the operation", id)
 		}
 		if id, err := n.Operations().FindNode("N1"); err != nil || id != n.ID() {
 			t.Errorf("n1 is %q, %v", id, err)
@@ -188,8 +183,7 @@ func TestOperationsAreRepeatable(t *testing.T) {
 		if _, err := n.Operations().FindNode("n2"); !errors.As(err, &impossible) || !strings.Contains(impossible.Reason, c.Node(2).ID()) {
 			t.Errorf("n2, which two nodes are called: %v", err)
 		}
-		if _, err := n.Operations().FindNode("n3"); !errors.Is(err, task.ErrNoNode) {
-			t.Errorf("n3: %v", err)
-		}
+		_, err := n.Operations().FindNode("n3")
+		assert.ErrorIs(t, err, task.ErrNoNode, "n3")
 	})
 }

@@ -3,6 +3,8 @@ package cluster
 import (
 	"testing"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // TestQuotaTrip checks that the parts of a quota wait for any node whose answers keep a shard's leader.
@@ -11,11 +13,7 @@ func TestQuotaTrip(t *testing.T) {
 		"fast": 100 * time.Millisecond, "lan": 175 * time.Millisecond, "wan": 500 * time.Millisecond,
 	} {
 		timing, err := ParseTiming(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := quotaTrip(timing); got != want {
-			t.Errorf("%s: %v in place of %v", name, got, want)
-		}
+		assert.NoError(t, err)
+		assert.Equal(t, quotaTrip(timing), want, "%s", name)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/tenants"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/quota"
 )
 
@@ -31,9 +32,7 @@ func keySpec(namespace string) tenants.KeySpec {
 func judged(t *testing.T, n *cluster.Node, key string) error {
 	t.Helper()
 	authority, err := access.New(access.Config{Source: n.Tenants()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	_, err = authority.Caller(t.Context(), access.Credentials{Authorization: "Bearer " + key})
 	return err
 }
@@ -60,9 +59,7 @@ func TestKeysHoldOnEveryNode(t *testing.T) {
 		}
 		for i, n := range c.Nodes() {
 			text, made, err := n.Tenants().NewKey(t.Context(), keySpec("default"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			if err := judged(t, n, text); err != nil {
 				t.Errorf("the answering node: %v", err)
 			}
@@ -109,16 +106,13 @@ func TestKeysOutliveNodes(t *testing.T) {
 		key := func(n *cluster.Node) (string, string) {
 			t.Helper()
 			text, made, err := n.Tenants().NewKey(t.Context(), keySpec(access.AllNamespaces))
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			return text, made.ID
 		}
 		kept, _ := key(c.Node(0))
 		gone, goneID := key(c.Node(1))
-		if _, err := c.Node(2).Tenants().RemoveKey(t.Context(), goneID); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Node(2).Tenants().RemoveKey(t.Context(), goneID)
+		assert.NoError(t, err)
 		for _, down := range []int{0, 1, 2} {
 			c.Crash(down)
 			other := c.Node((down + 1) % 3)
@@ -215,9 +209,7 @@ func listed(t *testing.T, n *cluster.Node, namespace string) (ids []string) {
 	q := &fsmpb.ListQuery{Namespace: namespace, Limit: 1000}
 	for more := true; more; {
 		page, err := n.List(t.Context(), q, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		for _, found := range page.Tasks {
 			ids = append(ids, found.Id)
 		}
@@ -247,9 +239,7 @@ func TestNamespacesAreDeleted(t *testing.T) {
 			}
 		}
 		key, made, err := n.Tenants().NewKey(t.Context(), keySpec("shop"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		var cmds []*fsmpb.Command
 		for i := range tasks {
 			id := fmt.Sprint("t", i)
@@ -339,9 +329,7 @@ func TestDeletionAwaitsSilentNodes(t *testing.T) {
 		mustDo(t, n, scheduleIn("shop", "a", "q", time.Hour))
 		c.Stop(2)
 		op, err := n.Tenants().DeleteNamespace(t.Context(), "shop")
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		c.Until("the operation waits for the node", func() error {
 			for _, o := range n.View(context.Background()).Operations {
 				if o.ID == op.Id && o.Done == 1 && len(o.Waits) == 1 && strings.Contains(o.Waits[0], "n2") {

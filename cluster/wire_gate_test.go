@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/belfryhq/belfry/cluster/peer"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/memnet"
 	"github.com/belfryhq/belfry/raftgroup/install"
 	"github.com/belfryhq/belfry/raftgroup/logstore"
@@ -55,9 +56,7 @@ func newGatedReplica(t *testing.T) *gatedReplica {
 	stores, err := logstore.Open(logstore.Config{
 		Dir: t.TempDir(), Kind: logstore.WAL, Fatal: func(err error) { t.Error(err) },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() {
 		if err := stores.Close(); err != nil {
 			t.Error(err)
@@ -70,9 +69,7 @@ func newGatedReplica(t *testing.T) *gatedReplica {
 			NodeID: id, BindAddr: "127.0.0.1:0", Network: network,
 			Directory: nodesAt(addrs),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		t.Cleanup(func() {
 			if err := e.Close(); err != nil {
 				t.Error(err)
@@ -82,21 +79,16 @@ func newGatedReplica(t *testing.T) *gatedReplica {
 	}
 	from, to := listen(gateLeader), listen(gateFollower)
 	addrs[gateFollower] = to.Addr()
-	if g.leader, err = from.Raft(1, gateCluster, hclog.NewNullLogger()); err != nil {
-		t.Fatal(err)
-	}
+	g.leader, err = from.Raft(1, gateCluster, hclog.NewNullLogger())
+	assert.NoError(t, err)
 	inner, err := to.Raft(1, gateCluster, hclog.NewNullLogger())
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	gate := install.New(inner, g.log, slog.New(slog.DiscardHandler), func(err error) { t.Error(err) })
 	conf := raft.DefaultConfig()
 	conf.LocalID, conf.Logger = gateFollower, hclog.NewNullLogger()
 	conf.HeartbeatTimeout, conf.ElectionTimeout = time.Hour, time.Hour
 	g.follower, err = raft.NewRaft(conf, nothing{}, g.log, stores.Stable(), raft.NewInmemSnapshotStore(), gate.Transport())
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	gate.Open(g.follower)
 	t.Cleanup(func() {
 		if err := errors.Join(g.follower.Shutdown().Error(), g.leader.Close()); err != nil {
@@ -159,9 +151,7 @@ func (g *gatedReplica) holds(first, last, applied uint64) {
 	if err := errors.Join(err, err2); err != nil || from != first || to != last {
 		g.t.Errorf("the log holds %d to %d, not %d to %d: %v", from, to, first, last, err)
 	}
-	if got := g.follower.AppliedIndex(); got != applied {
-		g.t.Errorf("applied up to %d, not %d", got, applied)
-	}
+	assert.Equal(g.t, g.follower.AppliedIndex(), applied, "applied up to")
 }
 
 // Requests on the streams that all groups share pass the group's gate too. No more entries are committed than were
@@ -192,26 +182,19 @@ func TestSnapshotAmongEntries(t *testing.T) {
 		for round := range uint64(rounds) {
 			last := g.follower.LastIndex()
 			pipeline, err := g.leader.AppendEntriesPipeline(gateFollower, gateFollower)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			for i := range uint64(2) { // the leader's requests under way when it turns to sending a snapshot
-				if _, err := pipeline.AppendEntries(behind(last+5*i, 5, last), new(raft.AppendEntriesResponse)); err != nil {
-					t.Fatal(err)
-				}
+				_, err := pipeline.AppendEntries(behind(last+5*i, 5, last), new(raft.AppendEntriesResponse))
+				assert.NoError(t, err)
 			}
-			if err := pipeline.Close(); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, pipeline.Close())
 			g.install(last + 3 + 4*(round%3)) // among the entries, right behind them, or beyond
 			end := last + 11
 			g.append(behind(last, 11, end)) // all entries again
 			if got := g.follower.LastIndex(); got != end {
 				t.Fatalf("round %d: the log ends at %d, not %d", round, got, end)
 			}
-			if err := g.contiguous(); err != nil {
-				t.Fatalf("round %d: %v", round, err)
-			}
+			assert.NoError(t, g.contiguous(), "round %d", round)
 		}
 		if got, want := g.follower.AppliedIndex(), uint64(10+11*rounds); got != want {
 			t.Errorf("applied up to %d, not %d", got, want)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/belfryhq/belfry/cluster/backup/depottest"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func writing(text string) func(io.Writer) error {
@@ -37,9 +38,7 @@ func keeps(t *testing.T, d Depot) {
 	t.Helper()
 	ctx := t.Context()
 	for _, name := range []string{"belfry-b", "belfry-a", "other-c"} {
-		if err := d.Put(ctx, name, writing(name), wanting(name)); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, d.Put(ctx, name, writing(name), wanting(name)))
 	}
 	names, err := d.List(ctx, "belfry-")
 	if err != nil || !slices.Equal(names, []string{"belfry-a", "belfry-b"}) {
@@ -56,9 +55,7 @@ func keeps(t *testing.T, d Depot) {
 		t.Error(err)
 	}
 	half := func(w io.Writer) error { return errors.Join(writing("half")(w), errWrong, io.ErrUnexpectedEOF) }
-	if err := d.Put(ctx, "belfry-d", half, wanting("half")); !errors.Is(err, errWrong) {
-		t.Errorf("half a backup: %v", err)
-	}
+	assert.ErrorIs(t, d.Put(ctx, "belfry-d", half, wanting("half")), errWrong, "half a backup")
 	ended := func(w io.Writer) error {
 		if err := writing("half")(w); err != nil {
 			return err
@@ -94,9 +91,7 @@ func TestLeftPartsAreRemoved(t *testing.T) {
 	f := Folder(dir)
 	left, foreign := filepath.Join(dir, "belfry-x.backup.part"), filepath.Join(dir, "download.part")
 	for _, path := range []string{left, foreign} {
-		if err := os.WriteFile(path, []byte("half"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.WriteFile(path, []byte("half"), 0o600))
 	}
 	err := f.Put(t.Context(), "belfry-y.backup", func(w io.Writer) error {
 		if _, err := os.Stat(left); !os.IsNotExist(err) {
@@ -163,9 +158,7 @@ func TestTargets(t *testing.T) {
 func TestBucketServer(t *testing.T) {
 	env, bucket := depottest.Start(t)
 	d, _, err := DepotAt("s3://"+bucket+"/some/prefix", func(name string) (string, bool) { v, ok := env[name]; return v, ok })
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	keeps(t, d)
 }
 
@@ -173,9 +166,7 @@ func TestBucketServer(t *testing.T) {
 func TestBrokenUploadServer(t *testing.T) {
 	env, bucket := depottest.Start(t)
 	d, _, err := DepotAt("s3://"+bucket, func(name string) (string, bool) { v, ok := env[name]; return v, ok })
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	long := make([]byte, partBytes+1000)
 	for _, failure := range []error{errWrong, io.ErrUnexpectedEOF, io.EOF} {
 		err := d.Put(t.Context(), "long", func(w io.Writer) error {
@@ -209,9 +200,7 @@ func TestWrongSecretServer(t *testing.T) {
 	env, bucket := depottest.Start(t)
 	env["AWS_SECRET_ACCESS_KEY"], env["AWS_SESSION_TOKEN"] = "hidden-secret", "hidden-token"
 	d, _, err := DepotAt("s3://"+bucket, func(name string) (string, bool) { v, ok := env[name]; return v, ok })
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	_, listed := d.List(t.Context(), "")
 	put := d.Put(t.Context(), "name", func(io.Writer) error { return nil }, func(io.Reader) error { return nil })
 	for _, err := range []error{listed, put} {

@@ -10,6 +10,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // states are the states of two shards: one of several pieces, and an empty one.
@@ -100,9 +101,7 @@ func TestDamageIsFound(t *testing.T) {
 		case err == nil:
 			t.Fatalf("byte %d was changed, and the backup was read", at)
 		case at < len(magic):
-			if !errors.Is(err, errNoBackup) {
-				t.Errorf("byte %d: %v", at, err)
-			}
+			assert.ErrorIs(t, err, errNoBackup, "byte %d", at)
 		case !errors.As(err, &damage):
 			t.Errorf("byte %d: %v", at, err)
 		case damage.At > uint64(at) || damage.In == "":
@@ -123,9 +122,7 @@ func TestDamageIsFound(t *testing.T) {
 func TestMovedPiecesAreFound(t *testing.T) {
 	data := written(t, states())
 	b, err := NewReader(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if _, err := b.Next(); err != nil {
 		t.Fatal(err)
 	}
@@ -144,9 +141,7 @@ func TestMovedPiecesAreFound(t *testing.T) {
 
 func TestWriterWantsAllSections(t *testing.T) {
 	w := NewWriter(io.Discard)
-	if err := w.Header(headerOf(states())); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, w.Header(headerOf(states())))
 	if err := w.Close(); err == nil {
 		t.Error("a backup without its sections was closed")
 	}
@@ -160,9 +155,8 @@ func TestWriterWantsAllSections(t *testing.T) {
 
 func TestReaderSaysWhatIsNoBackup(t *testing.T) {
 	for _, data := range []string{"", "short", "a page of another kind", "belfryb\x02 later"} {
-		if _, err := NewReader(bytes.NewReader([]byte(data))); !errors.Is(err, errNoBackup) {
-			t.Errorf("%q: %v", data, err)
-		}
+		_, err := NewReader(bytes.NewReader([]byte(data)))
+		assert.ErrorIs(t, err, errNoBackup, "%q", data)
 	}
 }
 

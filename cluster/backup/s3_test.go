@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // fakeStore answers the requests of a client, one after another.
@@ -56,9 +58,7 @@ func (f *fakeStore) RoundTrip(r *http.Request) (*http.Response, error) {
 func storeOf(t *testing.T, endpoint, region string, answers ...fakeAnswer) (*s3Store, *fakeStore) {
 	t.Helper()
 	at, err := url.Parse(endpoint)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	s, f := newS3Store(at, "b", "key", "secret", "token", region), &fakeStore{t: t, answers: answers}
 	s.client.Transport = f
 	return s, f
@@ -111,15 +111,11 @@ func TestS3Addresses(t *testing.T) {
 	} {
 		s, f := storeOf(t, test.endpoint, test.region, fakeAnswer{status: 200, body: "content"})
 		content, err := s.get(t.Context(), "some/a+b")
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if got, err := io.ReadAll(content); err != nil || string(got) != "content" {
 			t.Errorf("%q, %v", got, err)
 		}
-		if f.got[0] != "GET "+test.want {
-			t.Errorf("%s: %s", test.endpoint, f.got[0])
-		}
+		assert.Equal(t, f.got[0], "GET "+test.want, "%s", test.endpoint)
 	}
 }
 
@@ -194,8 +190,6 @@ func TestS3CompletionFails(t *testing.T) {
 		if err := (&bucket{store: s}).upload(t.Context(), "x", long); !errors.As(err, &said) || said.Code != "InvalidPart" {
 			t.Error(err)
 		}
-		if last := f.got[len(f.got)-1]; last != "DELETE http://h/b/x?uploadId=u" {
-			t.Errorf("%q", f.got)
-		}
+		assert.Equal(t, f.got[len(f.got)-1], "DELETE http://h/b/x?uploadId=u", "%q", f.got)
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/raftgroup"
 	"github.com/belfryhq/belfry/shard"
 )
@@ -115,9 +116,8 @@ func TestCallsArriveWhole(t *testing.T) {
 			t.Errorf("%s: a kind without a handler: %v", name, err)
 		}
 	}
-	if _, err := Ask[*fsmpb.Task](ctx, here, 3, &clusterpb.OutlookCall{}); !errors.Is(err, task.ErrUnknown) {
-		t.Errorf("an answer of another type: %v", err)
-	}
+	_, err := Ask[*fsmpb.Task](ctx, here, 3, &clusterpb.OutlookCall{})
+	assert.ErrorIs(t, err, task.ErrUnknown, "an answer of another type")
 }
 
 // each makes every kind of call, and returns the errors by name.
@@ -147,9 +147,7 @@ func TestErrorsKeepTheirMeaning(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := remote(t, local{c.made}.table(), nil)
 			for call, err := range each(t.Context(), r) {
-				if !errors.Is(err, c.want) {
-					t.Errorf("%s: %v, want %v", call, err, c.want)
-				}
+				assert.ErrorIs(t, err, c.want, "%s", call)
 				var memory *task.MemoryError
 				if errors.As(c.made, &memory) && err.Error() != memory.Error() {
 					t.Errorf("%s: whose memory it is: %v", call, err)
@@ -191,9 +189,7 @@ func TestErrorOfTheWholeCall(t *testing.T) {
 	made := EncodeError(task.ErrNotProposed)
 	r := remote(t, local{}.table(), func(reply *clusterpb.CallReply) { reply.Answer, reply.Error = nil, made })
 	for i, reply := range r.Do(t.Context(), 3, []*fsmpb.Command{{Id: "x"}, {Id: "y"}}) {
-		if !errors.Is(reply.Err, task.ErrNotProposed) {
-			t.Errorf("command %d: %v", i, reply.Err)
-		}
+		assert.ErrorIs(t, reply.Err, task.ErrNotProposed, "command %d", i)
 	}
 }
 
@@ -205,13 +201,10 @@ func TestMissingAnswersAreUnknown(t *testing.T) {
 	} {
 		r := remote(t, local{}.table(), func(reply *clusterpb.CallReply) {
 			replies, err := decode[*clusterpb.CommandReplies](reply.Answer)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			edit(replies)
-			if reply.Answer, err = encode(replies); err != nil {
-				t.Fatal(err)
-			}
+			reply.Answer, err = encode(replies)
+			assert.NoError(t, err)
 		})
 		replies := r.Do(t.Context(), 3, []*fsmpb.Command{{Id: "x"}, {Id: "y"}})
 		if len(replies) != 2 || !errors.Is(replies[1].Err, task.ErrUnknown) {
@@ -224,13 +217,9 @@ func TestMissingAnswersAreUnknown(t *testing.T) {
 func TestMessagesThatCannotBeDecoded(t *testing.T) {
 	broken := []byte{0xff}
 	reply := local{}.table().Answer(t.Context(), &clusterpb.Call{Kind: "GetCall", Request: broken})
-	if err := DecodeError(reply.Error, 3, "b"); !errors.Is(err, task.ErrNotProposed) {
-		t.Errorf("a request: %v", err)
-	}
+	assert.ErrorIs(t, DecodeError(reply.Error, 3, "b"), task.ErrNotProposed, "a request")
 	r := remote(t, local{}.table(), func(reply *clusterpb.CallReply) { reply.Answer = broken })
-	if err := r.Do(t.Context(), 3, []*fsmpb.Command{{Id: "x"}})[0].Err; !errors.Is(err, task.ErrUnknown) {
-		t.Errorf("an answer: %v", err)
-	}
+	assert.ErrorIs(t, r.Do(t.Context(), 3, []*fsmpb.Command{{Id: "x"}})[0].Err, task.ErrUnknown, "an answer")
 }
 
 func TestUnknownCallsAreNotProposed(t *testing.T) {
@@ -264,20 +253,14 @@ func TestKeptNamesLetGoOfTheirMessage(t *testing.T) {
 	request, err := encode(&clusterpb.GroupsAsk{
 		Namespace: "n", Queue: "q", Ended: []string{"g"}, Wants: []*clusterpb.GroupWant{{Group: "h"}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if reply := NewTable(nil, On(keep)).Answer(t.Context(), &clusterpb.Call{Kind: "GroupsAsk", Request: request}); reply.Error != nil {
 		t.Fatal(reply.Error)
 	}
 	refusal, err := encode(EncodeError(&task.NotLeaderError{Leader: "l"}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	refused, err := decode[*clusterpb.CallError](refusal)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	var notLeader *task.NotLeaderError
 	if !errors.As(DecodeError(refused, 1, "b"), &notLeader) {
 		t.Fatal(refused)

@@ -13,6 +13,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/internal/admission"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func ofNamespace(namespace, id string, payload int) []*fsmpb.Command {
@@ -26,9 +27,8 @@ func TestNamespacesTakeTurns(t *testing.T) {
 	c := &Client{outstanding: admission.NewPool(1 << 40), wake: make(chan struct{}, 1)}
 	add := func(namespace string, size int) *pending {
 		k := &pending{namespace: namespace, size: size, msg: &clusterpb.Call{}, done: make(chan struct{})}
-		if _, err := c.enqueue(k); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.enqueue(k)
+		assert.NoError(t, err)
 		return k
 	}
 	for range 100 {
@@ -95,8 +95,6 @@ func TestNamespaceOfCall(t *testing.T) {
 		"l":                   &clusterpb.ListCall{Query: &fsmpb.ListQuery{Namespace: "l"}},
 		"":                    &clusterpb.LendCall{Namespace: "n"},
 	} {
-		if got := namespaceOf(request); got != want {
-			t.Errorf("%T is of %q, not %q", request, got, want)
-		}
+		assert.Equal(t, namespaceOf(request), want, "%T is of", request)
 	}
 }

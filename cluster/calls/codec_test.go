@@ -7,6 +7,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // TestEncoding checks that frequent and rare messages arrive as they were sent.
@@ -28,9 +29,7 @@ func TestEncoding(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			request, err := encode(sent)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			received := sent.ProtoReflect().New().Interface()
 			if err := proto.Unmarshal(request, received); err != nil || !proto.Equal(sent, received) {
 				t.Errorf("%v arrived as %v, %v", sent, received, err)
@@ -60,13 +59,9 @@ func TestTextIsRepaired(t *testing.T) {
 		},
 	}
 	data, err := encode(sent)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if received, err := decode[*clusterpb.StatusReply](data); err != nil || !proto.Equal(received, want) {
 		t.Errorf("%v, %v", received, err)
 	}
-	if sent.Vitals.NotReady != bad {
-		t.Error("the message of the caller has changed")
-	}
+	assert.Equal(t, sent.Vitals.NotReady, bad, "the message of the caller has changed")
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // placement has the replicas of the only shard, and the nodes that are dead.
@@ -52,9 +53,7 @@ func wantNext(t *testing.T, s *Search, nodes ...string) {
 func TestSearchAsksTheBelievedLeaderFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := search(believing("c"))
-		if got := s.Next(); got != "c" {
-			t.Errorf("asks %q", got)
-		}
+		assert.Equal(t, s.Next(), "c", "asks")
 	})
 }
 
@@ -90,15 +89,11 @@ func TestSearchFollowsANameAtOnce(t *testing.T) {
 		if pause := s.Refused("b"); pause != 0 {
 			t.Errorf("pauses for %v before it asks the named node", pause)
 		}
-		if got := s.Next(); got != "b" {
-			t.Errorf("asks %q", got)
-		}
+		assert.Equal(t, s.Next(), "b", "asks")
 		if pause := s.Refused("a"); pause != firstPause {
 			t.Errorf("pauses for %v before it asks the second named node", pause)
 		}
-		if got := s.Next(); got != "a" {
-			t.Errorf("asks %q", got)
-		}
+		assert.Equal(t, s.Next(), "a", "asks")
 		if pause := s.Refused("a"); pause == 0 {
 			t.Error("does not pause although the node named itself")
 		}
@@ -142,9 +137,7 @@ func TestSearchTeachesItsSource(t *testing.T) {
 		s := search(l)
 		s.Next()
 		s.Found() // it has not searched
-		if got := l.Leader(1); got != "" {
-			t.Errorf("believes in %q", got)
-		}
+		assert.Equal(t, l.Leader(1), "", "believes in")
 		s.Refused("b")
 		s.Next()
 		if s.Found(); l.Leader(1) != "b" {
@@ -166,9 +159,7 @@ func TestSearchForAnyReplica(t *testing.T) {
 		if got := s.NextReplica("b"); got == "b" {
 			t.Error("asks the same replica again")
 		}
-		if got := search(believing("b")).NextReplica("d"); got != "a" {
-			t.Errorf("a node without a replica asks %q", got)
-		}
+		assert.Equal(t, search(believing("b")).NextReplica("d"), "a", "a node without a replica asks")
 	})
 }
 
@@ -208,8 +199,6 @@ func TestRepeatable(t *testing.T) {
 		fmt.Errorf("%w: %w", task.ErrUnknown, task.ErrNotProposed): false,
 		&task.FieldError{Field: "id", Detail: "is out of bounds"}:  false,
 	} {
-		if got := Repeatable(err); got != want {
-			t.Errorf("%v: %t", err, got)
-		}
+		assert.Equal(t, Repeatable(err), want, "%v", err)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/tracing"
 )
 
@@ -224,9 +225,7 @@ func TestWaitingCallsShareAMessage(t *testing.T) {
 			sizes = append(sizes, len(msg.Calls))
 			for _, call := range msg.Calls {
 				sent, err := decode[*clusterpb.Commands](call.Request)
-				if err != nil {
-					t.Fatal(err)
-				}
+				assert.NoError(t, err)
 				order = append(order, sent.Commands[0].Id)
 			}
 		}
@@ -271,9 +270,7 @@ func TestStreamBrokenMidCall(t *testing.T) {
 			if err := <-errs; !errors.Is(err, c.want) || !errors.Is(err, c.cause) {
 				t.Errorf("read: %v", err)
 			}
-			if s.outstanding.Taken() != 0 {
-				t.Errorf("%d bytes outstanding", s.outstanding.Taken())
-			}
+			assert.Equal(t, s.outstanding.Taken(), 0, "bytes outstanding")
 		})
 	}
 }
@@ -307,9 +304,7 @@ func TestCallerGivesUp(t *testing.T) {
 	defer never.Close()
 	ctx, cancel = context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if err := never.Do(ctx, 1, command("x"))[0].Err; !errors.Is(err, task.ErrNotProposed) {
-		t.Errorf("not sent: %v", err)
-	}
+	assert.ErrorIs(t, never.Do(ctx, 1, command("x"))[0].Err, task.ErrNotProposed, "not sent")
 	if never.outstanding.Taken() != 0 || never.waiting.Len() != 0 {
 		t.Errorf("%d bytes outstanding", never.outstanding.Taken())
 	}
@@ -377,23 +372,17 @@ func TestOutstandingBytesAreBounded(t *testing.T) {
 	ended := make(chan struct{})
 	go func() { defer close(ended); s.Do(ctx, 1, big) }() // one call may exceed the bound, alone
 	<-started
-	if err := s.Do(t.Context(), 1, command("y"))[0].Err; !errors.Is(err, task.ErrOverloaded) {
-		t.Errorf("beside it: %v", err)
-	}
+	assert.ErrorIs(t, s.Do(t.Context(), 1, command("y"))[0].Err, task.ErrOverloaded, "beside it")
 	cancel()
 	<-ended
 	go s.Do(t.Context(), 1, command("z"))
-	if id := <-started; id != "z" {
-		t.Errorf("%s began", id)
-	}
+	assert.Equal(t, <-started, "z", "began")
 }
 
 func TestClosedClientAnswers(t *testing.T) {
 	s := serve(t, doer{echo})
 	s.Close()
-	if err := s.Do(t.Context(), 1, command("x"))[0].Err; !errors.Is(err, task.ErrNotProposed) {
-		t.Error(err)
-	}
+	assert.ErrorIs(t, s.Do(t.Context(), 1, command("x"))[0].Err, task.ErrNotProposed)
 }
 
 // TestServerEndsInOrder checks that a node that stops, or that refuses the calling node from now on, answers the calls
@@ -474,9 +463,7 @@ func TestFailedSendTellsNothing(t *testing.T) {
 				}
 				stream.told <- c.end
 				for range 2 {
-					if err := <-errs; !errors.Is(err, c.want) {
-						t.Errorf("%v, want %v", err, c.want)
-					}
+					assert.ErrorIs(t, <-errs, c.want)
 				}
 			})
 		})
@@ -493,8 +480,6 @@ func TestTraceCrossesNodes(t *testing.T) {
 	}})
 	for _, sent := range []string{caller, ""} {
 		s.Do(tracing.Remote(t.Context(), sent), 1, command("a"))
-		if arrived != sent {
-			t.Errorf("%q arrived in place of %q", arrived, sent)
-		}
+		assert.Equal(t, arrived, sent, "arrived in place")
 	}
 }

@@ -14,15 +14,14 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/peerkeys"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // made returns a new folder with these nodes.
 func made(t *testing.T, nodes ...Node) *Folder {
 	t.Helper()
 	f, err := Init(Config{Dir: filepath.Join(t.TempDir(), "certs")}, nodes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return f
 }
 
@@ -30,9 +29,7 @@ func made(t *testing.T, nodes ...Node) *Folder {
 func opened(t *testing.T, f *Folder, name string) *peerkeys.Keys {
 	t.Helper()
 	keys, err := peerkeys.Open(peerkeys.Config{Files: NodeFiles(f.NodeDir(name)), NodeName: name})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return keys
 }
 
@@ -48,14 +45,10 @@ func accepts(a, b *peerkeys.Keys) (certificate, packets bool) {
 func TestInit(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "certs")
 	aside := filepath.Join(filepath.Dir(dir), ".certs.unfinished", "nodes") // of a process that was killed
-	if err := os.MkdirAll(aside, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.MkdirAll(aside, 0o700))
 	nodes := []Node{{Name: "n1", Hosts: []string{"n1.example", "10.0.0.1", "::1"}}, {Name: "N-2"}}
 	f, err := Init(Config{Dir: dir}, nodes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	got := modes(t, dir)
 	want := map[string]fs.FileMode{
 		"cluster.pem": 0o600, "nodes/n1/ca.pem": 0o644, "nodes/n1/node.pem": 0o644, "nodes/n1/node.key": 0o600,
@@ -63,13 +56,9 @@ func TestInit(t *testing.T) {
 		"nodes/N-2/gossip.key": 0o600,
 	}
 	for path, mode := range want {
-		if got[path] != mode {
-			t.Errorf("%s has mode %o, want %o", path, got[path], mode)
-		}
+		assert.Equal(t, got[path], mode, "%s has mode", path)
 	}
-	if len(got) != len(want) {
-		t.Errorf("made %v", got)
-	}
+	assert.Equal(t, len(got), len(want), "made %v", got)
 	if entries, err := os.ReadDir(filepath.Dir(dir)); err != nil || len(entries) != 1 {
 		t.Errorf("beside the folder: %v, %v", entries, err)
 	}
@@ -107,9 +96,7 @@ func modes(t *testing.T, dir string) map[string]fs.FileMode {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return found
 }
 
@@ -117,24 +104,16 @@ func TestAdd(t *testing.T) {
 	f := made(t, Node{Name: "n1"})
 	before := opened(t, f, "n1")
 	again, err := Open(Config{Dir: f.cfg.Dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := again.Add([]Node{{Name: "n2"}}); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
+	assert.NoError(t, again.Add([]Node{{Name: "n2"}}))
 	if cert, packets := accepts(before, opened(t, f, "n2")); !cert || !packets {
 		t.Errorf("a later node is not accepted: %v, %v", cert, packets)
 	}
 	if !opened(t, f, "n1").Credentials().Cert.Leaf.Equal(before.Credentials().Cert.Leaf) {
 		t.Error("the first node's certificate has changed")
 	}
-	if err := again.Add([]Node{{Name: "n3"}, {Name: "n1"}}); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("a node that is there: %v", err)
-	}
-	if err := again.Add([]Node{{Name: "N1"}}); !errors.Is(err, fs.ErrExist) {
-		t.Errorf("a name that certificates do not tell from another: %v", err)
-	}
+	assert.ErrorIs(t, again.Add([]Node{{Name: "n3"}, {Name: "n1"}}), fs.ErrExist, "a node that is there")
+	assert.ErrorIs(t, again.Add([]Node{{Name: "N1"}}), fs.ErrExist, "a name that certificates do not tell from another")
 	if _, err := os.Stat(f.NodeDir("n3")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("half of a refused call was carried out: %v", err)
 	}
@@ -143,9 +122,7 @@ func TestAdd(t *testing.T) {
 func TestRenew(t *testing.T) {
 	f := made(t, Node{Name: "n1", Hosts: []string{"h"}}, Node{Name: "n2"})
 	one, two := opened(t, f, "n1"), opened(t, f, "n2")
-	if err := f.Renew([]string{"n1"}); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, f.Renew([]string{"n1"}))
 	renewed := opened(t, f, "n1").Credentials().Cert.Leaf
 	old := one.Credentials().Cert.Leaf
 	if renewed.Equal(old) || renewed.CheckSignatureFrom(f.secrets.authorities.used.cert) != nil ||
@@ -155,9 +132,7 @@ func TestRenew(t *testing.T) {
 	if !opened(t, f, "n2").Credentials().Cert.Leaf.Equal(two.Credentials().Cert.Leaf) {
 		t.Error("the other node's certificate has changed")
 	}
-	if err := f.Renew([]string{"n9"}); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("an unknown node: %v", err)
-	}
+	assert.ErrorIs(t, f.Renew([]string{"n9"}), fs.ErrNotExist, "an unknown node")
 }
 
 // While the steps of both rotations reach the nodes one after the other, nodes at neighbouring steps accept each other.
@@ -186,9 +161,7 @@ func TestNeighbouringStepsAcceptEachOther(t *testing.T) {
 		t.Errorf("the former ones still count: certificate %v, packets %v", cert, packets)
 	}
 	again, err := Open(f.cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if changed, err := again.RotateGossip(Install); !changed || err != nil {
 		t.Errorf("a second rotation: %v, %v", changed, err)
 	}
@@ -200,14 +173,11 @@ func TestStepsHaveAnOrder(t *testing.T) {
 	for _, tt := range []struct{ made, refused Step }{{"", Use}, {Install, Remove}, {Use, Install}} {
 		for _, rotate := range []func(*Folder, Step) (bool, error){(*Folder).RotateGossip, (*Folder).RotateAuthority} {
 			if tt.made != "" {
-				if _, err := rotate(f, tt.made); err != nil {
-					t.Fatal(err)
-				}
+				_, err := rotate(f, tt.made)
+				assert.NoError(t, err)
 			}
 			again, err := Open(f.cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			if _, err := rotate(again, tt.refused); !errors.Is(err, errOrder) {
 				t.Errorf("%q after %q: %v", tt.refused, tt.made, err)
 			}
@@ -222,9 +192,7 @@ func TestKilledCommand(t *testing.T) {
 		f := made(t, Node{Name: "n1"})
 		path := filepath.Join(f.NodeDir("n1"), file)
 		old, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		rotate(t, f, Install)
 		rotate(t, f, Use)
 		if err := os.WriteFile(path, old, 0o600); err != nil { // as if the last write were missing
@@ -234,9 +202,7 @@ func TestKilledCommand(t *testing.T) {
 			t.Errorf("%s is old: %s", file, states)
 		}
 		again, err := Open(f.cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		rotate(t, again, Use)
 		if states := statesOf(t, f.cfg.Dir); strings.Contains(states, string(Faulty)) {
 			t.Errorf("%s, repeated: %s", file, states)
@@ -248,9 +214,8 @@ func TestKilledCommand(t *testing.T) {
 func rotate(t *testing.T, f *Folder, step Step) {
 	t.Helper()
 	for _, rotate := range []func(Step) (bool, error){f.RotateAuthority, f.RotateGossip} {
-		if _, err := rotate(step); err != nil {
-			t.Fatal(err)
-		}
+		_, err := rotate(step)
+		assert.NoError(t, err)
 	}
 }
 
@@ -258,9 +223,7 @@ func rotate(t *testing.T, f *Folder, step Step) {
 func statesOf(t *testing.T, dir string) string {
 	t.Helper()
 	entries, err := Inspect(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	var states []string
 	for _, e := range entries {
 		states = append(states, e.Kind+" "+string(e.State))
@@ -272,9 +235,7 @@ func TestInspect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, err := Init(Config{Dir: filepath.Join(t.TempDir(), "certs"), AuthorityValidity: 600 * 24 * time.Hour},
 			[]Node{{Name: "n1"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		for _, tt := range []struct {
 			days int
 			want string
@@ -285,14 +246,10 @@ func TestInspect(t *testing.T) {
 		} {
 			time.Sleep(time.Duration(tt.days) * 24 * time.Hour)
 			for _, dir := range []string{f.cfg.Dir, f.NodeDir("n1")} {
-				if states := statesOf(t, dir); states != tt.want {
-					t.Errorf("%s: %s, want %s", dir, states, tt.want)
-				}
+				assert.Equal(t, statesOf(t, dir), tt.want, "%s", dir)
 			}
 		}
-		if err := f.Renew(nil); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, f.Renew(nil))
 		ends := opened(t, f, "n1").Credentials().Cert.Leaf.NotAfter
 		if !ends.Equal(f.secrets.authorities.used.cert.NotAfter) {
 			t.Errorf("the certificate ends at %v, and its authority at %v", ends, f.secrets.authorities.used.cert.NotAfter)
@@ -304,22 +261,16 @@ func TestFaultySecrets(t *testing.T) {
 	f := made(t, Node{Name: "n1"})
 	path := filepath.Join(f.cfg.Dir, secretsFile)
 	sound, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	other, err := made(t, Node{Name: "n1"}).secrets.encode()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	keyAt := bytes.Index(sound, []byte("-----BEGIN PRIVATE"))
 	for name, data := range map[string][]byte{
 		"empty": nil, "cut off": sound[:len(sound)-40], "without the key": sound[:keyAt],
 		"of another": slices.Concat(sound[:keyAt], other[bytes.Index(other, []byte("-----BEGIN PRIVATE")):]),
 		"role":       bytes.ReplaceAll(sound, []byte("Role: used"), []byte("Role: king")),
 	} {
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.WriteFile(path, data, 0o600))
 		if _, err := Open(f.cfg); err == nil || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -336,9 +287,7 @@ func TestParseNode(t *testing.T) {
 		if n, err := ParseNode(text); err == nil {
 			got = n.Name + " " + n.Host()
 		}
-		if got != want {
-			t.Errorf("%q: %s, want %s", text, got, want)
-		}
+		assert.Equal(t, got, want, "%q", text)
 	}
 }
 
@@ -359,7 +308,6 @@ func TestConfigIsChecked(t *testing.T) {
 			t.Errorf("%s was accepted", name)
 		}
 	}
-	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a refused call made the folder: %v", err)
-	}
+	_, err := os.Stat(dir)
+	assert.ErrorIs(t, err, fs.ErrNotExist, "a refused call made the folder")
 }

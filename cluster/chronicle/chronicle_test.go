@@ -16,6 +16,7 @@ import (
 	"github.com/belfryhq/belfry/history"
 	"github.com/belfryhq/belfry/history/feed"
 	"github.com/belfryhq/belfry/history/historypb"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // node is a node with a history of its own.
@@ -66,9 +67,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, nodes: pair{}}
 	for _, name := range []string{"a", "b"} {
 		store, err := history.Open(history.Config{Dir: t.TempDir()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		t.Cleanup(func() {
 			if err := store.Close(); err != nil {
 				t.Error(err)
@@ -86,9 +85,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) shard(name string, id uint32) *Shard {
 	w.t.Helper()
 	s, err := w.nodes[name].Shard(id)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	assert.NoError(w.t, err)
 	return s
 }
 
@@ -105,9 +102,7 @@ func (w *world) happen(id uint32, index uint64, atMs int64, name string, nodes .
 func (w *world) read(after feed.Cursor, f feed.Filter) feed.Page {
 	w.t.Helper()
 	page, err := w.Read(w.t.Context(), "default", after, f, 10, 0)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	assert.NoError(w.t, err)
 	return page
 }
 
@@ -170,9 +165,7 @@ func TestPageOfTheLastSeconds(t *testing.T) {
 	for index := range uint64(10_000) {
 		w.happen(1, index+1, old, strings.Repeat("old", 60), "a")
 		if index%1000 == 0 {
-			if err := w.shard("a", 1).Sync(index); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, w.shard("a", 1).Sync(index))
 		}
 	}
 	w.happen(1, 10_001, recent, "new", "a")
@@ -188,9 +181,7 @@ func TestPageWaits(t *testing.T) {
 		w := newWorld(t)
 		w.happen(1, 5, 1000, "x1", "a", "b")
 		present, err := w.Present(t.Context(), "default")
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		pages := make(chan feed.Page)
 		go func() {
 			page, err := w.Read(context.WithoutCancel(t.Context()), "default", present, feed.Filter{}, 10, time.Minute)
@@ -222,9 +213,7 @@ func TestBeginsOfAttempts(t *testing.T) {
 	if got := instants(story.Events); err != nil || got != want {
 		t.Errorf("%s, %v, want %s", got, err, want)
 	}
-	if at := w.read(feed.Cursor{}, feed.Filter{}).Entries[0].AtMs; at != 1000 {
-		t.Errorf("the stream has the begin at %d", at)
-	}
+	assert.Equal(t, w.read(feed.Cursor{}, feed.Filter{}).Entries[0].AtMs, 1000, "the stream has the begin at")
 }
 
 // TestAttemptsThatWereGivenBack checks that the story of a task leaves out the attempts that did not begin.
@@ -295,21 +284,15 @@ func TestEventsGo(t *testing.T) {
 	a := w.nodes["a"]
 	w.happen(1, 5, 1000, "x", "a")
 	w.happen(2, 5, 1000, "y", "a")
-	if err := a.Retain(func(name string) bool { return name == "default" }); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, a.Retain(func(name string) bool { return name == "default" }))
 	if got := names(w.read(feed.Cursor{}, feed.Filter{})); len(got) != 2 {
 		t.Errorf("%v are left", got)
 	}
-	if err := a.DropStrays([]uint32{2}); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, a.DropStrays([]uint32{2}))
 	if got := names(w.read(feed.Cursor{}, feed.Filter{})); !slices.Equal(got, []string{"y"}) {
 		t.Errorf("%v are left after the replica of shard 1", got)
 	}
-	if err := a.Retain(func(string) bool { return false }); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, a.Retain(func(string) bool { return false }))
 	if got := names(w.read(feed.Cursor{}, feed.Filter{})); len(got) > 0 {
 		t.Errorf("%v are left of no namespace", got)
 	}
@@ -324,10 +307,8 @@ func TestNoHistory(t *testing.T) {
 	if err := errors.Join(k.Drop(1), k.DropStrays(nil), k.Retain(nil)); err != nil {
 		t.Error(err)
 	}
-	if _, err := k.Read(t.Context(), &clusterpb.ReadEventsRequest{Shard: 1}); !errors.Is(err, ErrNone) {
-		t.Error(err)
-	}
-	if _, err := k.Task(t.Context(), &clusterpb.TaskEventsRequest{}); !errors.Is(err, ErrNone) {
-		t.Error(err)
-	}
+	_, err := k.Read(t.Context(), &clusterpb.ReadEventsRequest{Shard: 1})
+	assert.ErrorIs(t, err, ErrNone)
+	_, err = k.Task(t.Context(), &clusterpb.TaskEventsRequest{})
+	assert.ErrorIs(t, err, ErrNone)
 }

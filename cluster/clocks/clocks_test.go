@@ -10,6 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/shard"
 )
 
@@ -41,9 +42,7 @@ func TestBestSampleUntilContradicted(t *testing.T) {
 	for range 3 {
 		h.add(sample{ahead: 40 * time.Millisecond, trip: 100 * time.Millisecond})
 	}
-	if got := h.best().ahead; got != 5*time.Millisecond {
-		t.Errorf("best is %v", got)
-	}
+	assert.Equal(t, h.best().ahead, 5*time.Millisecond, "best")
 	h.add(sample{ahead: time.Second, trip: 50 * time.Millisecond}) // the clock was set
 	if got := h.best().ahead; got != time.Second || len(h.samples) != 1 {
 		t.Errorf("after a step: %v of %v", got, h.samples)
@@ -51,9 +50,7 @@ func TestBestSampleUntilContradicted(t *testing.T) {
 	for range 2 * kept {
 		h.add(sample{ahead: time.Second, trip: 50 * time.Millisecond})
 	}
-	if len(h.samples) != kept {
-		t.Errorf("%d samples kept", len(h.samples))
-	}
+	assert.Equal(t, len(h.samples), kept, "samples kept")
 }
 
 // others are the nodes of a cluster that has more than one.
@@ -123,9 +120,7 @@ func TestAgreement(t *testing.T) {
 				if took := time.Since(began); !errors.Is(err, ErrUnsure) && took > 10*time.Millisecond {
 					t.Errorf("a silent voter was waited for: %v", took)
 				}
-				if !errors.Is(err, c.err) {
-					t.Errorf("agrees: %v", err)
-				}
+				assert.ErrorIs(t, err, c.err, "agrees")
 				<-time.After(100 * time.Millisecond) // of the bubble's clock: Agrees does not wait for all
 				if by, apart := clocks.Apart(); apart != c.apart {
 					t.Errorf("apart: %v, by %v", apart, by)

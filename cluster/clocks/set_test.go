@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/shard"
 )
 
@@ -114,16 +115,12 @@ func TestOwnClockIsSet(t *testing.T) {
 			if got, apart := c.Apart(); !apart || (got+by).Abs() > 10*time.Millisecond {
 				t.Errorf("set by %v, it is apart by %v: %v", by, got, apart)
 			}
-			if err := agrees(t, c); !errors.Is(err, shard.ErrClockApart) {
-				t.Errorf("set by %v, it is told %v", by, err)
-			}
+			assert.ErrorIs(t, agrees(t, c), shard.ErrClockApart, "set by %v, it is told", by)
 			r.set("self", 0)
 			if by, apart := c.Apart(); apart {
 				t.Errorf("set right again, it is still apart by %v", by)
 			}
-			if off := time.Until(told(c)); off != 0 {
-				t.Errorf("set right again, it goes by a time that is off by %v", off)
-			}
+			assert.Equal(t, time.Until(told(c)), 0, "set right again, it goes by a time that is off by")
 		})
 	}
 }
@@ -150,9 +147,7 @@ func TestMonotonicClockStoodStill(t *testing.T) {
 func TestSmallOffsetsAreLeftAlone(t *testing.T) {
 	enter(t, func(t *testing.T, r *room, c *Clocks) {
 		r.set("self", 200*time.Millisecond)
-		if off := time.Until(told(c)); off != 200*time.Millisecond {
-			t.Errorf("it goes by a time that is off by %v", off)
-		}
+		assert.Equal(t, time.Until(told(c)), 200*time.Millisecond, "it goes by a time that is off by")
 		asked := r.asked
 		for range 10 {
 			c.Now()
@@ -204,17 +199,13 @@ func TestWrongClockIsNoWitness(t *testing.T) {
 			if by, apart := c.Apart(); apart {
 				t.Errorf("%v: it is apart by %v", wrong, by)
 			}
-			if err := agrees(t, c); !errors.Is(err, ErrUnsure) {
-				t.Errorf("%v: it is told %v", wrong, err)
-			}
+			assert.ErrorIs(t, agrees(t, c), ErrUnsure, "%v: it is told", wrong)
 			r.speak("a")
 			time.Sleep(time.Second) // of the bubble's clock, for a round
 			if now, sure := c.Now(); !sure || time.Until(now).Abs() > 10*time.Millisecond {
 				t.Errorf("%v: all are heard, and it is off by %v, sure %v", wrong, time.Until(now), sure)
 			}
-			if err := agrees(t, c); !errors.Is(err, shard.ErrClockApart) {
-				t.Errorf("%v: all are heard, and it is told %v", wrong, err)
-			}
+			assert.ErrorIs(t, agrees(t, c), shard.ErrClockApart, "%v: all are heard, and it is told", wrong)
 		})
 	}
 }
@@ -227,9 +218,7 @@ func TestNoTwoAgree(t *testing.T) {
 		if now, sure := c.Now(); sure {
 			t.Errorf("sure of a time that is off by %v", time.Until(now))
 		}
-		if err := agrees(t, c); !errors.Is(err, ErrUnsure) {
-			t.Errorf("it is told %v", err)
-		}
+		assert.ErrorIs(t, agrees(t, c), ErrUnsure, "it is told")
 	})
 }
 

@@ -2,7 +2,6 @@ package consume
 
 import (
 	"context"
-	"errors"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // TestNothingIsLost: no task is lost while consumers come and go, at nodes that are cut off now and then.
@@ -94,16 +94,12 @@ func TestNobodyTakes(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		for i := range uint32(6) {
 			task, err := w.shards[i+1].Get(t.Context(), "", named(i, "x"), false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			if id := task.Id; id != tasks[0].Id && (task.State != fsmpb.State_STATE_READY || task.Attempts != 0) {
 				t.Errorf("%v", task)
 			}
 		}
-		if w.released() != 5 {
-			t.Errorf("%v released", w.released())
-		}
+		assert.Equal(t, w.released(), 5, "released")
 		time.Sleep(2 * idleLife)
 		w.nodes["a"].look(func(p *Consumers) {
 			if len(p.pools) > 0 || p.asks > 0 || p.buffered != 0 {
@@ -205,12 +201,9 @@ func TestClose(t *testing.T) {
 		}
 		time.Sleep(time.Until(at) - time.Millisecond)
 		go w.nodes["a"].Close()
-		if err := <-left; !errors.Is(err, task.ErrNotProposed) {
-			t.Errorf("left with %v", err)
-		}
-		if _, err := w.lease(t.Context(), "a", 1); !errors.Is(err, task.ErrNotProposed) {
-			t.Errorf("came with %v", err)
-		}
+		assert.ErrorIs(t, <-left, task.ErrNotProposed, "left with")
+		_, err := w.lease(t.Context(), "a", 1)
+		assert.ErrorIs(t, err, task.ErrNotProposed, "came with")
 		got := 0
 		for got < 6 {
 			tasks, err := w.lease(t.Context(), "b", 10)
@@ -289,9 +282,7 @@ func TestUnsentIsReleased(t *testing.T) {
 		w.fill(3, begin, 10*time.Millisecond)
 		time.Sleep(time.Until(begin) + time.Second)
 		cancel()
-		if err := <-served; !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
+		assert.ErrorIs(t, <-served, context.Canceled)
 		time.Sleep(time.Second)
 		tasks, err := w.lease(t.Context(), "b", 10)
 		if err != nil || len(tasks) != 2 || tasks[0].Id != named(0, 1) || tasks[0].Attempts != 1 {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 const hour = int64(time.Hour / time.Millisecond)
@@ -48,17 +49,14 @@ func admitting(t *testing.T, tokens ...string) *machine {
 	m := newMachine()
 	founder := admit("a", "one", "", func(terms *clusterpb.Admission) { terms.Exempt = true })
 	begin, err := initialise(plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	entries := []*clusterpb.ControlEntry{begin.entry, founder}
 	for _, token := range tokens {
 		entries = append(entries, addToken(token, 0, 2*hour))
 	}
 	for _, e := range entries {
-		if _, err := change(t, m, e); err != nil {
-			t.Fatal(err)
-		}
+		_, err := change(t, m, e)
+		assert.NoError(t, err)
 	}
 	return m
 }
@@ -123,18 +121,15 @@ func TestTokenLetsOneNodeIn(t *testing.T) {
 	if free := Token(state, tokenID(HashToken("t2"))); free.UsedBy != "" {
 		t.Errorf("the other token is %v", free)
 	}
-	if len(state.Nodes) != 2 {
-		t.Errorf("nodes %v", state.Nodes)
-	}
+	assert.Equal(t, len(state.Nodes), 2, "nodes %v", state.Nodes)
 }
 
 func TestTokensOfAState(t *testing.T) {
 	m := admitting(t, "t1", "t2")
 	must := func(e *clusterpb.ControlEntry) *clusterpb.ControlState {
 		t.Helper()
-		if _, err := change(t, m, e); err != nil {
-			t.Fatal(err)
-		}
+		_, err := change(t, m, e)
+		assert.NoError(t, err)
 		state, _ := m.watch()
 		return state
 	}
@@ -149,9 +144,8 @@ func TestTokensOfAState(t *testing.T) {
 			t.Errorf("after the removal: %v", s.JoinTokens)
 		}
 	}
-	if _, err := change(t, m, admit("c", "three", "t2")); !errors.Is(err, errNotAdmitted) {
-		t.Errorf("a removed token: %v", err)
-	}
+	_, err := change(t, m, admit("c", "three", "t2"))
+	assert.ErrorIs(t, err, errNotAdmitted, "a removed token")
 	if s := must(addToken("t3", 2*hour, 3*hour)); len(s.JoinTokens) != 1 || s.JoinTokens[0].Id != tokenID(HashToken("t3")) {
 		t.Errorf("expired tokens were kept: %v", s.JoinTokens)
 	}
@@ -207,9 +201,7 @@ func TestGroupAdmits(t *testing.T) {
 		now = now.Add(time.Hour - time.Millisecond)
 		for boot := range uint64(2) { // the second registration is of a restarted node
 			node.Boot += boot
-			if err := admit(token); err != nil {
-				t.Fatalf("with a token: %v", err)
-			}
+			assert.NoError(t, admit(token), "with a token")
 		}
 		node.Boot++
 		if err := g.Register(t.Context(), node); err != nil {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func beginBulk(id, namespace string) *clusterpb.ControlEntry {
@@ -36,9 +37,7 @@ func TestBulkOperationsBeginAndStop(t *testing.T) {
 		change := func(e *clusterpb.ControlEntry) *clusterpb.ControlChanged {
 			t.Helper()
 			changed, err := g.Change(t.Context(), asking(e))
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			return changed
 		}
 		first := change(beginBulk("op-1", "default"))
@@ -104,9 +103,7 @@ func (b *bulkBook) try(t testing.TB, entry *clusterpb.ControlEntry) error {
 
 func (b *bulkBook) do(t testing.TB, entry *clusterpb.ControlEntry) {
 	t.Helper()
-	if err := b.try(t, entry); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, b.try(t, entry))
 }
 
 func (b *bulkBook) refuses(t testing.TB, what string, entry *clusterpb.ControlEntry) {
@@ -174,9 +171,7 @@ func TestEntriesOfAnOperation(t *testing.T) {
 	b.refuses(t, "a page after the end", pinEntry("a", 4, 1, false))
 	b.do(t, stopEntry("a"))
 	b.do(t, stopEntry("none"))
-	if FindBulk(b.state, "a") != op {
-		t.Errorf("a stop after the end has changed %v", FindBulk(b.state, "a"))
-	}
+	assert.Equal(t, FindBulk(b.state, "a"), op, "a stop after the end has changed")
 }
 
 // TestStopsOfAnOperation stops one between two pages, one with a pinned page, and one with its last page pinned.

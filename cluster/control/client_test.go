@@ -15,6 +15,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // distant is the way to a leader whose answers may be lost.
@@ -61,9 +62,7 @@ func follower(t *testing.T) (*Replica, *distant) {
 	here, _ := replica(t, dir, "b", false, nil, transport)
 	t.Cleanup(func() { closeGroup(t, here) })
 	for _, id := range []string{"a", "b"} {
-		if err := leader.Register(t.Context(), &clusterpb.Node{Id: id, CommandVersion: Version, Boot: 1}); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, leader.Register(t.Context(), &clusterpb.Node{Id: id, CommandVersion: Version, Boot: 1}))
 	}
 	until(t, here, "known at the follower", func(s *clusterpb.ControlState) bool { return Node(s, "b") != nil })
 	d := &distant{g: leader}
@@ -94,9 +93,8 @@ func lost(n int, changed *clusterpb.ControlChanged, err error) (*clusterpb.Contr
 func TestRepeatedChangesAreToldAsDone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, d := follower(t)
-		if _, err := r.Change(t.Context(), asking(newKey("k"))); err != nil {
-			t.Fatal(err)
-		}
+		_, err := r.Change(t.Context(), asking(newKey("k")))
+		assert.NoError(t, err)
 		d.answer = lost
 		for name, c := range map[string]struct {
 			entry   *clusterpb.ControlEntry
@@ -172,9 +170,7 @@ func TestChangesWaitForTheNodes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, d := follower(t)
 		dead := &clusterpb.Node{Id: "c", CommandVersion: Version, Boot: 1}
-		if err := d.g.Register(t.Context(), dead); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, d.g.Register(t.Context(), dead))
 		d.dead = "c"
 		stale := setQueue(policy("q", 9))
 		stale.GetSetQueue().Expected = proto.Uint64(77)
@@ -189,13 +185,9 @@ func TestChangesWaitForTheNodes(t *testing.T) {
 		} {
 			d.waited = nil
 			changed, err := r.Change(t.Context(), asking(c.entry))
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			slices.Sort(d.waited)
-			if got := fmt.Sprint(d.waited); got != c.want {
-				t.Errorf("%v: waited for %s, not %s", changed, got, c.want)
-			}
+			assert.Equal(t, fmt.Sprint(d.waited), c.want, "%v: waited for", changed)
 			if _, applied := r.Group().machine.at(); applied < changed.Index || changed.Index == 0 {
 				t.Errorf("%v: this node has applied entry %d only", changed, applied)
 			}
@@ -236,9 +228,8 @@ func TestOnlySomeChangesCanBeAsked(t *testing.T) {
 			"an outcome":              {Op: &clusterpb.ControlEntry_CountBulk{CountBulk: &clusterpb.CountBulk{Id: "op"}}},
 			"a version":               raise(Version).entry,
 		} {
-			if _, err := g.Change(t.Context(), asking(entry)); !errors.Is(err, task.ErrNotProposed) {
-				t.Errorf("%s: %v", name, err)
-			}
+			_, err := g.Change(t.Context(), asking(entry))
+			assert.ErrorIs(t, err, task.ErrNotProposed, "%s", name)
 		}
 		for name, entry := range map[string]*clusterpb.ControlEntry{
 			"a policy":    {Op: &clusterpb.ControlEntry_SetQueue{}},
@@ -256,18 +247,15 @@ func TestOnlySomeChangesCanBeAsked(t *testing.T) {
 				t.Errorf("%s without its parts: %v", name, changed)
 			}
 		}
-		if g.State() != before {
-			t.Errorf("the state became %v", g.State())
-		}
+		assert.Equal(t, g.State(), before, "the state")
 	})
 }
 
 // TestChangesNeedACluster checks that no node changes anything before it is in a cluster.
 func TestChangesNeedACluster(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		if _, err := NewReplica(ReplicaConfig{Node: "a"}).Change(t.Context(), asking(newKey("k"))); !errors.Is(err, task.ErrNotProposed) {
-			t.Error(err)
-		}
+		_, err := NewReplica(ReplicaConfig{Node: "a"}).Change(t.Context(), asking(newKey("k")))
+		assert.ErrorIs(t, err, task.ErrNotProposed)
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 const eraseCalm = 10 * time.Second
@@ -210,9 +211,7 @@ func TestSweepsUntilNothingIsLeft(t *testing.T) {
 	if took := w.ended["shop"].Sub(begun); took < eraseCalm || took > eraseCalm+5*time.Second {
 		t.Errorf("ended after %v", took)
 	}
-	if w.asked != 2 {
-		t.Errorf("%d questions to two nodes", w.asked)
-	}
+	assert.Equal(t, w.asked, 2, "questions to two nodes")
 }
 
 // TestLateTasksAreErased brings a task while a node may still take some.
@@ -240,9 +239,7 @@ func TestLateTasksAreErased(t *testing.T) {
 			}
 			w.add("shop", "u-later")
 		})
-		if waits := e.underway()["shop"].GetWaits(); waits != "" {
-			t.Errorf("it waits for no node: %q", waits)
-		}
+		assert.Equal(t, e.underway()["shop"].GetWaits(), "", "it waits for no node")
 		time.Sleep(eraseCalm)
 		synctest.Wait()
 		if left, ended := w.left("shop"); ended.IsZero() || left > 0 {

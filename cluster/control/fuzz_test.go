@@ -10,6 +10,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/raftgroup"
 )
 
@@ -21,9 +22,7 @@ func formed(tb testing.TB) *clusterpb.ControlState {
 	apply := func(e *clusterpb.ControlEntry) { s = applied(tb, s, e) }
 	for range 100 {
 		todo, err := lookAt(s, voters).next()
-		if err != nil {
-			tb.Fatal(err)
-		}
+		assert.NoError(tb, err)
 		if todo.what == "" {
 			break
 		}
@@ -56,18 +55,14 @@ func withCallers(s *clusterpb.ControlState) *clusterpb.ControlState {
 func applied(tb testing.TB, s *clusterpb.ControlState, e *clusterpb.ControlEntry) *clusterpb.ControlState {
 	tb.Helper()
 	next, _, err := apply(s, marshal(tb, e))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	assert.NoError(tb, err)
 	return next
 }
 
 func marshal(tb testing.TB, m proto.Message) []byte {
 	tb.Helper()
 	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	assert.NoError(tb, err)
 	return data
 }
 
@@ -148,9 +143,7 @@ func inOrder(t *testing.T, s *clusterpb.ControlState) {
 			}
 			next = r.End
 		}
-		if next != task.Slots {
-			t.Errorf("slots end at %d", next)
-		}
+		assert.Equal(t, next, task.Slots, "slots end at")
 	}
 	for i, k := range s.ApiKeys {
 		if Key(s, k.Id) != k || len(k.Grants) == 0 || len(k.Secrets) == 0 || !s.KeysInForce ||
@@ -211,9 +204,7 @@ func FuzzControlRestore(f *testing.F) {
 			t.Fatal(err)
 		}
 		again := newMachine()
-		if err := again.Restore(&out); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, again.Restore(&out))
 		if restored, _ := again.watch(); !proto.Equal(restored, after) {
 			t.Fatalf("%v became %v", after, restored)
 		}
@@ -229,9 +220,7 @@ func TestDamagedSnapshotIsRefused(t *testing.T) {
 	restore := func(data []byte) error {
 		return newMachine().Restore(bytes.NewReader(data))
 	}
-	if err := restore(whole); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, restore(whole))
 	for n := range whole {
 		if restore(whole[:n]) == nil {
 			t.Errorf("cut at byte %d of %d: restored", n, len(whole))

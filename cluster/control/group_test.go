@@ -14,6 +14,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/raftgroup"
 	"github.com/belfryhq/belfry/raftgroup/logstore"
 	"github.com/belfryhq/belfry/raftgroup/raftdisk"
@@ -41,9 +42,7 @@ func single(t *testing.T, shards Shards) *Group {
 	g, _ := replicaWith(t, t.TempDir(), "a", false, []string{"a"}, shards)
 	t.Cleanup(func() { closeGroup(t, g) })
 	until(t, g, "placed", placed)
-	if err := g.Register(t.Context(), &clusterpb.Node{Id: "a", CommandVersion: Version, Boot: 1}); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, g.Register(t.Context(), &clusterpb.Node{Id: "a", CommandVersion: Version, Boot: 1}))
 	return g
 }
 
@@ -59,17 +58,13 @@ func replicaWith(t *testing.T, dir, id string, existing bool, bootstrap []string
 	disk, err := OpenDisk(raftdisk.Config{
 		Dir: filepath.Join(dir, id), Existing: existing, Fatal: fatal, Logger: slog.New(slog.DiscardHandler),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	slots, _ := shards.(Slots)
 	g, err := Open(Config{
 		NodeID: id, Bootstrap: bootstrap, Plan: plan, Storage: disk, Transport: tr, Heartbeat: 150 * time.Millisecond,
 		Shards: shards, Slots: slots, Fatal: fatal,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return g, tr
 }
 
@@ -120,9 +115,7 @@ func TestLaterNodeReadsTheStateAsANonVoter(t *testing.T) {
 		if err := joiner.Register(t.Context(), node); !errors.As(err, &notLeader) {
 			t.Fatalf("registered by itself: %v", err)
 		}
-		if err := voter.Register(t.Context(), node); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, voter.Register(t.Context(), node))
 		until(t, joiner, "readable at the joiner", func(s *clusterpb.ControlState) bool {
 			return placed(s) && Node(s, "b") != nil
 		})
@@ -157,9 +150,7 @@ func TestPoliciesThroughTheGroup(t *testing.T) {
 		until(t, leader, "placed", placed)
 		other, _ := replica(t, dir, "b", false, nil, tr)
 		defer closeGroup(t, other)
-		if err := leader.Register(t.Context(), &clusterpb.Node{Id: "b", CommandVersion: 1}); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, leader.Register(t.Context(), &clusterpb.Node{Id: "b", CommandVersion: 1}))
 		ctx, given := t.Context(), &fsmpb.QueuePolicy{MaxInFlight: 3, Version: 99}
 		for i := range 2 {
 			got, err := leader.Change(ctx, asking(setQueue(given)))

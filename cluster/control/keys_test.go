@@ -16,6 +16,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/quota"
 )
 
@@ -33,9 +34,7 @@ func TestKeysOutliveARestart(t *testing.T) {
 		dir := t.TempDir()
 		g, _ := replica(t, dir, "a", false, []string{"a"})
 		until(t, g, "placed", placed)
-		if err := g.Register(t.Context(), &clusterpb.Node{Id: "a", CommandVersion: Version, Boot: 1}); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, g.Register(t.Context(), &clusterpb.Node{Id: "a", CommandVersion: Version, Boot: 1}))
 		change := func(e *clusterpb.ControlEntry) *clusterpb.ControlChanged {
 			t.Helper()
 			changed, err := g.Change(t.Context(), asking(e))
@@ -90,9 +89,7 @@ func TestDeletionsLeaveOtherOperations(t *testing.T) {
 	s := formed(t)
 	s.Operations = []*clusterpb.Operation{deletion}
 	g := growth{state: s, now: time.Now()}
-	if g.busy() != "" {
-		t.Error("no shard splits while a namespace is deleted")
-	}
+	assert.Equal(t, g.busy(), "", "no shard splits while a namespace is deleted")
 }
 
 var keysStart = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -147,9 +144,7 @@ func (b *keyBook) apply(entry *clusterpb.ControlEntry) error {
 
 func (b *keyBook) do(change *clusterpb.ControlEntry) {
 	b.t.Helper()
-	if err := b.try(change); err != nil {
-		b.t.Fatal(err)
-	}
+	assert.NoError(b.t, b.try(change))
 }
 
 func apiKey(id string, grants ...*clusterpb.KeyGrant) *clusterpb.ApiKey {
@@ -276,9 +271,7 @@ func TestBadKeysNameTheirField(t *testing.T) {
 		t.Errorf("a namespace that does not exist: %v", err)
 	}
 	key.Secrets[0].Hash = []byte("short")
-	if err := newKeyBook(t).try(addKey(key)); !errors.Is(err, task.ErrNotProposed) {
-		t.Errorf("a hash of five bytes: %v", err)
-	}
+	assert.ErrorIs(t, newKeyBook(t).try(addKey(key)), task.ErrNotProposed, "a hash of five bytes")
 }
 
 func TestTooManyKeys(t *testing.T) {
@@ -350,9 +343,7 @@ func TestRotation(t *testing.T) {
 		for _, s := range Key(b.state, "a").Secrets {
 			got = append(got, s.ExpiresMs)
 		}
-		if fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("%s: the secrets expire at %v, want %v", when, got, want)
-		}
+		assert.Equal(t, fmt.Sprint(got), fmt.Sprint(want), "%s: the secrets expire at", when)
 	}
 	b.do(rotated("a", "second", time.Hour))
 	expect("rotated", keysStart.Add(time.Hour).UnixMilli(), 0)
@@ -372,9 +363,7 @@ func TestRotation(t *testing.T) {
 	}
 	version := b.state.AccessVersion
 	b.do(rotated("none", "x", 0))
-	if b.state.AccessVersion != version {
-		t.Error("the rotation of a key that is not there changed something")
-	}
+	assert.Equal(t, b.state.AccessVersion, version, "the rotation of a key that is not there changed something")
 	short := apiKey("b")
 	short.ExpiresMs = b.now.Add(time.Minute).UnixMilli()
 	b.do(addKey(short))
@@ -396,9 +385,7 @@ func TestUsesAreKeptToTheHour(t *testing.T) {
 		t.Errorf("after a use: %v", b.state)
 	}
 	for _, bad := range []time.Time{hour.Add(time.Minute), hour.Add(time.Hour)} {
-		if err := b.try(used(bad, "a")); !errors.Is(err, task.ErrNotProposed) {
-			t.Errorf("a use at %v: %v", bad, err)
-		}
+		assert.ErrorIs(t, b.try(used(bad, "a")), task.ErrNotProposed, "a use at %v", bad)
 	}
 }
 
@@ -459,18 +446,14 @@ func TestDeletion(t *testing.T) {
 	again := deletedNamespace("shop")
 	again.GetDeleteNamespace().Operation = "op-again"
 	b.do(again)
-	if len(b.state.Operations) != 1 {
-		t.Errorf("a second deletion has begun: %v", b.state.Operations)
-	}
+	assert.Equal(t, len(b.state.Operations), 1, "a second deletion has begun: %v", b.state.Operations)
 	if err := b.try(namespace("shop")); !isRefusal(err) {
 		t.Errorf("made again: %v", err)
 	}
 	if err := b.try(addKey(apiKey("late", readGrant("shop")))); !isField(err, "grants[0].namespace") {
 		t.Errorf("a key for it: %v", err)
 	}
-	if err := b.apply(endedNamespace("shop")); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, b.apply(endedNamespace("shop")))
 	var ids []string
 	for _, k := range b.state.ApiKeys {
 		ids = append(ids, fmt.Sprint(k.Id, len(k.Grants)))
@@ -500,9 +483,7 @@ func TestNewNamespacesHaveNoPolicies(t *testing.T) {
 	}
 	b.state.Queues = []*fsmpb.QueuePolicy{{Namespace: "shop", Queue: "q"}}
 	b.do(withQuotas("shop", &clusterpb.Quotas{MaxQueues: 3}))
-	if len(b.state.Queues) != 1 {
-		t.Error("a change of its quotas has removed a policy")
-	}
+	assert.Equal(t, len(b.state.Queues), 1, "a change of its quotas has removed a policy")
 }
 
 // TestDeletionWithoutItsOperation gives a restored deletion an operation again.

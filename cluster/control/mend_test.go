@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // silent are shards whose leaders do not answer.
@@ -55,15 +56,11 @@ func TestMendEntry(t *testing.T) {
 		{Id: 3, Replicas: []string{"a", "b"}},
 	}}
 	busy := shallowCopy(three)
-	if err := applyMend(busy, mendEntry(1, 4, "b").GetMend()); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, applyMend(busy, mendEntry(1, 4, "b").GetMend()))
 	if s := busy.Shards[0]; s.Mending != "b" || s.MendingSince != 4 || !slices.Equal(s.Target, s.Replicas) {
 		t.Errorf("%v", s)
 	}
-	if three.Shards[0].Mending != "" {
-		t.Error("the earlier state has changed")
-	}
+	assert.Equal(t, three.Shards[0].Mending, "", "the earlier state has changed")
 	for name, c := range map[string]struct {
 		state *clusterpb.ControlState
 		entry *clusterpb.ControlEntry
@@ -75,9 +72,8 @@ func TestMendEntry(t *testing.T) {
 		"two at once":      {busy, mendEntry(2, 0, "a")},
 		"two of one shard": {busy, mendEntry(1, 4, "a")},
 	} {
-		if _, _, err := apply(c.state, marshal(t, c.entry)); !errors.Is(err, ErrRefused) {
-			t.Errorf("%s: %v", name, err)
-		}
+		_, _, err := apply(c.state, marshal(t, c.entry))
+		assert.ErrorIs(t, err, ErrRefused, "%s", name)
 	}
 	settle := &clusterpb.Retarget{Shards: []*clusterpb.Shard{{Id: 1}}}
 	if err := applyRetarget(busy, settle); err != nil || busy.Shards[0].Mending != "" {
@@ -92,17 +88,14 @@ func TestMenderWaits(t *testing.T) {
 		shards := &faulty{}
 		g := single(t, silent{})
 		for _, id := range []string{"b", "c"} {
-			if err := g.Register(t.Context(), &clusterpb.Node{Id: id, CommandVersion: Version, Boot: 1}); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, g.Register(t.Context(), &clusterpb.Node{Id: id, CommandVersion: Version, Boot: 1}))
 		}
 		for _, id := range []uint32{1, 2} {
 			entry := &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_Assign{
 				Assign: &clusterpb.Assign{Shard: id, Replicas: []string{"a", "b", "c"}},
 			}}
-			if _, err := g.propose(t.Context(), entry); err != nil {
-				t.Fatal(err)
-			}
+			_, err := g.propose(t.Context(), entry)
+			assert.NoError(t, err)
 		}
 		m, now := newMender(g), time.Now()
 		m.shards, m.calm = shards, time.Minute
@@ -119,9 +112,8 @@ func TestMenderWaits(t *testing.T) {
 			entry := &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_Retarget{
 				Retarget: &clusterpb.Retarget{Shards: []*clusterpb.Shard{{Id: 1}, {Id: 2}}},
 			}}
-			if _, err := g.propose(t.Context(), entry); err != nil {
-				t.Fatal(err)
-			}
+			_, err := g.propose(t.Context(), entry)
+			assert.NoError(t, err)
 		}
 		shards.faults = []Fault{{1, "b", "bad"}}
 		look("new", 0, "")

@@ -17,6 +17,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/internal/reshape"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/raftgroup"
 )
 
@@ -137,9 +138,7 @@ func TestShardsMoveToTheirTargets(t *testing.T) {
 		shards.state = g.State
 		shards.mu.Unlock()
 		for _, id := range []string{"b", "c", "d", "e", "f"} {
-			if err := g.Register(t.Context(), &clusterpb.Node{Id: id, CommandVersion: Version, Boot: 1}); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, g.Register(t.Context(), &clusterpb.Node{Id: id, CommandVersion: Version, Boot: 1}))
 		}
 		retarget := func(target []string, ids ...uint32) {
 			op := &clusterpb.Retarget{}
@@ -147,9 +146,8 @@ func TestShardsMoveToTheirTargets(t *testing.T) {
 				op.Shards = append(op.Shards, &clusterpb.Shard{Id: id, Target: target, Preferred: target[0]})
 			}
 			entry := &clusterpb.ControlEntry{Version: Version, Op: &clusterpb.ControlEntry_Retarget{Retarget: op}}
-			if _, err := g.propose(t.Context(), entry); err != nil {
-				t.Fatal(err)
-			}
+			_, err := g.propose(t.Context(), entry)
+			assert.NoError(t, err)
 		}
 		all := []uint32{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}
 		retarget([]string{"a", "b", "c"}, all...)

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/raftgroup"
 )
 
@@ -115,9 +116,7 @@ func TestDrainedNodeHoldsNothing(t *testing.T) {
 	s.begin("2", resume, "b")
 	s.settle()
 	s.mustBe("2", done)
-	if s.held("b") != 9 {
-		t.Errorf("%d replicas on b after it works again", s.held("b"))
-	}
+	assert.Equal(t, s.held("b"), 9, "replicas on b after it works again")
 }
 
 // TestRemovedNodeStaysAway removes a node, and refuses its next registration.
@@ -130,9 +129,8 @@ func TestRemovedNodeStaysAway(t *testing.T) {
 	if Node(s.state, "c") != nil || s.held("c") != 0 || slices.ContainsFunc(s.members, gone) {
 		t.Errorf("c is left in %v and %v", s.state, s.members)
 	}
-	if _, _, err := apply(s.state, marshal(t, register("c", 9, Version))); !errors.Is(err, ErrRemoved) {
-		t.Errorf("registered again: %v", err)
-	}
+	_, _, err := apply(s.state, marshal(t, register("c", 9, Version)))
+	assert.ErrorIs(t, err, ErrRemoved, "registered again")
 }
 
 // TestOperationsTakeEachOthersPlace checks that the last operation on a node is the one that counts.
@@ -173,9 +171,7 @@ func TestRestingNodeKeepsItsReplicas(t *testing.T) {
 		l := lookAt(s.state, s.members)
 		l.self, l.leads = self, func(node string) bool { return leads && node == "a" }
 		got, err := l.next()
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		return got
 	}
 	if got := next("a", false); got.transfer != "b" && got.transfer != "c" {
@@ -199,9 +195,7 @@ func TestReplicationChanges(t *testing.T) {
 			Id: fmt.Sprint(i), Kind: clusterpb.OperationKind_OPERATION_KIND_REPLICATION, Replication: want,
 		}
 		s.state = mustApply(t, s.state, begin(op))
-		if left := ReplicasLeft(s.state, op); left != 24 {
-			t.Errorf("%d replicas left to move", left)
-		}
+		assert.Equal(t, ReplicasLeft(s.state, op), 24, "replicas left to move")
 		s.settle()
 		s.mustBe(op.Id, done)
 		if got := len(s.state.Shards[7].Replicas); got != int(want) {

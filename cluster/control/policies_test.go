@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/raftgroup/raftdisk"
 	"github.com/belfryhq/belfry/shard"
 )
@@ -25,17 +25,13 @@ func controlled(t *testing.T) (*Policies, *Group) {
 	_, transport := raft.NewInmemTransport("a")
 	fatal := func(err error) { t.Error(err) }
 	disk, err := OpenDisk(raftdisk.Config{Dir: t.TempDir(), Fatal: fatal, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	g, err := Open(Config{
 		NodeID: "a", Bootstrap: []string{"a"}, Storage: disk, Transport: transport,
 		Plan: Plan{ClusterID: "c", Shards: 1, Replication: 1}, Heartbeat: 100 * time.Millisecond,
 		Shards: idleShards{}, Fatal: fatal,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() {
 		if err := g.Close(); err != nil {
 			t.Error(err)
@@ -61,9 +57,7 @@ func TestPoliciesAreKnownOnceRegistered(t *testing.T) {
 			known bool
 		}{{boot - 1, false}, {boot, true}} {
 			_, changed := p.Watch()
-			if err := g.Register(t.Context(), &clusterpb.Node{Id: "a", CommandVersion: 1, Boot: c.boot}); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, g.Register(t.Context(), &clusterpb.Node{Id: "a", CommandVersion: 1, Boot: c.boot}))
 			<-changed
 			if now, _ := p.Watch(); now.Known != c.known {
 				t.Errorf("registered for start %d of %d: known %v", c.boot, boot, now.Known)
@@ -77,9 +71,7 @@ func TestInForceWaitsForTheVersion(t *testing.T) {
 		p, g := controlled(t)
 		short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 		defer cancel()
-		if err := p.InForce(short, 1); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a version that does not come: %v", err)
-		}
+		assert.ErrorIs(t, p.InForce(short, 1), context.DeadlineExceeded, "a version that does not come")
 		told := make(chan error, 1)
 		go func() { told <- p.InForce(t.Context(), 2) }()
 		for i := range 2 {
@@ -91,9 +83,8 @@ func TestInForceWaitsForTheVersion(t *testing.T) {
 			}
 			policy := &fsmpb.QueuePolicy{MaxInFlight: uint32(i + 1)}
 			set := &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_SetQueue{SetQueue: &clusterpb.SetQueue{Policy: policy}}}
-			if _, err := g.Change(t.Context(), &clusterpb.ControlChange{Entry: set}); err != nil {
-				t.Fatal(err)
-			}
+			_, err := g.Change(t.Context(), &clusterpb.ControlChange{Entry: set})
+			assert.NoError(t, err)
 		}
 		if err := <-told; err != nil {
 			t.Error(err)

@@ -15,6 +15,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func policy(queue string, maxInFlight uint32) *fsmpb.QueuePolicy {
@@ -35,9 +36,7 @@ func deleteQueue(queue string) *clusterpb.ControlEntry {
 func change(t testing.TB, m *machine, e *clusterpb.ControlEntry) (*clusterpb.ControlChanged, error) {
 	t.Helper()
 	data, err := proto.Marshal(e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	answer, err := m.Apply(entry(1, data))
 	if err != nil {
 		return nil, err
@@ -58,9 +57,7 @@ func TestExpectedVersionIsHeld(t *testing.T) {
 		entry := setQueue(policy("q", limit))
 		entry.GetSetQueue().Expected = &expected
 		done, err := change(t, m, entry)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		return done
 	}
 	for i, step := range []struct {
@@ -188,12 +185,9 @@ func TestPoliciesAreBounded(t *testing.T) {
 func TestUnknownFieldsStay(t *testing.T) {
 	m := newMachine()
 	newer := []byte{0xfa, 0x7f, 2, 'h', 'i'} // field 2047
-	if err := m.Restore(io.NopCloser(bytes.NewReader(sealed(newer, 0)))); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := change(t, m, setQueue(policy("a", 1))); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, m.Restore(io.NopCloser(bytes.NewReader(sealed(newer, 0)))))
+	_, err := change(t, m, setQueue(policy("a", 1)))
+	assert.NoError(t, err)
 	s, _ := m.watch()
 	if got := s.ProtoReflect().GetUnknown(); string(got) != string(newer) {
 		t.Errorf("what was not known became %x", got)
@@ -203,9 +197,8 @@ func TestUnknownFieldsStay(t *testing.T) {
 func BenchmarkSetOneOf4096(b *testing.B) {
 	m := full(b)
 	for i := 0; b.Loop(); i++ {
-		if _, err := change(b, m, setQueue(policy("queue-2000", uint32(i+2)))); err != nil {
-			b.Fatal(err)
-		}
+		_, err := change(b, m, setQueue(policy("queue-2000", uint32(i+2))))
+		assert.NoError(b, err)
 	}
 }
 
@@ -213,9 +206,7 @@ func BenchmarkSnapshotOf4096(b *testing.B) {
 	m := full(b)
 	for b.Loop() {
 		snap, err := m.Snapshot()
-		if err != nil {
-			b.Fatal(err)
-		}
+		assert.NoError(b, err)
 		var out bytes.Buffer
 		if _, err := snap.WriteTo(&out); err != nil {
 			b.Fatal(err)

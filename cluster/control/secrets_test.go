@@ -15,6 +15,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/seal"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // clusterKeys returns cluster keys of a file with a line for each byte.
@@ -25,13 +26,9 @@ func clusterKeys(t *testing.T, fills ...byte) *seal.Keys {
 	for _, fill := range fills {
 		text += base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{fill}, seal.KeyBytes)) + "\n"
 	}
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	keys, err := seal.OpenKeys(path, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return keys
 }
 
@@ -50,9 +47,7 @@ func sealAll(t *testing.T, s *clusterpb.ControlState, keys *seal.Keys) *clusterp
 	t.Helper()
 	for range 10 {
 		next, err := look{state: s, keys: keys}.seals()
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if next.what == "" {
 			return s
 		}
@@ -69,9 +64,7 @@ func opens(t *testing.T, s *clusterpb.ControlState, keys *seal.Keys, queue strin
 	t.Helper()
 	stored := Queue(s, "", queue)
 	opened, err := keys.Open(stored)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	want := secretPolicy(queue)
 	want.Version = stored.Version
 	if !proto.Equal(opened, want) {
@@ -92,9 +85,7 @@ func TestLeaderSealsAgain(t *testing.T) {
 	}
 	s = sealAll(t, s, first)
 	data, err := proto.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if bytes.Contains(data, []byte("canary")) || s.ClusterKey != first.Key() || Queue(s, "", "b").Sealed != nil {
 		t.Errorf("%v", s)
 	}
@@ -128,9 +119,7 @@ func TestSecretOfReceipts(t *testing.T) {
 		t.Fatalf("%+v, %v", next, err)
 	}
 	s = mustApply(t, s, next.entry)
-	if len(s.ReceiptKey) != receiptKeyBytes {
-		t.Errorf("%d bytes", len(s.ReceiptKey))
-	}
+	assert.Equal(t, len(s.ReceiptKey), receiptKeyBytes, "bytes")
 	if next, err := (look{state: s}).receipts(); next.entry != nil || err != nil {
 		t.Errorf("another secret: %v", err)
 	}

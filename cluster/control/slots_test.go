@@ -17,6 +17,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/shard"
 )
 
@@ -38,9 +39,7 @@ func TestSlotMapStaysWhole(t *testing.T) {
 			e := drawSlotEntry(t, s)
 			e.Version = Version
 			data, err := proto.Marshal(e)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			next, _, err := apply(s, data)
 			if err != nil && !errors.Is(err, ErrRefused) {
 				t.Fatal(err)
@@ -188,9 +187,7 @@ func moving(t *testing.T, l *shardLeaders) *Group {
 		*shardLeaders
 	}{shardLeaders: l})
 	l.group = g
-	if err := g.Split(t.Context(), 1, uint32(len(g.State().Shards))); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, g.Split(t.Context(), 1, uint32(len(g.State().Shards))))
 	return g
 }
 

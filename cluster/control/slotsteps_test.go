@@ -11,6 +11,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // drawApply applies an entry. Each leader may propose the entry of its look, so the entry is applied twice: the second
@@ -18,13 +19,9 @@ import (
 func drawApply(t *rapid.T, s *clusterpb.ControlState, e *clusterpb.ControlEntry) *clusterpb.ControlState {
 	e.Version = Version
 	data, err := proto.Marshal(e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	next, _, err := apply(s, data)
-	if err != nil {
-		t.Fatalf("%v: %v", e, err)
-	}
+	assert.NoError(t, err, "%v", e)
 	again, _, err := apply(next, data)
 	if err != nil && !errors.Is(err, ErrRefused) || !proto.Equal(next, again) {
 		t.Fatalf("%v, twice: %v", e, err)
@@ -133,9 +130,7 @@ func TestBalanceMovesEachSlotOnce(t *testing.T) {
 	}
 	op := &clusterpb.Operation{Kind: balance, Shards: 12}
 	aims, err := planSlots(s, op)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	op.Aims = aims
 	moves := plannedMoves(s, op)
 	if left := SlotsLeft(s, op); len(moves) != 9 || left != 1024+2*1023 {
@@ -154,9 +149,7 @@ func TestSlotOperationsFollowEachOther(t *testing.T) {
 	plan := func(op *clusterpb.Operation) *clusterpb.Operation {
 		t.Helper()
 		aims, err := planSlots(s, op)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		op.Aims = aims
 		return op
 	}
@@ -194,8 +187,7 @@ func TestUnfitSlotOperations(t *testing.T) {
 	}
 	for _, aim := range []*clusterpb.SlotRange{{End: 4097, Shard: 1}, {First: 2, End: 2, Shard: 1}, {End: 1}} {
 		op := &clusterpb.Operation{Id: "1", Kind: balance, Aims: []*clusterpb.SlotRange{aim}}
-		if _, _, err := apply(s, marshal(t, begin(op))); !errors.Is(err, ErrRefused) {
-			t.Errorf("%v: %v", aim, err)
-		}
+		_, _, err := apply(s, marshal(t, begin(op)))
+		assert.ErrorIs(t, err, ErrRefused, "%v", aim)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/internal/reshape"
 	"github.com/belfryhq/belfry/cluster/placement"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/raftgroup"
 )
 
@@ -25,17 +26,13 @@ func mustApply(t *testing.T, s *clusterpb.ControlState, e *clusterpb.ControlEntr
 	t.Helper()
 	e.Version = versionOf(e)
 	data, err := proto.Marshal(e)
-	if err != nil {
-		t.Fatalf("%v", err)
-	}
+	assert.NoError(t, err)
 	before := proto.CloneOf(s)
 	next, _, err := apply(s, data)
 	if !proto.Equal(before, s) {
 		t.Fatalf("the state that readers hold was changed by %v", e)
 	}
-	if err != nil {
-		t.Fatalf("%v: %v", e, err)
-	}
+	assert.NoError(t, err, "%v", e)
 	return next
 }
 
@@ -77,9 +74,7 @@ func changed(t *testing.T, servers []raftgroup.Member, c raftgroup.MemberChange)
 func settle(t *testing.T, s *clusterpb.ControlState, servers []raftgroup.Member) (*clusterpb.ControlState, []raftgroup.Member) {
 	for range 100 {
 		todo, err := lookAt(s, servers).next()
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if todo.what == "" {
 			return s, servers
 		}
@@ -100,9 +95,7 @@ func settle(t *testing.T, s *clusterpb.ControlState, servers []raftgroup.Member)
 func TestReconcilerSpreadsOverZones(t *testing.T) {
 	voters := []raftgroup.Member{voter("a"), voter("b"), voter("c"), voter("d")}
 	first, err := lookAt(&clusterpb.ControlState{}, voters).next()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	s := mustApply(t, &clusterpb.ControlState{}, first.entry)
 	zones := map[string]string{"a": "x", "b": "x", "c": "y", "d": "z"}
 	for id, zone := range zones {
@@ -154,17 +147,13 @@ func TestRegistrations(t *testing.T) {
 		t.Fatalf("registered %v", s)
 	}
 	s = mustApply(t, s, register("b", 2, 2)) // late: from an earlier start
-	if Node(s, "b").Boot != 3 {
-		t.Error("an earlier start replaced a later one")
-	}
+	assert.Equal(t, Node(s, "b").Boot, 3, "an earlier start replaced a later one")
 	s = mustApply(t, s, register("b", 4, 3))
 	if s.CommandVersion != 3 || Node(s, "b").PeerAddr != "b:4" {
 		t.Errorf("after a new start: %v", s)
 	}
 	data, err := proto.Marshal(register("c", 1, 2))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if same, _, err := apply(s, data); !errors.Is(err, ErrRefused) || !proto.Equal(same, s) {
 		t.Errorf("a node that cannot read the log was let in: %v", err)
 	}
@@ -183,9 +172,7 @@ func TestBrokenEntriesAreRefused(t *testing.T) {
 	}
 	for name, e := range entries {
 		data, err := proto.Marshal(e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if _, _, err := apply(&clusterpb.ControlState{}, data); !errors.Is(err, ErrRefused) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -194,9 +181,7 @@ func TestBrokenEntriesAreRefused(t *testing.T) {
 
 func TestUnreadableEntryStopsTheGroup(t *testing.T) {
 	newer, err := proto.Marshal(&clusterpb.ControlEntry{Version: Version + 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for name, data := range map[string][]byte{"newer": newer, "no operation": {}, "garbage": {0xff, 0xff}} {
 		if answer, err := newMachine().Apply(entry(7, data)); !isUnreadable(err) {
 			t.Errorf("%s: %v, %v", name, answer, err)
@@ -237,9 +222,7 @@ func TestReplicasAreEqual(t *testing.T) {
 				op = anyEntry(t)
 			}
 			data, err := proto.Marshal(op)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			a, errA := one.Apply(entry(uint64(i+1), data))
 			b, errB := two.Apply(entry(uint64(i+1), data))
 			if errA != nil || errB != nil || fmt.Sprint(a) != fmt.Sprint(b) {
@@ -259,16 +242,12 @@ func TestReplicasAreEqual(t *testing.T) {
 
 func restored(t *rapid.T, from *machine) *machine {
 	snap, err := from.Snapshot()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	var out bytes.Buffer
 	if _, err := snap.WriteTo(&out); err != nil {
 		t.Fatal(err)
 	}
 	m := newMachine()
-	if err := m.Restore(&out); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, m.Restore(&out))
 	return m
 }

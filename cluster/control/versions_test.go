@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // firstOps are the operations of version 1, by field number. The list never grows: another operation has a version of
@@ -47,9 +48,8 @@ func TestLaterOperationsDeclareTheirVersion(t *testing.T) {
 func TestSnapshotOfANewerVersionIsRefused(t *testing.T) {
 	write := func(s *clusterpb.ControlState) []byte {
 		var out bytes.Buffer
-		if _, err := (snapshot{s}).WriteTo(&out); err != nil {
-			t.Fatal(err)
-		}
+		_, err := (snapshot{s}).WriteTo(&out)
+		assert.NoError(t, err)
 		return out.Bytes()
 	}
 	s := proto.CloneOf(formed(t))
@@ -62,9 +62,7 @@ func TestSnapshotOfANewerVersionIsRefused(t *testing.T) {
 		t.Errorf("version %d begins with %q", Version, raised[:8])
 	}
 	m := newMachine()
-	if err := m.Restore(bytes.NewReader(raised)); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, m.Restore(bytes.NewReader(raised)))
 	if state, _ := m.watch(); state.Version != Version {
 		t.Errorf("restored %v", state)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/devclock"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/shard"
 )
 
@@ -49,9 +50,7 @@ func newShard(t *testing.T) (*shard.Shard, *devclock.Clock) {
 		Storage: memory{raft.NewInmemStore(), raft.NewInmemSnapshotStore()},
 		Deliver: receiver{}, Clock: clock.Now, DevClock: clock, Fatal: func(err error) { t.Error(err) },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(context.Background()); err != nil {
 			t.Error(err)
@@ -97,9 +96,7 @@ func TestAdvanceRunsSchedules(t *testing.T) {
 					t.Errorf("%d attempts began, want %d; %v", begun, row.want, err)
 				}
 				view, err := s.Get(t.Context(), "", "a@", false)
-				if err != nil {
-					t.Fatal(err)
-				}
+				assert.NoError(t, err)
 				if v := view.Series; v.Started != row.want || v.Last != row.want || v.Passed > 0 {
 					t.Errorf("%d occurrences, %d started, %d passed", v.Last, v.Started, v.Passed)
 				}

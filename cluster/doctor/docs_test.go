@@ -10,23 +10,21 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // codes returns the values of the constants of type Code, in the order of the source.
 func codes(t *testing.T) []Code {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "finding.go", nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	var all []Code
 	ast.Inspect(file, func(n ast.Node) bool {
 		if v, ok := n.(*ast.ValueSpec); ok && v.Type != nil {
 			if of, ok := v.Type.(*ast.Ident); ok && of.Name == "Code" {
 				code, err := strconv.Unquote(v.Values[0].(*ast.BasicLit).Value)
-				if err != nil {
-					t.Fatal(err)
-				}
+				assert.NoError(t, err)
 				all = append(all, code)
 			}
 		}
@@ -39,9 +37,7 @@ func codes(t *testing.T) []Code {
 func sections(t *testing.T) (map[Code]string, []Code) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/reference/doctor.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	heading := regexp.MustCompile("^### `([a-z-]+)`\n")
 	found, order := make(map[Code]string), []Code(nil)
 	for _, part := range regexp.MustCompile(`(?m)^(#+ )`).Split(strings.ReplaceAll(string(page), "\n### `", "\n# ### `"), -1) {

@@ -13,6 +13,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 const (
@@ -48,9 +50,7 @@ func TestReserve(t *testing.T) {
 			t.Errorf("%q: %v, %v", text, r, err)
 		}
 	}
-	if got := (Reserve{}).Of(100 * gib); got != gib {
-		t.Errorf("of a large disk: %d", got)
-	}
+	assert.Equal(t, (Reserve{}).Of(100*gib), gib, "of a large disk")
 	if got := NoReserve().Of(gib); got != 0 || NoReserve().Starts(Space{Free: 4*mib - 1, Total: gib}) ||
 		!NoReserve().Starts(Space{Free: 4 * mib, Total: gib}) {
 		t.Errorf("none: %d", got)
@@ -95,9 +95,7 @@ func (d *fakeDisk) Space() (Space, error) {
 func reserve(t *testing.T, text string) Reserve {
 	t.Helper()
 	r, err := ParseReserve(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return r
 }
 
@@ -148,9 +146,7 @@ func TestDiskRun(t *testing.T) {
 		go w.Run(ctx, func() { changes <- w.Low() })
 		for _, free := range []uint64{50, 500} {
 			d.set(free, nil)
-			if low := <-changes; low != (free < 100) {
-				t.Errorf("%d free: low is %v", free, low)
-			}
+			assert.Equal(t, <-changes, free < 100, "%d free: low", free)
 			time.Sleep(10 * diskEvery)
 		}
 		cancel()

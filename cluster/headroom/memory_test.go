@@ -13,6 +13,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // fake is a node with a limit of 2000 bytes.
@@ -91,9 +93,7 @@ func TestMachineIsShort(t *testing.T) {
 func TestNoLimit(t *testing.T) {
 	f := &fake{tasks: Tasks{Held: 1 << 40}, machine: Machine{Total: 1000}}
 	w := NewMemory(MemoryConfig{Node: f, Host: f, Logger: slog.New(slog.DiscardHandler)})
-	if w.Full() != "" {
-		t.Errorf("full %q", w.Full())
-	}
+	assert.Equal(t, w.Full(), "", "full")
 }
 
 // held is a node whose tasks hold the bytes in the channel.
@@ -120,9 +120,7 @@ func TestMemoryRun(t *testing.T) {
 		for _, now := range []int64{1900, 100} {
 			<-held
 			held <- now
-			if full := <-changes; full != (now > 1000) {
-				t.Errorf("%d held: full is %v", now, full)
-			}
+			assert.Equal(t, <-changes, now > 1000, "%d held: full", now)
 			<-time.After(10 * memoryEvery)
 		}
 		cancel()
@@ -155,9 +153,7 @@ func TestLimits(t *testing.T) {
 	find := func(text string) Allowance {
 		t.Helper()
 		l, err := ParseLimit(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		found, err := l.Find()
 		if err != nil {
 			t.Skip(err) // the system does not report its memory
@@ -183,7 +179,5 @@ func TestLimits(t *testing.T) {
 	if got := find(""); got.Bytes != 3<<30 || got.From != "GOMEMLIMIT" {
 		t.Errorf("with a limit of the runtime's: %+v", got)
 	}
-	if got := find("50%"); got != half {
-		t.Errorf("a part, with a limit of the runtime's: %+v", got)
-	}
+	assert.Equal(t, find("50%"), half, "a part, with a limit of the runtime's")
 }

@@ -14,14 +14,13 @@ import (
 	"github.com/hashicorp/raft"
 
 	"github.com/belfryhq/belfry/cluster/internal/witness"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // cpuTime returns the processor time of this process, for both sides of every exchange.
 func cpuTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
+	assert.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
@@ -41,9 +40,7 @@ func ownConns(b *testing.B, e *Endpoint, number uint32) raft.Transport {
 
 func shared(b *testing.B, e *Endpoint, number uint32) raft.Transport {
 	tr, err := e.Raft(number, cluster, hclog.NewNullLogger())
-	if err != nil {
-		b.Fatal(err)
-	}
+	assert.NoError(b, err)
 	b.Cleanup(func() { _ = tr.Close() })
 	return tr
 }
@@ -58,9 +55,7 @@ func table(b *testing.B, n int) *witness.Table {
 	t, err := witness.Open(witness.Config{
 		Dir: b.TempDir(), Node: nodeID(n), New: true, Fatal: func(err error) { b.Error(err) },
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	assert.NoError(b, err)
 	b.Cleanup(func() { _ = t.Close() })
 	return t
 }
@@ -113,9 +108,8 @@ func replication(b *testing.B, from []raft.Transport, size int) {
 	pipelines := make([]raft.AppendPipeline, len(from))
 	for i, tr := range from {
 		var err error
-		if pipelines[i], err = tr.AppendEntriesPipeline(raft.ServerID(id), raft.ServerAddress(id)); err != nil {
-			b.Fatal(err)
-		}
+		pipelines[i], err = tr.AppendEntriesPipeline(raft.ServerID(id), raft.ServerAddress(id))
+		assert.NoError(b, err)
 		b.Cleanup(func() { _ = pipelines[i].Close() }) // no data can be lost
 	}
 	b.ReportAllocs()

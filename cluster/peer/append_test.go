@@ -2,13 +2,13 @@ package peer
 
 import (
 	"bytes"
-	"errors"
 	"testing"
 	"testing/synctest"
 
 	"github.com/hashicorp/raft"
 
 	"github.com/belfryhq/belfry/cluster/peer/internal/wire"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // acknowledge answers every heartbeat and every request with entries on a transport.
@@ -42,9 +42,8 @@ func TestEntriesForSomebodyElseAreRefused(t *testing.T) {
 		other := transport(t, three, 7, "another-cluster-")
 		go acknowledge(to, 2, t.Context().Done())
 		go acknowledge(other, 3, t.Context().Done())
-		if _, err := appendTo(from, 3, 10); !errors.Is(err, wire.WrongNode) {
-			t.Errorf("another cluster's node answers %v, not %v", err, wire.WrongNode)
-		}
+		_, err := appendTo(from, 3, 10)
+		assert.ErrorIs(t, err, wire.WrongNode, "another cluster's node answers")
 		b.set(nodeID(3), two.Addr())
 		if _, err := appendTo(from, 3, 10); err == nil {
 			t.Error("node 2 acknowledged as node 3")
@@ -85,9 +84,8 @@ func TestEntriesAmongNodesWithKeys(t *testing.T) {
 	from, to := transport(t, one, 1, cluster), transport(t, two, 1, cluster)
 	go acknowledge(to, 5, t.Context().Done())
 	expectAnySize(t, from)
-	if _, err := appendTo(transport(t, stranger, 1, cluster), 2, 10); !errors.Is(err, wire.Stranger) {
-		t.Errorf("a stranger is answered %v, not %v", err, wire.Stranger)
-	}
+	_, err := appendTo(transport(t, stranger, 1, cluster), 2, 10)
+	assert.ErrorIs(t, err, wire.Stranger, "a stranger is answered")
 }
 
 // Streams are bounded like every kind of connection. A caller whose stream does not fit is told the reason, and the
@@ -104,9 +102,7 @@ func TestStreamsHaveABound(t *testing.T) {
 		}
 		var resp raft.AppendEntriesResponse
 		err := from.AppendEntries(raft.ServerID(nodeID(2)), raft.ServerAddress(nodeID(2)), &raft.AppendEntriesRequest{}, &resp)
-		if !errors.Is(err, wire.NoRoom) {
-			t.Errorf("a heartbeat: %v, not %v", err, wire.NoRoom)
-		}
+		assert.ErrorIs(t, err, wire.NoRoom, "a heartbeat")
 		expectDropped(t, two, droppedFull, 1)
 		if term, err := appendTo(from, 2, 10); err != nil || term != 5 {
 			t.Errorf("term %d, %v", term, err)
@@ -125,9 +121,7 @@ func TestEntriesReachWhoeverIsBack(t *testing.T) {
 			if term, err := appendTo(from, 2, 10); err != nil || term != round {
 				t.Fatalf("round %d: term %d, %v", round, term, err)
 			}
-			if err := two.Close(); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, two.Close())
 			synctest.Wait()
 			if _, err := appendTo(from, 2, 10); err == nil {
 				t.Fatal("a stopped peer takes entries")

@@ -8,15 +8,15 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // silentAddr returns an address that accepts connections and sends nothing on them.
 func (b *book) silentAddr(t *testing.T) string {
 	t.Helper()
 	l, _, err := b.network.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	var held []net.Conn
 	accepting := make(chan struct{})
 	go func() {
@@ -48,12 +48,8 @@ func (aside) TakesPart() bool { return false }
 func (b *book) closedAddr(t *testing.T) string {
 	t.Helper()
 	l, _, err := b.network.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
+	assert.NoError(t, l.Close())
 	return l.Addr().String()
 }
 
@@ -88,9 +84,7 @@ func TestDialTriesEveryAddress(t *testing.T) {
 		})
 		began := time.Now()
 		conn, err := one.DialNode(t.Context(), nodeID(2))
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		defer conn.Close()
 		if took := time.Since(began); took != 2*headStart { // one for each silent address
 			t.Errorf("it took %v", took)
@@ -122,9 +116,7 @@ func TestRaftIsNotHeldUpByASilentAddress(t *testing.T) {
 		if term, err := vote(from, 2); err != nil || term != 2 {
 			t.Fatalf("term %d, %v", term, err)
 		}
-		if took := time.Since(began); took != headStart {
-			t.Errorf("a vote took %v", took)
-		}
+		assert.Equal(t, time.Since(began), headStart, "a vote took")
 	})
 }
 
@@ -158,9 +150,7 @@ func TestHelloDoesNotReplaceTheCertificate(t *testing.T) {
 			c.Directory = found{b, []Target{{Addr: two.Addr(), Name: name}}}
 		})
 		conn, err := one.DialNode(t.Context(), nodeID(2))
-		if (err == nil) != ok {
-			t.Errorf("as %s: %v", name, err)
-		}
+		assert.Equal(t, err == nil, ok, "as %s: %v", name, err)
 		if err == nil {
 			_ = conn.Close() // nothing was sent on it
 		}
@@ -187,13 +177,9 @@ func TestCopyIsPassedOver(t *testing.T) {
 		}
 		seen.found.at = []Target{{Addr: b.closedAddr(t)}, {Addr: duplicate.Addr()}}
 		conn, err := one.DialNode(t.Context(), nodeID(2))
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		_ = conn.Close() // nothing was sent on it
-		if len(seen.at) != 0 {
-			t.Errorf("remembered: %v", seen.at)
-		}
+		assert.Equal(t, len(seen.at), 0, "remembered: %v", seen.at)
 		won, err := one.race(t.Context(), nodeID(2), []Target{{Addr: b.silentAddr(t)}, {Addr: duplicate.Addr()}})
 		if err != nil || !won.standsBy {
 			t.Fatalf("beside a silent address: %+v, %v", won, err)

@@ -6,6 +6,8 @@ import (
 	"net"
 	"testing"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // firstFlight returns the first bytes that a client without a certificate sends.
@@ -17,9 +19,7 @@ func firstFlight(t testing.TB) []byte {
 	}()
 	buf := make([]byte, 4096)
 	n, err := here.Read(buf)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return buf[:n]
 }
 
@@ -33,9 +33,7 @@ func FuzzHandshake(f *testing.F) {
 	e := listen(f, newBook(), 1, a.keys(f, "n1"))
 	f.Fuzz(func(t *testing.T, said []byte) {
 		here, there := net.Pipe()
-		if err := here.SetDeadline(time.Now().Add(5 * time.Second)); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, here.SetDeadline(time.Now().Add(5*time.Second)))
 		go func() {
 			_, _ = here.Write(said)
 			_ = here.Close()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/certs"
 	"github.com/belfryhq/belfry/cluster/peerkeys"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // keysIn returns the keys of a node in a folder of certificates.
@@ -23,9 +24,7 @@ func keysIn(t *testing.T, folder *certs.Folder, node string, reload <-chan struc
 	keys, err := peerkeys.Open(peerkeys.Config{
 		Files: certs.NodeFiles(folder.NodeDir(node)), NodeName: node, Reload: reload,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return keys
 }
 
@@ -35,13 +34,10 @@ func TestEndedCertificateIsRefused(t *testing.T) {
 	var folder *certs.Folder
 	synctest.Test(t, func(t *testing.T) { // whose clock begins with the year 2000
 		var err error
-		if folder, err = certs.Init(cfg, []certs.Node{{Name: "n1"}, {Name: "n2"}}); err != nil {
-			t.Fatal(err)
-		}
+		folder, err = certs.Init(cfg, []certs.Node{{Name: "n1"}, {Name: "n2"}})
+		assert.NoError(t, err)
 	})
-	if err := folder.Renew([]string{"n2"}); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, folder.Renew([]string{"n2"}))
 	var log lockedBuffer
 	b := newBook()
 	ended := listen(t, b, 1, func(c *Config) { c.Keys = keysIn(t, folder, "n1", nil) })
@@ -69,9 +65,7 @@ func TestEndedCertificateIsRefused(t *testing.T) {
 func TestConnectionsDuringARotation(t *testing.T) {
 	folder, err := certs.Init(certs.Config{Dir: filepath.Join(t.TempDir(), "certs")},
 		[]certs.Node{{Name: "n1"}, {Name: "n2"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	b := newBook()
 	var nodes []*Endpoint
 	var reloads []chan struct{}
@@ -85,9 +79,8 @@ func TestConnectionsDuringARotation(t *testing.T) {
 	one, two := nodes[0], nodes[1]
 	first, firstCert := connect(t, one, two)
 	for _, step := range []certs.Step{certs.Install, certs.Use, certs.Remove} {
-		if _, err := folder.RotateAuthority(step); err != nil {
-			t.Fatal(err)
-		}
+		_, err := folder.RotateAuthority(step)
+		assert.NoError(t, err)
 		for _, reload := range reloads {
 			reload <- struct{}{}
 			reload <- struct{}{} // received after the first look
@@ -111,9 +104,7 @@ type pair struct{ from, to net.Conn }
 func connect(t *testing.T, from, to *Endpoint) (pair, *x509.Certificate) {
 	t.Helper()
 	conn, err := from.DialAddr(t.Context(), to.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	if _, err := conn.Write([]byte("P")); err != nil {
 		t.Fatal(err)
@@ -127,9 +118,8 @@ func connect(t *testing.T, from, to *Endpoint) (pair, *x509.Certificate) {
 func exchange(t *testing.T, p pair) {
 	t.Helper()
 	for _, way := range []pair{p, {p.to, p.from}} {
-		if _, err := way.from.Write([]byte("x")); err != nil {
-			t.Fatal(err)
-		}
+		_, err := way.from.Write([]byte("x"))
+		assert.NoError(t, err)
 		expect(t, way.to, "x")
 	}
 }

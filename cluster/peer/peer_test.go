@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/belfryhq/belfry/cluster/peerkeys"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/memnet"
 )
 
@@ -78,9 +79,7 @@ func listen(t testing.TB, b *book, n int, edit ...func(*Config)) *Endpoint {
 		f(&cfg)
 	}
 	e, err := Listen(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	b.set(cfg.NodeID, e.Addr())
 	t.Cleanup(func() {
 		if err := e.Close(); err != nil {
@@ -102,18 +101,14 @@ func newBookOn(n Network) *book { return &book{network: n, nodes: make(map[strin
 func (b *book) dialRaw(t *testing.T, addr string) net.Conn {
 	t.Helper()
 	conn, err := b.network.Dial(t.Context(), addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return conn
 }
 
 func transport(t *testing.T, e *Endpoint, group uint32, clusterID string) *RaftTransport {
 	t.Helper()
 	tr, err := e.Raft(group, clusterID, hclog.NewNullLogger())
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() { _ = tr.Close() })
 	return tr
 }
@@ -156,9 +151,7 @@ func TestGRPCAndGossipShareThePort(t *testing.T) {
 	b := newBook()
 	one, two := listen(t, b, 1), listen(t, b, 2)
 	conn, err := one.DialNode(t.Context(), nodeID(2))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer conn.Close()
 	if _, err := io.WriteString(conn, "PRI * HTTP"); err != nil {
 		t.Fatal(err)
@@ -166,9 +159,7 @@ func TestGRPCAndGossipShareThePort(t *testing.T) {
 	expect(t, accept(t, two.GRPC()), "PRI * HTTP")
 
 	stream, err := one.Gossip().DialTimeout(two.Addr(), time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer stream.Close()
 	if _, err := io.WriteString(stream, "hello"); err != nil {
 		t.Fatal(err)
@@ -186,9 +177,7 @@ func TestGRPCAndGossipShareThePort(t *testing.T) {
 func accept(t *testing.T, l net.Listener) net.Conn {
 	t.Helper()
 	conn, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return conn
 }
 
@@ -237,16 +226,12 @@ func TestPooledConnectionIsDialledAgain(t *testing.T) {
 	for round := range 3 {
 		two := listen(t, b, 2)
 		to, err := two.Raft(1, cluster, hclog.NewNullLogger())
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		go answer(to, uint64(round), t.Context().Done())
 		if term, err := vote(from, 2); err != nil || term != uint64(round) {
 			t.Fatalf("round %d: term %d, %v", round, term, err)
 		}
-		if err := two.Close(); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, two.Close())
 		restPooled(one, 1)
 	}
 }
@@ -307,9 +292,7 @@ func TestSilentConnectionsDoNoHarm(t *testing.T) {
 				t.Fatal("a silent connection was answered")
 			}
 		}
-		if took := time.Since(began); took != two.cfg.HeaderTimeout {
-			t.Errorf("the last one was dropped after %v", took)
-		}
+		assert.Equal(t, time.Since(began), two.cfg.HeaderTimeout, "the last one was dropped after")
 		from, to := transport(t, one, 1, cluster), transport(t, two, 1, cluster)
 		go answer(to, 5, t.Context().Done())
 		if term, err := vote(from, 2); err != nil || term != 5 {
@@ -326,15 +309,12 @@ func TestEachKindHasABound(t *testing.T) {
 		two := listen(t, b, 2, func(c *Config) { c.MaxConns = 3 })
 		transport(t, two, 1, cluster)
 		header, err := groupHeader{group: 1, to: nodeID(2), cluster: cluster}.encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		for i := range 4 {
 			c := b.dialRaw(t, two.Addr())
 			defer c.Close()
-			if _, err := c.Write(header); err != nil {
-				t.Fatal(err)
-			}
+			_, err := c.Write(header)
+			assert.NoError(t, err)
 			if i == 3 { // the last one is one too many, whichever kind it is
 				break
 			}
@@ -348,23 +328,17 @@ func TestClosedEndpointHangsUp(t *testing.T) {
 	one := listen(t, b, 1)
 	two := listen(t, b, 2)
 	conn, err := one.DialNode(context.Background(), nodeID(2))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if _, err := io.WriteString(conn, "P"); err != nil {
 		t.Fatal(err)
 	}
 	accepted := accept(t, two.GRPC())
-	if err := two.GRPC().Close(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, two.GRPC().Close())
 	if _, err := io.WriteString(accepted, "answer"); err != nil {
 		t.Fatalf("after the end of the listener: %v", err)
 	}
 	expect(t, conn, "answer")
-	if err := two.Close(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, two.Close())
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
 		t.Error("read after the end")
 	}
@@ -400,9 +374,7 @@ func TestBindRules(t *testing.T) {
 func TestAdvertised(t *testing.T) {
 	bound := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9}
 	for advertise, want := range map[string]string{"": "127.0.0.1:9", "host:0": "host:9", "host:80": "host:80"} {
-		if got := (Config{AdvertiseAddr: advertise}).advertised(bound); got != want {
-			t.Errorf("%q: %q, want %q", advertise, got, want)
-		}
+		assert.Equal(t, (Config{AdvertiseAddr: advertise}).advertised(bound), want, "%q", advertise)
 	}
 }
 
@@ -410,13 +382,9 @@ func TestAdvertised(t *testing.T) {
 // their kind must.
 func FuzzFirstBytes(f *testing.F) {
 	valid, err := groupHeader{group: 1, to: nodeID(2), cluster: cluster}.encode()
-	if err != nil {
-		f.Fatal(err)
-	}
+	assert.NoError(f, err)
 	stranger, err := groupHeader{group: 1, to: nodeID(3), cluster: cluster}.encode()
-	if err != nil {
-		f.Fatal(err)
-	}
+	assert.NoError(f, err)
 	requests := []byte("\x03\x01\x00" + nodeID(1) + nodeID(2) + cluster)
 	other := []byte("\x03\x01\x00" + nodeID(1) + nodeID(3) + cluster)
 	for _, seed := range [][]byte{

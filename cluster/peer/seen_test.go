@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // sightings records the positions of others that an endpoint saw in one group.
@@ -72,9 +74,7 @@ func TestPositionsAreSeen(t *testing.T) {
 	}
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 	}
 	must(from.AppendEntries(id, addr, entries(3, 4, 5), &raft.AppendEntriesResponse{}))
 	must(from.AppendEntries(id, addr, entries(3, 4, 0), &raft.AppendEntriesResponse{}))
@@ -114,11 +114,7 @@ func TestRefusedPositionsAreNotSeen(t *testing.T) {
 	id, addr := raft.ServerID(nodeID(2)), raft.ServerAddress(nodeID(2))
 	req := &raft.AppendEntriesRequest{RPCHeader: header(1), Term: 3, PrevLogEntry: 4}
 	snapshot := &raft.InstallSnapshotRequest{RPCHeader: header(1), Term: 3, LastLogIndex: 20, LastLogTerm: 2, Size: 1}
-	if err := from.AppendEntries(id, addr, req, &raft.AppendEntriesResponse{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := from.InstallSnapshot(id, addr, snapshot, &raft.InstallSnapshotResponse{}, strings.NewReader("x")); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, from.AppendEntries(id, addr, req, &raft.AppendEntriesResponse{}))
+	assert.NoError(t, from.InstallSnapshot(id, addr, snapshot, &raft.InstallSnapshotResponse{}, strings.NewReader("x")))
 	here.are(t, "the leader", map[[3]uint64]string{{3, 0, 0}: nodeID(2)})
 }

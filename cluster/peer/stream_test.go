@@ -16,6 +16,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/peer/internal/wire"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 type (
@@ -55,9 +56,7 @@ func open(t *testing.T, from, to *Endpoint) (*asking, *served) {
 	}()
 	s, err := OpenStream[clusterpb.ForwardRequest, clusterpb.ForwardReply](
 		t.Context(), from, Calls, to.cfg.NodeID, cluster)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return s, <-taken
 }
 
@@ -96,9 +95,7 @@ func TestMessagesOfAllSizesArriveInOrder(t *testing.T) {
 			if err != nil || got.Calls[0].Number != uint64(i) || len(got.Calls[0].Request) != bytes {
 				t.Fatalf("message %d: %v", i, err)
 			}
-			if err := answers.Send(replyOf(uint64(i))); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, answers.Send(replyOf(uint64(i))))
 			if back, err := asks.Recv(); err != nil || back.Replies[0].Number != uint64(i) {
 				t.Fatalf("answer %d: %v", i, err)
 			}
@@ -123,9 +120,7 @@ func TestManySendersShareAStream(t *testing.T) {
 		var numbers []uint64
 		for range senders * each {
 			got, err := answers.Recv()
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			numbers = append(numbers, got.Calls[0].Number)
 		}
 		wg.Wait()
@@ -152,14 +147,11 @@ func TestEnds(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, asks *asking, answers *served) {
-				if err := answers.Send(replyOf(1)); err != nil {
-					t.Fatal(err)
-				}
+				assert.NoError(t, answers.Send(replyOf(1)))
 				ended := make(chan struct{})
 				go func() { defer close(ended); answers.finish(c.with) }()
-				if _, err := asks.Recv(); err != nil {
-					t.Fatalf("the answer before the end: %v", err)
-				}
+				_, err := asks.Recv()
+				assert.NoError(t, err, "the answer before the end")
 				if _, err := asks.Recv(); err == nil || !c.is(err) {
 					t.Errorf("the end is %v", err)
 				}
@@ -183,12 +175,9 @@ func TestEndWaitsForTheOtherEndOnlyASecond(t *testing.T) {
 	inBubble(t, func(t *testing.T, asks *asking, answers *served) {
 		began := time.Now()
 		answers.finish(nil)
-		if took := time.Since(began); took != endWithin {
-			t.Errorf("the end took %v", took)
-		}
-		if _, err := asks.Recv(); !errors.Is(err, io.EOF) {
-			t.Errorf("the end is %v", err)
-		}
+		assert.Equal(t, time.Since(began), endWithin, "the end took")
+		_, err := asks.Recv()
+		assert.ErrorIs(t, err, io.EOF, "the end")
 	})
 }
 
@@ -211,12 +200,9 @@ func TestSilentNodeEndsTheStream(t *testing.T) {
 		go func() { _, _ = io.Copy(io.Discard, there) }()
 		s := newStream[clusterpb.ForwardRequest, clusterpb.ForwardReply](t.Context(), here)
 		began := time.Now()
-		if _, err := s.Recv(); !errors.Is(err, errSilent) {
-			t.Errorf("the end is %v", err)
-		}
-		if took := time.Since(began); took != silentBeats*beatEvery {
-			t.Errorf("noticed after %v", took)
-		}
+		_, err := s.Recv()
+		assert.ErrorIs(t, err, errSilent, "the end")
+		assert.Equal(t, time.Since(began), silentBeats*beatEvery, "noticed after")
 		synctest.Wait()
 	})
 }
@@ -230,9 +216,7 @@ func TestLargeMessageMayArriveSlowly(t *testing.T) {
 		defer s.cancel(errEnded)
 		sent := callOf(7, 2000)
 		body, err := sent.MarshalVT()
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		go func() {
 			for part := range slices.Chunk(append(appendHead(nil, messageFrame, len(body)), body...), 100) {
 				time.Sleep(beatEvery)
@@ -254,20 +238,16 @@ func TestStreamEndsWithItsContext(t *testing.T) {
 		s := newStream[clusterpb.ForwardRequest, clusterpb.ForwardReply](ctx, here)
 		why := errors.New("closed by its owner")
 		cancel(why)
-		if _, err := s.Recv(); !errors.Is(err, why) {
-			t.Errorf("the end is %v", err)
-		}
-		if _, err := there.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
-			t.Errorf("the connection is still open: %v", err)
-		}
+		_, err := s.Recv()
+		assert.ErrorIs(t, err, why, "the end")
+		_, err = there.Read(make([]byte, 1))
+		assert.ErrorIs(t, err, io.EOF, "the connection is still open")
 	})
 }
 
 func TestMessageOverTheLimitIsNotSent(t *testing.T) {
 	inBubble(t, func(t *testing.T, asks *asking, answers *served) {
-		if err := asks.Send(callOf(1, maxMessage)); !errors.Is(err, errMessage) {
-			t.Errorf("a message over the limit: %v", err)
-		}
+		assert.ErrorIs(t, asks.Send(callOf(1, maxMessage)), errMessage, "a message over the limit")
 		go func() {
 			if err := asks.Send(callOf(2, 0)); err != nil {
 				t.Error(err)
@@ -294,9 +274,8 @@ func TestMalformedFramesEndTheStream(t *testing.T) {
 			here, there := net.Pipe()
 			s := newStream[clusterpb.ForwardReply, clusterpb.ForwardRequest](t.Context(), here)
 			go func() { _, _ = io.WriteString(there, said); _ = there.Close() }()
-			if m, err := s.Recv(); !errors.Is(err, want) {
-				t.Errorf("%v, %v; want %v", m, err, want)
-			}
+			m, err := s.Recv()
+			assert.ErrorIs(t, err, want, "%v", m)
 		})
 	}
 }
@@ -309,9 +288,7 @@ func TestStreamsOfStrangers(t *testing.T) {
 		transport(t, two, 1, cluster)
 		_, err := OpenStream[clusterpb.ForwardRequest, clusterpb.ForwardReply](
 			t.Context(), one, Calls, nodeID(2), "another-cluster-")
-		if !errors.Is(err, wire.WrongNode) {
-			t.Errorf("a stream of another cluster: %v", err)
-		}
+		assert.ErrorIs(t, err, wire.WrongNode, "a stream of another cluster")
 		b.set(nodeID(3), two.Addr())
 		if _, err := OpenStream[clusterpb.ForwardRequest, clusterpb.ForwardReply](
 			t.Context(), one, Calls, nodeID(3), cluster); err == nil || !strings.Contains(err.Error(), nodeID(2)) {

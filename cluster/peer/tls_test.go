@@ -5,6 +5,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/internal/peertest"
 	"github.com/belfryhq/belfry/cluster/peerkeys"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // authority issues keys in this package's format.
@@ -18,9 +19,7 @@ func (a authority) keys(t testing.TB, node string, dns ...string) func(*Config) 
 	keys, err := peerkeys.Open(peerkeys.Config{
 		Files: peerkeys.Files{Cert: cert, Key: key, CA: a.CAFile, Gossip: a.GossipFile}, NodeName: node,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return func(c *Config) { c.Keys = keys }
 }
 
@@ -37,9 +36,7 @@ func TestNodesWithKeysSpeak(t *testing.T) {
 		t.Fatalf("term %d, %v", term, err)
 	}
 	conn, err := one.DialAddr(t.Context(), two.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer conn.Close()
 	if _, err := conn.Write([]byte("PRI")); err != nil {
 		t.Fatal(err)

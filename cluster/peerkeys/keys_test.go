@@ -17,6 +17,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/certs"
 	"github.com/belfryhq/belfry/cluster/peerkeys"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // looks is a time in which a node looks at its files at least twice.
@@ -72,9 +73,7 @@ func prepare(t *testing.T) *world {
 	w := &world{t: t, dir: t.TempDir(), registry: prometheus.NewRegistry(), reload: make(chan struct{})}
 	var err error
 	w.folder, err = certs.Init(certs.Config{Dir: filepath.Join(t.TempDir(), "certs")}, []certs.Node{{Name: "n1"}, {Name: "n2"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	w.copy("n1")
 	return w
 }
@@ -88,9 +87,7 @@ func (w *world) watch(every time.Duration) {
 		Files: certs.NodeFiles(w.dir), NodeName: "n1", Every: every, Reload: w.reload, Registerer: w.registry,
 		Logger: slog.New(slog.NewTextHandler(&w.log, nil)),
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	assert.NoError(w.t, err)
 	go w.Run(w.t.Context(), func(keys [][]byte) error { w.gossip = keys; return nil })
 	synctest.Wait()
 }
@@ -103,26 +100,20 @@ func (w *world) copy(name string, files ...string) {
 	}
 	for _, file := range files {
 		data, err := os.ReadFile(filepath.Join(w.folder.NodeDir(name), file))
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		assert.NoError(w.t, err)
 		w.write(file, data)
 	}
 }
 
 func (w *world) write(file string, data []byte) {
 	w.t.Helper()
-	if err := os.WriteFile(filepath.Join(w.dir, file), data, 0o600); err != nil {
-		w.t.Fatal(err)
-	}
+	assert.NoError(w.t, os.WriteFile(filepath.Join(w.dir, file), data, 0o600))
 }
 
 func (w *world) read(file string) []byte {
 	w.t.Helper()
 	data, err := os.ReadFile(filepath.Join(w.dir, file))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	assert.NoError(w.t, err)
 	return data
 }
 
@@ -141,9 +132,7 @@ func (w *world) logged(text string) int {
 func (w *world) metric(name, label string) float64 {
 	w.t.Helper()
 	families, err := w.registry.Gather()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	assert.NoError(w.t, err)
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			if f.GetName() == name && m.GetLabel()[0].GetValue() == label {
@@ -161,18 +150,14 @@ func TestNewFilesAreTaken(t *testing.T) {
 		w := run(t)
 		for i, arrive := range []func(){func() { time.Sleep(looks) }, func() { w.reload <- struct{}{} }} {
 			before := w.fingerprint()
-			if err := w.folder.Renew(nil); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, w.folder.Renew(nil))
 			w.copy("n1")
 			arrive()
 			synctest.Wait()
 			if w.fingerprint() == before {
 				t.Error("the old certificate is in use")
 			}
-			if n := w.metric("belfry_peer_key_changes_total", "certificate"); n != float64(i+1) {
-				t.Errorf("%v changes", n)
-			}
+			assert.Equal(t, w.metric("belfry_peer_key_changes_total", "certificate"), float64(i+1), "changes")
 			if n := w.logged("a new certificate is in use"); n != 1 {
 				t.Errorf("logged %d times", n)
 			}
@@ -192,22 +177,17 @@ func TestNewGossipKeysAreTaken(t *testing.T) {
 		w := run(t)
 		first := w.Gossip()
 		for _, step := range []certs.Step{certs.Install, certs.Use, certs.Remove} {
-			if _, err := w.folder.RotateGossip(step); err != nil {
-				t.Fatal(err)
-			}
+			_, err := w.folder.RotateGossip(step)
+			assert.NoError(t, err)
 			w.copy("n1")
 			time.Sleep(looks)
 			synctest.Wait()
 			if !slices.EqualFunc(w.gossip, w.Gossip(), bytes.Equal) {
 				t.Errorf("%s: %d keys were passed on, %d are there", step, len(w.gossip), len(w.Gossip()))
 			}
-			if same := bytes.Equal(w.Gossip()[0], first[0]); same != (step == certs.Install) {
-				t.Errorf("%s: the first key is in use: %v", step, same)
-			}
+			assert.Equal(t, bytes.Equal(w.Gossip()[0], first[0]), step == certs.Install, "%s: the first key is in use", step)
 		}
-		if len(w.Gossip()) != 1 {
-			t.Errorf("%d keys at the end", len(w.Gossip()))
-		}
+		assert.Equal(t, len(w.Gossip()), 1, "keys at the end")
 	})
 }
 
@@ -226,26 +206,20 @@ var faults = map[string]struct {
 	}, "cut off"},
 	"a file is empty": {func(w *world) { w.write("ca.pem", nil) }, "has no certificate"},
 	"a file is missing": {func(w *world) {
-		if err := os.Remove(filepath.Join(w.dir, "node.key")); err != nil {
-			w.t.Fatal(err)
-		}
+		assert.NoError(w.t, os.Remove(filepath.Join(w.dir, "node.key")))
 	}, "no such file"},
 	"the key is another's":         {func(w *world) { w.copy("n2", "node.key") }, "does not match"},
 	"the certificate is another's": {func(w *world) { w.copy("n2") }, "does not name this node"},
 	"the authority is another": {func(w *world) {
 		other, err := certs.Init(certs.Config{Dir: filepath.Join(w.t.TempDir(), "c")}, []certs.Node{{Name: "n1"}})
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		assert.NoError(w.t, err)
 		w.folder = other
 		w.copy("n1", "ca.pem")
 	}, "is not from an authority"},
 	"the certificate has ended": {func(w *world) {
 		cfg := certs.Config{Dir: filepath.Join(w.t.TempDir(), "c"), NodeValidity: time.Hour}
 		other, err := certs.Init(cfg, []certs.Node{{Name: "n1"}})
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		assert.NoError(w.t, err)
 		time.Sleep(time.Hour + time.Second)
 		w.folder = other
 		w.copy("n1", "node.pem", "node.key", "ca.pem")
@@ -262,18 +236,14 @@ func TestFaultyFilesAreNotTaken(t *testing.T) {
 				before := w.fingerprint()
 				fault.make(w)
 				time.Sleep(looks)
-				if n := w.logged("level=WARN"); n != 1 {
-					t.Errorf("%d warnings", n)
-				}
+				assert.Equal(t, w.logged("level=WARN"), 1, "warnings")
 				w.reload <- struct{}{} // says it again
 				synctest.Wait()
 				if text := w.log.String(); !strings.Contains(text, fault.says) {
 					t.Errorf("says %s", text)
 				}
 				time.Sleep(10 * looks)
-				if n := w.logged("level=WARN"); n != 1 {
-					t.Errorf("%d warnings", n)
-				}
+				assert.Equal(t, w.logged("level=WARN"), 1, "warnings")
 				if w.fingerprint() != before || w.metric("belfry_peer_key_files_refused", "certificate") != 1 {
 					t.Error("faulty files were taken")
 				}
@@ -292,17 +262,13 @@ func TestFaultyFilesAreNotTaken(t *testing.T) {
 func TestHalfACopyIsNotJudged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := run(t)
-		if err := w.folder.Renew(nil); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, w.folder.Renew(nil))
 		for _, file := range []string{"node.pem", "ca.pem", "node.key"} { // for a while, the key does not fit
 			w.copy("n1", file)
 			time.Sleep(1500 * time.Millisecond) // a look falls between the first file and the last
 		}
 		time.Sleep(looks)
-		if n := w.logged("level=WARN"); n != 0 {
-			t.Errorf("%d warnings", n)
-		}
+		assert.Equal(t, w.logged("level=WARN"), 0, "warnings")
 	})
 }
 
@@ -311,9 +277,7 @@ func TestFaultyGossipKeys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := run(t)
 		before, keys := w.fingerprint(), w.Gossip()
-		if err := w.folder.Renew(nil); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, w.folder.Renew(nil))
 		w.copy("n1")
 		w.write("gossip.key", w.read("gossip.key")[:20])
 		time.Sleep(looks)
@@ -337,19 +301,13 @@ func TestStartWithAnEndedCertificate(t *testing.T) {
 		}
 		w.logged("")
 		time.Sleep(3 * time.Hour)
-		if n := w.logged("level=ERROR"); n != 3 {
-			t.Errorf("%d errors in three hours", n)
-		}
-		if err := w.folder.Renew(nil); err != nil {
-			t.Fatal(err)
-		}
+		assert.Equal(t, w.logged("level=ERROR"), 3, "errors in three hours")
+		assert.NoError(t, w.folder.Renew(nil))
 		w.copy("n1")
 		time.Sleep(time.Hour)
 		w.logged("")
 		time.Sleep(3 * time.Hour)
-		if n := w.logged("level="); n != 0 {
-			t.Errorf("%d lines after the renewal", n)
-		}
+		assert.Equal(t, w.logged("level="), 0, "lines after the renewal")
 	})
 }
 
@@ -359,9 +317,7 @@ func TestWarningsBeforeTheEnd(t *testing.T) {
 		w := prepare(t)
 		w.watch(time.Hour)
 		time.Sleep(334 * 24 * time.Hour)
-		if n := w.logged("level=WARN"); n != 0 {
-			t.Errorf("%d warnings a month before the end", n)
-		}
+		assert.Equal(t, w.logged("level=WARN"), 0, "warnings a month before the end")
 		time.Sleep(10*24*time.Hour + time.Hour)
 		if n := w.logged("ends soon"); n < 9 || n > 10 {
 			t.Errorf("%d warnings in ten days", n)
@@ -369,9 +325,7 @@ func TestWarningsBeforeTheEnd(t *testing.T) {
 		time.Sleep(21 * 24 * time.Hour)
 		w.logged("")
 		time.Sleep(3 * time.Hour)
-		if n := w.logged("level=ERROR"); n != 3 {
-			t.Errorf("%d errors in three hours after the end", n)
-		}
+		assert.Equal(t, w.logged("level=ERROR"), 3, "errors in three hours after the end")
 	})
 }
 
@@ -384,9 +338,7 @@ func TestWarningsOfModes(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := prepare(t)
 			for file, mode := range map[string]os.FileMode{"node.key": c.key, "gossip.key": c.gossip} {
-				if err := os.Chmod(filepath.Join(w.dir, file), mode); err != nil {
-					t.Fatal(err)
-				}
+				assert.NoError(t, os.Chmod(filepath.Join(w.dir, file), mode))
 			}
 			w.watch(0)
 			if n := w.logged("others may read or change"); n != c.warnings {
@@ -419,9 +371,7 @@ func TestInfo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := run(t)
 		entries, err := certs.Inspect(w.dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		var want strings.Builder
 		want.WriteString("# HELP belfry_peer_key_info 1 for each certificate and gossip key in use, by kind (node, authority " +
 			"or gossip), place in its file and fingerprint.\n# TYPE belfry_peer_key_info gauge\n")

@@ -9,6 +9,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	dto "github.com/prometheus/client_model/go"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 type latenessWorld struct {
@@ -35,9 +37,7 @@ func (w *latenessWorld) shown() map[string]uint64 {
 	found := map[string]uint64{}
 	for _, series := range all(w) {
 		var m dto.Metric
-		if err := series.Write(&m); err != nil {
-			w.t.Fatal(err)
-		}
+		assert.NoError(w.t, series.Write(&m))
 		found[m.Label[1].GetValue()] = m.Histogram.GetSampleCount()
 	}
 	return found
@@ -67,15 +67,11 @@ func TestLatenessOfQueues(t *testing.T) {
 	w.Began("default", "mails", 3*time.Millisecond)
 	w.Began("default", "mails", 1200*time.Millisecond)
 	w.Began("billing", "mails", 2*time.Hour)
-	if n := testutil.CollectAndCount(w); n != 3 {
-		t.Errorf("%d series", n)
-	}
+	assert.Equal(t, testutil.CollectAndCount(w), 3, "series")
 	want := map[string][]uint64{"default": {1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2}, "billing": make([]uint64, 13)}
 	for _, series := range all(w) {
 		var m dto.Metric
-		if err := series.Write(&m); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, series.Write(&m))
 		var counts []uint64
 		for _, b := range m.Histogram.Bucket {
 			counts = append(counts, b.GetCumulativeCount())
@@ -165,9 +161,7 @@ func TestNamesOfQueuesAreBounded(t *testing.T) {
 			if n := len(w.queues); n > bound+maxCandidates {
 				t.Errorf("%d queues are remembered", n)
 			}
-			if n := len(w.shown()); n != bound+1 {
-				t.Errorf("%d series", n)
-			}
+			assert.Equal(t, len(w.shown()), bound+1, "series")
 		}
 		check()
 		time.Sleep(reviewPeriod)

@@ -14,6 +14,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/recovery"
 	"github.com/belfryhq/belfry/cluster/tenants"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/quota"
 )
 
@@ -29,9 +30,8 @@ func TestKeysAreRestored(t *testing.T) {
 			MaxQueues: 3, Weight: 2,
 		}
 		for _, name := range []string{"shop", "old"} {
-			if _, _, err := n.Tenants().PutNamespace(t.Context(), name, limits); err != nil {
-				t.Fatal(err)
-			}
+			_, _, err := n.Tenants().PutNamespace(t.Context(), name, limits)
+			assert.NoError(t, err)
 			task := schedule("a", "work", time.Hour)
 			task.Namespace = name
 			do(t, n, task)
@@ -41,13 +41,9 @@ func TestKeysAreRestored(t *testing.T) {
 			Limits: quota.Limits{CallsPerSecond: 40, MaxConsumers: 2},
 		}
 		text, made, err := n.Tenants().NewKey(t.Context(), spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		op, err := n.Tenants().DeleteNamespace(t.Context(), "old")
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		data := backupOf(t, n)
 		if got, _ := n.Operations().Operation(op.Id); got.EndedMs != 0 {
 			t.Fatal("the deletion ended before the backup was made")
@@ -62,9 +58,7 @@ func TestKeysAreRestored(t *testing.T) {
 		}
 		n = restored.Node(0)
 		authority, err := access.New(access.Config{Source: n.Tenants()})
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		caller, err := authority.Caller(t.Context(), access.Credentials{Authorization: "Bearer " + text})
 		if err != nil || caller.ID != made.ID || caller.Namespace() != "shop" {
 			t.Errorf("the key's caller: %+v, %v", caller, err)
@@ -75,9 +69,7 @@ func TestKeysAreRestored(t *testing.T) {
 		if got, exists := n.Tenants().Namespace("shop"); !exists || got.State != "active" || quota.Limits(got.Quotas) != limits {
 			t.Errorf("the namespace: %+v", got)
 		}
-		if got := n.Tenants().KeyLimits(made.ID); got != spec.Limits {
-			t.Errorf("the quotas of the key: %+v", got)
-		}
+		assert.Equal(t, n.Tenants().KeyLimits(made.ID), spec.Limits, "the quotas of the key")
 		mustFill(t, n, 4)
 		restored.Until("the deletion ends", func() error {
 			if _, exists := n.Tenants().Namespace("old"); exists {
@@ -109,7 +101,5 @@ func mustFill(t *testing.T, n *cluster.Node, room int) {
 			t.Fatal(err)
 		}
 	}
-	if made != room {
-		t.Errorf("%d tasks more, in place of %d", made, room)
-	}
+	assert.Equal(t, made, room, "tasks more")
 }

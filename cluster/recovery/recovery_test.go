@@ -19,6 +19,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/recovery"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/memnet"
 )
 
@@ -47,9 +48,7 @@ func shardOf(v cluster.View, id string) view.Shard {
 func open(t *testing.T, dirs ...string) *recovery.Recovery {
 	t.Helper()
 	r, err := recovery.Open(t.Context(), recovery.Config{Dirs: dirs, Temp: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() {
 		if err := r.Close(); err != nil {
 			t.Error(err)
@@ -65,9 +64,7 @@ func start(t *testing.T, dir string) *cluster.Node {
 		DataDir: dir, Name: "recovered", Network: memnet.New(), Deliver: &clustertest.Receiver{}, MinFreeDisk: headroom.NoReserve(),
 		Fatal: func(err error) { t.Errorf("fatal: %v", err) },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() {
 		if err := n.Close(context.Background()); err != nil {
 			t.Error(err)
@@ -168,9 +165,7 @@ func (f *five) checkRecovered(t *testing.T, r *recovery.Recovery) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "new")
 	made, err := r.Write(t.Context(), dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	n := start(t, dir)
 	if n.ID() != made.NodeID || n.ClusterID() != made.ClusterID || made.ClusterID == r.Plan().ClusterID {
 		t.Errorf("node %s of cluster %s, made %+v of %s", n.ID(), n.ClusterID(), made, r.Plan().ClusterID)
@@ -204,9 +199,7 @@ func TestFolderThatWentBack(t *testing.T) {
 		kept := filepath.Join(t.TempDir(), "kept")
 		mustSchedule(t, c.Node(0), "early")
 		c.Stop(2)
-		if err := os.CopyFS(kept, os.DirFS(c.DataDir(2))); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.CopyFS(kept, os.DirFS(c.DataDir(2))))
 		c.Start(2)
 		c.WaitReady()
 		for i := range 50 {
@@ -217,12 +210,8 @@ func TestFolderThatWentBack(t *testing.T) {
 		}
 		// The disk of node 2 goes back in time, but for its records of the others.
 		witness, err := os.ReadFile(filepath.Join(c.DataDir(2), "witness"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(kept, "witness"), witness, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
+		assert.NoError(t, os.WriteFile(filepath.Join(kept, "witness"), witness, 0o600))
 		_, err = recovery.Open(t.Context(), recovery.Config{Dirs: []string{kept}})
 		var damaged *recovery.DamagedError
 		if !errors.As(err, &damaged) || !strings.Contains(err.Error(), kept) || !strings.Contains(err.Error(), "own record") {
@@ -282,9 +271,7 @@ func listing(t *testing.T, dir string) (all []string) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return all
 }
 
@@ -298,9 +285,7 @@ func TestRefusedFolders(t *testing.T) {
 		}
 		alone.Stop(0)
 		copied := filepath.Join(t.TempDir(), "copy")
-		if err := os.CopyFS(copied, os.DirFS(c.DataDir(0))); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.CopyFS(copied, os.DirFS(c.DataDir(0))))
 		for says, dirs := range map[string][]string{
 			"no data folder is given":        nil,
 			"is no node's data folder":       {t.TempDir()},

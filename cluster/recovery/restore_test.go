@@ -20,6 +20,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/recovery"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func schedule(id, queue string, delay time.Duration) *fsmpb.Command {
@@ -50,9 +51,8 @@ func used(t *testing.T) *clustertest.Cluster {
 		{Namespace: "default", Queue: "work", Secrets: [][]byte{bytes.Repeat([]byte("s"), 32)}, KeepDoneMs: 3600_000},
 		{Namespace: "default", Queue: "held", Paused: true, Target: &fsmpb.Target{Url: "https://shop.example"}},
 	} {
-		if _, err := n.Policies().PutQueue(t.Context(), p); err != nil {
-			t.Fatal(err)
-		}
+		_, err := n.Policies().PutQueue(t.Context(), p)
+		assert.NoError(t, err)
 	}
 	var cmds []*fsmpb.Command
 	for i := range later {
@@ -80,9 +80,7 @@ func lease(t *testing.T, n *cluster.Node, count int) {
 	var tasks []*fsmpb.Task
 	for len(tasks) < count {
 		got, err := n.Lease(t.Context(), task.LeaseRequest{Namespace: "default", Queue: "work", Max: count - len(tasks), Lease: time.Hour})
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		tasks = append(tasks, got...)
 		time.Sleep(10 * time.Millisecond) // of the bubble's clock
 	}
@@ -97,9 +95,7 @@ func backupOf(t *testing.T, n *cluster.Node) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	summary, err := n.Backup(t.Context(), &out, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	report, err := recovery.VerifyBackup(t.Context(), bytes.NewReader(out.Bytes()))
 	if err != nil || !report.Sound() || report.SHA256 != summary.SHA256 || len(report.Shards) != 4 {
 		t.Fatalf("%+v, %v", report, err)
@@ -113,9 +109,7 @@ func all(t *testing.T, n *cluster.Node) map[string]*fsmpb.Task {
 	found := map[string]*fsmpb.Task{}
 	for q := (&fsmpb.ListQuery{Limit: 1000, IncludePayload: true}); ; {
 		page, err := n.List(t.Context(), q, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		for _, v := range page.Tasks {
 			v.Shard = 0
 			found[v.Id] = v
@@ -140,9 +134,7 @@ func started(t *testing.T, data []byte, cfg recovery.RestoreConfig) (*clustertes
 	c := clustertest.Prepare(t, 1, nil)
 	cfg.From, cfg.Dir = bytes.NewReader(data), c.DataDir(0)
 	report, err := recovery.Restore(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if folder, err := recovery.VerifyFolder(t.Context(), cfg.Dir, ""); err != nil || !folder.Sound() {
 		t.Fatalf("the folder: %+v, %v", folder, err)
 	}
@@ -169,9 +161,7 @@ func TestRestoreIntoAnotherShape(t *testing.T) {
 				t.Errorf("%d shards, want %d", len(v.Shards), shards)
 			}
 			after := all(t, n)
-			if len(after) != len(before) {
-				t.Errorf("%d tasks, want %d", len(after), len(before))
-			}
+			assert.Equal(t, len(after), len(before), "tasks")
 			for id, was := range before {
 				is := after[id]
 				was = proto.CloneOf(was)
@@ -189,9 +179,7 @@ func TestRestoreIntoAnotherShape(t *testing.T) {
 			}
 			for _, queue := range []string{"work", "held"} {
 				want, _, err := old.Node(0).Queue(t.Context(), "default", queue)
-				if err != nil {
-					t.Fatal(err)
-				}
+				assert.NoError(t, err)
 				if got, _, err := n.Queue(t.Context(), "default", queue); err != nil || !proto.Equal(got, want) {
 					t.Errorf("policy %v, %v, want %v", got, err, want)
 				}
@@ -202,9 +190,7 @@ func TestRestoreIntoAnotherShape(t *testing.T) {
 			}
 			lease(t, n, 30)
 		}
-		if firing != 3*18 {
-			t.Errorf("%d tasks were leased", firing)
-		}
+		assert.Equal(t, firing, 3*18, "tasks were leased")
 	})
 }
 
@@ -218,9 +204,8 @@ func restored(t *testing.T, backup []byte) *clustertest.Cluster {
 		}
 	})
 	cfg := recovery.RestoreConfig{From: bytes.NewReader(backup), Dir: c.DataDir(0), Shards: 3}
-	if _, err := recovery.Restore(t.Context(), cfg); err != nil {
-		t.Fatal(err)
-	}
+	_, err := recovery.Restore(t.Context(), cfg)
+	assert.NoError(t, err)
 	c.Start(0)
 	c.WaitReady()
 	return c
@@ -265,16 +250,12 @@ func TestOldCopyOfARestoredFolder(t *testing.T) {
 		})
 		c.Stop(0)
 		kept := filepath.Join(t.TempDir(), "kept")
-		if err := os.CopyFS(kept, os.DirFS(c.DataDir(0))); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.CopyFS(kept, os.DirFS(c.DataDir(0))))
 		c.Start(0)
 		c.WaitReady()
 		do(t, c.Node(1), schedule("new", "work", time.Hour))
 		c.Stop(0)
-		if err := errors.Join(os.RemoveAll(c.DataDir(0)), os.CopyFS(c.DataDir(0), os.DirFS(kept))); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, errors.Join(os.RemoveAll(c.DataDir(0)), os.CopyFS(c.DataDir(0), os.DirFS(kept))))
 		c.Damaged = true // the copy answers nothing
 		n := c.Start(0)
 		c.Until("the copy is refused", func() error {
@@ -338,9 +319,7 @@ func TestRestoreWantsAnEmptyFolder(t *testing.T) {
 		data := backupOf(t, used(t).Node(0))
 		dir := t.TempDir()
 		file := filepath.Join(dir, "notes.txt")
-		if err := os.WriteFile(file, []byte("mine"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.WriteFile(file, []byte("mine"), 0o600))
 		cfg := recovery.RestoreConfig{From: bytes.NewReader(data), Dir: dir}
 		if _, err := recovery.Restore(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "notes.txt") {
 			t.Errorf("into a folder with a file: %v", err)
@@ -358,13 +337,10 @@ func TestRestoreWantsAnEmptyFolder(t *testing.T) {
 		}); err == nil || !strings.Contains(err.Error(), "restore") {
 			t.Errorf("a node opened the folder of a restore that failed: %v", err)
 		}
-		if err := errors.Join(os.MkdirAll(filepath.Join(cfg.Dir, "groups", "0001"), 0o700)); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, errors.Join(os.MkdirAll(filepath.Join(cfg.Dir, "groups", "0001"), 0o700)))
 		cfg.From = bytes.NewReader(data)
-		if _, err := recovery.Restore(t.Context(), cfg); err != nil {
-			t.Fatalf("the restore, repeated: %v", err)
-		}
+		_, err := recovery.Restore(t.Context(), cfg)
+		assert.NoError(t, err, "the restore, repeated")
 		c.Start(0)
 		c.WaitReady()
 	})

@@ -21,6 +21,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/internal/witness"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/raftgroup/logstore"
 	"github.com/belfryhq/belfry/raftgroup/raftdisk"
 	"github.com/belfryhq/belfry/shard"
@@ -47,25 +48,19 @@ func used(t *testing.T, kind logstore.Kind) (dir string, last shard.Status) {
 func use(t *testing.T, dir string, kind logstore.Kind) (last shard.Status) {
 	t.Helper()
 	id, err := membership.OpenIdentity(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	_, transport := raft.NewInmemTransport(raft.ServerAddress(id.NodeID()))
 	fatal := func(err error) { t.Error(err) }
 	disk, err := shard.OpenDisk(1, raftdisk.Config{
 		Dir: id.GroupDir(1), Kind: kind, Owner: &raftdisk.Owner{Node: id.NodeID(), Group: 1}, Fatal: fatal,
 		Logger: slog.New(slog.DiscardHandler),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	s, err := shard.Open(shard.Config{
 		ID: 1, NodeID: id.NodeID(), Replicas: []shard.Replica{{NodeID: id.NodeID()}}, Storage: disk,
 		Transport: transport, Deliver: noDelivery{}, SnapshotLog: 1, Timing: shard.Fast(), Fatal: fatal,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for i := range tasks {
 		schedule(t, s, fmt.Sprint("task-", i), 10)
 		if i == tasks/2 {
@@ -74,25 +69,15 @@ func use(t *testing.T, dir string, kind logstore.Kind) (last shard.Status) {
 	}
 	last = s.Status()
 	table, err := witness.Open(witness.Config{Dir: dir, Node: id.NodeID(), New: true, Fatal: func(err error) { t.Error(err) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	table.Follow(1, s.Position)
-	if err := table.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	if err := id.RecordOpened(1, 0); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, table.Close())
+	assert.NoError(t, s.Close(t.Context()))
+	assert.NoError(t, id.RecordOpened(1, 0))
 	if _, err := VerifyFolder(t.Context(), dir, t.TempDir()); err == nil || !strings.Contains(err.Error(), "use") {
 		t.Errorf("a folder that is in use: %v", err)
 	}
-	if err := id.Close(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, id.Close())
 	return last
 }
 
@@ -143,9 +128,7 @@ func sums(t *testing.T, dir string) string {
 		fmt.Fprintf(&out, "%s %x\n", path, sha256.Sum256(data))
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return out.String()
 }
 
@@ -153,9 +136,7 @@ func inspect(t *testing.T, dir string) Replica {
 	t.Helper()
 	before, temp := sums(t, dir), t.TempDir()
 	report, err := VerifyFolder(t.Context(), dir, temp)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if after := sums(t, dir); after != before {
 		t.Errorf("files were changed:\n%s\n%s", before, after)
 	}
@@ -165,9 +146,7 @@ func inspect(t *testing.T, dir string) Replica {
 	if len(report.Groups) != 1 {
 		t.Fatalf("%+v", report)
 	}
-	if report.Sound() != (len(report.Groups[0].Problems) == 0) {
-		t.Errorf("sound: %v: %+v", report.Sound(), report)
-	}
+	assert.Equal(t, report.Sound(), (len(report.Groups[0].Problems) == 0), "sound: %+v", report)
 	return report.Groups[0]
 }
 
@@ -206,9 +185,7 @@ func TestDamage(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			copied := filepath.Join(t.TempDir(), "data")
-			if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, os.CopyFS(copied, os.DirFS(dir)))
 			files, err := filepath.Glob(filepath.Join(copied, "groups", "0001", tt.file))
 			if err != nil || len(files) == 0 {
 				t.Fatalf("%v, %v in %s", files, err, group)
@@ -241,22 +218,16 @@ func flip(text string) func([]byte) []byte {
 func spoil(t *testing.T, file string, harm func([]byte) []byte) int {
 	t.Helper()
 	if harm == nil {
-		if err := os.Remove(file); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.Remove(file))
 		return 1
 	}
 	data, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	bad := harm(bytes.Clone(data))
 	if bytes.Equal(bad, data) {
 		return 0
 	}
-	if err := os.WriteFile(file, bad, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(file, bad, 0o600))
 	return 1
 }
 
@@ -278,14 +249,10 @@ func TestLostTail(t *testing.T) {
 	}
 	for _, name := range segments {
 		data, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		end := len(bytes.TrimRight(data, "\x00"))
 		clear(data[end/2:])
-		if err := os.WriteFile(name, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.WriteFile(name, data, 0o600))
 	}
 	g := inspect(t, dir)
 	want := fmt.Sprintf("had applied index %d", last.Applied)
@@ -299,17 +266,13 @@ func TestWholeFolder(t *testing.T) {
 	dir, _ := used(t, logstore.WAL)
 	table := filepath.Join(dir, witness.FileName)
 	data, err := os.ReadFile(table)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for name, harm := range map[string]func() error{
 		"sound":   func() error { return nil },
 		"damaged": func() error { return os.WriteFile(table, data[:len(data)-1], 0o600) },
 		"missing": func() error { return os.Remove(table) },
 	} {
-		if err := errors.Join(os.WriteFile(table, data, 0o600), harm()); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, errors.Join(os.WriteFile(table, data, 0o600), harm()))
 		report, err := VerifyFolder(t.Context(), dir, t.TempDir())
 		if err != nil || report.Sound() != (name == "sound") || (len(report.Problems) == 0) != (name == "sound") {
 			t.Errorf("%s: %v, %+v", name, err, report)
@@ -320,17 +283,11 @@ func TestWholeFolder(t *testing.T) {
 func TestRemarks(t *testing.T) {
 	first, second := t.TempDir(), filepath.Join(t.TempDir(), "copy")
 	id, err := membership.OpenIdentity(first)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(id.Enter(membership.NewID()), id.Close(), os.CopyFS(second, os.DirFS(first))); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
+	assert.NoError(t, errors.Join(id.Enter(membership.NewID()), id.Close(), os.CopyFS(second, os.DirFS(first))))
 	for dir, copied := range map[string]bool{first: false, second: true} {
 		report, err := VerifyFolder(t.Context(), dir, t.TempDir())
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		all := strings.Join(report.Remarks, "\n")
 		if !report.Sound() || !strings.Contains(all, "only the other nodes can tell") || strings.Contains(all, "copy: the") != copied {
 			t.Errorf("copied is %v: %q", copied, all)

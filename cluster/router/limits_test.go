@@ -1,7 +1,6 @@
 package router
 
 import (
-	"errors"
 	"math"
 	"slices"
 	"testing"
@@ -11,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/lend"
 	"github.com/belfryhq/belfry/shard"
 )
@@ -20,9 +20,7 @@ func TestLoansComeFromTheOwner(t *testing.T) {
 		w := newWorld()
 		r := w.at("d")
 		owner := shardOf(ownerSlot("", "q"))
-		if owner != shardOf(ownerSlot(task.DefaultNamespace, "q")) {
-			t.Error("the default namespace has two owners")
-		}
+		assert.Equal(t, owner, shardOf(ownerSlot(task.DefaultNamespace, "q")), "the default namespace has two owners")
 		w.leader[owner] = "b"
 		for range 3 {
 			ask := shard.Borrow{
@@ -35,13 +33,9 @@ func TestLoansComeFromTheOwner(t *testing.T) {
 			}
 		}
 		for _, line := range w.log {
-			if line != "b lends q" {
-				t.Error(line)
-			}
+			assert.Equal(t, line, "b lends q")
 		}
-		if len(w.log) != 3 {
-			t.Error(w.log)
-		}
+		assert.Equal(t, len(w.log), 3, "%v", w.log)
 	})
 }
 
@@ -79,9 +73,7 @@ func TestGroupsAreAskedOfTheOwner(t *testing.T) {
 					{UnderWay: 1, Retrying: 2, Waiting: true, Priority: 5, FirstMs: task.BegunMs},
 				},
 			}
-			if diff := cmp.Diff(want, s); diff != "" {
-				t.Error(diff)
-			}
+			assert.Equal(t, cmp.Diff(want, s), "")
 		}
 		w.forgotten = 1
 		if _, err := r.LookGroups(t.Context(), look); err == nil {
@@ -95,9 +87,8 @@ func TestBorrowerIsNotKeptWaiting(t *testing.T) {
 		w := newWorld()
 		w.leader = map[uint32]string{}
 		began := time.Now()
-		if _, err := w.at("d").Borrow(t.Context(), shard.Borrow{Queue: "q"}); !errors.Is(err, task.ErrNotProposed) {
-			t.Error(err)
-		}
+		_, err := w.at("d").Borrow(t.Context(), shard.Borrow{Queue: "q"})
+		assert.ErrorIs(t, err, task.ErrNotProposed)
 		if took := time.Since(began); took > lendPatience+time.Second {
 			t.Errorf("it took %v to say so", took)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // world is a cluster of nodes a, b, c (replicas) and d (none), as the router on one of them sees it.
@@ -372,9 +373,7 @@ func TestHops(t *testing.T) {
 			if reply.Err != nil || reply.Result.Detail != "a 2 "+id(2, 1) {
 				t.Errorf("at %s: %v", name, reply)
 			}
-			if got := r.counts(); got != want {
-				t.Errorf("at %s: local, hops, retries %v, want %v", name, got, want)
-			}
+			assert.Equal(t, r.counts(), want, "at %s: local, hops, retries", name)
 		}
 	})
 }
@@ -631,15 +630,11 @@ func TestBeforeThereIsAMap(t *testing.T) {
 		w := newWorld()
 		r := w.at("a")
 		r.cfg.Control = known(func() *clusterpb.ControlState { return &clusterpb.ControlState{} })
-		if err := r.Do(t.Context(), cmds("x"))[0].Err; !errors.Is(err, task.ErrNotProposed) {
-			t.Error(err)
-		}
-		if _, err := r.Get(t.Context(), "", "x", false); !errors.Is(err, task.ErrNotProposed) {
-			t.Error(err)
-		}
-		if _, err := r.List(t.Context(), &fsmpb.ListQuery{}, false); !errors.Is(err, task.ErrNotProposed) {
-			t.Error(err)
-		}
+		assert.ErrorIs(t, r.Do(t.Context(), cmds("x"))[0].Err, task.ErrNotProposed)
+		_, err := r.Get(t.Context(), "", "x", false)
+		assert.ErrorIs(t, err, task.ErrNotProposed)
+		_, err = r.List(t.Context(), &fsmpb.ListQuery{}, false)
+		assert.ErrorIs(t, err, task.ErrNotProposed)
 	})
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/reload"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // keyLine returns a line of a key file.
@@ -34,9 +35,7 @@ func ringOf(t *testing.T, fills ...byte) *Ring {
 		text += keyLine(fill)
 	}
 	r, err := Parse([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return r
 }
 
@@ -51,9 +50,7 @@ var (
 func mustSeal(t *testing.T, r *Ring, p, present *fsmpb.QueuePolicy) *fsmpb.QueuePolicy {
 	t.Helper()
 	sealed, err := r.Seal(p, present)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return sealed
 }
 
@@ -63,9 +60,7 @@ func TestSealAndOpen(t *testing.T) {
 	one, two := ringOf(t, 1), ringOf(t, 2, 1)
 	sealed := mustSeal(t, one, policy, nil)
 	data, err := proto.Marshal(sealed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for _, canary := range canaries {
 		if bytes.Contains(data, []byte(canary)) {
 			t.Errorf("%q shows", canary)
@@ -179,12 +174,8 @@ func TestKeysFollowTheirFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys")
 	write := func(text string, mode os.FileMode) {
 		t.Helper()
-		if err := os.WriteFile(path, []byte(text), mode); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Chmod(path, mode); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.WriteFile(path, []byte(text), mode))
+		assert.NoError(t, os.Chmod(path, mode))
 	}
 	write(keyLine(1), 0o644)
 	if _, err := OpenKeys(path, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "0644") {
@@ -196,9 +187,7 @@ func TestKeysFollowTheirFile(t *testing.T) {
 	write(keyLine(1), 0o600)
 	var logged bytes.Buffer
 	k, err := OpenKeys(path, slog.New(slog.NewTextHandler(&logged, nil)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	looks := func(now bool, want []string) {
 		t.Helper()
 		k.look(now)
@@ -225,14 +214,10 @@ func TestKeysFollowTheirFile(t *testing.T) {
 // Run looks again and again, and at once when it is told to, until its context ends.
 func TestRun(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys")
-	if err := os.WriteFile(path, []byte(keyLine(1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(path, []byte(keyLine(1)), 0o600))
 	synctest.Test(t, func(t *testing.T) {
 		k, err := OpenKeys(path, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		again, ended := make(chan struct{}), make(chan struct{})
 		go func() {
@@ -244,14 +229,10 @@ func TestRun(t *testing.T) {
 			func() { time.Sleep(2*reload.Every + time.Second) },
 		} {
 			fill := byte(i + 2)
-			if err := os.WriteFile(path, []byte(keyLine(fill)), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, os.WriteFile(path, []byte(keyLine(fill)), 0o600))
 			wait()
 			synctest.Wait()
-			if k.Key() != ringOf(t, fill).First() {
-				t.Errorf("%d: the key is %s", i, k.Key())
-			}
+			assert.Equal(t, k.Key(), ringOf(t, fill).First(), "%d: the key", i)
 		}
 		cancel()
 		<-ended
@@ -261,13 +242,9 @@ func TestRun(t *testing.T) {
 // The metrics count queues by their key, and those that this node cannot open.
 func TestCollector(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "keys")
-	if err := os.WriteFile(path, []byte(keyLine(1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(path, []byte(keyLine(1)), 0o600))
 	keys, err := OpenKeys(path, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	one, two := ringOf(t, 1), ringOf(t, 2)
 	policies := []*fsmpb.QueuePolicy{
 		mustSeal(t, one, policy, nil), mustSeal(t, two, policy, nil), mustSeal(t, two, policy, nil), policy, {Queue: "plain"},

@@ -23,6 +23,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/raftgroup/raftdisk"
 )
 
@@ -44,17 +45,13 @@ func group(t *testing.T) *control.Group {
 	_, transport := raft.NewInmemTransport("a")
 	fatal := func(err error) { t.Error(err) }
 	disk, err := control.OpenDisk(raftdisk.Config{Dir: t.TempDir(), Fatal: fatal, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	g, err := control.Open(control.Config{
 		NodeID: "a", Bootstrap: []string{"a"}, Storage: disk, Transport: transport,
 		Plan: control.Plan{ClusterID: "c", Shards: 1, Replication: 1}, Heartbeat: 100 * time.Millisecond,
 		Shards: still{}, Fatal: fatal,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() {
 		if err := g.Close(); err != nil {
 			t.Error(err)
@@ -110,9 +107,7 @@ func TestRosterIsUnknownUntilTheNodeHasCaughtUp(t *testing.T) {
 		}
 		register := func(number uint64) {
 			t.Helper()
-			if err := g.Register(t.Context(), &clusterpb.Node{Id: "a", CommandVersion: control.Version, Boot: number}); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, g.Register(t.Context(), &clusterpb.Node{Id: "a", CommandVersion: control.Version, Boot: number}))
 		}
 		register(boot - 1)
 		if n.KeysVersion() != 0 || len(n.Namespaces()) != 1 {
@@ -133,9 +128,7 @@ func TestRosterIsUnknownUntilTheNodeHasCaughtUp(t *testing.T) {
 		}
 		elsewhere := alone(Config{Dir: dir, Control: start(boot + 1)})
 		elsewhere.Identity = empty("d")
-		if other := New(elsewhere); other.KeysVersion() != 0 {
-			t.Error("a node of another cluster goes by the file")
-		}
+		assert.Equal(t, New(elsewhere).KeysVersion(), 0, "a node of another cluster goes by the file")
 	})
 }
 
@@ -146,9 +139,7 @@ func TestFile(t *testing.T) {
 		t.Errorf("no file: %v, %v", got, err)
 	}
 	want := withKey("k", 7)
-	if err := write(path, "c", want); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, write(path, "c", want))
 	if got, err := read(path, "c"); err != nil || !proto.Equal(got, want) {
 		t.Errorf("%v, %v", got, err)
 	}
@@ -158,16 +149,12 @@ func TestFile(t *testing.T) {
 		}
 	}
 	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for i := range whole {
 		bad := slices.Clone(whole)
 		bad[i] ^= 1
 		for _, data := range [][]byte{bad, whole[:i]} {
-			if err := os.WriteFile(path, data, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, os.WriteFile(path, data, 0o600))
 			if got, err := read(path, "c"); err == nil {
 				t.Fatalf("byte %d of %d is wrong, and it reads %v", i, len(whole), got)
 			}
@@ -273,9 +260,8 @@ func TestChangesAreKnownHere(t *testing.T) {
 			t.Error("the key is there")
 		}
 		n.learn(withKey("k", 4), false)
-		if _, err := n.RemoveKey(t.Context(), "k"); !errors.Is(err, task.ErrUnknown) {
-			t.Errorf("a change that the node does not hear of: %v", err)
-		}
+		_, err := n.RemoveKey(t.Context(), "k")
+		assert.ErrorIs(t, err, task.ErrUnknown, "a change that the node does not hear of")
 	})
 }
 
@@ -365,20 +351,14 @@ func TestNoSecretInTheFile(t *testing.T) {
 		for state, changed := g.Watch(); state.ClusterId == ""; state, changed = g.Watch() {
 			<-changed
 		}
-		if err := g.Register(t.Context(), &clusterpb.Node{Id: "a", CommandVersion: control.Version, Boot: boot}); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, g.Register(t.Context(), &clusterpb.Node{Id: "a", CommandVersion: control.Version, Boot: boot}))
 		spec := KeySpec{Name: "ci", Grants: []access.Grant{{Role: access.Read, Namespace: access.AllNamespaces}}}
 		text, made, err := n.NewKey(t.Context(), spec)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		cancel()
 		running.Wait()
 		data, err := os.ReadFile(filepath.Join(dir, fileName))
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if !strings.Contains(string(data), made.ID) {
 			t.Error("the file does not know the key")
 		}

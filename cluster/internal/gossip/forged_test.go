@@ -15,14 +15,13 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/internal/gossip/gossiptest"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func (m mesh) forger() *gossiptest.Forger {
 	m.t.Helper()
 	_, conn, err := m.network.Listen("127.0.0.1:0")
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	assert.NoError(m.t, err)
 	f := gossiptest.Over(conn)
 	m.t.Cleanup(func() {
 		if err := f.Close(); err != nil {
@@ -105,9 +104,7 @@ func (n *node) startsOf(t *testing.T, id string, least int) {
 // alive sends forged news to a node, and waits until the node has taken it.
 func alive(t *testing.T, f *gossiptest.Forger, to *node, m *clusterpb.GossipMeta) {
 	t.Helper()
-	if err := f.Alive(to.addr, gossiptest.MaxIncarnation, m); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, f.Alive(to.addr, gossiptest.MaxIncarnation, m))
 	synctest.Wait()
 }
 
@@ -211,22 +208,16 @@ func TestHarmfulStatesAreRefused(t *testing.T) {
 			"compressed":     {compressType, struct{ Buf []byte }{[]byte{0x00}}, state{}},
 		} {
 			conn, err := m.network.Dial(t.Context(), a.addr)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			message := bytes.NewBuffer([]byte("\x02\xf4\x08" + label))
 			message.WriteByte(c.kind)
 			for _, part := range []any{c.header, c.member} {
-				if err := codec.NewEncoder(message, handle).Encode(part); err != nil {
-					t.Fatal(err)
-				}
+				assert.NoError(t, codec.NewEncoder(message, handle).Encode(part))
 			}
 			if _, err := conn.Write(message.Bytes()); err != nil {
 				t.Fatal(err)
 			}
-			if err := conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, conn.SetReadDeadline(time.Now().Add(10*time.Second)))
 			if said, err := io.ReadAll(conn); errors.Is(err, os.ErrDeadlineExceeded) {
 				t.Errorf("%s: it said %q and did not hang up", name, said)
 			}
@@ -258,8 +249,6 @@ func TestCompressedPacketsAreDropped(t *testing.T) {
 		{compound(compound(compound(compound(ping)))), false}, {[]byte{compoundType, 9, 0}, true},
 		{[]byte{labelType}, true}, {[]byte{labelType, 9, 1}, true}, {[]byte{checkedType}, true},
 	} {
-		if got := isHarmless(c.packet, maxNested); got != c.harmless {
-			t.Errorf("%q: harmless %v", c.packet, got)
-		}
+		assert.Equal(t, isHarmless(c.packet, maxNested), c.harmless, "%q: harmless", c.packet)
 	}
 }

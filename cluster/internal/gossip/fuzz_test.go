@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // wire is a transport on which only the test sends. It keeps the first messages of the mesh.
@@ -58,9 +59,7 @@ func onWire(t testing.TB, key []byte) (*Gossip, *wire) {
 		Self: &clusterpb.GossipMeta{Id: "self", Name: "self", PeerAddr: "127.0.0.1:7", Boot: 1}, Transport: w, Keys: keysOf(key),
 		Directory: seeds(nil), Leaders: deaf{},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() {
 		if err := g.Close(); err != nil {
 			t.Error(err)
@@ -78,9 +77,7 @@ func FuzzStrangers(f *testing.F) {
 	locked, lockedWire := onWire(f, make([]byte, 32))
 	hint := &clusterpb.LeaderHint{Shard: 1, Term: 2, Leader: "self"}
 	hints, err := proto.Marshal(&clusterpb.LeaderHints{ClusterId: "c", Hints: []*clusterpb.LeaderHint{hint}})
-	if err != nil {
-		f.Fatal(err)
-	}
+	assert.NoError(f, err)
 	for _, seed := range [][]byte{
 		append([]byte{userType}, hints...), {userType, 0xff}, {7}, {7, 1, 0, 9, 0}, {244}, {244, 9}, {6, 0x80}, {2, 0x80},
 		nil, {0}, {244, 8}, []byte("\xf4\x08belfry-1"), append([]byte("\xf4\x08belfry-1"), 0, 0x82), {12, 1, 2, 3, 4, 3},

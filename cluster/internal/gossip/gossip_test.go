@@ -11,6 +11,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/peer"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/memnet"
 )
 
@@ -87,9 +88,7 @@ func (m mesh) startWith(id string, boot uint64, cluster string, edit func(*Confi
 	e, err := peer.Listen(peer.Config{
 		NodeID: fmt.Sprintf("%016s", id), BindAddr: "127.0.0.1:0", Network: m.network,
 	})
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	assert.NoError(m.t, err)
 	n := &node{table: newTable(), addr: e.Addr()}
 	cfg := Config{
 		Self:      &clusterpb.GossipMeta{Id: id, Boot: boot, ClusterId: cluster, PeerAddr: e.Addr(), Name: "n" + id},
@@ -98,9 +97,7 @@ func (m mesh) startWith(id string, boot uint64, cluster string, edit func(*Confi
 	}
 	edit(&cfg)
 	n.Gossip, err = Start(cfg)
-	if err != nil {
-		m.t.Fatal(err)
-	}
+	assert.NoError(m.t, err)
 	n.stop = sync.OnceFunc(func() {
 		_ = n.Close() // leaving may fail when no other node is left
 		if err := e.Close(); err != nil {
@@ -180,9 +177,7 @@ func TestOtherClustersAreNotSeen(t *testing.T) {
 		a.sees(t, "a.1", "c.1")
 		b.sees(t, "b.1", "c.1")
 		c.sees(t, "a.1", "b.1", "c.1")
-		if err := c.EnterCluster(clusterID); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, c.EnterCluster(clusterID))
 		c.sees(t, "a.1", "c.1")
 		b.sees(t, "b.1")
 		b.Announce(&clusterpb.LeaderHint{Shard: 1, Term: 9})
@@ -201,9 +196,7 @@ func TestStartTellsWhatBecomesOfIt(t *testing.T) {
 		a := m.start("a", 1, "")
 		b := m.start("b", 1, "", a.addr)
 		a.sees(t, "a.1", "b.1")
-		if err := errors.Join(b.EnterCluster(clusterID), b.TakePart()); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, errors.Join(b.EnterCluster(clusterID), b.TakePart()))
 		timeout := time.After(15 * time.Second)
 		for {
 			_, changed := a.Watch()

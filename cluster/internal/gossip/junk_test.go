@@ -14,6 +14,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/peer"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // lockedBuffer is a log that is read while it is written.
@@ -53,25 +54,17 @@ func sendJunk(t *testing.T, key []byte) {
 	e, err := peer.Listen(peer.Config{
 		NodeID: fmt.Sprintf("%016s", "a"), BindAddr: "127.0.0.1:0", Network: m.network, Registerer: metrics, Logger: logger,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	g, err := Start(Config{
 		Self:      &clusterpb.GossipMeta{Id: "a", Boot: 1, ClusterId: clusterID, PeerAddr: e.Addr(), Name: "a"},
 		Transport: e.Gossip(), Keys: keysOf(key), Directory: seeds(nil), Leaders: deaf{},
 		Logger: logger,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	_, conn, err := m.network.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	to, err := net.ResolveUDPAddr("udp", e.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	const junk, atOnce, most = 20_000, 100, 12
 	label := []byte("\xf4\x08belfry-1")
 	for i := range junk {
@@ -79,17 +72,14 @@ func sendJunk(t *testing.T, key []byte) {
 		if i%2 == 0 {
 			said = append(label[:len(label):len(label)], said...)
 		}
-		if _, err := conn.WriteTo(said, to); err != nil {
-			t.Fatal(err)
-		}
+		_, err := conn.WriteTo(said, to)
+		assert.NoError(t, err)
 		if i%atOnce == 0 {
 			time.Sleep(time.Second * atOnce / junk) // of the bubble's clock
 		}
 	}
 	synctest.Wait()
-	if got := counted(t, metrics); got != junk {
-		t.Errorf("%v packets are counted", got)
-	}
+	assert.Equal(t, counted(t, metrics), junk, "packets are counted")
 	if log.lines() == 0 {
 		t.Error("no line is written")
 	}
@@ -108,9 +98,7 @@ func sendJunk(t *testing.T, key []byte) {
 func counted(t *testing.T, metrics *prometheus.Registry) float64 {
 	t.Helper()
 	families, err := metrics.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for _, f := range families {
 		if f.GetName() == "belfry_peer_packets_total" {
 			return f.GetMetric()[0].GetCounter().GetValue()

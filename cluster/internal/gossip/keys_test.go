@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 
 	"pgregory.net/rapid"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // keysOf returns the keys of a mesh that has this key, or none if it is nil.
@@ -37,14 +39,10 @@ func TestSetKeys(t *testing.T) {
 		}
 		before, after := some("before"), some("after")
 		ring, err := newKeyring(before)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		held := ring.GetKeys() // a packet's reader still has them
 		unchanged := slices.Clone(held)
-		if err := setKeys(ring, after); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, setKeys(ring, after))
 		got := ring.GetKeys()
 		if !bytes.Equal(got[0], after[0]) {
 			t.Errorf("%q encrypts, not %q", got[0], after[0])
@@ -74,9 +72,7 @@ func TestKeysRotate(t *testing.T) {
 		joined, members := 0, []*node{a, b}
 		for _, letters := range []string{"on", "no", "n"} {
 			for _, n := range members {
-				if err := n.SetKeys(keyring(letters)); err != nil {
-					t.Fatal(err)
-				}
+				assert.NoError(t, n.SetKeys(keyring(letters)))
 				joined++
 				id := string(rune('a' + 1 + joined)) // a node that knows this step's keys sees the nodes at both steps
 				next := m.startWith(id, 1, clusterID, withKeys(letters), a.addr)

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/shard"
 )
 
@@ -142,9 +143,7 @@ func (w *trio) want(t *testing.T, diverged map[string]string, outvoted string) {
 				got += other
 			}
 		}
-		if got != diverged[node] {
-			t.Errorf("%s shows as diverged %q, want %q", node, got, diverged[node])
-		}
+		assert.Equal(t, got, diverged[node], "%s shows as diverged", node)
 		if got, want := c.Outvoted(3, node), strings.Contains(outvoted, node); got != want {
 			t.Errorf("%s is outvoted: %v, want %v", node, got, want)
 		}
@@ -195,12 +194,8 @@ func TestOneOfThree(t *testing.T) {
 				}
 				w.want(t, all(node), node)
 				c := w.nodes[node]
-				if n := testutil.CollectAndCount(c.metrics.apart); n != 2 {
-					t.Errorf("%d other nodes in the metrics", n)
-				}
-				if n := testutil.ToFloat64(c.metrics.divergences); n != 2 {
-					t.Errorf("%v divergences counted", n)
-				}
+				assert.Equal(t, testutil.CollectAndCount(c.metrics.apart), 2, "other nodes in the metrics")
+				assert.Equal(t, testutil.ToFloat64(c.metrics.divergences), 2, "divergences counted")
 				for other, out := range w.out {
 					if got := strings.Count(out.String(), "outvoted="+node); got != 1 {
 						t.Errorf("%s told %d times that %s is outvoted:\n%s", other, got, node, out)

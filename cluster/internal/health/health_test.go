@@ -8,6 +8,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/shard"
 )
 
@@ -137,9 +138,7 @@ func TestMayLead(t *testing.T) {
 	w := newWorld()
 	may := func(node string, want bool) {
 		t.Helper()
-		if got := w.MayLead(3, node); got != want {
-			t.Errorf("node %s may lead: %t", node, got)
-		}
+		assert.Equal(t, w.MayLead(3, node), want, "node %s may lead", node)
 	}
 	may("a", true)
 	may("b", true)
@@ -164,9 +163,7 @@ func TestReplicaThatIsBehindIsUnwilling(t *testing.T) {
 		{false, shard.Reluctant, true}, {false, shard.Barred, true},
 	} {
 		w.replica.behind, w.replica.standing = c.behind, c.standing
-		if got := len(w.Report().Unwilling) == 1; got != c.unwilling {
-			t.Errorf("behind %t, %v: unwilling %t", c.behind, c.standing, got)
-		}
+		assert.Equal(t, len(w.Report().Unwilling) == 1, c.unwilling, "behind %t, %v: unwilling", c.behind, c.standing)
 	}
 }
 
@@ -184,9 +181,7 @@ func TestAliveForFourSeconds(t *testing.T) {
 		for after, want := range map[time.Duration]bool{0: true, aliveFor: true, aliveFor + 1: false} {
 			w.Answered("b")
 			time.Sleep(after)
-			if got := w.Alive("b"); got != want {
-				t.Errorf("alive %v after its answer: %t", after, got)
-			}
+			assert.Equal(t, w.Alive("b"), want, "alive %v after its answer", after)
 			if !w.Alive("a") || w.Alive("d") {
 				t.Error("this node is dead, or one that never answered is alive")
 			}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 var (
@@ -47,9 +49,7 @@ func TestBookOutlivesTheProcess(t *testing.T) {
 		if got := again.all(); !slices.Equal(got, want) {
 			t.Errorf("read again: %+v", got)
 		}
-		if log.String() != "" {
-			t.Errorf("logged: %s", &log)
-		}
+		assert.Equal(t, log.String(), "", "logged: %s", &log)
 	})
 }
 
@@ -70,9 +70,7 @@ func TestAddressBelongsToOneNode(t *testing.T) {
 func TestDamagedBookIsEmpty(t *testing.T) {
 	for _, damage := range []string{"", "{", `{"version": 9}`, "\x00\x00\x00"} {
 		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, bookFile), []byte(damage), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.WriteFile(filepath.Join(dir, bookFile), []byte(damage), 0o600))
 		var log strings.Builder
 		b := openBook(dir, logTo(&log))
 		if len(b.all()) != 0 || !strings.Contains(log.String(), "cannot be read") {
@@ -93,9 +91,7 @@ func TestDiskThatTakesNoWrite(t *testing.T) {
 		if told := strings.Count(log.String(), "cannot be written"); told != 1 {
 			t.Errorf("told %d times: %s", told, &log)
 		}
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.Mkdir(dir, 0o700))
 		time.Sleep(retryAfter) // of the bubble's clock
 		synctest.Wait()
 		if n, _ := openBook(dir, logTo(&log)).entry("one"); n.Reached != "a:1" {
@@ -109,7 +105,5 @@ func TestBookIsBounded(t *testing.T) {
 	for i := range maxNodes + 10 {
 		b.setReached(string(rune('a'+i)), "a:1")
 	}
-	if n := len(b.all()); n != maxNodes {
-		t.Errorf("%d entries", n)
-	}
+	assert.Equal(t, len(b.all()), maxNodes, "entries")
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/control"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // gossiped is the Mesh of one node.
@@ -32,9 +33,7 @@ func (n *ownNode) Mesh() Mesh     { return n.gossip }
 func TestLookupOrder(t *testing.T) {
 	const other, third = "00000000000000bb", "00000000000000cc"
 	id, err := OpenIdentity(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() {
 		if err := id.Close(); err != nil {
 			t.Error(err)
@@ -68,8 +67,6 @@ func TestLookupOrder(t *testing.T) {
 func TestFounding(t *testing.T) {
 	state := &clusterpb.ControlState{Nodes: []*clusterpb.Node{{Id: "a"}}}
 	for id, want := range map[string]bool{"a": false, "b": true, "c": false} {
-		if got := isFounding(id, state, []string{"a", "b"}); got != want {
-			t.Errorf("%s: %v", id, got)
-		}
+		assert.Equal(t, isFounding(id, state, []string{"a", "b"}), want, "%s", id)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // memory is a record without a disk, with the same rules as Identity. It outlives its node's crashes.
@@ -205,9 +206,7 @@ func TestLaterNodesJoin(t *testing.T) {
 		if got := m.clusters(); len(got) != 1 || len(got[""]) != 0 {
 			t.Errorf("clusters %v", got)
 		}
-		if len(m.records["d"].given)+len(m.records["e"].given) != 0 {
-			t.Error("a later node promised something")
-		}
+		assert.Equal(t, len(m.records["d"].given)+len(m.records["e"].given), 0, "a later node promised something")
 	})
 }
 
@@ -276,9 +275,7 @@ func TestForgedClusterIsNotEntered(t *testing.T) {
 	m := newMesh(3, "a", "b", "c")
 	m.reaches = func(string, string) bool { return false }
 	promise := Promise{ClusterID: NewID(), Nodes: []string{"a", "b", "c"}}
-	if err := m.records["b"].Give(promise); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, m.records["b"].Give(promise))
 	f := &formation{formationConfig: m.config("b")}
 	forged := []*clusterpb.GossipMeta{{Id: "c", ClusterId: promise.ClusterID}}
 	if _, err := f.step(t.Context(), forged); err != nil || m.records["b"].cluster != "" {
@@ -311,9 +308,8 @@ func TestNeverTwoClustersOfOne(t *testing.T) {
 				continue
 			}
 			members, _ := formations[who].Nodes.watch()
-			if _, err := formations[who].step(context.Background(), members); err != nil {
-				t.Fatal(err)
-			}
+			_, err := formations[who].step(context.Background(), members)
+			assert.NoError(t, err)
 			check(t, m)
 		}
 	})

@@ -5,26 +5,23 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // withGroup returns a folder in which a replica lives that joined at a revision.
 func withGroup(t *testing.T, dir string, group uint32, joined uint64) *Identity {
 	t.Helper()
 	id := reopen(t, dir)
-	if err := os.MkdirAll(filepath.Join(id.GroupDir(group), "log"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := id.RecordOpened(group, joined); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.MkdirAll(filepath.Join(id.GroupDir(group), "log"), 0o700))
+	assert.NoError(t, id.RecordOpened(group, joined))
 	return id
 }
 
 func requireGone(t *testing.T, id *Identity, group uint32) {
 	t.Helper()
-	if _, err := os.Stat(id.GroupDir(group)); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the files of group %d are still there: %v", group, err)
-	}
+	_, err := os.Stat(id.GroupDir(group))
+	assert.ErrorIs(t, err, os.ErrNotExist, "the files of group %d are still there", group)
 	if id.Opened(group) || id.Joined(group) != 0 {
 		t.Errorf("group %d is still on record", group)
 	}
@@ -33,13 +30,9 @@ func requireGone(t *testing.T, id *Identity, group uint32) {
 func TestRemovedGroupMayComeBack(t *testing.T) {
 	dir := t.TempDir()
 	id := withGroup(t, dir, 3, 7)
-	if id.Joined(3) != 7 {
-		t.Errorf("joined at %d", id.Joined(3))
-	}
+	assert.Equal(t, id.Joined(3), 7, "joined at")
 	var forgotten []uint32
-	if err := id.Remove(3, func(group uint32) error { forgotten = append(forgotten, group); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, id.Remove(3, func(group uint32) error { forgotten = append(forgotten, group); return nil }))
 	if requireGone(t, id, 3); len(forgotten) != 1 || id.Left()[3] != 7 {
 		t.Errorf("forgotten %v, left %v", forgotten, id.Left())
 	}
@@ -76,9 +69,7 @@ func TestInterruptedRemovalIsFinished(t *testing.T) {
 			closeIdentity(t, id)
 			id = reopen(t, dir)
 			forgotten := 0
-			if err := id.ResumeRemovals(func(uint32) error { forgotten++; return nil }); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, id.ResumeRemovals(func(uint32) error { forgotten++; return nil }))
 			if name == "undecided" {
 				if !id.Opened(3) || forgotten != 0 {
 					t.Error("the group is gone without a decision")
@@ -100,15 +91,11 @@ func TestOldReplicasAreOver(t *testing.T) {
 	if id.IsOver(3, 0) {
 		t.Error("the first replica is over")
 	}
-	if err := id.Remove(3, func(uint32) error { return nil }); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, id.Remove(3, func(uint32) error { return nil }))
 	if !id.IsOver(3, 0) || id.IsOver(3, 7) {
 		t.Error("after the removal of the first one")
 	}
-	if err := errors.Join(id.RecordJoined(3, 7), id.RecordJoined(3, 5)); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, errors.Join(id.RecordJoined(3, 7), id.RecordJoined(3, 5)))
 	closeIdentity(t, id)
 	id = reopen(t, dir)
 	if id.Joined(3) != 7 || id.Opened(3) || !id.IsOver(3, 5) || id.IsOver(3, 7) {

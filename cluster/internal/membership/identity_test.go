@@ -6,23 +6,21 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func reopen(t *testing.T, dir string) *Identity {
 	t.Helper()
 	id, err := OpenIdentity(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() { _ = id.Close() })
 	return id
 }
 
 func closeIdentity(t *testing.T, id *Identity) {
 	t.Helper()
-	if err := id.Close(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, id.Close())
 }
 
 func TestIdentityOutlivesRestarts(t *testing.T) {
@@ -35,9 +33,7 @@ func TestIdentityOutlivesRestarts(t *testing.T) {
 	for _, err := range []error{
 		first.Give(promise), first.Enter(promise.ClusterID), first.RecordOpened(3, 0), first.RecordOpened(0, 0), first.Close(),
 	} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 	}
 	second := reopen(t, dir)
 	given, ok := second.Promised()
@@ -60,9 +56,7 @@ func TestFolderIsLocked(t *testing.T) {
 func TestOnePromiseOnly(t *testing.T) {
 	id := reopen(t, t.TempDir())
 	mine := Promise{ClusterID: NewID(), Nodes: []string{id.NodeID(), "zzzz"}}
-	if err := id.Give(mine); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, id.Give(mine))
 	if err := id.Give(mine); err != nil {
 		t.Errorf("the same again: %v", err)
 	}
@@ -70,9 +64,7 @@ func TestOnePromiseOnly(t *testing.T) {
 		{ClusterID: NewID(), Nodes: mine.Nodes},
 		{ClusterID: mine.ClusterID, Nodes: []string{id.NodeID()}},
 	} {
-		if err := id.Give(other); !errors.Is(err, errPromised) {
-			t.Errorf("a second promise: %v", err)
-		}
+		assert.ErrorIs(t, id.Give(other), errPromised, "a second promise")
 	}
 	other := NewID()
 	if err := id.Enter(other); !errors.Is(err, errPromised) || id.ClusterID() != "" {
@@ -94,9 +86,7 @@ func TestImpossiblePromises(t *testing.T) {
 			t.Errorf("%+v was given", p)
 		}
 	}
-	if err := id.Enter(NewID()); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, id.Enter(NewID()))
 	if err := id.Give(Promise{ClusterID: NewID(), Nodes: []string{id.NodeID()}}); !errors.Is(err, errPromised) {
 		t.Errorf("a member promised itself: %v", err)
 	}
@@ -119,9 +109,7 @@ func TestPromiseSurvivesACrashAtEachLine(t *testing.T) {
 				}
 				return nil
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			promise := Promise{ClusterID: NewID(), Nodes: []string{id.NodeID()}}
 			armed = true
 			err = id.Give(promise)
@@ -154,9 +142,7 @@ func TestFailedWriteChangesNothing(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer closeIdentity(t, id)
 	armed = true
 	if err := id.Enter(NewID()); err == nil || id.ClusterID() != "" {
@@ -170,24 +156,18 @@ func TestFailedWriteChangesNothing(t *testing.T) {
 func TestLostOrBrokenFileIsNotReplaced(t *testing.T) {
 	dir := t.TempDir()
 	id := reopen(t, dir)
-	if err := os.MkdirAll(id.GroupDir(1), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.MkdirAll(id.GroupDir(1), 0o700))
 	closeIdentity(t, id)
 	path := filepath.Join(dir, identityFile)
 	for name, content := range map[string]string{
 		"torn": `{"version":1,"node_`, "newer": `{"version":2}`, "empty": `{"version":1}`,
 	} {
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.WriteFile(path, []byte(content), 0o600))
 		if _, err := OpenIdentity(dir); err == nil {
 			t.Errorf("%s file: opened", name)
 		}
 	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.Remove(path))
 	if _, err := OpenIdentity(dir); err == nil || !strings.Contains(err.Error(), "holds Raft groups") {
 		t.Errorf("groups without an identity: %v", err)
 	}

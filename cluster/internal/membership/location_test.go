@@ -4,14 +4,14 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // copyFolder copies a folder's files, as cp -a does.
 func copyFolder(t *testing.T, from, to string) {
 	t.Helper()
-	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.CopyFS(to, os.DirFS(from)))
 }
 
 // A copied folder counts as copied until it is confirmed, over restarts; a renamed folder does not.
@@ -21,9 +21,7 @@ func TestCopiedFolder(t *testing.T) {
 	start := func(dir string, copied bool) *Identity {
 		t.Helper()
 		id, err := OpenIdentity(dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if id.Copied() != copied {
 			t.Fatalf("start %d in %s: copied is %v", id.Boot(), filepath.Base(dir), id.Copied())
 		}
@@ -31,9 +29,7 @@ func TestCopiedFolder(t *testing.T) {
 	}
 	closeIdentity(t, start(first, false))
 	id := start(first, false)
-	if err := id.RecordOpened(1, 0); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, id.RecordOpened(1, 0))
 	closeIdentity(t, id)
 	copyFolder(t, first, second)
 	closeIdentity(t, start(second, true))
@@ -43,14 +39,10 @@ func TestCopiedFolder(t *testing.T) {
 	}
 	closeIdentity(t, looked)
 	id = start(second, true)
-	if err := id.Confirm(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, id.Confirm())
 	closeIdentity(t, id)
 	closeIdentity(t, start(second, false))
-	if err := os.Rename(second, third); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.Rename(second, third))
 	closeIdentity(t, start(third, false))
 	closeIdentity(t, start(first, false))
 }
@@ -62,16 +54,10 @@ func TestCopiedFile(t *testing.T) {
 	path := filepath.Join(dir, identityFile)
 	kept := filepath.Join(dir, "kept")
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(kept, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
+	assert.NoError(t, os.WriteFile(kept, data, 0o600))
 	closeIdentity(t, reopen(t, dir))
-	if err := os.Rename(kept, path); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.Rename(kept, path))
 	if again := reopen(t, dir); !again.Copied() {
 		t.Error("not noticed")
 	}
@@ -90,8 +76,6 @@ func TestWhatIsAnotherFile(t *testing.T) {
 		{inode{Device: 1, Number: 2}, false},
 		{inode{Device: 9, Number: 2}, true}, // without birth times the device decides
 	} {
-		if got := at.differs(c.other); got != c.differs {
-			t.Errorf("%+v and %+v: differs is %v", at, c.other, got)
-		}
+		assert.Equal(t, at.differs(c.other), c.differs, "%+v and %+v: differs", at, c.other)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/raftgroup/durable"
 )
 
@@ -15,21 +16,13 @@ func TestWithoutDescriptors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := Config{Dir: t.TempDir(), Node: "a", New: true, Fatal: func(err error) { t.Errorf("fatal: %v", err) }}
 		table, err := Open(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		var before syscall.Rlimit
-		if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
-			t.Fatal(err)
-		}
-		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 0, Max: before.Max}); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before))
+		assert.NoError(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 0, Max: before.Max}))
 		_, err = table.Claim("b", Run{Boot: 1})
 		_, grown := table.Claim("c", Run{Boot: 1, Addr: strings.Repeat("a", leastSlot)})
-		if back := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before); back != nil {
-			t.Fatal(back)
-		}
+		assert.NoError(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before))
 		if err != nil || !durable.LacksDescriptors(grown) {
 			t.Errorf("without a descriptor: %v, and with a larger table %v", err, grown)
 		}

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func placed(nodes map[string]uint64) map[uint32]map[string]uint64 {
@@ -22,17 +23,13 @@ func TestPlacedReplicas(t *testing.T) {
 	table.Place(placed(map[string]uint64{"a": 0, "b": 4}))
 	table.Saw("b", 3, 5, 10, 5)
 	table.Saw("a", 3, 5, 90, 5)
-	if err := table.Close(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, table.Close())
 	for node, want := range map[string]string{
 		"a": "the control group: term 2, index 50; shard 3: term 5, index 100;",
 		"b": "shard 3: term 5, index 10;",
 		"c": "",
 	} {
-		if got := onDisk(t, dir, node); got != want {
-			t.Errorf("node %s: %q, not %q", node, got, want)
-		}
+		assert.Equal(t, onDisk(t, dir, node), want, "node %s", node)
 	}
 	if again := openTable(t, dir, false); again.Seen("b").Positions[0].Joined != 4 {
 		t.Errorf("after a restart: %v", again.Seen("b"))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // world answers for the nodes of a cluster that is up.
@@ -94,9 +95,7 @@ func TestReturnWaitsForThePresentVoters(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				if err := run(t, absent(w, "d", "e", "f")); !errors.Is(err, context.DeadlineExceeded) {
-					t.Errorf("it takes part: %v", err)
-				}
+				assert.ErrorIs(t, run(t, absent(w, "d", "e", "f")), context.DeadlineExceeded, "it takes part")
 			})
 		})
 	}
@@ -126,8 +125,6 @@ func TestIsOver(t *testing.T) {
 		"joined by that record": {&clusterpb.Shard{Replicas: []string{"a", "self"}, Revision: 5, Joined: map[string]uint64{"self": 5}}, 5, false},
 		"removed and back":      {&clusterpb.Shard{Replicas: []string{"a", "self"}, Revision: 9, Joined: map[string]uint64{"self": 8}}, 5, true},
 	} {
-		if got := isOver(c.record, "self", c.joined); got != c.over {
-			t.Errorf("%s: over is %v", name, got)
-		}
+		assert.Equal(t, isOver(c.record, "self", c.joined), c.over, "%s: over", name)
 	}
 }

@@ -17,14 +17,13 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func openTable(t *testing.T, dir string, isNew bool) *Table {
 	t.Helper()
 	table, err := Open(Config{Dir: dir, Node: "self", New: isNew, Fatal: func(err error) { t.Error(err) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() { _ = table.Close() })
 	return table
 }
@@ -33,9 +32,7 @@ func openTable(t *testing.T, dir string, isNew bool) *Table {
 func onDisk(t *testing.T, dir, node string) string {
 	t.Helper()
 	nodes, err := read(filepath.Join(dir, FileName), "self")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return about(nodes, node)
 }
 
@@ -70,28 +67,20 @@ func TestTableKeepsTheGreatest(t *testing.T) {
 		}
 		table.Saw("b", 0, 1, 1, 1)
 		table.Saw("self", 0, 9, 9, 9)
-		if got := onDisk(t, dir, "b"); got != "" {
-			t.Errorf("written at once: %s", got)
-		}
+		assert.Equal(t, onDisk(t, dir, "b"), "", "written at once")
 		time.Sleep(writeEvery)
 		synctest.Wait()
 		if got, want := onDisk(t, dir, "b"), "the control group: term 1, index 1; shard 1: term 3, index 0;"; got != want {
 			t.Errorf("on disk: %q, not %q", got, want)
 		}
-		if got := onDisk(t, dir, "self"); got != "" {
-			t.Errorf("of itself: %q", got)
-		}
+		assert.Equal(t, onDisk(t, dir, "self"), "", "of itself")
 		table.Saw("b", 1, 3, 7, 2)
-		if err := table.Close(); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, table.Close())
 		again := openTable(t, dir, false)
 		if got := text(again.Seen("b")); !strings.HasSuffix(got, "shard 1: term 3, index 7;") {
 			t.Errorf("read again: %q", got)
 		}
-		if got := text(again.Seen("c")); got != "" {
-			t.Errorf("of a stranger: %q", got)
-		}
+		assert.Equal(t, text(again.Seen("c")), "", "of a stranger")
 	})
 }
 
@@ -109,12 +98,8 @@ func TestOwnPositions(t *testing.T) {
 		mu.Lock()
 		at = Position{4, 60, 0}
 		mu.Unlock()
-		if err := table.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if got := openTable(t, dir, false).Kept(4); got != (Position{4, 70, 0}) {
-			t.Errorf("kept %v", got)
-		}
+		assert.NoError(t, table.Close())
+		assert.Equal(t, openTable(t, dir, false).Kept(4), Position{4, 70, 0}, "kept")
 	})
 }
 
@@ -146,23 +131,15 @@ func TestTableIsNotReplacedIfItIsLost(t *testing.T) {
 	dir := t.TempDir()
 	table := openTable(t, dir, true)
 	table.Saw("b", 1, 2, 3, 2)
-	if err := table.Close(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, table.Close())
 	path := filepath.Join(dir, FileName)
 	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	foreign, err := proto.Marshal(&clusterpb.SeenNodes{Owner: "other"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	write := func(data []byte) {
 		t.Helper()
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.WriteFile(path, data, 0o600))
 	}
 	for name, data := range map[string][]byte{"empty": {}, "foreign": newFile(foreign)} {
 		write(data)
@@ -181,28 +158,18 @@ func TestTableIsNotReplacedIfItIsLost(t *testing.T) {
 					want = last
 				}
 				write(data)
-				if err := os.RemoveAll(path + ".damaged"); err != nil {
-					t.Fatal(err)
-				}
+				assert.NoError(t, os.RemoveAll(path+".damaged"))
 				table, err := Open(Config{Dir: dir, Node: "self"})
-				if err != nil {
-					t.Fatalf("damaged at %d: %v", i, err)
-				}
-				if seen := text(table.Seen("b")); seen != want {
-					t.Errorf("damaged at %d: it has seen %q, not %q", i, seen, want)
-				}
-				if err := table.Close(); err != nil {
-					t.Fatal(err)
-				}
+				assert.NoError(t, err, "damaged at %d", i)
+				assert.Equal(t, text(table.Seen("b")), want, "damaged at %d: it has seen", i)
+				assert.NoError(t, table.Close())
 				if aside, err := os.ReadFile(path + ".damaged"); err != nil || !bytes.Equal(aside, data) {
 					t.Errorf("damaged at %d: %d bytes are set aside, %v", i, len(aside), err)
 				}
 			}
 		}
 	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.Remove(path))
 	if _, err := Open(Config{Dir: dir, Node: "self"}); err == nil || !strings.Contains(err.Error(), "missing") {
 		t.Errorf("lost: %v", err)
 	}
@@ -214,9 +181,8 @@ func TestEachFlippedByteIsNoticed(t *testing.T) {
 	file := make([]byte, 2*slot)
 	copy(file, seal(firstNumber, slot, tableOf(t, 40)))
 	copy(file[slot:], seal(firstNumber+1, slot, tableOf(t, 20)))
-	if _, err := parse(file); err != nil {
-		t.Fatal(err)
-	}
+	_, err := parse(file)
+	assert.NoError(t, err)
 	for i := range file {
 		file[i] ^= 0x40
 		if got, err := parse(file); !errors.Is(err, errDamaged) ||
@@ -237,9 +203,7 @@ func tableOf(t *testing.T, nodes int) []byte {
 		})
 	}
 	body, err := proto.Marshal(table)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return body
 }
 
@@ -300,9 +264,8 @@ func TestGrownTable(t *testing.T) {
 			table.mu.Unlock()
 			continue
 		}
-		if _, err := table.Claim(fmt.Sprint("node-", i), Run{Boot: 1}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := table.Claim(fmt.Sprint("node-", i), Run{Boot: 1})
+		assert.NoError(t, err)
 	}
 	nodes, err := read(filepath.Join(dir, FileName), "self")
 	if err != nil || len(nodes.Nodes) != maxNodes {
@@ -313,21 +276,15 @@ func TestGrownTable(t *testing.T) {
 // A table that cannot be written ends the process: other nodes would go on to rely on it.
 func TestFailedWriteIsFatal(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.Mkdir(dir, 0o700))
 	fatal := make(chan error, 1)
 	table, err := Open(Config{Dir: dir, Node: "self", New: true, Fatal: func(err error) { fatal <- err }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	table.writing.Lock()
 	_ = table.file.Close() // so that writes fail
 	table.writing.Unlock()
 	table.Saw("b", 1, 2, 3, 2)
-	if err := <-fatal; !errors.Is(err, os.ErrClosed) {
-		t.Errorf("fatal: %v", err)
-	}
+	assert.ErrorIs(t, <-fatal, os.ErrClosed, "fatal")
 	if _, err := table.Claim("b", Run{1, 2, ""}); err == nil {
 		t.Error("a claim was taken")
 	}
@@ -351,17 +308,11 @@ func TestLostFileIsFatal(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "data")
-			if err := os.Mkdir(dir, 0o700); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, os.Mkdir(dir, 0o700))
 			fatal := make(chan error, 1)
 			table, err := Open(Config{Dir: dir, Node: "self", New: true, Fatal: func(err error) { fatal <- err }})
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := lose(dir); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
+			assert.NoError(t, lose(dir))
 			table.Saw("b", 1, 2, 3, 2)
 			time.Sleep(2 * writeEvery)
 			select {
@@ -396,9 +347,7 @@ func TestSeeingCostsNoMemory(t *testing.T) {
 
 func BenchmarkSaw(b *testing.B) {
 	table, err := Open(Config{Dir: b.TempDir(), Node: "self", New: true, Fatal: func(err error) { b.Error(err) }})
-	if err != nil {
-		b.Fatal(err)
-	}
+	assert.NoError(b, err)
 	defer table.Close()
 	index := uint64(0)
 	for b.Loop() {
@@ -410,9 +359,7 @@ func BenchmarkSaw(b *testing.B) {
 // BenchmarkWrite writes the table of a cluster of three nodes with twelve shards.
 func BenchmarkWrite(b *testing.B) {
 	table, err := Open(Config{Dir: b.TempDir(), Node: "self", New: true, Fatal: func(err error) { b.Error(err) }})
-	if err != nil {
-		b.Fatal(err)
-	}
+	assert.NoError(b, err)
 	defer table.Close()
 	index := uint64(1e6)
 	for b.Loop() {
@@ -421,8 +368,6 @@ func BenchmarkWrite(b *testing.B) {
 			table.Saw("01KB9Q5J8Z0000000000000002", group, 7, index, 7)
 			table.Saw("01KB9Q5J8Z0000000000000003", group, 7, index, 7)
 		}
-		if err := table.flush(); err != nil {
-			b.Fatal(err)
-		}
+		assert.NoError(b, table.flush())
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/hashicorp/raft"
 	"google.golang.org/protobuf/encoding/protowire"
 	"pgregory.net/rapid"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 var self = nodeID(1)
@@ -73,9 +75,7 @@ func written(t testing.TB, b *batch) []byte {
 	here, there := net.Pipe()
 	done := begin(func() error { return errors.Join(b.writeTo(here), here.Close()) })
 	got, err := io.ReadAll(there)
-	if err := errors.Join(err, <-done); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, errors.Join(err, <-done))
 	if len(got) != b.bytes() {
 		t.Fatalf("wrote %d bytes of %d", len(got), b.bytes())
 	}
@@ -88,9 +88,7 @@ func TestRequestsArriveAsTheyWere(t *testing.T) {
 		sent := rapid.SliceOfN(rapid.Custom(requestOf), 1, 3).Draw(rt, "requests")
 		var b batch
 		for i, r := range sent {
-			if err := appendRequest(&b, uint32(i)<<30, uint64(i), self, r); err != nil {
-				rt.Fatal(err)
-			}
+			assert.NoError(rt, appendRequest(&b, uint32(i)<<30, uint64(i), self, r))
 		}
 		r := newRequestReader(bytes.NewReader(written(t, &b)), Header{From: self, Traffic: entries})
 		for i, want := range sent {
@@ -98,9 +96,7 @@ func TestRequestsArriveAsTheyWere(t *testing.T) {
 			if err == nil {
 				err = readEntries(r.Reader, got)
 			}
-			if err != nil {
-				rt.Fatal(err)
-			}
+			assert.NoError(rt, err)
 			if got.group != uint32(i)<<30 || got.number != uint64(i) || got.data != dataBytes(want) {
 				rt.Fatalf("request %d is %+v", i, got)
 			}
@@ -235,9 +231,7 @@ func TestMalformedRequestsAreRefused(t *testing.T) {
 func TestHeaders(t *testing.T) {
 	want := Header{From: nodeID(1), To: nodeID(2), Cluster: testCluster, Traffic: entries}
 	said, err := want.append(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if got, err := ReadHeader(bytes.NewReader(said)); err != nil || got != want {
 		t.Fatalf("%+v, %v", got, err)
 	}
@@ -262,9 +256,7 @@ func FuzzRequests(f *testing.F) {
 			{Index: 7, Term: 5, Data: []byte("data"), AppendedAt: time.Unix(1, 1)}, {Index: 8, Extensions: []byte("ext")},
 		}},
 	} {
-		if err := appendRequest(&b, 3, 4, self, r); err != nil {
-			f.Fatal(err)
-		}
+		assert.NoError(f, appendRequest(&b, 3, 4, self, r))
 		f.Add(byte(entries), bytes.Clone(b.buf))
 	}
 	f.Add(byte(beats), b.buf[:20])

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // A caller receives the reason of a refusal. The refusal is not remembered: the next request dials anew.
@@ -27,18 +29,12 @@ func TestRefusedStreams(t *testing.T) {
 				}
 			})
 			before := w.dials.Load()
-			if _, err := sendHeartbeat(from, 2); !errors.Is(err, why) {
-				t.Errorf("a heartbeat: %v, not %v", err, why)
-			}
-			if err := replicate(from, 2, 1); !errors.Is(err, why) {
-				t.Errorf("an entry: %v, not %v", err, why)
-			}
-			if _, err := from.Pipeline(nodeID(2)); !errors.Is(err, why) {
-				t.Errorf("a pipeline: %v, not %v", err, why)
-			}
-			if n := w.dials.Load() - before; n != 3 {
-				t.Errorf("%d connections for three requests", n)
-			}
+			_, err := sendHeartbeat(from, 2)
+			assert.ErrorIs(t, err, why, "a heartbeat")
+			assert.ErrorIs(t, replicate(from, 2, 1), why, "an entry")
+			_, err = from.Pipeline(nodeID(2))
+			assert.ErrorIs(t, err, why, "a pipeline")
+			assert.Equal(t, w.dials.Load()-before, 3, "connections for three requests")
 			stop()
 		}
 		go respond(w.node(2).open(1), 7)
@@ -121,9 +117,7 @@ func TestCloseEndsDials(t *testing.T) {
 		done := begin(func() error { return replicate(from, 2, 1) })
 		<-reached
 		one.stop()
-		if err := await(t, "a dial", done); !errors.Is(err, context.Canceled) {
-			t.Errorf("ended with %v", err)
-		}
+		assert.ErrorIs(t, await(t, "a dial", done), context.Canceled, "ended with")
 	})
 }
 
@@ -135,14 +129,10 @@ func TestVersions(t *testing.T) {
 		two := w.node(2)
 		go respond(two.open(1), 7)
 		header, err := Header{From: nodeID(1), To: nodeID(2), Cluster: testCluster}.append([]byte{testByte})
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		header[1] = version + 7
 		conn, err := w.DialNode(t.Context(), nodeID(2))
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		defer conn.Close()
 		if err := introduce(conn, header); err != nil {
 			t.Errorf("a newer build: %v", err)
@@ -153,9 +143,7 @@ func TestVersions(t *testing.T) {
 				_, _ = conn.Read(make([]byte, 1<<10))
 				_ = conn.Close()
 			})
-			if err := replicate(w.node(int(spoken)+10).open(1), 3, 1); !errors.Is(err, errVersion) {
-				t.Errorf("version %d: %v", spoken, err)
-			}
+			assert.ErrorIs(t, replicate(w.node(int(spoken)+10).open(1), 3, 1), errVersion, "version %d", spoken)
 		}
 	})
 }

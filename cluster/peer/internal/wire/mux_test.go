@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // All groups of two nodes share two connections each way, and each group receives its own answers.
@@ -36,9 +38,7 @@ func TestGroupsShareStreams(t *testing.T) {
 			}))
 		}
 		for _, done := range all {
-			if err := await(t, "an exchange", done); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, await(t, "an exchange", done))
 		}
 		if n := w.dials.Load(); n != 2 {
 			t.Errorf("%d connections, not two", n)
@@ -60,12 +60,9 @@ func TestStuckGroupStandsInNobodysWay(t *testing.T) {
 				begin(func() error { return replicate(stuck, 2, i+1) }))
 		}
 		for i := range uint64(100) {
-			if _, err := sendHeartbeat(live, 2); err != nil {
-				t.Fatal(err)
-			}
-			if err := replicate(live, 2, i+1); err != nil {
-				t.Fatal(err)
-			}
+			_, err := sendHeartbeat(live, 2)
+			assert.NoError(t, err)
+			assert.NoError(t, replicate(live, 2, i+1))
 		}
 		for _, done := range waiting {
 			synctest.Wait()
@@ -115,9 +112,7 @@ func TestFullInboxRefusesLate(t *testing.T) {
 			default:
 			}
 		}
-		if n := two.waiting.Load(); n != inboxBytes {
-			t.Errorf("%d bytes are waiting", n)
-		}
+		assert.Equal(t, two.waiting.Load(), inboxBytes, "bytes are waiting")
 		respondTo(<-to.Consumer(), 1)
 		for _, done := range []<-chan error{large, many} {
 			if err := await(t, "the refused call", done); err == nil || err.Error() != errFull.Error() {
@@ -130,9 +125,7 @@ func TestFullInboxRefusesLate(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if n := two.waiting.Load(); n != 0 {
-			t.Errorf("%d bytes are still counted as waiting", n)
-		}
+		assert.Equal(t, two.waiting.Load(), 0, "bytes are still counted as waiting")
 	})
 }
 
@@ -154,9 +147,7 @@ func TestRestartedPeerIsReachedAtOnce(t *testing.T) {
 			if term, err := sendHeartbeat(from, 2); err != nil || term != round {
 				t.Fatalf("round %d: term %d, %v", round, term, err)
 			}
-			if err := replicate(from, 2, 1); err != nil {
-				t.Fatalf("round %d: %v", round, err)
-			}
+			assert.NoError(t, replicate(from, 2, 1), "round %d", round)
 			two.stop()
 			arrive(t, "it hears that its streams have ended", func() bool { return len(from.mux.streams()) == 0 })
 		}
@@ -219,13 +210,9 @@ func testSilentPeer(t *testing.T, first []byte) {
 		if err := await(t, "a heartbeat to nobody", beat); err == nil {
 			t.Fatal("an answer from nobody")
 		}
-		if took := time.Since(began); took != w.timeout {
-			t.Errorf("given up after %v", took)
-		}
+		assert.Equal(t, time.Since(began), w.timeout, "given up after")
 	}
-	if n := seen.Load(); n != 6 {
-		t.Errorf("%d connections for three exchanges for each traffic", n)
-	}
+	assert.Equal(t, seen.Load(), 6, "connections for three exchanges for each traffic")
 }
 
 // One request that is not answered in time does not end a stream on which others are answered.
@@ -240,9 +227,7 @@ func TestLateRequestFailsAlone(t *testing.T) {
 		done := begin(func() error { return replicate(stuck, 2, 1) })
 		late := takeRPC(t, inbox)
 		for {
-			if err := replicate(live, 2, 1); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, replicate(live, 2, 1))
 			time.Sleep(time.Millisecond) // of the bubble's clock
 			select {
 			case err := <-done:
@@ -255,12 +240,8 @@ func TestLateRequestFailsAlone(t *testing.T) {
 			break
 		}
 		respondTo(late, 9) // its sender has given up
-		if err := replicate(live, 2, 2); err != nil {
-			t.Fatal(err)
-		}
-		if n := w.dials.Load(); n != 1 {
-			t.Errorf("%d connections", n)
-		}
+		assert.NoError(t, replicate(live, 2, 2))
+		assert.Equal(t, w.dials.Load(), 1, "connections")
 	})
 }
 
@@ -271,9 +252,7 @@ func TestUnknownGroupIsAnErrorOfItsOwn(t *testing.T) {
 		unknown, known := one.open(1), one.open(2)
 		go respond(two.open(2), 5)
 		foreign, err := two.Open(1, "another-cluster-")
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		go func() {
 			select {
 			case <-foreign.Consumer():
@@ -289,9 +268,7 @@ func TestUnknownGroupIsAnErrorOfItsOwn(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if n := w.dials.Load(); n != 1 {
-			t.Errorf("%d connections", n)
-		}
+		assert.Equal(t, w.dials.Load(), 1, "connections")
 	})
 }
 
@@ -305,21 +282,14 @@ func TestClosedGroup(t *testing.T) {
 		there := begin(func() error { return replicate(sender, 2, 1) })
 		rpc := takeRPC(t, to)
 		takeRPC(t, inbox)
-		if err := errors.Join(from.Close(), inbox.Close()); err != nil {
-			t.Fatal(err)
-		}
-		if err := await(t, "a closed group's request", here); !errors.Is(err, raft.ErrTransportShutdown) {
-			t.Errorf("ended with %v", err)
-		}
+		assert.NoError(t, errors.Join(from.Close(), inbox.Close()))
+		assert.ErrorIs(t, await(t, "a closed group's request", here), raft.ErrTransportShutdown, "ended with")
 		if err := await(t, "a request to a closed group", there); err == nil || err.Error() != errNotHere.Error() {
 			t.Errorf("ended with %v", err)
 		}
-		if err := replicate(from, 2, 1); !errors.Is(err, raft.ErrTransportShutdown) {
-			t.Errorf("sent: %v", err)
-		}
-		if _, err := from.Pipeline(nodeID(2)); !errors.Is(err, raft.ErrTransportShutdown) {
-			t.Errorf("a pipeline: %v", err)
-		}
+		assert.ErrorIs(t, replicate(from, 2, 1), raft.ErrTransportShutdown, "sent")
+		_, err := from.Pipeline(nodeID(2))
+		assert.ErrorIs(t, err, raft.ErrTransportShutdown, "a pipeline")
 		if _, err := one.Open(2, testCluster); err == nil {
 			t.Error("a group was opened twice")
 		}
@@ -375,9 +345,7 @@ func TestDeafPeerIsDropped(t *testing.T) {
 		_, err := conn.Read(make([]byte, 1)) // the last read of the peer
 		var b batch
 		for i := range uint64(1000) {
-			if err := appendRequest(&b, 9, i, self, &raft.AppendEntriesRequest{Term: 1}); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, appendRequest(&b, 9, i, self, &raft.AppendEntriesRequest{Term: 1}))
 		}
 		began := time.Now()
 		for err == nil && time.Since(began) < patience {
@@ -401,9 +369,8 @@ func TestClosedMux(t *testing.T) {
 		if err := await(t, "a request of the closed", done); err == nil {
 			t.Error("it was answered")
 		}
-		if _, err := one.Open(2, testCluster); !errors.Is(err, net.ErrClosed) {
-			t.Errorf("a group was opened after the end: %v", err)
-		}
+		_, err := one.Open(2, testCluster)
+		assert.ErrorIs(t, err, net.ErrClosed, "a group was opened after the end")
 	})
 }
 
@@ -422,15 +389,11 @@ func TestOffered(t *testing.T) {
 			t.Fatalf("%T", rpc.Command)
 		}
 		rpc.Respond(&raft.RequestVoteResponse{Term: 4}, nil)
-		if err := await(t, "an offer", done); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, await(t, "an offer", done))
 		if r := <-answers; r.Response.(*raft.RequestVoteResponse).Term != 4 {
 			t.Errorf("%+v", r)
 		}
-		if err := to.Close(); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, to.Close())
 		if to.Offer(raft.RPC{}) {
 			t.Error("a closed group takes offers")
 		}

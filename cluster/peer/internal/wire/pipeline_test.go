@@ -7,14 +7,14 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func (g *Group) pipeline(t testing.TB, to int) *Pipeline {
 	t.Helper()
 	p, err := g.Pipeline(nodeID(to))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() { _ = p.Close() })
 	return p
 }
@@ -71,9 +71,7 @@ func TestPipelineKeepsOrder(t *testing.T) {
 			}
 		}
 		for _, done := range []<-chan error{sent, answered} {
-			if err := await(t, "the pipeline", done); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, await(t, "the pipeline", done))
 		}
 	})
 }
@@ -84,9 +82,7 @@ func TestPipelineIsTwoDeep(t *testing.T) {
 		w := newWorld(t)
 		from, to := w.node(1).open(1), w.node(2).open(1)
 		p := from.pipeline(t, 2)
-		if err := await(t, "the first", push(p, 1)); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, await(t, "the first", push(p, 1)))
 		second := push(p, 2)
 		first, other := takeRPC(t, to), takeRPC(t, to)
 		synctest.Wait()
@@ -96,9 +92,7 @@ func TestPipelineIsTwoDeep(t *testing.T) {
 		default:
 		}
 		respondTo(first, 1)
-		if err := await(t, "the second", second); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, await(t, "the second", second))
 		respondTo(other, 1)
 		for range 2 {
 			if err := next(t, p).Error(); err != nil {
@@ -114,26 +108,16 @@ func TestClosedPipelineCancels(t *testing.T) {
 		from, to := w.node(1).open(1), w.node(2).open(1)
 		p := from.pipeline(t, 2)
 		f, err := p.AppendEntries(withEntry(1, nil), new(raft.AppendEntriesResponse))
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		second := push(p, 2)
 		rpcs := []raft.RPC{takeRPC(t, to), takeRPC(t, to)}
-		if err := p.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if err := await(t, "the second", second); !errors.Is(err, raft.ErrPipelineShutdown) {
-			t.Errorf("the second: %v", err)
-		}
-		if err := f.Error(); !errors.Is(err, raft.ErrPipelineShutdown) {
-			t.Errorf("the first: %v", err)
-		}
+		assert.NoError(t, p.Close())
+		assert.ErrorIs(t, await(t, "the second", second), raft.ErrPipelineShutdown, "the second")
+		assert.ErrorIs(t, f.Error(), raft.ErrPipelineShutdown, "the first")
 		for _, rpc := range rpcs {
 			respondTo(rpc, 1)
 		}
-		if err := await(t, "a third", push(p, 3)); !errors.Is(err, raft.ErrPipelineShutdown) {
-			t.Errorf("a third: %v", err)
-		}
+		assert.ErrorIs(t, await(t, "a third", push(p, 3)), raft.ErrPipelineShutdown, "a third")
 		go respond(to, 1)
 		if err := replicate(from, 2, 4); err != nil { // after the answers to the cancelled requests
 			t.Fatal(err)
@@ -144,9 +128,7 @@ func TestClosedPipelineCancels(t *testing.T) {
 			t.Errorf("delivered after the end: %+v", f)
 		default:
 		}
-		if pending := from.mux.streams()[0].count(); pending != 0 {
-			t.Errorf("%d requests are still pending", pending)
-		}
+		assert.Equal(t, from.mux.streams()[0].count(), 0, "requests are still pending")
 	})
 }
 
@@ -163,9 +145,7 @@ func TestPipelineToTheDeadFails(t *testing.T) {
 		one, two := w.node(1), w.node(2)
 		from, to := one.open(1), two.open(1)
 		p := from.pipeline(t, 2)
-		if err := await(t, "a request", push(p, 1)); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, await(t, "a request", push(p, 1)))
 		second := push(p, 2)
 		takeRPC(t, to)
 		takeRPC(t, to)
@@ -197,9 +177,7 @@ func TestUnreadPipelineWaits(t *testing.T) {
 		p := from.pipeline(t, 2)
 		const fit = maxUnread + maxInFlight - 1 // delivered, or answered and not taken
 		for i := range uint64(fit) {
-			if err := await(t, "a request", push(p, i+1)); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, await(t, "a request", push(p, i+1)))
 		}
 		waiting := push(p, fit+1)
 		if err := replicate(from, 2, 1); err != nil { // the stream is not held up
@@ -249,18 +227,10 @@ func TestPipelineOfClosedGroup(t *testing.T) {
 		w.timeout = time.Hour
 		from, to := w.node(1).open(1), w.node(2).open(1)
 		p := from.pipeline(t, 2)
-		if err := await(t, "a request", push(p, 1)); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, await(t, "a request", push(p, 1)))
 		takeRPC(t, to)
-		if err := from.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if err := next(t, p).Error(); !errors.Is(err, raft.ErrTransportShutdown) {
-			t.Errorf("it ended with %v", err)
-		}
-		if err := await(t, "a second", push(p, 2)); !errors.Is(err, raft.ErrTransportShutdown) {
-			t.Errorf("a second: %v", err)
-		}
+		assert.NoError(t, from.Close())
+		assert.ErrorIs(t, next(t, p).Error(), raft.ErrTransportShutdown, "it ended with")
+		assert.ErrorIs(t, await(t, "a second", push(p, 2)), raft.ErrTransportShutdown, "a second")
 	})
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hashicorp/raft"
 
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/memnet"
 )
 
@@ -60,9 +61,7 @@ func (w *world) DialNode(ctx context.Context, id string) (net.Conn, error) {
 func (w *world) listen(n int, serve func(net.Conn)) (stop func()) {
 	w.t.Helper()
 	l, _, err := w.network.Listen("127.0.0.1:0")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	assert.NoError(w.t, err)
 	w.mu.Lock()
 	w.addrs[nodeID(n)] = l.Addr().String()
 	w.mu.Unlock()
@@ -124,9 +123,7 @@ func (w *world) node(n int) *node {
 func (n *node) open(number uint32) *Group {
 	n.w.t.Helper()
 	g, err := n.Open(number, testCluster)
-	if err != nil {
-		n.w.t.Fatal(err)
-	}
+	assert.NoError(n.w.t, err)
 	n.w.t.Cleanup(func() { _ = g.Close() })
 	return g
 }
