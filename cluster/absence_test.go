@@ -10,6 +10,7 @@ import (
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // A new node ends in the middle of its first copies and never comes back. The shards go on without it.
@@ -51,13 +52,10 @@ func TestNodeIsDrainedWhileItIsDown(t *testing.T) {
 		finish(t, c, 0, resume)
 		awaitReplicas(c, 3, 4)
 		began, err := c.Node(0).Operations().Begin(t.Context(), drain, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		finish(t, c, 0, resume)
-		if op, _ := c.Node(0).Operations().Operation(began.Operation.Id); op.GetState() != clusterpb.OperationState_OPERATION_STATE_STOPPED {
-			t.Errorf("the drain is %v", op)
-		}
+		op, _ := c.Node(0).Operations().Operation(began.Operation.Id)
+		assert.Equal(t, op.GetState(), clusterpb.OperationState_OPERATION_STATE_STOPPED, "the drain is %v", op)
 		awaitReplicas(c, 3, 4)
 	})
 }

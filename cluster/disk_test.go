@@ -71,9 +71,8 @@ func TestDisksFill(t *testing.T) {
 			case <-time.After(50 * time.Millisecond):
 			}
 		}
-		if v := c.Node(0).View(t.Context()); diskLow(v) != c.Node(1).ID()+" " {
-			t.Errorf("nodes shown with a low disk: %q", diskLow(v))
-		}
+		v := c.Node(0).View(t.Context())
+		assert.Equal(t, diskLow(v), c.Node(1).ID()+" ", "nodes shown with a low disk")
 
 		d.set(2, 10)
 		c.Until("nothing is scheduled any more", func() error {
@@ -89,9 +88,7 @@ func TestDisksFill(t *testing.T) {
 			"patch of a time": {Id: "kept", Op: &fsmpb.Command_Patch{Patch: &fsmpb.Patch{FireAtMs: proto.Int64(9e12)}}},
 			"fire now":        {Id: "task-1", Op: &fsmpb.Command_FireNow{FireNow: &fsmpb.FireNow{}}},
 		} {
-			if err := do(c.Node(1), cmd); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
+			assert.Equal(t, do(c.Node(1), cmd), nil, "%s", name)
 		}
 		assert.ErrorIs(t, do(c.Node(0), touchOrSchedule("new")), task.ErrNoRoom, "a touch that would schedule")
 		c.Until("the due tasks are delivered", func() error {

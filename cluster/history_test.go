@@ -75,9 +75,7 @@ func TestEvents(t *testing.T) {
 			store, err := history.Open(history.Config{Dir: filepath.Join(t.TempDir(), fmt.Sprint(i))})
 			assert.NoError(t, err)
 			t.Cleanup(func() {
-				if err := store.Close(); err != nil {
-					t.Error(err)
-				}
+				assert.Equal(t, store.Close(), nil)
 			})
 			cfg.History, cfg.Deliver = store, &clustertest.Receiver{}
 		})

@@ -14,6 +14,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/cespare/xxhash/v2"
 )
 
@@ -46,9 +47,7 @@ func lease(t testing.TB, n *cluster.Node, queue string, most int, wait time.Dura
 	ctx, cancel := context.WithTimeout(t.Context(), wait)
 	defer cancel()
 	tasks, err := n.Lease(ctx, task.LeaseRequest{Queue: queue, Max: most, Lease: 30 * time.Second})
-	if err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, err, nil)
 	return tasks
 }
 
@@ -213,9 +212,7 @@ func leaseSurvivesANode(t *testing.T, c *clustertest.Cluster) {
 			req.Lease = time.Minute
 		}
 		tasks, err := c.Node(0).Lease(t.Context(), req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		for _, task := range tasks {
 			if long {
 				held[task.Id] = task

@@ -37,9 +37,7 @@ func finish(t *testing.T, c *clustertest.Cluster, at int, op *clusterpb.Operatio
 func mustBeRemoved(t *testing.T, c *clustertest.Cluster, i int) {
 	t.Helper()
 	mustSay(c, c.Node(i), "was removed from the cluster", "With an empty data folder it joins as a new node")
-	if err := c.Node(i).Ready(); err == nil {
-		t.Errorf("node %d is ready", i)
-	}
+	assert.Error(t, c.Node(i).Ready(), "node %d is ready", i)
 }
 
 // A removed node learns of its removal while it runs, and again after a restart. With an empty folder it joins as a new

@@ -14,6 +14,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // heaps simulates the heaps of the nodes, with the live bytes that the test sets.
@@ -85,13 +86,9 @@ func TestMemoryFills(t *testing.T) {
 			return nil
 		})
 		for _, n := range c.Node(0).View(t.Context()).Nodes {
-			if n.MemoryFull != (n.ID == c.Node(1).ID()) {
-				t.Errorf("%s is shown with full memory: %v", n.ID, n.MemoryFull)
-			}
+			assert.Equal(t, n.MemoryFull, (n.ID == c.Node(1).ID()), "%s is shown with full memory", n.ID)
 		}
-		if err := full(); err != nil {
-			t.Errorf("later: %v", err)
-		}
+		assert.Equal(t, full(), nil, "later")
 		h.set(1, limit/2)
 		c.Until("there is memory again", func() error { return do(c.Node(0), schedule("more", time.Hour)) })
 

@@ -190,9 +190,7 @@ func testNoUpdateIsLost(t *testing.T, c *clustertest.Cluster) {
 				_, err := c.Node(i).Policies().UpdateQueue(t.Context(), "", "counter", func(p *fsmpb.QueuePolicy) (*fsmpb.QueuePolicy, error) {
 					return &fsmpb.QueuePolicy{Queue: "counter", MaxInFlight: p.GetMaxInFlight() + 1}, nil
 				})
-				if err != nil {
-					t.Error(err)
-				}
+				assert.Equal(t, err, nil)
 			}
 		})
 	}
@@ -268,9 +266,7 @@ func testSecretsAreNotTold(t *testing.T, c *clustertest.Cluster, logged *lockedB
 			t.Errorf("a secret is told: %.300q", told.String()[max(0, at-200):])
 		}
 	}
-	if !strings.Contains(logged.String(), "level=DEBUG") {
-		t.Error("the logs are not looked at")
-	}
+	assert.Contains(t, logged.String(), "level=DEBUG", "the logs are not looked at")
 }
 
 // While nodes come and go, PutQueue's answer about a change is true: made, not made, or not known.
@@ -350,9 +346,8 @@ func testQueuesAreCounted(t *testing.T, c *clustertest.Cluster) {
 				told = append(told, fmt.Sprintf("%s %d %v", name, q.Counts.Scheduled, q.Policy != nil))
 			}
 		}
-		if want := []string{"both 50 true", "empty 0 true", "tasks 50 false"}; !slices.Equal(told, want) {
-			t.Errorf("through node %d: %v, not %v", i, told, want)
-		}
+		want := []string{"both 50 true", "empty 0 true", "tasks 50 false"}
+		assert.EqualSlices(t, told, want, "through node %d", i)
 	}
 	if policy, counts, err := c.Node(0).Queue(t.Context(), "", "nothing"); err != nil || policy != nil || counts.Scheduled != 0 {
 		t.Errorf("a queue without anything: %v, %v, %v", policy, counts, err)

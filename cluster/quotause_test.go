@@ -256,9 +256,8 @@ func TestConsumerQuota(t *testing.T) {
 		for _, leave := range leaves[:3] {
 			leave()
 		}
-		if again := consumersAt(t, c.Nodes(), "town", "", 5); len(again) != 3 {
-			t.Errorf("%d consumers in place of 3", len(again))
-		}
+		again := consumersAt(t, c.Nodes(), "town", "", 5)
+		assert.Equal(t, len(again), 3, "consumers in place of 3")
 		c.Crash(0) // with 4 consumers at least
 		alive := c.Nodes()
 		c.Until("the places of the node are free", func() error {
@@ -271,9 +270,8 @@ func TestConsumerQuota(t *testing.T) {
 			}
 			return nil
 		})
-		if more := consumersAt(t, alive, "town", "", 5); len(more) != 0 {
-			t.Errorf("%d consumers beyond the limit", len(more))
-		}
+		more := consumersAt(t, alive, "town", "", 5)
+		assert.Equal(t, len(more), 0, "consumers beyond the limit")
 	})
 }
 

@@ -103,9 +103,7 @@ func TestOldCopyWaitsAndIsRefused(t *testing.T) {
 		mustSay(c, c.Node(1), "waits for n2")
 		c.Start(2)
 		mustSay(c, c.Node(1), "does not take part", "older copy", "node n2 ", "has seen this node acknowledge")
-		if err := c.Node(1).Ready(); err == nil {
-			t.Error("it is ready")
-		}
+		assert.Error(t, c.Node(1).Ready(), "it is ready")
 		c.Until("the two others find all", func() error {
 			if f, absent := found(t, c.Node(0), "old", 60); f != 60 {
 				return fmt.Errorf("%d of 60 tasks, %d are not there", f, absent)
@@ -170,9 +168,7 @@ func TestCopyBesideItsOriginal(t *testing.T) {
 		defer n.Close(context.Background())
 		mustSay(c, n, "does not take part")
 		scheduleMany(t, c.Node(1), "beside", 40)
-		if err := errors.Join(c.Node(0).Ready(), c.Node(1).Ready(), c.Node(2).Ready()); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, errors.Join(c.Node(0).Ready(), c.Node(1).Ready(), c.Node(2).Ready()), nil)
 	})
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // stepping makes moves of slots pause before each step, so that crashes and calls meet them.
@@ -122,9 +123,7 @@ func checkListed(t *testing.T, c *clustertest.Cluster, ids []string) {
 		seen := map[string]int{}
 		for q, more := (&fsmpb.ListQuery{Limit: 90, Prefix: "kept-"}), true; more; {
 			page, err := n.List(t.Context(), q, false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			for _, v := range page.Tasks {
 				seen[v.Id]++
 			}
@@ -148,9 +147,7 @@ func TestSplitSurvivesCrashes(t *testing.T) {
 		before := len(c.Node(0).State().Shards)
 		for i := range nodes {
 			c.Until("the split has begun", func() error { return splitAnywhere(c, uint32(i)+1, before+i+1) })
-			if haveSplit(c, before+i+1) == nil {
-				t.Error("the split is done before the crash")
-			}
+			assert.Error(t, haveSplit(c, before+i+1), "the split is done before the crash")
 			c.Crash(i)
 			c.Start(i)
 			c.WaitReady()

@@ -60,9 +60,7 @@ func TestKeysHoldOnEveryNode(t *testing.T) {
 		for i, n := range c.Nodes() {
 			text, made, err := n.Tenants().NewKey(t.Context(), keySpec("default"))
 			assert.NoError(t, err)
-			if err := judged(t, n, text); err != nil {
-				t.Errorf("the answering node: %v", err)
-			}
+			assert.Equal(t, judged(t, n, text), nil, "the answering node")
 			mustHold(t, c, "the key is valid", text, true)
 			second, rotated, existed, err := n.Tenants().RotateKey(t.Context(), made.ID, time.Hour)
 			if err != nil || !existed || len(rotated.Secrets) != 2 {
@@ -74,9 +72,7 @@ func TestKeysHoldOnEveryNode(t *testing.T) {
 			if existed, err := other.Tenants().RemoveKey(t.Context(), made.ID); err != nil || !existed {
 				t.Fatalf("revoked: %v, %v", existed, err)
 			}
-			if judged(t, other, second) == nil {
-				t.Error("the answering node lets the revoked key in")
-			}
+			assert.Error(t, judged(t, other, second), "the answering node lets the revoked key in")
 			mustHold(t, c, "the key is revoked", second, false)
 			mustHold(t, c, "the first text is revoked, too", text, false)
 		}
@@ -126,9 +122,7 @@ func TestKeysOutliveNodes(t *testing.T) {
 		joined := c.Add()
 		n := c.Start(joined)
 		c.Until("the new node knows the keys", func() error {
-			if judged(t, n, "") == nil {
-				t.Error("the new node lets a caller in without a key")
-			}
+			assert.Error(t, judged(t, n, ""), "the new node lets a caller in without a key")
 			return judged(t, n, kept)
 		})
 		c.WaitReady()
@@ -136,9 +130,7 @@ func TestKeysOutliveNodes(t *testing.T) {
 			c.Stop(i)
 		}
 		alone := c.Start(1)
-		if err := judged(t, alone, kept); err != nil {
-			t.Errorf("without a quorum: %v", err)
-		}
+		assert.Equal(t, judged(t, alone, kept), nil, "without a quorum")
 		if judged(t, alone, gone) == nil || judged(t, alone, "") == nil {
 			t.Error("a node without a quorum lets in a revoked key, or a caller without one")
 		}
@@ -177,9 +169,7 @@ func TestNamespaceLeavesRoom(t *testing.T) {
 			for range 32 {
 				callers.Go(func() {
 					for i := int(next.Add(1)); i <= of.share; i = int(next.Add(1)) {
-						if err := of.add("town", i); err != nil {
-							t.Errorf("number %d: %v", i, err)
-						}
+						assert.Equal(t, of.add("town", i), nil, "number %d", i)
 					}
 				})
 			}
@@ -187,13 +177,9 @@ func TestNamespaceLeavesRoom(t *testing.T) {
 			if err := of.add("town", of.share+1); err == nil || !strings.Contains(err.Error(), of.limit) {
 				t.Errorf("one too many: %v", err)
 			}
-			if err := of.add("default", 0); err != nil {
-				t.Errorf("of another namespace: %v", err)
-			}
+			assert.Equal(t, of.add("default", 0), nil, "of another namespace")
 		}
-		if err := put("town", 7); err != nil {
-			t.Errorf("a policy that is there: %v", err)
-		}
+		assert.Equal(t, put("town", 7), nil, "a policy that is there")
 	})
 }
 
@@ -341,9 +327,8 @@ func TestDeletionAwaitsSilentNodes(t *testing.T) {
 		if left := listed(t, n, "shop"); len(left) > 0 {
 			t.Errorf("%v is left", left)
 		}
-		if got, _ := n.Operations().Operation(op.Id); got.EndedMs != 0 {
-			t.Errorf("ended without the node: %v", got)
-		}
+		got, _ := n.Operations().Operation(op.Id)
+		assert.Equal(t, got.EndedMs, 0, "ended without the node: %v", got)
 		c.Start(2)
 		c.Until("the namespace is deleted", func() error {
 			if got, _ := n.Operations().Operation(op.Id); got.EndedMs == 0 {

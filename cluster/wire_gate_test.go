@@ -58,9 +58,7 @@ func newGatedReplica(t *testing.T) *gatedReplica {
 	})
 	assert.NoError(t, err)
 	t.Cleanup(func() {
-		if err := stores.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, stores.Close(), nil)
 	})
 	g := &gatedReplica{t: t, log: stores.Log()}
 	addrs, network := make(map[string]string), memnet.New()
@@ -71,9 +69,7 @@ func newGatedReplica(t *testing.T) *gatedReplica {
 		})
 		assert.NoError(t, err)
 		t.Cleanup(func() {
-			if err := e.Close(); err != nil {
-				t.Error(err)
-			}
+			assert.Equal(t, e.Close(), nil)
 		})
 		return e
 	}
@@ -91,9 +87,7 @@ func newGatedReplica(t *testing.T) *gatedReplica {
 	assert.NoError(t, err)
 	gate.Open(g.follower)
 	t.Cleanup(func() {
-		if err := errors.Join(g.follower.Shutdown().Error(), g.leader.Close()); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, errors.Join(g.follower.Shutdown().Error(), g.leader.Close()), nil)
 	})
 	return g
 }
@@ -196,9 +190,8 @@ func TestSnapshotAmongEntries(t *testing.T) {
 			}
 			assert.NoError(t, g.contiguous(), "round %d", round)
 		}
-		if got, want := g.follower.AppliedIndex(), uint64(10+11*rounds); got != want {
-			t.Errorf("applied up to %d, not %d", got, want)
-		}
+		got, want := g.follower.AppliedIndex(), uint64(10+11*rounds)
+		assert.Equal(t, got, want, "applied up to")
 	})
 }
 

@@ -44,16 +44,12 @@ func keeps(t *testing.T, d Depot) {
 	if err != nil || !slices.Equal(names, []string{"belfry-a", "belfry-b"}) {
 		t.Errorf("%v, %v", names, err)
 	}
-	if err := d.Put(ctx, "belfry-b", writing("replaced"), wanting("replaced")); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, d.Put(ctx, "belfry-b", writing("replaced"), wanting("replaced")), nil)
 	f, err := d.Open(ctx, "belfry-b")
 	if err == nil {
 		err = errors.Join(wanting("replaced")(f), f.Close())
 	}
-	if err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, err, nil)
 	half := func(w io.Writer) error { return errors.Join(writing("half")(w), errWrong, io.ErrUnexpectedEOF) }
 	assert.ErrorIs(t, d.Put(ctx, "belfry-d", half, wanting("half")), errWrong, "half a backup")
 	ended := func(w io.Writer) error {
@@ -62,15 +58,11 @@ func keeps(t *testing.T, d Depot) {
 		}
 		return io.ErrUnexpectedEOF
 	}
-	if err := d.Put(ctx, "belfry-e", ended, wanting("half")); err == nil {
-		t.Error("a backup that broke off was kept")
-	}
+	assert.Error(t, d.Put(ctx, "belfry-e", ended, wanting("half")), "a backup that broke off was kept")
 	if err := d.Put(ctx, "belfry-f", writing("x"), func(io.Reader) error { return errWrong }); !errors.Is(err, errWrong) {
 		t.Errorf("a backup that did not read back: %v", err)
 	}
-	if err := d.Remove(ctx, "belfry-a"); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, d.Remove(ctx, "belfry-a"), nil)
 	if names, err := d.List(ctx, ""); err != nil || !slices.Equal(names, []string{"belfry-b", "other-c"}) {
 		t.Errorf("in the end %v, %v", names, err)
 	}
@@ -97,17 +89,13 @@ func TestLeftPartsAreRemoved(t *testing.T) {
 		if _, err := os.Stat(left); !os.IsNotExist(err) {
 			t.Errorf("%v", err)
 		}
-		if err := f.Put(t.Context(), "belfry-z.backup", writing("z"), wanting("z")); err != nil {
-			t.Errorf("beside another one: %v", err)
-		}
+		assert.Equal(t, f.Put(t.Context(), "belfry-z.backup", writing("z"), wanting("z")), nil, "beside another one")
 		if err := f.Put(t.Context(), "belfry-y.backup", writing("z"), wanting("z")); err == nil || !strings.Contains(err.Error(), "another process") {
 			t.Errorf("the same name twice: %v", err)
 		}
 		return writing("y")(w)
 	}, wanting("y"))
-	if err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, err, nil)
 	if names, err := f.List(t.Context(), ""); err != nil || !slices.Equal(names, []string{"belfry-y.backup", "belfry-z.backup"}) {
 		t.Errorf("%v, %v", names, err)
 	}
@@ -127,9 +115,8 @@ func TestTargets(t *testing.T) {
 			t.Errorf("%s: %v, %q, %v", target, d, name, err)
 		}
 	}
-	if _, _, err := DepotAt(filepath.Join(dir, "absent")+"/", none); err == nil {
-		t.Error("a folder that there is not")
-	}
+	_, _, err := DepotAt(filepath.Join(dir, "absent")+"/", none)
+	assert.Error(t, err, "a folder that there is not")
 	env := map[string]string{"AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s", "AWS_ENDPOINT_URL": "http://127.0.0.1:1"}
 	lookup := func(name string) (string, bool) { v, ok := env[name]; return v, ok }
 	for _, target := range []string{"s3://b/some/prefix", "s3://b/some/prefix/"} {
@@ -138,9 +125,8 @@ func TestTargets(t *testing.T) {
 			t.Errorf("%s: %v, %q, %v", target, d, name, err)
 		}
 	}
-	if _, _, err := DepotAt("s3://", lookup); err == nil {
-		t.Error("no bucket")
-	}
+	_, _, err = DepotAt("s3://", lookup)
+	assert.Error(t, err, "no bucket")
 	env["AWS_ENDPOINT_URL"] = "127.0.0.1:9000"
 	if _, _, err := DepotAt("s3://b", lookup); err == nil || !strings.Contains(err.Error(), "AWS_ENDPOINT_URL") {
 		t.Errorf("an endpoint without a scheme: %v", err)
@@ -190,9 +176,7 @@ func TestBrokenUploadServer(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, err, nil)
 }
 
 // The errors of a store name no credential.

@@ -113,9 +113,8 @@ func TestDamageIsFound(t *testing.T) {
 			t.Fatalf("%d bytes of %d were read as a whole backup", length, len(data))
 		}
 	}
-	if _, err := readAll(bytes.NewReader(append(bytes.Clone(data), 0))); err == nil {
-		t.Error("a byte behind the end was not noticed")
-	}
+	_, err := readAll(bytes.NewReader(append(bytes.Clone(data), 0)))
+	assert.Error(t, err, "a byte behind the end was not noticed")
 }
 
 // Whole pieces that are lost, repeated or exchanged are noticed, although each of them is sound.
@@ -142,15 +141,9 @@ func TestMovedPiecesAreFound(t *testing.T) {
 func TestWriterWantsAllSections(t *testing.T) {
 	w := NewWriter(io.Discard)
 	assert.NoError(t, w.Header(headerOf(states())))
-	if err := w.Close(); err == nil {
-		t.Error("a backup without its sections was closed")
-	}
-	if err := w.Section(2, bytes.NewReader(nil)); err == nil {
-		t.Error("the second section was written first")
-	}
-	if err := w.Section(1, bytes.NewReader([]byte("short"))); err == nil {
-		t.Error("a section shorter than its cut was written")
-	}
+	assert.Error(t, w.Close(), "a backup without its sections was closed")
+	assert.Error(t, w.Section(2, bytes.NewReader(nil)), "the second section was written first")
+	assert.Error(t, w.Section(1, bytes.NewReader([]byte("short"))), "a section shorter than its cut was written")
 }
 
 func TestReaderSaysWhatIsNoBackup(t *testing.T) {
@@ -169,9 +162,7 @@ func TestHeaderOfAWholeCluster(t *testing.T) {
 			},
 		}
 	}
-	if err := CheckHeader(whole()); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, CheckHeader(whole()), nil)
 	for name, change := range map[string]func(h *clusterpb.BackupHeader){
 		"no map":        func(h *clusterpb.BackupHeader) { h.Control = nil },
 		"a gap":         func(h *clusterpb.BackupHeader) { h.Control.Slots[1].First++ },
@@ -183,9 +174,7 @@ func TestHeaderOfAWholeCluster(t *testing.T) {
 	} {
 		h := whole()
 		change(h)
-		if err := CheckHeader(h); err == nil {
-			t.Errorf("%s: no error", name)
-		}
+		assert.Error(t, CheckHeader(h), "%s: no error", name)
 	}
 }
 

@@ -33,9 +33,8 @@ func (f *fakeStore) RoundTrip(r *http.Request) (*http.Response, error) {
 	f.got = append(f.got, r.Method+" "+r.URL.String())
 	f.auth = append(f.auth, r.Header.Get("Authorization"))
 	if r.Body != nil {
-		if _, err := io.Copy(io.Discard, r.Body); err != nil {
-			f.t.Error(err)
-		}
+		_, err := io.Copy(io.Discard, r.Body)
+		assert.Equal(f.t, err, nil)
 	}
 	if len(f.answers) == 0 {
 		f.t.Fatalf("unexpected %s %s", r.Method, r.URL)
@@ -126,17 +125,13 @@ func TestS3Region(t *testing.T) {
 		body: "<Error><Code>AuthorizationHeaderMalformed</Code><Region>eu-west-3</Region></Error>"}
 	for _, answer := range []fakeAnswer{moved, malformed} {
 		s, f := storeOf(t, "https://s3.amazonaws.com", "", answer, fakeAnswer{status: 204})
-		if err := s.remove(t.Context(), "x"); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, s.remove(t.Context(), "x"), nil)
 		if !strings.Contains(f.auth[0], "/us-east-1/s3/") || !strings.Contains(f.auth[1], "/eu-west-3/s3/") ||
 			f.got[1] != "DELETE https://b.s3.dualstack.eu-west-3.amazonaws.com/x" {
 			t.Errorf("%v, %v", f.auth, f.got)
 		}
 		s, _ = storeOf(t, "https://s3.amazonaws.com", "us-west-1", answer)
-		if err := s.remove(t.Context(), "x"); err == nil {
-			t.Error("a wrong region in the environment")
-		}
+		assert.Error(t, s.remove(t.Context(), "x"), "a wrong region in the environment")
 	}
 	// A store that names another region each time does not keep the client busy.
 	var turns []fakeAnswer
@@ -145,9 +140,7 @@ func TestS3Region(t *testing.T) {
 		turns = append(turns, fakeAnswer{status: 301, header: other})
 	}
 	s, _ := storeOf(t, "https://s3.amazonaws.com", "", turns...)
-	if err := s.remove(t.Context(), "x"); err == nil {
-		t.Error("no region, and no error")
-	}
+	assert.Error(t, s.remove(t.Context(), "x"), "no region, and no error")
 }
 
 // TestS3Pages checks that a list has the objects of all pages, under their own names.
@@ -179,9 +172,7 @@ func TestS3CompletionFails(t *testing.T) {
 		done := fakeAnswer{status: 200, body: "<CompleteMultipartUploadResult/>"}
 		s, f := storeOf(t, "http://h", "", begun, part, part, failed, done)
 		long := func(w io.Writer) error { _, err := w.Write(make([]byte, partBytes+1)); return err }
-		if err := (&bucket{store: s}).upload(t.Context(), "x", long); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, (&bucket{store: s}).upload(t.Context(), "x", long), nil)
 		if f.got[2] != "PUT http://h/b/x?partNumber=2&uploadId=u" || f.got[4] != "POST http://h/b/x?uploadId=u" {
 			t.Errorf("%q", f.got)
 		}

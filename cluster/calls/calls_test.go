@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -74,9 +73,7 @@ func resend(t *testing.T, sent, got frequent) {
 	if err == nil {
 		err = got.UnmarshalVTUnsafe(data)
 	}
-	if err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, err, nil)
 }
 
 func deletion(queue string) *clusterpb.ControlChange {
@@ -267,7 +264,5 @@ func TestKeptNamesLetGoOfTheirMessage(t *testing.T) {
 	}
 	clear(request)
 	clear(refusal)
-	if got := append(names, notLeader.Leader); !slices.Equal(got, []string{"n", "q", "g", "h", "l"}) {
-		t.Error(got)
-	}
+	assert.EqualSlices(t, append(names, notLeader.Leader), []string{"n", "q", "g", "h", "l"})
 }

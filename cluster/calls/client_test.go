@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -50,9 +49,7 @@ func TestNamespacesTakeTurns(t *testing.T) {
 		order = append(order, fmt.Sprint(k.namespace, k.msg.Number))
 	}
 	want := []string{"storm1", "neighbour101", "neighbour103", "neighbour104", "storm2", "storm3", "storm4"}
-	if !slices.Equal(order, want) {
-		t.Errorf("%v", order)
-	}
+	assert.EqualSlices(t, order, want)
 }
 
 // TestOneNamespaceLocksNoOtherOut checks that a namespace whose calls stay without an answer leaves room for others.

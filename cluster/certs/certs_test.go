@@ -198,9 +198,7 @@ func TestKilledCommand(t *testing.T) {
 		if err := os.WriteFile(path, old, 0o600); err != nil { // as if the last write were missing
 			t.Fatal(err)
 		}
-		if states := statesOf(t, f.cfg.Dir); !strings.Contains(states, string(Faulty)) {
-			t.Errorf("%s is old: %s", file, states)
-		}
+		assert.Contains(t, statesOf(t, f.cfg.Dir), string(Faulty), "%s is old", file)
 		again, err := Open(f.cfg)
 		assert.NoError(t, err)
 		rotate(t, again, Use)
@@ -304,9 +302,8 @@ func TestConfigIsChecked(t *testing.T) {
 		"no node's name":   {Config{Dir: dir}, []Node{{Name: "n/1"}}},
 		"no parent folder": {Config{Dir: "/dev/null/certs"}, []Node{{Name: "n1"}}},
 	} {
-		if _, err := Init(tt.cfg, tt.nodes); err == nil {
-			t.Errorf("%s was accepted", name)
-		}
+		_, err := Init(tt.cfg, tt.nodes)
+		assert.Error(t, err, "%s was accepted", name)
 	}
 	_, err := os.Stat(dir)
 	assert.ErrorIs(t, err, fs.ErrNotExist, "a refused call made the folder")

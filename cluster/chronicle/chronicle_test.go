@@ -69,9 +69,7 @@ func newWorld(t *testing.T) *world {
 		store, err := history.Open(history.Config{Dir: t.TempDir()})
 		assert.NoError(t, err)
 		t.Cleanup(func() {
-			if err := store.Close(); err != nil {
-				t.Error(err)
-			}
+			assert.Equal(t, store.Close(), nil)
 		})
 		w.nodes[name] = &node{Keeper: NewKeeper(store)}
 		for _, id := range []uint32{1, 2} {
@@ -129,9 +127,7 @@ func TestPages(t *testing.T) {
 	}
 	w.nodes["a"].down = true
 	for i, e := range whole.Entries {
-		if got := names(w.read(e.Cursor, feed.Filter{})); !slices.Equal(got, want[i+1:]) {
-			t.Errorf("after %s come %v", e.Task, got)
-		}
+		assert.EqualSlices(t, names(w.read(e.Cursor, feed.Filter{})), want[i+1:], "after %s come", e.Task)
 	}
 	for _, c := range []struct {
 		f    feed.Filter
@@ -149,12 +145,10 @@ func TestPages(t *testing.T) {
 		}
 	}
 	w.nodes["b"].down = true
-	if _, err := w.Read(t.Context(), "default", feed.Cursor{}, feed.Filter{}, 10, 0); err == nil {
-		t.Error("no node answers, and a page comes")
-	}
-	if _, err := w.Present(t.Context(), "default"); err == nil {
-		t.Error("no node answers, and the present is known")
-	}
+	_, err := w.Read(t.Context(), "default", feed.Cursor{}, feed.Filter{}, 10, 0)
+	assert.Error(t, err, "no node answers, and a page comes")
+	_, err = w.Present(t.Context(), "default")
+	assert.Error(t, err, "no node answers, and the present is known")
 }
 
 // TestPageOfTheLastSeconds checks that the first page since an instant has the events of then, however many came before
@@ -185,16 +179,12 @@ func TestPageWaits(t *testing.T) {
 		pages := make(chan feed.Page)
 		go func() {
 			page, err := w.Read(context.WithoutCancel(t.Context()), "default", present, feed.Filter{}, 10, time.Minute)
-			if err != nil {
-				t.Error(err)
-			}
+			assert.Equal(t, err, nil)
 			pages <- page
 		}()
 		synctest.Wait()
 		w.happen(2, 1, 1001, "y1", "a", "b")
-		if got := names(<-pages); !slices.Equal(got, []string{"y1"}) {
-			t.Errorf("%v", got)
-		}
+		assert.EqualSlices(t, names(<-pages), []string{"y1"})
 	})
 }
 
@@ -285,9 +275,8 @@ func TestEventsGo(t *testing.T) {
 	w.happen(1, 5, 1000, "x", "a")
 	w.happen(2, 5, 1000, "y", "a")
 	assert.NoError(t, a.Retain(func(name string) bool { return name == "default" }))
-	if got := names(w.read(feed.Cursor{}, feed.Filter{})); len(got) != 2 {
-		t.Errorf("%v are left", got)
-	}
+	got := names(w.read(feed.Cursor{}, feed.Filter{}))
+	assert.Equal(t, len(got), 2, "%v are left", got)
 	assert.NoError(t, a.DropStrays([]uint32{2}))
 	if got := names(w.read(feed.Cursor{}, feed.Filter{})); !slices.Equal(got, []string{"y"}) {
 		t.Errorf("%v are left after the replica of shard 1", got)
@@ -304,9 +293,7 @@ func TestNoHistory(t *testing.T) {
 	if s, err := k.Shard(1); s != nil || err != nil {
 		t.Errorf("%v, %v", s, err)
 	}
-	if err := errors.Join(k.Drop(1), k.DropStrays(nil), k.Retain(nil)); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, errors.Join(k.Drop(1), k.DropStrays(nil), k.Retain(nil)), nil)
 	_, err := k.Read(t.Context(), &clusterpb.ReadEventsRequest{Shard: 1})
 	assert.ErrorIs(t, err, ErrNone)
 	_, err = k.Task(t.Context(), &clusterpb.TaskEventsRequest{})

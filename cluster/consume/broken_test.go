@@ -66,9 +66,7 @@ func (w *world) comeAndGo(ctx context.Context, node string, acked chan<- *fsmpb.
 		short, cancel := context.WithTimeout(ctx, rand.N(20*time.Millisecond))
 		tasks, err := w.lease(short, node, 1+rand.N(10))
 		cancel()
-		if err != nil {
-			w.t.Error(err)
-		}
+		assert.Equal(w.t, err, nil)
 		for _, task := range tasks {
 			w.must(ack(task))
 			acked <- task
@@ -223,9 +221,8 @@ func TestNewsOfALeaderIsFollowed(t *testing.T) {
 		gone := make(chan struct{})
 		go func() {
 			defer close(gone)
-			if _, err := w.lease(ctx, "b", 10); err != nil {
-				t.Error(err)
-			}
+			_, err := w.lease(ctx, "b", 10)
+			assert.Equal(t, err, nil)
 		}()
 		time.Sleep(time.Second)
 		w.mu.Lock()

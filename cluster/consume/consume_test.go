@@ -2,7 +2,6 @@ package consume
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // released returns the number of tasks that went back untouched.
@@ -250,15 +250,13 @@ func TestTooManyWait(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 2 {
 			wg.Go(func() {
-				if _, err := w.lease(ctx, "a", 1); err != nil {
-					t.Error(err)
-				}
+				_, err := w.lease(ctx, "a", 1)
+				assert.Equal(t, err, nil)
 			})
 		}
 		synctest.Wait()
-		if _, err := w.lease(ctx, "a", 1); !errors.Is(err, task.ErrOverloaded) {
-			t.Errorf("the third: %v", err)
-		}
+		_, err := w.lease(ctx, "a", 1)
+		assert.ErrorIs(t, err, task.ErrOverloaded, "the third")
 		cancel()
 		wg.Wait()
 		w.nodes["a"].look(func(p *Consumers) {
@@ -303,9 +301,7 @@ func TestLargeTasksForMany(t *testing.T) {
 		for range count {
 			wg.Go(func() {
 				tasks, err := w.lease(ctx, "b", 10)
-				if err != nil {
-					t.Error(err)
-				}
+				assert.Equal(t, err, nil)
 				got <- len(tasks)
 			})
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/shard"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 )
@@ -111,9 +112,7 @@ func (w *world) openShard(id uint32) *shard.Shard {
 		Storage: slowStore{raft.NewInmemStore(), raft.NewInmemSnapshotStore(), w},
 		Fatal:   func(err error) { w.t.Error(err) }, Timing: timing,
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	assert.NoError(w.t, err)
 	for !s.IsLeader() {
 		time.Sleep(time.Second)
 	}
@@ -135,9 +134,7 @@ func (w *world) close() {
 	cancel()
 	for _, s := range w.shards {
 		wg.Go(func() {
-			if err := s.Close(ctx); err != nil {
-				w.t.Error(err)
-			}
+			assert.Equal(w.t, s.Close(ctx), nil)
 		})
 	}
 	wg.Wait()

@@ -88,9 +88,7 @@ func TestAdmission(t *testing.T) {
 		_, err := change(t, m, tt.entry)
 		switch {
 		case tt.says == "":
-			if err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
+			assert.Equal(t, err, nil, "%s", name)
 		case !errors.Is(err, errNotAdmitted) || !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), tt.says) ||
 			!strings.Contains(err.Error(), "belfry node token create"):
 			t.Errorf("%s: %v, want %q", name, err, tt.says)
@@ -118,9 +116,8 @@ func TestTokenLetsOneNodeIn(t *testing.T) {
 	if used := Token(state, tokenID(HashToken("t1"))); used.UsedBy != "b" || used.UsedName != "two" || used.UsedMs != hour {
 		t.Errorf("the token is %v", used)
 	}
-	if free := Token(state, tokenID(HashToken("t2"))); free.UsedBy != "" {
-		t.Errorf("the other token is %v", free)
-	}
+	free := Token(state, tokenID(HashToken("t2")))
+	assert.Equal(t, free.UsedBy, "", "the other token is %v", free)
 	assert.Equal(t, len(state.Nodes), 2, "nodes %v", state.Nodes)
 }
 
@@ -140,9 +137,8 @@ func TestTokensOfAState(t *testing.T) {
 	remove := &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_RemoveJoinToken{
 		RemoveJoinToken: &clusterpb.RemoveJoinToken{Id: tokenID(HashToken("t2"))}}}
 	for range 2 {
-		if s := must(remove); len(s.JoinTokens) != 1 {
-			t.Errorf("after the removal: %v", s.JoinTokens)
-		}
+		s := must(remove)
+		assert.Equal(t, len(s.JoinTokens), 1, "after the removal: %v", s.JoinTokens)
 	}
 	_, err := change(t, m, admit("c", "three", "t2"))
 	assert.ErrorIs(t, err, errNotAdmitted, "a removed token")
@@ -204,9 +200,7 @@ func TestGroupAdmits(t *testing.T) {
 			assert.NoError(t, admit(token), "with a token")
 		}
 		node.Boot++
-		if err := g.Register(t.Context(), node); err != nil {
-			t.Errorf("a known node without a token: %v", err)
-		}
+		assert.Equal(t, g.Register(t.Context(), node), nil, "a known node without a token")
 		remove := &clusterpb.ControlEntry{Op: &clusterpb.ControlEntry_RemoveJoinToken{
 			RemoveJoinToken: &clusterpb.RemoveJoinToken{Id: tokenID(HashToken(token))}}}
 		removed, err := g.Change(t.Context(), asking(remove))

@@ -3,7 +3,6 @@ package control
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -44,19 +43,16 @@ func TestBulkOperationsBeginAndStop(t *testing.T) {
 		if op := first.Bulk; op.GetId() != "op-1" || op.BeganMs == 0 || op.Call != 7 || first.Impossible != "" {
 			t.Fatalf("begun: %v", first)
 		}
-		if again := change(beginBulk("op-1", "other")); again.Bulk != first.Bulk {
-			t.Errorf("begun again: %v", again)
-		}
-		if none := change(beginBulk("op-2", "none")); !strings.Contains(none.Impossible, "namespace none") {
-			t.Errorf("in a namespace that does not exist: %v", none)
-		}
+		again := change(beginBulk("op-1", "other"))
+		assert.Equal(t, again.Bulk, first.Bulk, "begun again: %v", again)
+		none := change(beginBulk("op-2", "none"))
+		assert.Contains(t, none.Impossible, "namespace none", "in a namespace that does not exist: %v", none)
 		if none := change(stopBulk("op-9")); none.Bulk != nil || none.Impossible != "" {
 			t.Errorf("none to stop: %v", none)
 		}
 		for range 2 {
-			if op := change(stopBulk("op-1")).Bulk; op.GetState() != clusterpb.OperationState_OPERATION_STATE_STOPPED {
-				t.Errorf("stopped: %v", op)
-			}
+			op := change(stopBulk("op-1")).Bulk
+			assert.Equal(t, op.GetState(), clusterpb.OperationState_OPERATION_STATE_STOPPED, "stopped: %v", op)
 		}
 	})
 }
@@ -212,9 +208,8 @@ func TestDeletedNamespaceStopsItsOperations(t *testing.T) {
 	if op.State != bulkStopped || op.EndedMs != 9 || len(op.Pinned) > 0 || op.Detail == "" {
 		t.Errorf("in the namespace: %v", op)
 	}
-	if other := FindBulk(b.state, "b"); other.State != bulkRunning {
-		t.Errorf("in another one: %v", other)
-	}
+	other := FindBulk(b.state, "b")
+	assert.Equal(t, other.State, bulkRunning, "in another one: %v", other)
 	b.refuses(t, "its outcomes", countEntry("a", 1, cancelled(2)))
 	forgetBulks(b.state, "shop")
 	if FindBulk(b.state, "a") != nil || FindBulk(b.state, "b") == nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // errCrash is the error of a step at which the leader of a test crashes.
@@ -448,9 +449,8 @@ func TestPatchLeadsNoCredentialsAway(t *testing.T) {
 		})
 		w.mustCount(t, "patch", w.run(t), map[string]uint64{"patched": 3, "refused": 2})
 		for id, patched := range map[string]bool{"t000000": false, "t000001": true, "t000003": true, "t000004": false} {
-			if got := w.tasks[id].Spec.Target.Url; (got == url) != patched {
-				t.Errorf("task %s has the target %s", id, got)
-			}
+			got := w.tasks[id].Spec.Target.Url
+			assert.Equal(t, got == url, patched, "task %s has the target %s", id, got)
 		}
 	})
 }
@@ -467,9 +467,7 @@ func TestRateHolds(t *testing.T) {
 				time.AfterFunc(4500*time.Millisecond, func() {
 					w.mu.Lock()
 					defer w.mu.Unlock()
-					if err := w.apply(stopEntry("op")); err != nil {
-						t.Error(err)
-					}
+					assert.Equal(t, w.apply(stopEntry("op")), nil)
 				})
 			}
 			op := w.run(t)
@@ -534,9 +532,7 @@ func TestReasonsOfWaits(t *testing.T) {
 		var running sync.WaitGroup
 		running.Go(func() { r.run(ctx) })
 		time.Sleep(1500 * time.Millisecond)
-		if waits := r.reasons()["op"]; !strings.Contains(waits, errCrash.Error()) {
-			t.Errorf("it waits for %q", waits)
-		}
+		assert.Contains(t, r.reasons()["op"], errCrash.Error(), "it waits for")
 		w.mu.Lock()
 		broken = false
 		w.mu.Unlock()

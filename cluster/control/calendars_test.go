@@ -10,6 +10,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func setCalendar(namespace, name, closed string) *clusterpb.ControlEntry {
@@ -49,32 +50,27 @@ func TestCalendarsChange(t *testing.T) {
 	if Calendar(state, "b", "x") != nil || Calendar(state, "", "x") != nil || len(Calendars(state, "a")) != 1 {
 		t.Errorf("%v", state.Calendars)
 	}
-	if _, err := change(t, m, setCalendar("a", "", "--12-25")); err == nil {
-		t.Error("a calendar without a name")
-	}
+	_, err := change(t, m, setCalendar("a", "", "--12-25"))
+	assert.Error(t, err, "a calendar without a name")
 }
 
 func TestCalendarsHaveALimit(t *testing.T) {
 	m := newMachine()
 	for i := range MaxCalendars {
-		if _, err := change(t, m, setCalendar("a", fmt.Sprintf("c%04d", i), "--12-25")); err != nil {
-			t.Fatal(err)
-		}
+		_, err := change(t, m, setCalendar("a", fmt.Sprintf("c%04d", i), "--12-25"))
+		assert.NoError(t, err)
 	}
 	var field *task.FieldError
 	if _, err := change(t, m, setCalendar("a", "further", "--12-25")); !errors.As(err, &field) || field.Limit != "1024" {
 		t.Errorf("one too many: %v", err)
 	}
-	if _, err := change(t, m, setCalendar("a", "c0001", "--12-26")); err != nil {
-		t.Errorf("a change of one that is there: %v", err)
-	}
+	_, err := change(t, m, setCalendar("a", "c0001", "--12-26"))
+	assert.Equal(t, err, nil, "a change of one that is there")
 	state, _ := m.watch()
 	state = shallowCopy(state)
 	state.Namespaces = []*clusterpb.Namespace{{Name: "b"}}
 	if err := checkCalendarShare(state, &fsmpb.Calendar{Namespace: "a", Name: "further"}); err == nil {
 		t.Error("a namespace beside others has all of them")
 	}
-	if err := checkCalendarShare(state, &fsmpb.Calendar{Namespace: "b", Name: "first"}); err != nil {
-		t.Errorf("the other namespace: %v", err)
-	}
+	assert.Equal(t, checkCalendarShare(state, &fsmpb.Calendar{Namespace: "b", Name: "first"}), nil, "the other namespace")
 }

@@ -151,9 +151,8 @@ func TestRefusedRepeatsAreUnknown(t *testing.T) {
 		}}
 		d.answer = func(n int, changed *clusterpb.ControlChanged, err error) (*clusterpb.ControlChanged, error) {
 			if n == 1 {
-				if _, err := d.g.Change(t.Context(), asking(deletion)); err != nil {
-					t.Error(err)
-				}
+				_, err := d.g.Change(t.Context(), asking(deletion))
+				assert.Equal(t, err, nil)
 			}
 			return lost(n, changed, err)
 		}
@@ -270,7 +269,6 @@ func TestWaivedNode(t *testing.T) {
 		t.Errorf("the nodes are %v", after.Nodes)
 	}
 	returned := applied(t, after, register("gone", 2, 2))
-	if again := applied(t, returned, order); Node(again, "gone").CommandVersion != 2 {
-		t.Errorf("a repeat waives the node once more: %v", again.Nodes)
-	}
+	again := applied(t, returned, order)
+	assert.Equal(t, Node(again, "gone").CommandVersion, 2, "a repeat waives the node once more: %v", again.Nodes)
 }

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -227,9 +226,7 @@ func TestLateTasksAreErased(t *testing.T) {
 			}
 			w.add("shop", "u-late")
 		})
-		if waits := e.underway()["shop"].GetWaits(); !strings.Contains(waits, "node b ") {
-			t.Errorf("it waits: %q", waits)
-		}
+		assert.Contains(t, e.underway()["shop"].GetWaits(), "node b ", "it waits")
 		w.edit(func() { w.silent["b"] = false })
 		time.Sleep(eraseCalm / 2)
 		synctest.Wait()
@@ -261,9 +258,7 @@ func TestErrorsAreTriedAgain(t *testing.T) {
 		w.edit(func() { w.broken, w.refuses = nil, true })
 		time.Sleep(eraseCalm)
 		synctest.Wait()
-		if waits := e.underway()["shop"].GetWaits(); !strings.Contains(waits, "250 of 250 tasks are not erased") {
-			t.Errorf("refused tasks: %q", waits)
-		}
+		assert.Contains(t, e.underway()["shop"].GetWaits(), "250 of 250 tasks are not erased", "refused tasks")
 		w.edit(func() { w.refuses = false })
 		time.Sleep(eraseCalm)
 		synctest.Wait()

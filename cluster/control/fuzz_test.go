@@ -227,11 +227,7 @@ func TestDamagedSnapshotIsRefused(t *testing.T) {
 		}
 		wrong := bytes.Clone(whole)
 		wrong[n] ^= 0x10
-		if restore(wrong) == nil {
-			t.Errorf("with a wrong byte at %d: restored", n)
-		}
+		assert.Error(t, restore(wrong), "with a wrong byte at %d: restored", n)
 	}
-	if restore(append(bytes.Clone(whole), 0x18)) == nil {
-		t.Error("with a byte too much: restored")
-	}
+	assert.Error(t, restore(append(bytes.Clone(whole), 0x18)), "with a byte too much: restored")
 }

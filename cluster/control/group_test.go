@@ -75,9 +75,7 @@ func asking(e *clusterpb.ControlEntry) *clusterpb.ControlChange {
 
 func closeGroup(t *testing.T, g *Group) {
 	t.Helper()
-	if err := g.Close(); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, g.Close(), nil)
 }
 
 // until waits for a state that satisfies the condition. It runs in a bubble, as every test of a group does.

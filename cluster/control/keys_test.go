@@ -305,9 +305,7 @@ func TestKeysLeaveRoom(t *testing.T) {
 	for i := range maxKeys / 2 {
 		b.state.ApiKeys = append(b.state.ApiKeys, of(fmt.Sprintf("k%04d", i), "default").GetAddKey().Key)
 	}
-	if err := checkKeyShare(b.state, of("z", "default").GetAddKey().GetKey()); err != nil {
-		t.Errorf("the only namespace: %v", err)
-	}
+	assert.Equal(t, checkKeyShare(b.state, of("z", "default").GetAddKey().GetKey()), nil, "the only namespace")
 	b.state.Namespaces = []*clusterpb.Namespace{{Name: "shop"}}
 	err := checkKeyShare(b.state, of("z", "default").GetAddKey().GetKey())
 	if !isField(err, "keys") || !strings.Contains(err.Error(), "500 of one namespace") {
@@ -317,9 +315,7 @@ func TestKeysLeaveRoom(t *testing.T) {
 		of("k0003", "default"), of("z", "shop"), of("z", "*"), of("z", "default", "shop"),
 		{Op: &clusterpb.ControlEntry_RemoveKey{RemoveKey: &clusterpb.RemoveKey{Id: "k0003"}}},
 	} {
-		if err := checkKeyShare(b.state, other.GetAddKey().GetKey()); err != nil {
-			t.Errorf("%v: %v", other, err)
-		}
+		assert.Equal(t, checkKeyShare(b.state, other.GetAddKey().GetKey()), nil, "%v", other)
 	}
 }
 
@@ -468,9 +464,8 @@ func TestDeletion(t *testing.T) {
 		t.Errorf("the operation: %v", done)
 	}
 	b.do(namespace("shop"))
-	if shop := Namespace(b.state, "shop"); shop.GetState() != clusterpb.NamespaceState_NAMESPACE_STATE_ACTIVE {
-		t.Errorf("made again: %v", shop)
-	}
+	shop := Namespace(b.state, "shop")
+	assert.Equal(t, shop.GetState(), clusterpb.NamespaceState_NAMESPACE_STATE_ACTIVE, "made again: %v", shop)
 }
 
 // TestNewNamespacesHaveNoPolicies makes a namespace of a name that has a policy, and changes one that has some.

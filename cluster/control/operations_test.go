@@ -177,9 +177,8 @@ func TestRestingNodeKeepsItsReplicas(t *testing.T) {
 	if got := next("a", false); got.transfer != "b" && got.transfer != "c" {
 		t.Errorf("the control group's leader rests, and does %+v", got)
 	}
-	if got := next("b", true); got.what != "" {
-		t.Errorf("the node leads a shard, and the next step is %+v", got)
-	}
+	got := next("b", true)
+	assert.Equal(t, got.what, "", "the node leads a shard, and the next step is %+v", got)
 	s.state = mustApply(t, s.state, next("b", false).entry)
 	s.mustBe("1", done)
 	if s.held("a") != held || s.state.Orders["a"] != clusterpb.NodeOrder_NODE_ORDER_REST {

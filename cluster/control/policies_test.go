@@ -33,9 +33,7 @@ func controlled(t *testing.T) (*Policies, *Group) {
 	})
 	assert.NoError(t, err)
 	t.Cleanup(func() {
-		if err := g.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, g.Close(), nil)
 	})
 	for state, changed := g.Watch(); state.ClusterId == ""; state, changed = g.Watch() {
 		<-changed
@@ -59,9 +57,8 @@ func TestPoliciesAreKnownOnceRegistered(t *testing.T) {
 			_, changed := p.Watch()
 			assert.NoError(t, g.Register(t.Context(), &clusterpb.Node{Id: "a", CommandVersion: 1, Boot: c.boot}))
 			<-changed
-			if now, _ := p.Watch(); now.Known != c.known {
-				t.Errorf("registered for start %d of %d: known %v", c.boot, boot, now.Known)
-			}
+			now, _ := p.Watch()
+			assert.Equal(t, now.Known, c.known, "registered for start %d of %d: known", c.boot, boot)
 		}
 	})
 }
@@ -86,9 +83,7 @@ func TestInForceWaitsForTheVersion(t *testing.T) {
 			_, err := g.Change(t.Context(), &clusterpb.ControlChange{Entry: set})
 			assert.NoError(t, err)
 		}
-		if err := <-told; err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, <-told, nil)
 		if got := p.Policy("", ""); got.GetMaxInFlight() != 2 || got.Version != 2 {
 			t.Errorf("the policy is %v", got)
 		}

@@ -143,9 +143,8 @@ func TestNamespacesAreApart(t *testing.T) {
 			t.Errorf("%q: %v", ns, all)
 		}
 	}
-	if all := Queues(s, "c"); len(all) != 0 {
-		t.Errorf("a namespace without policies: %v", all)
-	}
+	all := Queues(s, "c")
+	assert.Equal(t, len(all), 0, "a namespace without policies: %v", all)
 }
 
 // full returns a machine with MaxQueues policies.
@@ -189,9 +188,8 @@ func TestUnknownFieldsStay(t *testing.T) {
 	_, err := change(t, m, setQueue(policy("a", 1)))
 	assert.NoError(t, err)
 	s, _ := m.watch()
-	if got := s.ProtoReflect().GetUnknown(); string(got) != string(newer) {
-		t.Errorf("what was not known became %x", got)
-	}
+	got := s.ProtoReflect().GetUnknown()
+	assert.Equal(t, string(got), string(newer), "what was not known")
 }
 
 func BenchmarkSetOneOf4096(b *testing.B) {

@@ -90,9 +90,8 @@ func TestLeaderSealsAgain(t *testing.T) {
 		t.Errorf("%v", s)
 	}
 	opens(t, s, first, "a")
-	if after := sealAll(t, s, clusterKeys(t, 3)); Queue(after, "", "a").Sealed.Key != first.Key() {
-		t.Errorf("sealed without the old key: %v", after)
-	}
+	after := sealAll(t, s, clusterKeys(t, 3))
+	assert.Equal(t, Queue(after, "", "a").Sealed.Key, first.Key(), "sealed without the old key: %v", after)
 	s = sealAll(t, s, second)
 	if s.ClusterKey != second.Key() || Queue(s, "", "a").Sealed.Key != second.Key() {
 		t.Errorf("not sealed again: %v", s)

@@ -210,14 +210,10 @@ func TestSlotMoverTakesAllSteps(t *testing.T) {
 			return len(s.SlotMoves) == 0 && s.LastSlotMove == 1
 		})
 		want := []string{"ExpectSlots 13", "Pull 13", "OpenSlots 13", "DropSlots 1", "OpenSlots 13", "DropSlots 1"}
-		if got := l.all(); !slices.Equal(got, want) {
-			t.Errorf("steps %v, want %v", got, want)
-		}
+		assert.EqualSlices(t, l.all(), want, "steps")
 		shown := slices.Compact(slices.Clone(l.shown))
 		want = []string{"expect", "copy", "seal", "ready", "open", "drop", "open", "drop"}
-		if !slices.Equal(shown, want) {
-			t.Errorf("shown %v, want %v", shown, want)
-		}
+		assert.EqualSlices(t, shown, want, "shown")
 		slot := g.State().Slots[0].End
 		if owner := g.State().Slots[1]; owner.Shard != 13 || owner.First != slot || owner.Epoch != 1 {
 			t.Errorf("the slot map: %v", g.State().Slots)
@@ -242,9 +238,7 @@ func TestSlotMoverBeginsAnew(t *testing.T) {
 			"ExpectSlots 13", "Pull 13", "UnsealSlots 1", "AbandonSlots 13",
 			"ExpectSlots 13", "Pull 13", "OpenSlots 13", "DropSlots 1",
 		}
-		if got := l.all(); !slices.Equal(got, want) {
-			t.Errorf("steps %v, want %v", got, want)
-		}
+		assert.EqualSlices(t, l.all(), want, "steps")
 	})
 }
 

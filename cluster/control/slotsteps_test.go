@@ -181,9 +181,8 @@ func TestUnfitSlotOperations(t *testing.T) {
 		"fewer shards": {Kind: balance, Shards: 1},
 		"too many":     {Kind: balance, Shards: MaxShards + 1},
 	} {
-		if aims, err := planSlots(s, op); err == nil {
-			t.Errorf("%s: %v", name, aims)
-		}
+		aims, err := planSlots(s, op)
+		assert.Error(t, err, "%s: %v", name, aims)
 	}
 	for _, aim := range []*clusterpb.SlotRange{{End: 4097, Shard: 1}, {First: 2, End: 2, Shard: 1}, {End: 1}} {
 		op := &clusterpb.Operation{Id: "1", Kind: balance, Aims: []*clusterpb.SlotRange{aim}}

@@ -63,9 +63,8 @@ func TestSnapshotOfANewerVersionIsRefused(t *testing.T) {
 	}
 	m := newMachine()
 	assert.NoError(t, m.Restore(bytes.NewReader(raised)))
-	if state, _ := m.watch(); state.Version != Version {
-		t.Errorf("restored %v", state)
-	}
+	state, _ := m.watch()
+	assert.Equal(t, state.Version, Version, "restored %v", state)
 	s.Version = Version + 1
 	if err := m.Restore(bytes.NewReader(write(s))); err == nil || !strings.Contains(err.Error(), "upgrade this node") {
 		t.Errorf("a later version: %v", err)

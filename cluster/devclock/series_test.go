@@ -52,9 +52,7 @@ func newShard(t *testing.T) (*shard.Shard, *devclock.Clock) {
 	})
 	assert.NoError(t, err)
 	t.Cleanup(func() {
-		if err := s.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, s.Close(context.Background()), nil)
 	})
 	clock.Use(func() []*shard.Shard { return []*shard.Shard{s} })
 	for !s.IsLeader() {

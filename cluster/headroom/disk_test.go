@@ -132,9 +132,7 @@ func TestDisk(t *testing.T) {
 		t.Errorf("a disk that does not answer: low is %v; %s", w.Low(), out.String())
 	}
 	want := "# HELP belfry_disk_low 1 while there is less.\n# TYPE belfry_disk_low gauge\nbelfry_disk_low 1\n"
-	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "belfry_disk_low"); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, testutil.GatherAndCompare(registry, strings.NewReader(want), "belfry_disk_low"), nil)
 }
 
 // Run calls Changed once when the disk becomes low, and once when it is so no longer.

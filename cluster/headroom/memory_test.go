@@ -132,9 +132,7 @@ func TestMemoryRun(t *testing.T) {
 # TYPE belfry_memory_held_bytes gauge
 belfry_memory_held_bytes 100
 `
-		if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "belfry_memory_held_bytes"); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, testutil.GatherAndCompare(registry, strings.NewReader(want), "belfry_memory_held_bytes"), nil)
 	})
 }
 
@@ -160,12 +158,10 @@ func TestLimits(t *testing.T) {
 		}
 		return found
 	}
-	if got := find("2GiB"); got.Bytes != 2<<30 {
-		t.Errorf("2GiB: %+v", got)
-	}
-	if got := find("0"); got.Bytes != 0 {
-		t.Errorf("0: %+v", got)
-	}
+	got := find("2GiB")
+	assert.Equal(t, got.Bytes, 2<<30, "2GiB: %+v", got)
+	got = find("0")
+	assert.Equal(t, got.Bytes, 0, "0: %+v", got)
 	before := debug.SetMemoryLimit(math.MaxInt64)
 	defer debug.SetMemoryLimit(before)
 	half, all := find("50%"), find("")

@@ -82,9 +82,7 @@ func listen(t testing.TB, b *book, n int, edit ...func(*Config)) *Endpoint {
 	assert.NoError(t, err)
 	b.set(cfg.NodeID, e.Addr())
 	t.Cleanup(func() {
-		if err := e.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, e.Close(), nil)
 	})
 	return e
 }
@@ -198,13 +196,11 @@ func TestConnectionForSomebodyElseIsRefused(t *testing.T) {
 		other := transport(t, three, 7, "another-cluster-")
 		go answer(to, 2, t.Context().Done())
 		go answer(other, 3, t.Context().Done())
-		if _, err := vote(from, 3); err == nil {
-			t.Error("another cluster's node gave its vote")
-		}
+		_, err := vote(from, 3)
+		assert.Error(t, err, "another cluster's node gave its vote")
 		b.set(nodeID(3), two.Addr())
-		if _, err := vote(from, 3); err == nil {
-			t.Error("node 2 voted as node 3")
-		}
+		_, err = vote(from, 3)
+		assert.Error(t, err, "node 2 voted as node 3")
 		expectDropped(t, two, droppedMisled, 1)
 	})
 }

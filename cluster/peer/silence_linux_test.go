@@ -31,8 +31,6 @@ func TestSilentPeersAreGivenUp(t *testing.T) {
 				t.Errorf("%s: %d ms, not %d: %v", name, got, want, err)
 			}
 		})
-		if err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, err, nil)
 	}
 }

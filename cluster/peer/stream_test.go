@@ -85,9 +85,7 @@ func TestMessagesOfAllSizesArriveInOrder(t *testing.T) {
 		sizes := []int{0, 1, keptBuffer - 10, keptBuffer + 10, 3 << 20}
 		go func() {
 			for i, bytes := range sizes {
-				if err := asks.Send(callOf(uint64(i), bytes)); err != nil {
-					t.Error(err)
-				}
+				assert.Equal(t, asks.Send(callOf(uint64(i), bytes)), nil)
 			}
 		}()
 		for i, bytes := range sizes {
@@ -111,9 +109,7 @@ func TestManySendersShareAStream(t *testing.T) {
 		for n := range senders {
 			wg.Go(func() {
 				for i := range each {
-					if err := asks.Send(callOf(uint64(n*each+i), 10*n)); err != nil {
-						t.Error(err)
-					}
+					assert.Equal(t, asks.Send(callOf(uint64(n*each+i), 10*n)), nil)
 				}
 			})
 		}
@@ -187,9 +183,7 @@ func TestQuietStreamStaysOpen(t *testing.T) {
 		go func() { _, err := answers.Recv(); got <- err }()
 		go func() { _, err := asks.Recv(); got <- err }()
 		time.Sleep(time.Hour)
-		if err := errors.Join(asks.Send(callOf(1, 0)), answers.Send(replyOf(1)), <-got, <-got); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, errors.Join(asks.Send(callOf(1, 0)), answers.Send(replyOf(1)), <-got, <-got), nil)
 	})
 }
 
@@ -220,9 +214,8 @@ func TestLargeMessageMayArriveSlowly(t *testing.T) {
 		go func() {
 			for part := range slices.Chunk(append(appendHead(nil, messageFrame, len(body)), body...), 100) {
 				time.Sleep(beatEvery)
-				if _, err := there.Write(part); err != nil {
-					t.Error(err)
-				}
+				_, err := there.Write(part)
+				assert.Equal(t, err, nil)
 			}
 		}()
 		if got, err := s.Recv(); err != nil || got.Calls[0].Number != 7 {
@@ -249,9 +242,7 @@ func TestMessageOverTheLimitIsNotSent(t *testing.T) {
 	inBubble(t, func(t *testing.T, asks *asking, answers *served) {
 		assert.ErrorIs(t, asks.Send(callOf(1, maxMessage)), errMessage, "a message over the limit")
 		go func() {
-			if err := asks.Send(callOf(2, 0)); err != nil {
-				t.Error(err)
-			}
+			assert.Equal(t, asks.Send(callOf(2, 0)), nil)
 		}()
 		if got, err := answers.Recv(); err != nil || got.Calls[0].Number != 2 {
 			t.Errorf("the next message: %v, %v", got, err)

@@ -66,8 +66,7 @@ func TestStrangersAreShutOut(t *testing.T) {
 		{"expects another", listen(t, b, 5, a.keys(t, "n5")), "n7"},
 	} {
 		b.nodes[nodeID(2)] = Target{Addr: two.Addr(), Name: c.name}
-		if _, err := vote(transport(t, c.from, 1, cluster), 2); err == nil {
-			t.Errorf("%s: got a vote", c.why)
-		}
+		_, err := vote(transport(t, c.from, 1, cluster), 2)
+		assert.Error(t, err, "%s: got a vote", c.why)
 	}
 }

@@ -239,9 +239,7 @@ func TestFaultyFilesAreNotTaken(t *testing.T) {
 				assert.Equal(t, w.logged("level=WARN"), 1, "warnings")
 				w.reload <- struct{}{} // says it again
 				synctest.Wait()
-				if text := w.log.String(); !strings.Contains(text, fault.says) {
-					t.Errorf("says %s", text)
-				}
+				assert.Contains(t, w.log.String(), fault.says, "says")
 				time.Sleep(10 * looks)
 				assert.Equal(t, w.logged("level=WARN"), 1, "warnings")
 				if w.fingerprint() != before || w.metric("belfry_peer_key_files_refused", "certificate") != 1 {
@@ -378,8 +376,6 @@ func TestInfo(t *testing.T) {
 		for _, e := range entries {
 			want.WriteString(`belfry_peer_key_info{fingerprint="` + e.Fingerprint + `",kind="` + e.Kind + `",place="1"} 1` + "\n")
 		}
-		if err := testutil.GatherAndCompare(w.registry, strings.NewReader(want.String()), "belfry_peer_key_info"); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, testutil.GatherAndCompare(w.registry, strings.NewReader(want.String()), "belfry_peer_key_info"), nil)
 	})
 }

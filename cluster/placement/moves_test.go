@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func TestCompare(t *testing.T) {
@@ -19,12 +21,8 @@ func TestCompare(t *testing.T) {
 		{"a", Load{2, 1}, Load{2, 1}, 1, 1}, {"b", Load{2, 1}, Load{2, 1}, 0, 0},
 		{"c", Load{2, 0}, Load{2, 0}, 0, 0}, {"d", Load{0, 0}, Load{2, 1}, 2, 0},
 	}
-	if !slices.Equal(change.Moves, wantMoves) {
-		t.Errorf("moves %v", change.Moves)
-	}
-	if !slices.Equal(change.Nodes, wantNodes) {
-		t.Errorf("nodes %v", change.Nodes)
-	}
+	assert.EqualSlices(t, change.Moves, wantMoves, "moves")
+	assert.EqualSlices(t, change.Nodes, wantNodes, "nodes")
 }
 
 // The moves lead from the present placement to the target, and the tallies agree with them.

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // A lost or draining node has nothing in the target if others can have it: it keeps a replica only if the number would
@@ -64,9 +66,7 @@ func TestEffectiveFactor(t *testing.T) {
 		for i, replication := range []int{3, 5} {
 			w := world{zoned(nodes, 0), make([]Replicas, 12), replication}
 			for _, r := range target(t, w) {
-				if len(r.Nodes) != want[i] {
-					t.Errorf("%d nodes, replication %d: %v", nodes, replication, r.Nodes)
-				}
+				assert.Equal(t, len(r.Nodes), want[i], "%d nodes, replication %d: %v", nodes, replication, r.Nodes)
 			}
 		}
 	}
@@ -95,28 +95,22 @@ func TestErrors(t *testing.T) {
 			t.Errorf("got %v, want %s", err, c.want)
 		}
 	}
-	if _, err := Voters(one, []string{"a", "a"}); err == nil {
-		t.Error("a voter is named twice")
-	}
+	_, err := Voters(one, []string{"a", "a"})
+	assert.Error(t, err, "a voter is named twice")
 }
 
 func TestCheckReplication(t *testing.T) {
 	for replicas, ok := range map[int]bool{-1: false, 0: false, 1: true, 2: false, 3: true, 4: false, 5: true, 7: false} {
-		if err := CheckReplication(replicas); (err == nil) != ok {
-			t.Errorf("%d: %v", replicas, err)
-		}
+		err := CheckReplication(replicas)
+		assert.Equal(t, err == nil, ok, "%d: %v", replicas, err)
 	}
 }
 
 func TestCheckZone(t *testing.T) {
 	for _, good := range []string{"", "a", "eu-central-1a", "dc1.rack_7", strings.Repeat("z", 63)} {
-		if err := CheckZone(good); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, CheckZone(good), nil)
 	}
 	for _, bad := range []string{"-", "a-", ".a", "a b", "ä", "a/b", strings.Repeat("z", 64)} {
-		if CheckZone(bad) == nil {
-			t.Errorf("%q is a zone", bad)
-		}
+		assert.Error(t, CheckZone(bad), "%q is a zone", bad)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func TestSplitCoversEverySlotOnce(t *testing.T) {
@@ -11,9 +13,7 @@ func TestSplitCoversEverySlotOnce(t *testing.T) {
 		slots := rapid.IntRange(1, 4096).Draw(t, "slots")
 		shards := rapid.IntRange(1, slots).Draw(t, "shards")
 		ranges, err := Split(slots, shards)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		next := uint32(0)
 		for _, r := range ranges {
 			size := int(r.End) - int(r.First)
@@ -26,10 +26,8 @@ func TestSplitCoversEverySlotOnce(t *testing.T) {
 			t.Fatalf("%d of %d slots covered", next, slots)
 		}
 	})
-	if _, err := Split(4096, 0); err == nil {
-		t.Error("no shards share the slots")
-	}
-	if _, err := Split(3, 4); err == nil {
-		t.Error("four shards share three slots")
-	}
+	_, err := Split(4096, 0)
+	assert.Error(t, err, "no shards share the slots")
+	_, err = Split(3, 4)
+	assert.Error(t, err, "four shards share three slots")
 }

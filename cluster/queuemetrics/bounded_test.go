@@ -9,6 +9,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 const dueText = `
@@ -22,9 +24,7 @@ func dueIs(t *testing.T, c prometheus.Collector, lines string) {
 	if lines != "" {
 		want = dueText + lines
 	}
-	if err := testutil.CollectAndCompare(c, strings.NewReader(want)); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, testutil.CollectAndCompare(c, strings.NewReader(want)), nil)
 }
 
 // A node that leads no shard shows that none of its tasks is due, so that a sum over nodes has all series.
@@ -69,9 +69,7 @@ belfry_due_tasks{within="1h"} N
 		dueIs(t, c, "")
 		dueIs(t, c, within("1")) // it ends within the third scrape
 		dueIs(t, c, within("1"))
-		if n := counts.Load(); n != 2 {
-			t.Errorf("%d counts were begun", n)
-		}
+		assert.Equal(t, counts.Load(), 2, "counts were begun")
 		time.Sleep(3 * time.Second)
 		took.Store(0)
 		began := time.Now()

@@ -12,6 +12,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // fake is a source at the instant of 100 s.
@@ -76,9 +77,7 @@ belfry_queue_pending{namespace="default",queue="mails"} 6
 belfry_queue_ready{namespace="default",queue="empty"} 0
 belfry_queue_ready{namespace="default",queue="mails"} 2
 `
-	if err := testutil.CollectAndCompare(c, strings.NewReader(want)); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, testutil.CollectAndCompare(c, strings.NewReader(want)), nil)
 }
 
 // Queues of one name in two namespaces have series of their own, each with the namespace as a label.
@@ -92,9 +91,7 @@ func TestNamespacesAreApart(t *testing.T) {
 belfry_queue_ready{namespace="billing",queue="mails"} 2
 belfry_queue_ready{namespace="default",queue="mails"} 1
 `
-	if err := testutil.CollectAndCompare(c, strings.NewReader(want), "belfry_queue_ready"); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, testutil.CollectAndCompare(c, strings.NewReader(want), "belfry_queue_ready"), nil)
 }
 
 // The series are bounded, however many queues callers make, and their sum is that of all tasks.
@@ -134,7 +131,5 @@ func TestPoliciesAreBoundedByName(t *testing.T) {
 	if len(shown) != 3 || shown[0].Queue != "a" || shown[1].Queue != "b" || shown[2].Ready != 16 {
 		t.Errorf("%+v", shown)
 	}
-	if n := testutil.CollectAndCount(c); n != 3*len(gauges) {
-		t.Errorf("%d series", n)
-	}
+	assert.Equal(t, testutil.CollectAndCount(c), 3*len(gauges), "series")
 }

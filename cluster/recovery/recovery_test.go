@@ -50,9 +50,7 @@ func open(t *testing.T, dirs ...string) *recovery.Recovery {
 	r, err := recovery.Open(t.Context(), recovery.Config{Dirs: dirs, Temp: t.TempDir()})
 	assert.NoError(t, err)
 	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, r.Close(), nil)
 	})
 	return r
 }
@@ -66,9 +64,7 @@ func start(t *testing.T, dir string) *cluster.Node {
 	})
 	assert.NoError(t, err)
 	t.Cleanup(func() {
-		if err := n.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, n.Close(context.Background()), nil)
 	})
 	ready := func() bool {
 		return n.Ready() == nil && n.Do(t.Context(), []*fsmpb.Command{{Id: "probe",

@@ -157,9 +157,8 @@ func TestRestoreIntoAnotherShape(t *testing.T) {
 				n.ID() != report.NodeID {
 				t.Errorf("restored as %+v", report)
 			}
-			if v := n.View(t.Context()); len(v.Shards) != shards {
-				t.Errorf("%d shards, want %d", len(v.Shards), shards)
-			}
+			v := n.View(t.Context())
+			assert.Equal(t, len(v.Shards), shards, "shards")
 			after := all(t, n)
 			assert.Equal(t, len(after), len(before), "tasks")
 			for id, was := range before {
@@ -218,9 +217,8 @@ func TestRestoredClusterGrows(t *testing.T) {
 		c := restored(t, backupOf(t, used(t).Node(0)))
 		c.Start(c.Add())
 		c.WaitReady()
-		if got := c.Node(1); got.ClusterID() != c.Node(0).ClusterID() {
-			t.Errorf("the second node is in cluster %q", got.ClusterID())
-		}
+		got := c.Node(1)
+		assert.Equal(t, got.ClusterID(), c.Node(0).ClusterID(), "the second node is in cluster")
 		c.Stop(0)
 		c.Start(0)
 		c.WaitReady()

@@ -503,9 +503,7 @@ func TestRetryKeepsOrder(t *testing.T) {
 		if !slices.Equal(failed, []int{0}) || !errors.Is(replies[0].Err, task.ErrNotProposed) {
 			t.Errorf("failed %v: %v", failed, replies)
 		}
-		if !slices.Equal(w.log, []string{x, y, z, z}) {
-			t.Errorf("carried out %v", w.log)
-		}
+		assert.EqualSlices(t, w.log, []string{x, y, z, z}, "carried out")
 	})
 }
 
@@ -619,9 +617,7 @@ func TestListInDueOrderMergesShards(t *testing.T) {
 			seen = append(seen, page.Tasks...)
 			q.AfterDueMs, q.Slot, q.AfterId = page.AfterDueMs, page.Slot, page.AfterId
 		}
-		if !slices.Equal(seen, want) {
-			rt.Errorf("seen %v, want %v", seen, want)
-		}
+		assert.EqualSlices(rt, seen, want, "seen")
 	})
 }
 

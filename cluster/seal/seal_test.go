@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -191,9 +190,7 @@ func TestKeysFollowTheirFile(t *testing.T) {
 	looks := func(now bool, want []string) {
 		t.Helper()
 		k.look(now)
-		if ids := k.Ring().IDs(); !slices.Equal(ids, want) {
-			t.Errorf("%v, want %v", ids, want)
-		}
+		assert.EqualSlices(t, k.Ring().IDs(), want)
 	}
 	one, both := ringOf(t, 1).IDs(), ringOf(t, 2, 1).IDs()
 	write(keyLine(2)+keyLine(1), 0o600)
@@ -261,7 +258,5 @@ belfry_sealed_queues{key="` + two.First() + `"} 2
 belfry_unopened_queues{key="` + two.First() + `"} 2
 `
 	c := Collector(keys, func() []*fsmpb.QueuePolicy { return policies })
-	if err := testutil.CollectAndCompare(c, strings.NewReader(want)); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, testutil.CollectAndCompare(c, strings.NewReader(want)), nil)
 }

@@ -53,9 +53,7 @@ func group(t *testing.T) *control.Group {
 	})
 	assert.NoError(t, err)
 	t.Cleanup(func() {
-		if err := g.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, g.Close(), nil)
 	})
 	return g
 }
@@ -192,9 +190,7 @@ func TestNamespaceLookups(t *testing.T) {
 			t.Errorf("work in %q: %v", name, err)
 		}
 		erase := &fsmpb.Command{Namespace: name, Id: "t", Op: &fsmpb.Command_Erase{Erase: &fsmpb.Erase{}}}
-		if err := n.Admit(erase); err != nil {
-			t.Errorf("an end of work in %q: %v", name, err)
-		}
+		assert.Equal(t, n.Admit(erase), nil, "an end of work in %q", name)
 	}
 }
 
@@ -253,9 +249,7 @@ func TestChangesAreKnownHere(t *testing.T) {
 		default:
 		}
 		n.learn(&clusterpb.ControlState{KeysInForce: true, AccessVersion: 5}, false)
-		if err := <-revoked; err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, <-revoked, nil)
 		if _, exists := n.Key("k"); exists {
 			t.Error("the key is there")
 		}
@@ -333,9 +327,8 @@ func TestUsesOutliveARoster(t *testing.T) {
 	n.roster.Store(newRoster(withKey("k", 1), nil))
 	n.KeyUsed("k")
 	n.roster.Store(newRoster(withKey("k", 2), n.roster.Load()))
-	if fresh := n.roster.Load().fresh(); len(fresh) != 1 {
-		t.Errorf("uses to report: %v", fresh)
-	}
+	fresh := n.roster.Load().fresh()
+	assert.Equal(t, len(fresh), 1, "uses to report: %v", fresh)
 }
 
 // TestNoSecretInTheFile checks that the file has the hashes of keys, and not the keys.
@@ -359,9 +352,7 @@ func TestNoSecretInTheFile(t *testing.T) {
 		running.Wait()
 		data, err := os.ReadFile(filepath.Join(dir, fileName))
 		assert.NoError(t, err)
-		if !strings.Contains(string(data), made.ID) {
-			t.Error("the file does not know the key")
-		}
+		assert.Contains(t, string(data), made.ID, "the file does not know the key")
 		secret := text[len("bfy_")+10+1:]
 		if strings.Contains(string(data), secret) || strings.Contains(log.String(), secret) || strings.Contains(fmt.Sprintf("%+v", g.State()), secret) {
 			t.Error("the file, the log or the state has the secret")

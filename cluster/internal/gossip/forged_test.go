@@ -24,9 +24,7 @@ func (m mesh) forger() *gossiptest.Forger {
 	assert.NoError(m.t, err)
 	f := gossiptest.Over(conn)
 	m.t.Cleanup(func() {
-		if err := f.Close(); err != nil {
-			m.t.Error(err)
-		}
+		assert.Equal(m.t, f.Close(), nil)
 	})
 	return f
 }

@@ -61,9 +61,7 @@ func onWire(t testing.TB, key []byte) (*Gossip, *wire) {
 	})
 	assert.NoError(t, err)
 	t.Cleanup(func() {
-		if err := g.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, g.Close(), nil)
 	})
 	return g, w
 }

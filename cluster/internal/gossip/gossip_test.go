@@ -100,9 +100,7 @@ func (m mesh) startWith(id string, boot uint64, cluster string, edit func(*Confi
 	assert.NoError(m.t, err)
 	n.stop = sync.OnceFunc(func() {
 		_ = n.Close() // leaving may fail when no other node is left
-		if err := e.Close(); err != nil {
-			m.t.Error(err)
-		}
+		assert.Equal(m.t, e.Close(), nil)
 	})
 	m.t.Cleanup(n.stop)
 	return n

@@ -87,11 +87,8 @@ func TestKeysRotate(t *testing.T) {
 			}
 		}
 		late := m.startWith("z", 1, clusterID, withKeys("o"), a.addr, b.addr)
-		if n, err := late.list.Join([]string{a.addr}); err == nil {
-			t.Errorf("joined %d nodes with a former key", n)
-		}
-		if err := a.SetKeys(nil); err == nil {
-			t.Error("a mesh lost its last key")
-		}
+		n, err := late.list.Join([]string{a.addr})
+		assert.Error(t, err, "joined %d nodes with a former key", n)
+		assert.Error(t, a.SetKeys(nil), "a mesh lost its last key")
 	})
 }

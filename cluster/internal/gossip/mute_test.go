@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/memberlist"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // A transport that is off loses outgoing and incoming messages. A transport that is on again loses none.
@@ -17,12 +19,10 @@ func TestMuted(t *testing.T) {
 		w := newWire()
 		m := Mutable(w, off.Load)
 		exchange := func() (sent, packet, stream bool) {
-			if _, err := m.WriteToAddress([]byte("x"), memberlist.Address{}); err != nil {
-				t.Error(err)
-			}
-			if _, err := m.WriteTo([]byte("x"), ""); err != nil {
-				t.Error(err)
-			}
+			_, err := m.WriteToAddress([]byte("x"), memberlist.Address{})
+			assert.Equal(t, err, nil)
+			_, err = m.WriteTo([]byte("x"), "")
+			assert.Equal(t, err, nil)
 			here, there := net.Pipe()
 			defer func() { _ = here.Close() }()
 			go func() { w.packets <- &memberlist.Packet{}; w.streams <- there }()
@@ -50,8 +50,6 @@ func TestMuted(t *testing.T) {
 		if sent, packet, stream := exchange(); !sent || !packet || !stream {
 			t.Errorf("on again: sent %v, heard %v, %v", sent, packet, stream)
 		}
-		if err := m.Shutdown(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, m.Shutdown(), nil)
 	})
 }

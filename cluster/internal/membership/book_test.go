@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -46,9 +45,7 @@ func TestBookOutlivesTheProcess(t *testing.T) {
 		again := openBook(dir, logTo(&log))
 		want := []bookEntry{one, two}
 		want[0].Reached, want[1].Reached = "10.0.0.1:8500", "10.0.0.22:8500"
-		if got := again.all(); !slices.Equal(got, want) {
-			t.Errorf("read again: %+v", got)
-		}
+		assert.EqualSlices(t, again.all(), want, "read again")
 		assert.Equal(t, log.String(), "", "logged: %s", &log)
 	})
 }
@@ -94,9 +91,8 @@ func TestDiskThatTakesNoWrite(t *testing.T) {
 		assert.NoError(t, os.Mkdir(dir, 0o700))
 		time.Sleep(retryAfter) // of the bubble's clock
 		synctest.Wait()
-		if n, _ := openBook(dir, logTo(&log)).entry("one"); n.Reached != "a:1" {
-			t.Errorf("after the disk took writes again: %+v", n)
-		}
+		n, _ := openBook(dir, logTo(&log)).entry("one")
+		assert.Equal(t, n.Reached, "a:1", "after the disk took writes again: %+v", n)
 	})
 }
 

@@ -2,7 +2,6 @@ package membership
 
 import (
 	"log/slog"
-	"slices"
 	"testing"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
@@ -35,9 +34,7 @@ func TestLookupOrder(t *testing.T) {
 	id, err := OpenIdentity(t.TempDir())
 	assert.NoError(t, err)
 	t.Cleanup(func() {
-		if err := id.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, id.Close(), nil)
 	})
 	own := &ownNode{}
 	d := NewDirectory(DirectoryConfig{
@@ -52,9 +49,7 @@ func TestLookupOrder(t *testing.T) {
 		for _, target := range d.Lookup(other) {
 			got = append(got, target.Addr)
 		}
-		if !slices.Equal(got, want) {
-			t.Errorf("looked up %v, want %v", got, want)
-		}
+		assert.EqualSlices(t, got, want, "looked up")
 	}
 	expect("join:1")
 	own.gossip = gossiped{&clusterpb.GossipMeta{Id: other, PeerAddr: "gossip:1"}}

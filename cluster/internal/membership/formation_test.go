@@ -190,9 +190,8 @@ func TestTooFewNodesWait(t *testing.T) {
 		m := newMesh(3, "a", "b")
 		m.expect["c"], m.records["c"] = 0, &memory{id: "c"} // it joins, and is none of the three
 		m.run(t)
-		if got := m.clusters(); len(got[""]) != 3 {
-			t.Errorf("formed %v", got)
-		}
+		got := m.clusters()
+		assert.Equal(t, len(got[""]), 3, "formed %v", got)
 	})
 }
 

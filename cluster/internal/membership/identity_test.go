@@ -57,9 +57,7 @@ func TestOnePromiseOnly(t *testing.T) {
 	id := reopen(t, t.TempDir())
 	mine := Promise{ClusterID: NewID(), Nodes: []string{id.NodeID(), "zzzz"}}
 	assert.NoError(t, id.Give(mine))
-	if err := id.Give(mine); err != nil {
-		t.Errorf("the same again: %v", err)
-	}
+	assert.Equal(t, id.Give(mine), nil, "the same again")
 	for _, other := range []Promise{
 		{ClusterID: NewID(), Nodes: mine.Nodes},
 		{ClusterID: mine.ClusterID, Nodes: []string{id.NodeID()}},
@@ -82,17 +80,13 @@ func TestImpossiblePromises(t *testing.T) {
 		{ClusterID: NewID(), Nodes: []string{"someone else"}},
 		{ClusterID: NewID(), Nodes: []string{"~", id.NodeID()}},
 	} {
-		if err := id.Give(p); err == nil {
-			t.Errorf("%+v was given", p)
-		}
+		assert.Error(t, id.Give(p), "%+v was given", p)
 	}
 	assert.NoError(t, id.Enter(NewID()))
 	if err := id.Give(Promise{ClusterID: NewID(), Nodes: []string{id.NodeID()}}); !errors.Is(err, errPromised) {
 		t.Errorf("a member promised itself: %v", err)
 	}
-	if err := id.Enter(NewID()); err == nil {
-		t.Error("entered a second cluster")
-	}
+	assert.Error(t, id.Enter(NewID()), "entered a second cluster")
 }
 
 // A crash at any step of the writing leaves the promise either given, whole, or not given at all. It stays given once
@@ -163,9 +157,8 @@ func TestLostOrBrokenFileIsNotReplaced(t *testing.T) {
 		"torn": `{"version":1,"node_`, "newer": `{"version":2}`, "empty": `{"version":1}`,
 	} {
 		assert.NoError(t, os.WriteFile(path, []byte(content), 0o600))
-		if _, err := OpenIdentity(dir); err == nil {
-			t.Errorf("%s file: opened", name)
-		}
+		_, err := OpenIdentity(dir)
+		assert.Error(t, err, "%s file: opened", name)
 	}
 	assert.NoError(t, os.Remove(path))
 	if _, err := OpenIdentity(dir); err == nil || !strings.Contains(err.Error(), "holds Raft groups") {

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // world is a shard of which every step takes effect at once.
@@ -193,9 +194,7 @@ func TestFaultyReplicaIsReplaced(t *testing.T) {
 		"node b gets the leadership", "node a is removed", "replicas on [b c]", "replicas on [a b c]", "node a gets the log",
 		"node a gets a vote", "the target is reached",
 	}
-	if !slices.Equal(steps, want) {
-		t.Errorf("%q", steps)
-	}
+	assert.EqualSlices(t, steps, want)
 }
 
 // TestFaultyReplicaOfABrokenGroupStays checks that the leadership goes to a voter only.
@@ -247,7 +246,6 @@ func TestWaits(t *testing.T) {
 func TestLostNodeIsRemovedFirst(t *testing.T) {
 	w := newWorld(t, []string{"a", "b", "c"}, []string{"a"})
 	w.group.Members[1].SilenceMs, w.group.Members[2].SilenceMs = 5, -1
-	if step, _ := Next(w.look()); step.Change.GetRemove() != "c" {
-		t.Errorf("%v", step)
-	}
+	step, _ := Next(w.look())
+	assert.Equal(t, step.Change.GetRemove(), "c", "%v", step)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
 	"github.com/belfryhq/belfry/cluster/placement"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // cluster is a state whose shards are on the first nodes of the alphabet, and the sight of every node.
@@ -43,9 +44,7 @@ func (c *cluster) nodes() []placement.Node {
 func (c *cluster) aim(t *testing.T) string {
 	t.Helper()
 	change, waits, err := Targets(c.state, c.nodes())
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for _, s := range change.GetShards() {
 		now := c.state.Shards[s.Id-1]
 		now.Target, now.Preferred = s.Target, s.Preferred
@@ -151,9 +150,7 @@ func TestTargetsStay(t *testing.T) {
 func TestStrangersAreAwaited(t *testing.T) {
 	c := newCluster(4, 12, 3, 3)
 	c.state.Nodes = c.state.Nodes[1:]
-	if waits := c.aim(t); !strings.Contains(waits, "node a ") {
-		t.Errorf("waits because %q", waits)
-	}
+	assert.Contains(t, c.aim(t), "node a ", "waits because")
 	c.mustHold(t, "a:12 b:12 c:12")
 	if voters, err := Voters(c.nodes(), []string{"a", "b", "c"}); err != nil || !slices.Equal(voters, []string{"a", "b", "c"}) {
 		t.Errorf("voters %v, %v", voters, err)

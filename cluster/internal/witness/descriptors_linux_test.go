@@ -29,8 +29,6 @@ func TestWithoutDescriptors(t *testing.T) {
 		if newest, err := table.Claim("b", Run{Boot: 2}); err != nil || newest.Boot != 2 {
 			t.Errorf("later: %v, %v", newest, err)
 		}
-		if err := table.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, table.Close(), nil)
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // model is one replica of a Raft group under leaders that do all that Raft allows, with the position that others saw of
@@ -178,9 +179,8 @@ func TestJudge(t *testing.T) {
 		"another such run":         {run(4, 45), true},
 		"a later run":              {run(5, 55), true},
 	} {
-		if got := judge(own, &clusterpb.WitnessReply{Node: "w", Seen: c.seen}); (got != nil) != c.refused {
-			t.Errorf("%s: %v", name, got)
-		}
+		got := judge(own, &clusterpb.WitnessReply{Node: "w", Seen: c.seen})
+		assert.Equal(t, got != nil, c.refused, "%s: %v", name, got)
 	}
 }
 
@@ -204,8 +204,6 @@ func TestMissing(t *testing.T) {
 		for _, a := range c.answered {
 			answered[a] = true
 		}
-		if got := missing("p", c.replicas, answered, c.all); !slices.Equal(got, c.want) {
-			t.Errorf("%s: %v, not %v", name, got, c.want)
-		}
+		assert.EqualSlices(t, missing("p", c.replicas, answered, c.all), c.want, "%s", name)
 	}
 }

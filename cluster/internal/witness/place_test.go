@@ -71,8 +71,7 @@ func TestJudgeOfMovedReplicas(t *testing.T) {
 	} {
 		cfg := CheckConfig{Node: "self", Replicas: c.own, Left: c.left, Nodes: world{}}
 		seen := &clusterpb.SeenNode{Positions: []*clusterpb.SeenPosition{{Group: 3, Term: 5, Index: 7, EntryTerm: 5, Joined: c.joined}}}
-		if got := judge(cfg, &clusterpb.WitnessReply{Node: "w", Seen: seen}); (got != nil) != c.refused {
-			t.Errorf("%s: %v", name, got)
-		}
+		got := judge(cfg, &clusterpb.WitnessReply{Node: "w", Seen: seen})
+		assert.Equal(t, got != nil, c.refused, "%s: %v", name, got)
 	}
 }

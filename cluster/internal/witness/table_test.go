@@ -70,9 +70,8 @@ func TestTableKeepsTheGreatest(t *testing.T) {
 		assert.Equal(t, onDisk(t, dir, "b"), "", "written at once")
 		time.Sleep(writeEvery)
 		synctest.Wait()
-		if got, want := onDisk(t, dir, "b"), "the control group: term 1, index 1; shard 1: term 3, index 0;"; got != want {
-			t.Errorf("on disk: %q, not %q", got, want)
-		}
+		got, want := onDisk(t, dir, "b"), "the control group: term 1, index 1; shard 1: term 3, index 0;"
+		assert.Equal(t, got, want, "on disk")
 		assert.Equal(t, onDisk(t, dir, "self"), "", "of itself")
 		table.Saw("b", 1, 3, 7, 2)
 		assert.NoError(t, table.Close())
@@ -143,9 +142,8 @@ func TestTableIsNotReplacedIfItIsLost(t *testing.T) {
 	}
 	for name, data := range map[string][]byte{"empty": {}, "foreign": newFile(foreign)} {
 		write(data)
-		if _, err := Open(Config{Dir: dir, Node: "self"}); err == nil {
-			t.Errorf("%s: opened", name)
-		}
+		_, err := Open(Config{Dir: dir, Node: "self"})
+		assert.Error(t, err, "%s: opened", name)
 	}
 	const last = "shard 1: term 2, index 3;"
 	for _, slot := range []int{0, len(whole) / 2} { // of the empty table, and of the last one
@@ -288,9 +286,7 @@ func TestFailedWriteIsFatal(t *testing.T) {
 	if _, err := table.Claim("b", Run{1, 2, ""}); err == nil {
 		t.Error("a claim was taken")
 	}
-	if err := table.Close(); err == nil {
-		t.Error("closed without an error")
-	}
+	assert.Error(t, table.Close(), "closed without an error")
 }
 
 // TestLostFileIsFatal checks that a running node ends when the file of its table, or the folder, is removed, moved or
@@ -317,18 +313,14 @@ func TestLostFileIsFatal(t *testing.T) {
 			time.Sleep(2 * writeEvery)
 			select {
 			case err := <-fatal:
-				if err == nil {
-					t.Errorf("%s: the node ends without a reason", name)
-				}
+				assert.Error(t, err, "%s: the node ends without a reason", name)
 			default:
 				t.Errorf("%s: the node goes on", name)
 			}
 			if _, err := table.Claim("b", Run{1, 2, ""}); err == nil {
 				t.Errorf("%s: a claim was taken", name)
 			}
-			if err := table.Close(); err == nil {
-				t.Errorf("%s: closed without an error", name)
-			}
+			assert.Error(t, table.Close(), "%s: closed without an error", name)
 		})
 	}
 }

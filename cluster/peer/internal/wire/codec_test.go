@@ -222,9 +222,8 @@ func TestMalformedRequestsAreRefused(t *testing.T) {
 		"many entries":   bytes.Repeat(entry(func(b []byte) []byte { return appendUint(b, 1, 1) }), maxEntries+1),
 		"much data in 3": bytes.Repeat(entry(func(b []byte) []byte { return appendUint(b, 4, maxData/2) }), 3),
 	} {
-		if r, err := parseRequest(head, nil, nil); err == nil {
-			t.Errorf("%s was taken for %+v", name, r)
-		}
+		r, err := parseRequest(head, nil, nil)
+		assert.Error(t, err, "%s was taken for %+v", name, r)
 	}
 }
 
@@ -238,9 +237,8 @@ func TestHeaders(t *testing.T) {
 	for at, b := range map[int]byte{0: 0, 1: byte(Pulls) + 1} {
 		wrong := bytes.Clone(said)
 		wrong[at] = b
-		if _, err := ReadHeader(bytes.NewReader(wrong)); err == nil {
-			t.Errorf("byte %d may be %d", at, b)
-		}
+		_, err := ReadHeader(bytes.NewReader(wrong))
+		assert.Error(t, err, "byte %d may be %d", at, b)
 	}
 	if _, err := (Header{From: "short", To: nodeID(2), Cluster: testCluster}).append(nil); !errors.Is(err, errID) {
 		t.Error(err)

@@ -21,12 +21,9 @@ func TestRefusedStreams(t *testing.T) {
 		for _, why := range []Refusal{WrongNode, Stranger, NoRoom, 0xff} {
 			stop := w.listen(2, func(conn net.Conn) {
 				defer conn.Close()
-				if _, err := io.ReadFull(conn, make([]byte, 1+2+3*idBytes)); err != nil {
-					t.Errorf("the header: %v", err)
-				}
-				if err := Refuse(conn, why, time.Second); err != nil {
-					t.Errorf("refusing: %v", err)
-				}
+				_, err := io.ReadFull(conn, make([]byte, 1+2+3*idBytes))
+				assert.Equal(t, err, nil, "the header")
+				assert.Equal(t, Refuse(conn, why, time.Second), nil, "refusing")
 			})
 			before := w.dials.Load()
 			_, err := sendHeartbeat(from, 2)
@@ -62,12 +59,8 @@ func TestNodeThatHangsUpOnce(t *testing.T) {
 			}
 			w.relay(t.Context(), conn, through)
 		})
-		if err := replicate(from, 2, 1); err == nil {
-			t.Error("an entry was taken by a node that hangs up")
-		}
-		if err := replicate(from, 2, 1); err != nil {
-			t.Error(err)
-		}
+		assert.Error(t, replicate(from, 2, 1), "an entry was taken by a node that hangs up")
+		assert.Equal(t, replicate(from, 2, 1), nil)
 	})
 }
 
@@ -134,9 +127,7 @@ func TestVersions(t *testing.T) {
 		conn, err := w.DialNode(t.Context(), nodeID(2))
 		assert.NoError(t, err)
 		defer conn.Close()
-		if err := introduce(conn, header); err != nil {
-			t.Errorf("a newer build: %v", err)
-		}
+		assert.Equal(t, introduce(conn, header), nil, "a newer build")
 		for _, spoken := range []byte{0, version + 1} {
 			w.listen(3, func(conn net.Conn) {
 				_, _ = conn.Write([]byte{spoken})

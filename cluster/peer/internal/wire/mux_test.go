@@ -74,9 +74,7 @@ func TestStuckGroupStandsInNobodysWay(t *testing.T) {
 		}
 		go respond(inbox, 6)
 		for _, done := range waiting {
-			if err := await(t, "the stuck call", done); err != nil {
-				t.Error(err)
-			}
+			assert.Equal(t, await(t, "the stuck call", done), nil)
 		}
 	})
 }
@@ -121,9 +119,7 @@ func TestFullInboxRefusesLate(t *testing.T) {
 		}
 		go respond(to, 1)
 		for _, done := range taken {
-			if err := await(t, "the accepted call", done); err != nil {
-				t.Error(err)
-			}
+			assert.Equal(t, await(t, "the accepted call", done), nil)
 		}
 		assert.Equal(t, two.waiting.Load(), 0, "bytes are still counted as waiting")
 	})
@@ -174,9 +170,7 @@ func TestKilledPeerFailsWhatWasUnderWay(t *testing.T) {
 		done := begin(func() error { return replicate(from, 2, 1) })
 		takeRPC(t, to)
 		two.stop()
-		if err := await(t, "a request to the dead", done); err == nil {
-			t.Error("the killed peer has answered")
-		}
+		assert.Error(t, await(t, "a request to the dead", done), "the killed peer has answered")
 	})
 }
 
@@ -264,9 +258,7 @@ func TestUnknownGroupIsAnErrorOfItsOwn(t *testing.T) {
 			if err := replicate(unknown, 2, 1); err == nil || err.Error() != errNotHere.Error() {
 				t.Errorf("answered: %v", err)
 			}
-			if err := replicate(known, 2, 1); err != nil {
-				t.Error(err)
-			}
+			assert.Equal(t, replicate(known, 2, 1), nil)
 		}
 		assert.Equal(t, w.dials.Load(), 1, "connections")
 	})
@@ -295,9 +287,7 @@ func TestClosedGroup(t *testing.T) {
 		}
 		respondTo(rpc, 7)
 		go respond(to, 7)
-		if err := replicate(one.open(1), 2, 3); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, replicate(one.open(1), 2, 3), nil)
 	})
 }
 
@@ -366,9 +356,7 @@ func TestClosedMux(t *testing.T) {
 		done := begin(func() error { return replicate(from, 2, 1) })
 		takeRPC(t, to)
 		one.stop()
-		if err := await(t, "a request of the closed", done); err == nil {
-			t.Error("it was answered")
-		}
+		assert.Error(t, await(t, "a request of the closed", done), "it was answered")
 		_, err := one.Open(2, testCluster)
 		assert.ErrorIs(t, err, net.ErrClosed, "a group was opened after the end")
 	})
@@ -390,9 +378,8 @@ func TestOffered(t *testing.T) {
 		}
 		rpc.Respond(&raft.RequestVoteResponse{Term: 4}, nil)
 		assert.NoError(t, await(t, "an offer", done))
-		if r := <-answers; r.Response.(*raft.RequestVoteResponse).Term != 4 {
-			t.Errorf("%+v", r)
-		}
+		r := <-answers
+		assert.Equal(t, r.Response.(*raft.RequestVoteResponse).Term, 4, "%+v", r)
 		assert.NoError(t, to.Close())
 		if to.Offer(raft.RPC{}) {
 			t.Error("a closed group takes offers")
@@ -435,9 +422,7 @@ func TestOffersDoNotWaitForEachOther(t *testing.T) {
 			}
 		}
 		for _, done := range all {
-			if err := await(t, "a heartbeat", done); err != nil {
-				t.Error(err)
-			}
+			assert.Equal(t, await(t, "a heartbeat", done), nil)
 		}
 		synctest.Wait()
 		select {

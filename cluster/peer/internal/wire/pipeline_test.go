@@ -95,9 +95,7 @@ func TestPipelineIsTwoDeep(t *testing.T) {
 		assert.NoError(t, await(t, "the second", second))
 		respondTo(other, 1)
 		for range 2 {
-			if err := next(t, p).Error(); err != nil {
-				t.Error(err)
-			}
+			assert.Equal(t, next(t, p).Error(), nil)
 		}
 	})
 }
@@ -150,21 +148,16 @@ func TestPipelineToTheDeadFails(t *testing.T) {
 		takeRPC(t, to)
 		takeRPC(t, to)
 		two.stop()
-		if err := await(t, "the second", second); err != nil {
-			t.Errorf("it was under way: %v", err)
-		}
+		assert.Equal(t, await(t, "the second", second), nil, "it was under way")
 		for range 2 {
 			f := next(t, p)
 			if err := f.Error(); err == nil || f.Response().Success {
 				t.Errorf("%+v, %v", f.Response(), err)
 			}
 		}
-		if err := await(t, "a request to the dead", push(p, 3)); err == nil {
-			t.Error("it was sent")
-		}
-		if _, err := from.Pipeline(nodeID(2)); err == nil {
-			t.Error("a pipeline to a stopped node")
-		}
+		assert.Error(t, await(t, "a request to the dead", push(p, 3)), "it was sent")
+		_, err := from.Pipeline(nodeID(2))
+		assert.Error(t, err, "a pipeline to a stopped node")
 	})
 }
 
@@ -195,12 +188,8 @@ func TestUnreadPipelineWaits(t *testing.T) {
 				t.Fatalf("answer %d: %+v, %v", i, f.Response(), f.Error())
 			}
 		}
-		if err := await(t, "the one that waited", waiting); err != nil {
-			t.Error(err)
-		}
-		if err := await(t, "one more", push(p, fit+2)); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, await(t, "the one that waited", waiting), nil)
+		assert.Equal(t, await(t, "one more", push(p, fit+2)), nil)
 		if f := next(t, p); f.Response().LastLog != fit+2 {
 			t.Errorf("answer %+v", f.Response())
 		}

@@ -111,9 +111,7 @@ func (w *world) node(n int) *node {
 	})
 	one := &node{Mux: m, w: w, id: nodeID(n)}
 	one.stop = sync.OnceFunc(func() {
-		if err := m.Close(); err != nil {
-			w.t.Error(err)
-		}
+		assert.Equal(w.t, m.Close(), nil)
 		closeListener()
 	})
 	w.t.Cleanup(one.stop)
