@@ -7,8 +7,7 @@ func TestRepeatsWaitInLine(t *testing.T) {
 	for _, crowded := range []bool{false, true} {
 		s := &story{}
 		s.term(1, 0, 10)
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1)
+		s.arrived()
 		s.term(2, 110, 400)
 		if crowded {
 			s.schedule("b", 20, 150)
@@ -26,8 +25,7 @@ func TestProbesAreNoRepeats(t *testing.T) {
 	for _, answer := range []int{200, 503} {
 		s := &story{}
 		s.term(1, 0, 10)
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1).Answer = answer
+		s.arrived().Answer = answer
 		s.arrive("a", 1000, 100, 1).Fence++
 		if f := Repeats(NewIndex(&s.h), DefaultLimits()); f.Broken() != (answer == 200) {
 			t.Errorf("after an answer of %d: %v", answer, f.Breaches)

@@ -76,8 +76,7 @@ var clockCases = []example{
 		s.arrive("a", 170, 100, 1).Attempt = 3
 	}, "came again"},
 	{"repeated by the leap of a clock, though long settled", limited(Repeats), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1)
+		s.arrived()
 		s.alone(hour, 5000, 9000)
 		s.arrive("a", 5010, 100, 1).Attempt = 2
 	}, "came again"},
@@ -95,14 +94,12 @@ var clockCases = []example{
 	}, "came again"},
 
 	{"two at once, by the clock of a node alone", limited(Leases), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.alone(hour, 150, 5000)
 		s.lease("a", 160, hour+1160, 1)
 	}, ""},
 	{"two at once, by the clock of a node alone that was behind", limited(Leases), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.alone(-hour, 150, 5000)
 		s.lease("a", 1000, 1161, 1)
 	}, "before the lease under 101 ended"},
@@ -134,8 +131,7 @@ func earlyAndInTime(s *story) {
 func leaps(by, struck, mended int64) func(*story) {
 	return func(s *story) {
 		s.alone(by, struck, mended)
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1).Held = time.Second
+		s.arrived().Held = time.Second
 		s.arrive("a", 160, 100, 1).Attempt = 2
 	}
 }

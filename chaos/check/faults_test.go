@@ -8,41 +8,34 @@ import (
 
 var faultCases = []example{
 	{"retried", limited(Repeats), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1).Answer = 500
+		s.arrived().Answer = 500
 		s.arrive("a", 201, 100, 1).Attempt = 2
 	}, ""},
 	{"repeated without a fault", limited(Repeats), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1)
+		s.arrived()
 		s.arrive("a", 201, 100, 1)
 	}, "came again"},
 	{"tried again after success", limited(Repeats), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1)
+		s.arrived()
 		s.arrive("a", 201, 100, 1).Attempt = 2
 	}, "came again"},
 	{"repeated by a failover", limited(Repeats), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1)
+		s.arrived()
 		s.fault(history.KillLeader, 150, 900, 1000)
 		s.arrive("a", 800, 100, 1)
 	}, ""},
 	{"repeated by a node that was asked to stop", limited(Repeats), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1).Held = time.Second
+		s.arrived().Held = time.Second
 		s.stop(150, 2900, 3000)
 		s.arrive("a", 1800, 100, 1)
 	}, "came again"},
 	{"longer than a stop waits", limited(Repeats), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1).Held = 3 * time.Second
+		s.arrived().Held = 3 * time.Second
 		s.stop(150, 2900, 3000)
 		s.arrive("a", 2800, 100, 1)
 	}, ""},
 	{"repeated by a stop beside a kill", limited(Repeats), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1).Held = time.Second
+		s.arrived().Held = time.Second
 		s.stop(150, 2900, 3000)
 		s.fault(history.KillLeader, 160, 900, 1000)
 		s.term(1, 0, 10)
@@ -56,57 +49,49 @@ var faultCases = []example{
 		s.arrive("a", 800, 100, 1)
 	}, "came again"},
 	{"repeated twice by one failover", limited(Repeats), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1)
+		s.arrived()
 		s.fault(history.KillLeader, 150, 900, 1000)
 		s.arrive("a", 800, 100, 1)
 		s.arrive("a", 810, 100, 1)
 	}, "came again"},
 	{"repeated twice by two failovers", limited(Repeats), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1)
+		s.arrived()
 		s.fault(history.KillLeader, 150, 900, 1000)
 		s.arrive("a", 800, 100, 1)
 		s.fault(history.KillLeader, 1100, 1900, 2000)
 		s.arrive("a", 1800, 100, 1)
 	}, ""},
 	{"taken over by a leader that died before it started it", limited(Repeats), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1)
+		s.arrived()
 		s.fault(history.KillLeader, 150, 900, 1000)
 		s.schedule("b", 1500, 90000) // a write of the shard: earlier outcomes are settled
 		s.fault(history.KillLeader, 3000, 3900, 4000)
 		s.arrive("a", 3800, 100, 1)
 	}, ""},
 	{"taken over by a leader that had long started it", limited(Repeats), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1)
+		s.arrived()
 		s.fault(history.KillLeader, 150, 900, 1000)
 		s.schedule("b", 1500, 90000)
 		s.fault(history.KillLeader, 9000, 9900, 10000)
 		s.arrive("a", 9800, 100, 1)
 	}, "came again"},
 	{"repeated though it was long settled", limited(Repeats), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1)
+		s.arrived()
 		s.fault(history.KillLeader, 5000, 6000, 7000)
 		s.arrive("a", 6000, 100, 1)
 	}, "came again"},
 	{"held by the receiver until the failover", limited(Repeats), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1).Held = 5 * time.Second
+		s.arrived().Held = 5 * time.Second
 		s.fault(history.KillLeader, 5000, 6000, 7000)
 		s.arrive("a", 6000, 100, 1)
 	}, ""},
 	{"repeated long after the failover", limited(Repeats), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1)
+		s.arrived()
 		s.fault(history.KillLeader, 150, 900, 1000)
 		s.arrive("a", 30000, 100, 1)
 	}, "came again"},
 	{"tried again after a repeat that failed", limited(Repeats), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1)
+		s.arrived()
 		s.fault(history.KillLeader, 150, 900, 1000)
 		s.arrive("a", 800, 100, 1).Answer = 500
 		s.arrive("a", 9000, 100, 1).Attempt = 2
@@ -147,8 +132,7 @@ var faultCases = []example{
 		s.arrive("a", 15200, 100, 1).Attempt = 2
 	}, ""},
 	{"repeated though answers had come through", limited(Repeats), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1)
+		s.arrived()
 		s.fault("deaf", 300, 3000, 3010)
 		f := &s.h.Faults[0]
 		f.Deaf, f.Shards = true, nil
@@ -288,13 +272,11 @@ var faultCases = []example{
 	}, ""},
 
 	{"rising", limited(Fences), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1)
+		s.arrived()
 		s.arrive("a", 201, 100, 1)
 	}, ""},
 	{"falling", limited(Fences), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1)
+		s.arrived()
 		s.arrive("a", 201, 100, 1).Fence = 7
 	}, "came 100ms after the higher"},
 	{"falling around a failover", limited(Fences), func(s *story) {
@@ -322,25 +304,21 @@ var faultCases = []example{
 		s.arrive("a", 106, 100, 1).Fence = 100
 	}, ""},
 	{"one fence twice", limited(Fences), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1)
+		s.arrived()
 		s.arrive("a", 201, 100, 1).Fence = 101
 	}, "came twice"},
 	{"no fence", limited(Fences), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1).Fence = 0
+		s.arrived().Fence = 0
 	}, "no fence"},
 
 	{"finished for good", limited(Undead), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1)
+		s.arrived()
 		s.fault(history.KillAll, 5000, 6000, 7000)
 		s.get("a", 200, "delivered", 9, 0)
 		s.get("a", 8000, "delivered", 9, 0)
 	}, ""},
 	{"delivered again after a restart", limited(Undead), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1)
+		s.arrived()
 		s.fault(history.KillAll, 5000, 6000, 7000)
 		s.arrive("a", 7100, 100, 1)
 	}, "came again 2.1s after"},

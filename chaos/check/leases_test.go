@@ -15,28 +15,23 @@ const (
 
 var leaseCases = []example{
 	{"leased and acknowledged", Lost, func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.settle(ack, "a", 101, 200, 200)
 	}, ""},
 	{"leased, and no more", Lost, func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 	}, "nothing came of it"},
 	{"leased, and the ack refused", Lost, func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.settle(ack, "a", 101, 2000, 409)
 	}, "nothing came of it"},
 	{"called delivered, and nobody had acknowledged it", Lost, func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.settle(ack, "a", 101, 200, 503)
 		s.get("a", 500, "delivered", 9, 0)
 	}, "nothing came of it"},
 	{"leased, and the ack never answered", Lost, func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.unsettled(ack, "a", 101, 200)
 		s.get("a", 500, "delivered", 9, 0)
 	}, ""},
@@ -51,14 +46,12 @@ var leaseCases = []example{
 	}, "1ms before it was due"},
 
 	{"leased, given back, and cancelled", Cancelled, func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.settle(release, "a", 101, 200, 200)
 		s.cancel("a", 300, "cancelled")
 	}, ""},
 	{"leased, refused, and cancelled", Cancelled, func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.settle(nack, "a", 101, 200, 200)
 		s.cancel("a", 300, "cancelled")
 	}, "an attempt arrived"},
@@ -70,8 +63,7 @@ var leaseCases = []example{
 	}, "an attempt arrived"},
 
 	{"leased again", limited(Repeats), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.lease("a", 1200, 2200, 1)
 	}, ""},
 
@@ -89,23 +81,20 @@ var leaseCases = []example{
 	}, "without a failover"},
 
 	{"shown waiting after its ack", limited(Undead), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.settle(ack, "a", 101, 200, 200)
 		s.get("a", 300, "ready", 9, 1)
 	}, "shows it ready"},
 
 	{"each in its time", limited(Leases), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.lease("a", 1101, 2101, 1)
 		s.settle(ack, "a", 101, 1200, 409)
 		s.settle(ack, "a", 1101, 1300, 200)
 		s.settle(ack, "a", 1101, 5000, 200)
 	}, ""},
 	{"two at once", limited(Leases), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.lease("a", 1100, 2101, 1)
 	}, "1ms before the lease under 101 ended"},
 	{"two at once, by a clock that is ahead", limited(Leases), func(s *story) {
@@ -121,71 +110,60 @@ var leaseCases = []example{
 		s.lease("a", 800, 2101, 1)
 	}, "1ms before"},
 	{"two at once, of an occurrence and the next", limited(Leases), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.schedule("a", 200, 300)
 		s.lease("a", 301, 1301, 2)
 		s.settle(ack, "a", 101, 400, 409)
 	}, ""},
 	{"again after a nack", limited(Leases), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.settle(nack, "a", 101, 200, 200)
 		s.lease("a", 203, 1203, 1)
 	}, ""},
 	{"again after a nack that was refused", limited(Leases), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.settle(nack, "a", 101, 200, 503)
 		s.lease("a", 203, 1203, 1)
 	}, "before the lease under 101 ended"},
 	{"again after a nack of unknown outcome", limited(Leases), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.unsettled(nack, "a", 101, 200)
 		s.lease("a", 203, 1203, 1)
 	}, ""},
 	{"again before the delay of a nack is over", limited(Leases), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.settle(nack, "a", 101, 200, 200).Ask.Delay = 300 * time.Millisecond
 		s.lease("a", 400, 1203, 1)
 	}, "100ms before the delay"},
 	{"again before the delay of a nack is over, and fired", limited(Leases), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.settle(nack, "a", 101, 200, 200).Ask.Delay = 300 * time.Millisecond
 		s.call(history.Call{Kind: history.Fire, ID: "a"}, 300, 302, history.OK, history.Answer{})
 		s.lease("a", 400, 1203, 1)
 	}, ""},
 	{"again after it was given back", limited(Leases), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.settle(release, "a", 101, 200, 200)
 		s.lease("a", 203, 1203, 1)
 	}, ""},
 	{"again after its ack", limited(Leases), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.settle(ack, "a", 101, 200, 200)
 		s.fault(history.KillAll, 300, 400, 500)
 		s.lease("a", 1203, 2203, 1)
 	}, "an ack under 101 was taken"},
 	{"again within its extension", limited(Leases), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.settle(extend, "a", 101, 1000, 200).Ask.Delay = time.Second
 		s.lease("a", 1500, 2500, 1)
 	}, "500ms before the lease under 101 ended"},
 	{"again after its extension", limited(Leases), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.settle(extend, "a", 101, 1000, 200).Ask.Delay = time.Second
 		s.lease("a", 2000, 3000, 1)
 	}, ""},
 	{"again after an extension that may have made it shorter", limited(Leases), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.unsettled(extend, "a", 101, 200).Ask.Delay = 100 * time.Millisecond
 		s.lease("a", 301, 3000, 1)
 	}, ""},
@@ -222,82 +200,68 @@ var leaseCases = []example{
 		s.lease("a", 1000, 1400, 1).LeaseFor = time.Second
 	}, ""},
 	{"settled under an old lease", limited(Leases), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.lease("a", 1101, 2101, 1)
 		s.settle(nack, "a", 101, 1200, 200)
 	}, "nack under fence 101 was taken after the lease under 1101"},
 	{"settled long after the end", limited(Leases), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.settle(ack, "a", 101, 2200, 200)
 	}, "taken 1.099s after its lease had ended"},
 	{"extended long after the end", limited(Leases), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.settle(extend, "a", 101, 2200, 200).Ask.Delay = time.Minute
 	}, "taken 1.099s after its lease had ended"},
 	{"settled long after the end, which no leader noticed", limited(Leases), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.fault(history.KillAll, 1000, 2000, 2100)
 		s.settle(ack, "a", 101, 2200, 200)
 	}, ""},
 	{"settled twice", limited(Leases), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.settle(nack, "a", 101, 200, 200)
 		s.settle(ack, "a", 101, 300, 200)
 	}, "ack under fence 101 was taken, 95ms after a nack"},
 	{"refused in its time", limited(Leases), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.settle(ack, "a", 101, 200, 409)
 	}, "refused 896ms before its lease ended"},
 	{"refused in its time, after a call that may have settled it", limited(Leases), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.unsettled(release, "a", 101, 150)
 		s.settle(ack, "a", 101, 200, 409)
 	}, ""},
 	{"repeated ack refused", limited(Leases), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.settle(ack, "a", 101, 200, 200)
 		s.settle(ack, "a", 101, 5000, 409)
 	}, "refused when it was repeated"},
 	{"told replaced, and it was", limited(Leases), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.schedule("a", 150, 9000)
 		s.replaced(ack, "a", 101, 200)
 		s.replaced(nack, "a", 101, 210)
 	}, ""},
 	{"told replaced, and it was not", limited(Leases), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.replaced(ack, "a", 101, 200)
 	}, "no call did that"},
 	{"told replaced, before it was", limited(Leases), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.replaced(ack, "a", 101, 200)
 		s.schedule("a", 300, 9000)
 	}, "no call did that"},
 	{"an extend told replaced", limited(Leases), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.schedule("a", 150, 9000)
 		s.replaced(extend, "a", 101, 200)
 	}, "not refused"},
 	{"an ack told replaced settles nothing", Lost, func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.replaced(ack, "a", 101, 200)
 	}, "nothing came of it"},
 	{"repeated ack refused, of an occurrence that was replaced", limited(Leases), func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.settle(ack, "a", 101, 200, 200)
 		s.schedule("a", 300, 9000)
 		s.settle(ack, "a", 101, 5000, 409)

@@ -77,8 +77,7 @@ var observations = []observation{
 	}, NotExercised},
 
 	{"4", "came twice", func(s *story) {
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1).Answer = 500
+		s.arrived().Answer = 500
 		s.arrive("a", 301, 100, 1).Attempt = 2
 	}, Held},
 	{"4", "came once each", func(s *story) {
@@ -175,19 +174,16 @@ var observations = []observation{
 	}, NotExercised},
 
 	{"12", "taken again, and settled too late", func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.settle(ack, "a", 101, 1200, 409)
 		s.lease("a", 1210, 2210, 1)
 	}, Held},
 	{"12", "nothing was settled too late", func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.lease("a", 1210, 2210, 1)
 	}, NotExercised},
 	{"12", "taken again after it was given back", func(s *story) {
-		s.schedule("a", 0, 100)
-		s.lease("a", 101, 1101, 1)
+		s.leased()
 		s.settle(release, "a", 101, 200, 200)
 		s.lease("a", 1210, 2210, 1)
 		s.settle(ack, "a", 1210, 2300, 409)

@@ -42,31 +42,27 @@ var shapeCases = []example{
 	{"repeated at the end of a lease, after the leader died in a move", limited(Repeats), func(s *story) {
 		s.owns(1, 0)
 		s.owns(2, 2000)
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1)
+		s.arrived()
 		s.fault(history.KillLeader, 150, 900, 1000)
 		s.arrive("a", 20105, 100, 1)
 	}, ""},
 	{"repeated at the end of a lease, without a move", limited(Repeats), func(s *story) {
 		s.owns(1, 0)
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1)
+		s.arrived()
 		s.fault(history.KillLeader, 150, 900, 1000)
 		s.arrive("a", 20105, 100, 1)
 	}, "came again"},
 	{"repeated long after the end of a lease, after a move", limited(Repeats), func(s *story) {
 		s.owns(1, 0)
 		s.owns(2, 2000)
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1)
+		s.arrived()
 		s.fault(history.KillLeader, 150, 900, 1000)
 		s.arrive("a", 40105, 100, 1)
 	}, "came again"},
 	{"settled at another shard, some time after the answer", limited(Repeats), func(s *story) {
 		s.owns(1, 0)
 		s.owns(2, 2000)
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1)
+		s.arrived()
 		s.fault("slow fsync", 150, 4900, 5000)
 		s.h.Faults[0].Shards = nil
 		s.schedule("b", 1500, 90000) // a write of the first shard, which proves nothing about the second

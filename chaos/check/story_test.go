@@ -106,6 +106,12 @@ func (s *story) arrive(id string, at, due, op int64) *history.Arrival {
 	return &s.h.Arrivals[len(s.h.Arrivals)-1]
 }
 
+// arrived schedules the task a for the instant 100, and adds its attempt at 101.
+func (s *story) arrived() *history.Arrival {
+	s.schedule("a", 0, 100)
+	return s.arrive("a", 101, 100, 1)
+}
+
 func (s *story) fault(kind string, struck, mending, mended int64) {
 	s.h.Faults = append(s.h.Faults, history.Fault{Kind: kind, Nodes: []string{"node-1"}, Shards: []uint32{firstShard},
 		Struck: ms(struck), Mending: ms(mending), Mended: ms(mended)})
@@ -151,6 +157,12 @@ func (s *story) lease(id string, at, ends, op int64) *history.Arrival {
 		Wrote: op, Body: body(op), Pulled: true, Shard: firstShard, Asked: ms(at - 5), LeaseEnds: ms(ends),
 	})
 	return &s.h.Arrivals[len(s.h.Arrivals)-1]
+}
+
+// leased schedules the task a for the instant 100, and adds its lease from 101 to 1101.
+func (s *story) leased() *history.Arrival {
+	s.schedule("a", 0, 100)
+	return s.lease("a", 101, 1101, 1)
 }
 
 // settle adds an answered call about the lease with the given fence.

@@ -14,8 +14,7 @@ var taskCases = []example{
 		s.scheduleAs("b", 0, 5, 100, history.Failed)
 	}, ""},
 	{"came, but only to fail", Lost, func(s *story) {
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1).Answer = 500
+		s.arrived().Answer = 500
 	}, "nothing came of it"},
 	{"dead letter", Lost, func(s *story) { s.schedule("a", 0, 100); s.get("a", 500, "dead", 9, 1) }, ""},
 	{"still waiting", Lost, func(s *story) { s.schedule("a", 0, 100); s.get("a", 500, "ready", 9, 1) }, ""},
@@ -147,8 +146,7 @@ var taskCases = []example{
 		s.arrive("a", 101, 100, 1)
 	}, "an attempt arrived"},
 	{"cancelled and came before", Cancelled, func(s *story) {
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1)
+		s.arrived()
 		s.cancel("a", 110, "cancelled")
 	}, "an attempt arrived"},
 	{"stopped and came", Cancelled, func(s *story) {
@@ -157,14 +155,12 @@ var taskCases = []example{
 		s.arrive("a", 105, 100, 1).Fence = 98
 	}, ""},
 	{"stopped and granted after that", Cancelled, func(s *story) {
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1).Answer = 500
+		s.arrived().Answer = 500
 		s.cancel("a", 110, "stopped")
 		s.arrive("a", 305, 100, 1).Attempt = 2
 	}, "stopped at revision 111, and an attempt was granted at 305"},
 	{"stopped, scheduled anew, and granted", Cancelled, func(s *story) {
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1).Answer = 500
+		s.arrived().Answer = 500
 		s.cancel("a", 110, "stopped")
 		s.schedule("a", 120, 200)
 		s.arrive("a", 305, 200, 3)
@@ -180,8 +176,7 @@ var taskCases = []example{
 		s.arrive("a", 101, 100, 3)
 	}, ""},
 	{"cancelled after it was replaced", Cancelled, func(s *story) {
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1)
+		s.arrived()
 		s.schedule("a", 110, 200)
 		s.cancel("a", 120, "cancelled")
 	}, ""},
@@ -198,18 +193,15 @@ var taskCases = []example{
 	}, "answered cancelled and stopped"},
 
 	{"two attempts", OneBody, func(s *story) {
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1)
+		s.arrived()
 		s.arrive("a", 201, 100, 1).Attempt = 2
 	}, ""},
 	{"another webhook-id", OneBody, func(s *story) {
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1)
+		s.arrived()
 		s.arrive("a", 201, 100, 1).WebhookID = "w9"
 	}, "webhook-ids w1 and w9"},
 	{"no webhook-id", OneBody, func(s *story) {
-		s.schedule("a", 0, 100)
-		s.arrive("a", 101, 100, 1).WebhookID = ""
+		s.arrived().WebhookID = ""
 	}, "no webhook-id"},
 	{"one webhook-id for two", OneBody, func(s *story) {
 		s.schedule("a", 0, 100)
