@@ -2,6 +2,7 @@ package fsm
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/internal/store"
@@ -15,6 +16,9 @@ func (a *applier) applyGrant(r request) *fsmpb.Result {
 	a.bind(op.Policy)
 	l, t := a.store.Lanes.Find(laneOf(op.Lane)), taker{op.LeaseMs, op.Tag, op.Holder, true}
 	if l != nil && t.mayTakeFrom(l) {
+		if a.full {
+			a.grants = slices.Grow(a.grants, min(int(op.Max), l.Ready()))
+		}
 		a.grantReady(l, op, t)
 	}
 	return done()

@@ -48,10 +48,12 @@ func (f *firing) add(grants []task.Grant, renewed bool) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, g := range grants {
+	held := make([]heldGrant, len(grants))
+	for i, g := range grants {
 		f.order++
 		g.Renewed = renewed
-		f.hold(heldGrant{Grant: g, order: f.order, atMs: g.StartMs})
+		held[i] = heldGrant{Grant: g, order: f.order, atMs: g.StartMs}
+		f.hold(&held[i])
 	}
 	if f.paused {
 		f.giveBackHeld()
@@ -61,7 +63,7 @@ func (f *firing) add(grants []task.Grant, renewed bool) {
 
 // hold keeps a grant. Its attempt counts in the node's crowd from now on, for the next plan. An attempt that a Takeover
 // renewed was in no plan, and waits if there is no room for it.
-func (f *firing) hold(g heldGrant) {
+func (f *firing) hold(g *heldGrant) {
 	if f.ended {
 		return
 	}
@@ -77,7 +79,7 @@ func (f *firing) hold(g heldGrant) {
 }
 
 // uncount takes a held grant out of the node's crowd.
-func (f *firing) uncount(g heldGrant) {
+func (f *firing) uncount(g *heldGrant) {
 	if g.counted {
 		f.shard.cfg.Crowd.End(g.Lane)
 	}
@@ -123,9 +125,9 @@ func (f *firing) due() []task.Grant {
 	now, _ := f.shard.clock.now()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var due []task.Grant
+	var popped []*heldGrant
 	for !f.paused && len(f.held) > 0 && f.held[0].atMs <= now.UnixMilli() {
-		g := heap.Pop(&f.held).(heldGrant)
+		g := heap.Pop(&f.held).(*heldGrant)
 		if g.Tag == 0 && !g.counted && !f.shard.cfg.Crowd.TryBegin(g.Lane) {
 			g.atMs = now.Add(crowdedFor).UnixMilli()
 			heap.Push(&f.held, g)
@@ -134,9 +136,13 @@ func (f *firing) due() []task.Grant {
 		if g.Tag == 0 {
 			f.shard.attempts.begin()
 		}
-		due = append(due, g.Grant)
+		popped = append(popped, g)
 	}
-	f.starting = len(due) > 0
+	f.starting = len(popped) > 0
+	due := make([]task.Grant, len(popped))
+	for i, g := range popped {
+		due[i] = g.Grant
+	}
 	return due
 }
 
@@ -192,18 +198,14 @@ func (f *firing) untilNext() (_ time.Duration, ok bool) {
 // false.
 func (f *firing) start(ctx context.Context, due []task.Grant) bool {
 	now, _ := f.shard.clock.now()
-	var leased, pushed []task.Grant
-	for _, g := range due {
+	for i := range due {
+		g := &due[i]
 		late := now.Sub(time.UnixMilli(g.StartMs))
 		f.shard.metrics.started(late)
 		f.shard.cfg.Node.Began(g.Lane.Namespace, g.Lane.Queue, late)
 		f.shard.applier.activity.Began(now, late, g.Waited)
-		if g.Tag != 0 {
-			leased = append(leased, g)
-		} else {
-			pushed = append(pushed, g)
-		}
 	}
+	leased, pushed := split(due)
 	if len(leased) > 0 {
 		f.lead.desk.Start(leased) // no other leader hands leases over, so leadership need not be verified
 	}
@@ -264,7 +266,7 @@ func (f *firing) pause() {
 
 func (f *firing) giveBackHeld() {
 	var kept grantHeap
-	var back []heldGrant
+	var back []*heldGrant
 	for _, g := range f.held {
 		if g.Renewed {
 			kept = append(kept, g)
@@ -275,7 +277,7 @@ func (f *firing) giveBackHeld() {
 	}
 	f.held = kept
 	heap.Init(&f.held)
-	slices.SortFunc(back, func(a, b heldGrant) int { return cmp.Compare(a.order, b.order) })
+	slices.SortFunc(back, func(a, b *heldGrant) int { return cmp.Compare(a.order, b.order) })
 	grants := make([]task.Grant, len(back))
 	for i, g := range back {
 		grants[i] = g.Grant
@@ -325,7 +327,7 @@ func (f *firing) isPaused() bool {
 }
 
 // grantHeap is a heap of grants ordered by instant, then by the order of their grants.
-type grantHeap []heldGrant
+type grantHeap []*heldGrant
 
 func (h grantHeap) Len() int { return len(h) }
 func (h grantHeap) Less(i, j int) bool {
@@ -335,10 +337,11 @@ func (h grantHeap) Less(i, j int) bool {
 	return h[i].order < h[j].order
 }
 func (h grantHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *grantHeap) Push(x any)   { *h = append(*h, x.(heldGrant)) }
+func (h *grantHeap) Push(x any)   { *h = append(*h, x.(*heldGrant)) }
 func (h *grantHeap) Pop() any {
 	old := *h
 	last := old[len(old)-1]
+	old[len(old)-1] = nil
 	*h = old[:len(old)-1]
 	return last
 }

@@ -64,13 +64,34 @@ func (d lessor) Task(g task.Grant) *fsmpb.Task {
 
 // leased returns the grants that answer consumers' demands.
 func leased(grants []task.Grant) []task.Grant {
-	var leased []task.Grant
+	leased, _ := split(grants)
+	return leased
+}
+
+// split returns the grants that answer consumers' demands and those of pushed tasks, both in order. It returns grants
+// itself if all are of one kind.
+func split(grants []task.Grant) (leased, pushed []task.Grant) {
+	n := 0
+	for i := range grants {
+		if grants[i].Tag != 0 {
+			n++
+		}
+	}
+	switch n {
+	case 0:
+		return nil, grants
+	case len(grants):
+		return grants, nil
+	}
+	leased, pushed = make([]task.Grant, 0, n), make([]task.Grant, 0, len(grants)-n)
 	for _, g := range grants {
 		if g.Tag != 0 {
 			leased = append(leased, g)
+		} else {
+			pushed = append(pushed, g)
 		}
 	}
-	return leased
+	return leased, pushed
 }
 
 // longestHold is the longest time that an ended leadership holds a lease to its instant.
@@ -106,7 +127,7 @@ func (f *firing) takeLeased() []task.Grant {
 	defer f.mu.Unlock()
 	held := f.held
 	f.held, f.ended = nil, true
-	slices.SortFunc(held, func(a, b heldGrant) int {
+	slices.SortFunc(held, func(a, b *heldGrant) int {
 		return cmp.Or(cmp.Compare(a.StartMs, b.StartMs), cmp.Compare(a.order, b.order))
 	})
 	var grants []task.Grant
