@@ -82,9 +82,9 @@ func (es *events) ended(t Task, before, after outline) bool {
 	fired, fires := before.state == fsmpb.State_STATE_FIRING, after.state == fsmpb.State_STATE_FIRING
 	switch {
 	case delivered:
-		es.tell(attemptEventOf(t, task.EventDelivered))
+		es.tell(attemptEventOf(t, task.EventDelivered, after.occurrence))
 	case fired && !fires && after.attempts == before.attempts, fired && after.attempts > before.attempts:
-		e := attemptEventOf(t, task.EventFailed)
+		e := attemptEventOf(t, task.EventFailed, after.occurrence)
 		if after.state == fsmpb.State_STATE_RETRYING {
 			e.DueMs = after.waits
 		}
@@ -107,7 +107,8 @@ func (es *events) dead(t Task, ended bool) {
 
 func (es *events) fired(t Task, after outline) {
 	e := eventOf(t, task.EventFired)
-	e.Attempt, e.WebhookID, e.AtMs = after.attempts, t.webhookID(), max(t.s.NowMs, es.startMs)
+	e.Attempt, e.AtMs = after.attempts, max(t.s.NowMs, es.startMs)
+	e.WebhookID = t.s.Origins.WebhookID(e.Namespace, e.ID, after.occurrence)
 	if after.attempts == 1 {
 		e.LatenessMs = max(e.AtMs-after.fireAt, 0)
 	}
@@ -135,10 +136,10 @@ func eventOf(t Task, kind task.EventType) task.Event {
 	}
 }
 
-// attemptEventOf returns an event about the attempt that ended last.
-func attemptEventOf(t Task, kind task.EventType) task.Event {
+// attemptEventOf returns an event about the attempt of an occurrence that ended last.
+func attemptEventOf(t Task, kind task.EventType, occurrence uint64) task.Event {
 	e := eventOf(t, kind)
-	e.WebhookID = t.webhookID()
+	e.WebhookID = t.s.Origins.WebhookID(e.Namespace, e.ID, occurrence)
 	last, ok := t.lastEnded()
 	if !ok {
 		return e

@@ -29,12 +29,6 @@ func (t Task) history() history { return readHistory(t.s.mem.blob(t.read().histo
 // lastEnded returns the attempt that ended last. ok is false if none has ended.
 func (t Task) lastEnded() (last ended, ok bool) { return readLast(t.s.mem.blob(t.read().history)) }
 
-// webhookID returns the webhook id of the task's current occurrence.
-func (t Task) webhookID() string {
-	namespace, id := t.ID()
-	return t.s.Origins.WebhookID(namespace, id, t.Occurrence())
-}
-
 // Exists reports whether the task exists. Of a task that does not exist, only Revision may be called, which returns 0.
 func (t Task) Exists() bool { return t.h != 0 }
 
