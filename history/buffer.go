@@ -43,7 +43,7 @@ func (b *buffer) add(e *Event) {
 	b.close()
 	n := len(b.chunks)
 	if n == 0 || b.chunks[n-1].closed {
-		b.chunks = append(b.chunks, chunk{events: &segment.Batch{}})
+		b.chunks = append(b.chunks, chunk{events: segment.NewBatch()})
 		n++
 	}
 	last := &b.chunks[n-1]
@@ -89,8 +89,12 @@ func (b *buffer) ready() bool { return len(b.chunks) > 1 }
 
 // pop removes the oldest chunk.
 func (b *buffer) pop() {
-	b.bytes -= b.chunks[0].bytes()
+	c := b.chunks[0]
+	b.bytes -= c.bytes()
 	b.chunks = b.chunks[1:]
+	if c.events != nil {
+		c.events.Free()
+	}
 }
 
 // remove removes the events of a namespace. The error is segment.ErrCorrupt.

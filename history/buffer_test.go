@@ -81,3 +81,21 @@ func TestViewAndNextStayAsTheyWere(t *testing.T) {
 		}
 	}
 }
+
+// The memory of a written block is used again only if no reader has seen it.
+func TestViewOutlivesItsBlock(t *testing.T) {
+	b := buffer{limit: 1 << 20}
+	b.add(&Event{Index: 1, Namespace: "a", Task: "x"})
+	view := b.view()
+	b.next()
+	b.pop()
+	for i := range uint64(100) {
+		b.add(&Event{Index: 2 + i, Namespace: "b", Task: "y"})
+		b.next()
+		b.pop()
+	}
+	events, err := view[0].events.After(Position{})
+	if err != nil || len(events) != 1 || events[0].Index != 1 || events[0].Task != "x" {
+		t.Errorf("events %v, error %v; want the one of entry 1", events, err)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/belfryhq/belfry/history/historypb"
 )
@@ -18,6 +19,21 @@ type Batch struct {
 	entries []entry
 	keys    []Key // of the tasks and namespaces, with repetitions
 	usage   usage
+	viewed  bool // a View shares the memory
+}
+
+// unused has batches without events and with memory.
+var unused = sync.Pool{New: func() any { return &Batch{} }}
+
+// NewBatch returns an empty batch, perhaps with the memory of one that was freed.
+func NewBatch() *Batch { return unused.Get().(*Batch) }
+
+// Free ends the use of a batch. Views of it stay valid.
+func (b *Batch) Free() {
+	if !b.viewed {
+		*b = Batch{raw: b.raw[:0], entries: b.entries[:0], keys: b.keys[:0]}
+		unused.Put(b)
+	}
 }
 
 // entry is the place of the first event of a log entry in a batch.
@@ -74,6 +90,7 @@ func (b *Batch) Last() historypb.Position { return b.last.Position() }
 
 // View returns the batch as it is now, for reading.
 func (b *Batch) View() *Batch {
+	b.viewed = true
 	return &Batch{
 		raw: slices.Clip(b.raw), entries: slices.Clip(b.entries), keys: slices.Clip(b.keys),
 		first: b.first, last: b.last.CloneVT(), count: b.count,
