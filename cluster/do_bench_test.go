@@ -29,4 +29,11 @@ func BenchmarkDo(b *testing.B) {
 		})
 	}
 	wg.Wait()
+	b.StopTimer()
+	calls, messages := 0.0, 0.0
+	for i := range 3 {
+		calls += counter(b, c.Registry(i), "belfry_forward_calls_total")
+		messages += counter(b, c.Registry(i), "belfry_forward_messages_total")
+	}
+	b.ReportMetric(calls/messages, "calls/message")
 }
