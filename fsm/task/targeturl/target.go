@@ -155,11 +155,12 @@ func split(rawURL string) (authority string, u *url.URL, err error) {
 
 // fault describes the fault of a URL without repeating the URL, because a query may hold a secret.
 func fault(err error) error {
+	if err == nil {
+		return nil
+	}
 	var escape url.EscapeError
 	var char url.InvalidHostError
 	switch {
-	case err == nil:
-		return nil
 	case errors.As(err, &escape):
 		return errors.New("is not a URL: a percent sign is not followed by two hexadecimal digits")
 	case errors.As(err, &char):
