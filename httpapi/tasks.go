@@ -101,7 +101,7 @@ func (s *taskService) answer(c *call, cmd *fsmpb.Command, result *fsmpb.Result) 
 	w := c.Response()
 	if cmd.GetCancel() != nil {
 		w.Header()["Etag"] = etag(result.Revision)
-		writeJSON(w, http.StatusOK, fmt.Appendf(nil, "{\"outcome\":%q}\n", outcomeName(result.Outcome)))
+		writeJSON(w, http.StatusOK, []byte(`{"outcome":"`+outcomeName(result.Outcome)+"\"}\n"))
 		return nil
 	}
 	if result.Task == nil {
