@@ -77,8 +77,8 @@ func (e Edit) Rewrite(content Content) {
 	}
 	var kept [keysRemembered]remembered
 	keys := s.mem.keysOf(kept[:0], r)
-	e.relabel(s.mem.labelsOf(c))
-	ref := s.putCold(r, c)
+	e.relabel(s.mem.labelsOf(&c))
+	ref := s.putCold(r, &c)
 	s.dropCold(r)
 	r.cold = ref
 	if len(keys) > 0 {
@@ -126,9 +126,9 @@ func (e Edit) DropPayload() {
 }
 
 // newCold makes the cold part of a task and counts its uses of shared values.
-func (m *memory) newCold(namespace string, content *Content) *cold {
+func (m *memory) newCold(namespace string, content *Content) cold {
 	spec := content.Spec
-	c := &cold{
+	c := cold{
 		coldHead: coldHead{created: content.CreatedMs, occurrence: content.Occurrence},
 		queue:    m.queues.acquire(keyOfQueue(namespace, spec.Queue)).number,
 		delay:    content.DelayMs,
@@ -148,7 +148,7 @@ func (m *memory) newCold(namespace string, content *Content) *cold {
 			rest.Target = nil
 		}
 	}
-	m.setExtra(c, &fsmpb.Extra{Spec: rest, Series: content.Series})
+	m.setExtra(&c, &fsmpb.Extra{Spec: rest, Series: content.Series})
 	return c
 }
 
@@ -191,12 +191,13 @@ func (s *Store) dropCold(r *record) {
 // rewriteCold replaces the task's blob by a changed copy. The uses of shared values stay the same.
 func (e Edit) rewriteCold(change func(*cold)) {
 	s, r := e.s, e.s.mem.tasks.Write(e.h)
-	c := readCold(s.mem.blobs.Get(r.cold))
-	old := r.cold
-	s.sum -= s.mem.digestCold(r, &c)
-	change(&c)
-	r.cold = s.putCold(r, &c)
+	c, old := &s.mem.changed, r.cold
+	*c = readCold(s.mem.blobs.Get(old))
+	s.sum -= s.mem.digestCold(r, c)
+	change(c)
+	r.cold = s.putCold(r, c)
 	s.mem.blobs.Free(old)
+	*c = cold{}
 }
 
 func mustMarshal(m sizedMessage) []byte {

@@ -77,6 +77,7 @@ type memory struct {
 	blobs    *slab.Arena
 	shared
 	scratch []byte // for encoding; reused
+	changed cold   // for rewriteCold; reused
 }
 
 func newMemory() memory {

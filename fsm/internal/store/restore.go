@@ -126,7 +126,7 @@ func (to *restoring) task(t *fsmpb.SnapshotTask) (handle, error) {
 		c.takeFirst(&keys[0], task.FireAtMs)
 	}
 	at := to.s.PlaceOf(task.Namespace, task.Id)
-	h := to.s.add(at, task.Namespace, task.Id, c)
+	h := to.s.add(at, task.Namespace, task.Id, &c)
 	if task.State != fsmpb.State_STATE_SCHEDULED || t.WheelSeq != task.Revision || t.WheelDueMs != task.FireAtMs {
 		to.progress(h, task, t.Isolated)
 	}

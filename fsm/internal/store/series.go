@@ -29,7 +29,8 @@ func newSchedules(s *Store) Schedules {
 // Add makes a schedule under an id that has none, in no wheel.
 func (ss *Schedules) Add(at Place, namespace, id string, content Content) Task {
 	s := ss.s
-	h := s.add(at, namespace, id, s.mem.newCold(namespace, &content))
+	c := s.mem.newCold(namespace, &content)
+	h := s.add(at, namespace, id, &c)
 	s.mem.tasks.Write(h).state = uint8(fsmpb.State_STATE_REPEATING)
 	s.mem.progressOf(h).revision = s.Number
 	s.dues.add(dueKeysOf(Task{s, h}), at.slot, h)

@@ -117,7 +117,7 @@ func fitsInline(namespace, id string) bool {
 func (s *Store) Add(at Place, namespace, id string, key *fsmpb.Key, content Content, fireAtMs int64) {
 	c := s.mem.newCold(namespace, &content)
 	c.first = firstKeyOf(key)
-	h := s.add(at, namespace, id, c)
+	h := s.add(at, namespace, id, &c)
 	s.waitUntil(h, fireAtMs)
 	s.dues.add(dueKeysOf(Task{s, h}), at.slot, h)
 	s.land(h, s.mem.identityOf(h))
