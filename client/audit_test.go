@@ -36,8 +36,7 @@ func TestAudit(t *testing.T) {
 		t.Errorf("%s, %v", line, err)
 	}
 	for _, answer = range []string{first + "\n", first + "\n" + end[:10], ""} {
-		if page, err := c.Audit(t.Context(), AuditQuery{}); err == nil {
-			t.Errorf("%q: %+v", answer, page)
-		}
+		page, err := c.Audit(t.Context(), AuditQuery{})
+		assert.Error(t, err, "%q: %+v", answer, page)
 	}
 }

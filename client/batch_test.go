@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // echoBatch answers each line with the result of verdict; n is the line's number in its request, from 0.
@@ -69,9 +71,7 @@ func TestBatchLines(t *testing.T) {
 		PatchOp("g", Patch{}, WithKey("k7")),
 	}
 	for r := range c.Batch(t.Context(), slices.Values(ops)) {
-		if r.Err != nil {
-			t.Error(r.Err)
-		}
+		assert.Equal(t, r.Err, nil)
 	}
 	want := `{"op":"schedule","id":"a","key":"k1","if_none_match":"*","delay":"0s","payload":{"x":1}}
 {"op":"schedule","id":"b","key":"k2","if_match":"9","delay":"0s","payload":{"x": 1}}
@@ -105,9 +105,7 @@ func TestBatchIsStreamedInOrder(t *testing.T) {
 			t.Fatalf("%d tasks taken after %d results", taken, got)
 		}
 	}
-	if got != tasks {
-		t.Errorf("%d results", got)
-	}
+	assert.Equal(t, got, tasks, "results")
 }
 
 func TestBatchRepeatsOnlyWhatItMust(t *testing.T) {

@@ -341,9 +341,7 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 	c, s := start(t, Config{SingleCalls: true}, answer(429, `{}`, "Retry-After", "7"), answer(200, `{}`))
 	_, err := c.FireNow(t.Context(), "a")
 	assert.NoError(t, err)
-	if !slices.Equal(s.waited(), []time.Duration{7 * time.Second}) {
-		t.Errorf("waited %v", s.waited())
-	}
+	assert.EqualSlices(t, s.waited(), []time.Duration{7 * time.Second}, "waited")
 }
 
 func TestNextAddress(t *testing.T) {
@@ -459,17 +457,13 @@ func TestWhatIsKnownOfAFailedCall(t *testing.T) {
 func TestSentBeforeItCouldNotConnect(t *testing.T) {
 	c, s := start(t, Config{MaxAttempts: 1, SingleCalls: true})
 	s.steps = []http.HandlerFunc{answer(200, `{"id":"a"}`), func(w http.ResponseWriter, _ *http.Request) {
-		if err := s.server.Listener.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, s.server.Listener.Close(), nil)
 		conn, _, err := w.(http.Hijacker).Hijack()
 		if err != nil {
 			t.Error(err)
 			return
 		}
-		if err := conn.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, conn.Close(), nil)
 	}}
 	_, err := c.Schedule(t.Context(), Task{ID: "a"})
 	assert.NoError(t, err)
@@ -522,9 +516,7 @@ func TestListWalksPages(t *testing.T) {
 		assert.NoError(t, err)
 		ids = append(ids, task.ID)
 	}
-	if !slices.Equal(ids, []string{"a", "b", "c"}) {
-		t.Errorf("listed %v", ids)
-	}
+	assert.EqualSlices(t, ids, []string{"a", "b", "c"}, "listed")
 	want := "/v1/tasks?cursor=two&label=k%3Av&limit=2&order=due&state=scheduled&state=dead"
 	assert.Equal(t, s.requests()[2].uri, want, "asked")
 }
@@ -579,9 +571,8 @@ func TestBulkOperationIsRead(t *testing.T) {
 	if matched != 5 || complete || err != nil {
 		t.Errorf("%d, %v, %v", matched, complete, err)
 	}
-	if got := s.got[0]; got.uri != "/v1/namespaces/shop/operations" {
-		t.Errorf("counted at %+v", got)
-	}
+	got := s.got[0]
+	assert.Equal(t, got.uri, "/v1/namespaces/shop/operations", "counted at %+v", got)
 }
 
 func TestOperationCalls(t *testing.T) {
@@ -647,9 +638,8 @@ func TestNewRefuses(t *testing.T) {
 		{}, {Addrs: []string{"ftp://x"}}, {Addrs: []string{"http://"}}, {Addrs: []string{"x"}, Timeout: -1},
 		{Addrs: []string{"x"}, MaxAttempts: -1}, {Addrs: []string{"http://a b"}},
 	} {
-		if _, err := New(cfg); err == nil {
-			t.Errorf("took %+v", cfg)
-		}
+		_, err := New(cfg)
+		assert.Error(t, err, "took %+v", cfg)
 	}
 	c, err := New(Config{Addrs: []string{"127.0.0.1:8400", "https://x/belfry/"}})
 	if err != nil || c.conn.nodes.given[0].base != "http://127.0.0.1:8400" || c.conn.nodes.given[1].base != "https://x/belfry" {

@@ -233,9 +233,7 @@ func consuming(t *testing.T, c *Client, o ConsumeOptions, handle Handler) (stop 
 // over stops a consumer, and fails the test if Consume returned an error.
 func over(t *testing.T, stop func() error) {
 	t.Helper()
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, stop(), nil)
 }
 
 func TestConsume(t *testing.T) {
@@ -415,16 +413,12 @@ func TestTaskThatComesTooLate(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		late := strings.NewReader(`{"heartbeat":"2026-11-21T10:00:00.000Z"}` + "\n" + `{"task":{"id":"late","receipt":"late"}}` + "\n")
-		if err := k.readTasks(ctx, late); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, k.readTasks(ctx, late), nil)
 		if err := k.stop(); err != nil || d.became() != "late: release" {
 			t.Errorf("%v: %s", err, d.became())
 		}
 		for _, bad := range []string{`{"task":{"id":1}}`, `{"task":{"id":"a"}`, `{"task":`, `no`, `{"problem":{"status":400}}`} {
-			if err := k.readTasks(ctx, strings.NewReader(bad+"\n")); err == nil {
-				t.Errorf("%s is taken", bad)
-			}
+			assert.Error(t, k.readTasks(ctx, strings.NewReader(bad+"\n")), "%s is taken", bad)
 		}
 	})
 }
@@ -506,9 +500,7 @@ func TestStreamIsRefused(t *testing.T) {
 			t.Errorf("%v after %d tries", err, n)
 		}
 		for _, o := range []ConsumeOptions{{Concurrency: -1}, {Concurrency: 10001}, {Lease: time.Millisecond}, {Grace: -1}} {
-			if err := c.Consume(t.Context(), "q", o, nothing); err == nil {
-				t.Errorf("took %+v", o)
-			}
+			assert.Error(t, c.Consume(t.Context(), "q", o, nothing), "took %+v", o)
 		}
 	})
 }

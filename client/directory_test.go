@@ -27,9 +27,8 @@ func (w *world) hosts(n int) string {
 func (w *world) touchAll(c *Client) {
 	w.t.Helper()
 	for i := range w.view.Shards {
-		if _, err := c.Touch(w.t.Context(), w.idIn(i+1, 0), Touch{}); err != nil {
-			w.t.Error(err)
-		}
+		_, err := c.Touch(w.t.Context(), w.idIn(i+1, 0), Touch{})
+		assert.Equal(w.t, err, nil)
 	}
 }
 
@@ -190,9 +189,8 @@ func TestNoMap(t *testing.T) {
 		w.view.Shards[1].Slots = nil
 		c := w.client(Config{Addrs: []string{"a:1"}})
 		for i := range 200 {
-			if _, err := c.Touch(t.Context(), fmt.Sprint("t", i), Touch{}); err != nil {
-				t.Error(err)
-			}
+			_, err := c.Touch(t.Context(), fmt.Sprint("t", i), Touch{})
+			assert.Equal(t, err, nil)
 			time.Sleep(time.Second)
 		}
 		if hosts := w.hosts(0); strings.Contains(hosts, "b:1") || w.countRequests("/v1/map") > 15 {
@@ -245,9 +243,7 @@ func TestShardInTrouble(t *testing.T) {
 		before := len(w.sent())
 		release()
 		for range cap(stuck) {
-			if err := <-stuck; err != nil {
-				t.Error(err)
-			}
+			assert.Equal(t, <-stuck, nil)
 		}
 		if n := before - 2 - 100; n > 1+maxSlow+1 {
 			t.Errorf("%d requests for the shard in trouble", n)
@@ -263,9 +259,8 @@ func TestShardInTrouble(t *testing.T) {
 		done := make(chan struct{})
 		for _, id := range []string{w.idIn(2, 0), w.idIn(1, 1), w.idIn(2, 1), w.idIn(1, 0)} {
 			go func() {
-				if _, err := c.Touch(t.Context(), id, Touch{}); err != nil {
-					t.Error(err)
-				}
+				_, err := c.Touch(t.Context(), id, Touch{})
+				assert.Equal(t, err, nil)
 				done <- struct{}{}
 			}()
 			synctest.Wait()

@@ -32,9 +32,8 @@ func scheduleTogether(t *testing.T, c *Client, node *worldNode, n int) {
 	var callers sync.WaitGroup
 	for task := range numbered(n) {
 		callers.Go(func() {
-			if _, err := c.Schedule(t.Context(), task); err != nil {
-				t.Error(err)
-			}
+			_, err := c.Schedule(t.Context(), task)
+			assert.Equal(t, err, nil)
 		})
 		synctest.Wait()
 	}
@@ -116,9 +115,8 @@ func TestRequestsAreBounded(t *testing.T) {
 		payload := json.RawMessage(`"` + strings.Repeat("x", 200<<10) + `"`)
 		call := func(task Task) {
 			callers.Go(func() {
-				if _, err := c.Schedule(t.Context(), task); err != nil {
-					t.Error(err)
-				}
+				_, err := c.Schedule(t.Context(), task)
+				assert.Equal(t, err, nil)
 			})
 		}
 		call(Task{ID: "first"})
@@ -176,9 +174,8 @@ func TestCallersLeave(t *testing.T) {
 		}
 		close(release)
 		synctest.Wait()
-		if got := w.sent(); len(got) != 1 {
-			t.Errorf("%d requests", len(got))
-		}
+		got := w.sent()
+		assert.Equal(t, len(got), 1, "requests")
 	})
 }
 
@@ -241,9 +238,7 @@ func TestOnlyLinesInTroubleAreRepeated(t *testing.T) {
 			}
 		}
 		slices.Sort(again)
-		if !slices.Equal(again, []string{"t3", "t5"}) {
-			t.Errorf("sent again: %v", again)
-		}
+		assert.EqualSlices(t, again, []string{"t3", "t5"}, "sent again")
 	})
 }
 

@@ -72,9 +72,8 @@ func TestQueueIsPatched(t *testing.T) {
 	}
 	for _, clear := range []string{"paused", "retry.max_attempts"} {
 		patch := QueuePatch{Paused: new(bool), Retry: &Retry{MaxAttempts: 3}, Clear: []string{clear}}
-		if _, err := c.PatchQueue(t.Context(), "q", patch); err == nil {
-			t.Errorf("%s is both set and cleared", clear)
-		}
+		_, err := c.PatchQueue(t.Context(), "q", patch)
+		assert.Error(t, err, "%s is both set and cleared", clear)
 	}
 }
 
@@ -136,9 +135,8 @@ func TestLeaseIsPatient(t *testing.T) {
 		const wait = 20 * time.Second
 		c := newSilent(t, Config{Addrs: []string{"live:1"}, AttemptTimeout: time.Second, MaxAttempts: 1}, wait, `{"tasks":[]}`)
 		defer c.Close()
-		if _, err := c.Lease(t.Context(), "q", Demand{Wait: wait}); err != nil {
-			t.Error(err)
-		}
+		_, err := c.Lease(t.Context(), "q", Demand{Wait: wait})
+		assert.Equal(t, err, nil)
 	})
 }
 
@@ -196,9 +194,8 @@ func TestSettleInChunks(t *testing.T) {
 		t.Errorf("%d results of %d requests", len(results), len(s.requests()))
 	}
 	s.exhaust = answer(200, `{"results":[]}`)
-	if got := c.Settle(t.Context(), "q", Settlement{Release: acks[:1]}); got[0].Err == nil {
-		t.Error("an answer without results is taken for one")
-	}
+	got := c.Settle(t.Context(), "q", Settlement{Release: acks[:1]})
+	assert.Error(t, got[0].Err, "an answer without results is taken for one")
 }
 
 func TestDeadLetters(t *testing.T) {

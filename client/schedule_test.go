@@ -82,9 +82,7 @@ func TestScheduleIsWrittenAsRead(t *testing.T) {
 	}
 	want := strings.Replace(scheduleText, `,"to_come":{"x":[1]}`, "", 1)
 	want = strings.ReplaceAll(want, ".000Z", "Z")
-	if err := same(text, []byte(want)); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, same(text, []byte(want)), nil)
 }
 
 // TestTaskOfAScheduleHasNoTime checks that a schedule is not sent if its task has an id or a time of its own.

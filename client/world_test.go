@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/belfryhq/belfry/client/view"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
@@ -82,9 +83,7 @@ func (w *world) client(cfg Config) *Client {
 	w.t.Helper()
 	cfg.HTTPClient = &http.Client{Transport: w}
 	c, err := New(cfg)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	assert.NoError(w.t, err)
 	w.t.Cleanup(c.Close) // in the test's bubble
 	return c
 }
@@ -189,9 +188,7 @@ func (w *world) batch(r *http.Request, node *worldNode, body []byte) (*http.Resp
 	b := &sentBatch{host: r.URL.Host, text: string(body)}
 	for line := range bytes.Lines(body) {
 		var l sentLine
-		if err := json.Unmarshal(line, &l); err != nil {
-			w.t.Errorf("line %q: %v", line, err)
-		}
+		assert.Equal(w.t, json.Unmarshal(line, &l), nil, "line %q", line)
 		b.lines = append(b.lines, l)
 	}
 	w.mu.Lock()

@@ -113,9 +113,7 @@ func TestDestructiveCommandsAsk(t *testing.T) {
 		for answer, agreed := range answers {
 			url, changes := serveCounts(t)
 			out, notes, err := atTerminal(t, answer, append(strings.Fields(d.line), "-o", "json", "--addr", url)...)
-			if !strings.Contains(notes, d.question) {
-				t.Errorf("belfry %s: asked %q, want %q", d.line, notes, d.question)
-			}
+			assert.Contains(t, notes, d.question, "belfry %s: asked", d.line)
 			if (err == nil) != agreed || (len(*changes) == 1) != agreed || strings.Contains(out, "type") || (out == "") == agreed {
 				t.Errorf("belfry %s, answered %q: %v, made %v\n%s", d.line, answer, err, *changes, out)
 			}

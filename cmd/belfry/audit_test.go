@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // belfry audit shows the changes that were made on a real node, and goes on with new ones.
@@ -51,17 +52,12 @@ func TestAuditOnANode(t *testing.T) {
 		followed <- root.ExecuteContext(ctx)
 	}()
 	for _, want := range []string{"/pause", "/resume"} {
-		if line := <-lines.lines; !strings.Contains(line, want) {
-			t.Errorf("%s, want %s", line, want)
-		}
-		if _, err := c.ResumeQueue(t.Context(), queue); err != nil {
-			t.Fatal(err)
-		}
+		assert.Contains(t, <-lines.lines, want)
+		_, err := c.ResumeQueue(t.Context(), queue)
+		assert.NoError(t, err)
 	}
 	cancel()
-	if err := <-followed; err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, <-followed, nil)
 }
 
 // lineWriter passes each write with a text on.

@@ -123,9 +123,8 @@ func TestBackupsAreThinned(t *testing.T) {
 		t.Errorf("%d\n%s", code, out)
 	}
 	for path, want := range map[string]bool{first: false, second: true, other: true} {
-		if _, err := os.Stat(path); (err == nil) != want {
-			t.Errorf("%s: %v", path, err)
-		}
+		_, err := os.Stat(path)
+		assert.Equal(t, err == nil, want, "%s: %v", path, err)
 	}
 }
 
@@ -144,9 +143,8 @@ func TestBackupUsage(t *testing.T) {
 		{"restore", "x", "--data", "d", "--shards", "257"},
 	} {
 		t.Setenv("AWS_ACCESS_KEY_ID", "")
-		if out, code := belfry(t, args...); code != exitUsage {
-			t.Errorf("%v: %d\n%s", args, code, out)
-		}
+		out, code := belfry(t, args...)
+		assert.Equal(t, code, exitUsage, "%v:\n%s", args, out)
 	}
 }
 

@@ -61,9 +61,7 @@ func TestBench(t *testing.T) {
 		"webhook": {"--rate", "0", "--tasks", "50", "--clients", "5", "--webhook", "http://" + hook + "/", "--listen", hook},
 	} {
 		report, err := benchmark(t.Context(), t, append(args, "--addr", addr, "--yes")...)
-		if err != nil {
-			t.Errorf("%s: %v", by, err)
-		}
+		assert.Equal(t, err, nil, "%s", by)
 		d := report.Delivery
 		if report.By != by || report.Schedule.Done != 50 || d.Received != 45 || d.Lost+d.Early+d.AfterCancel != 0 ||
 			report.Schedule.LatencyMs.P50 <= 0 || d.LatenessMs.Max <= 0 || report.Clock.ErrorMs < 1 || report.Interrupted {

@@ -225,9 +225,8 @@ func TestCancelSaysWhatItMeans(t *testing.T) {
 
 func TestTouch(t *testing.T) {
 	s := serveOne(t, 200, taskJSON)
-	if out, code := belfry(t, "task", "touch", "a", "--addr", s.url, "--delay", "5s", "--no-later-than", "1h"); code != 0 {
-		t.Errorf("%d\n%s", code, out)
-	}
+	out, code := belfry(t, "task", "touch", "a", "--addr", s.url, "--delay", "5s", "--no-later-than", "1h")
+	assert.Equal(t, code, 0, "%s", out)
 	assert.Equal(t, s.body, `{"delay":"5s","no_later_than":"1h"}`, "sent")
 }
 

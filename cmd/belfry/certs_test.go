@@ -166,9 +166,7 @@ func TestRotationOfRealNodes(t *testing.T) {
 		n.restart(t)
 	}
 	for _, n := range nodes {
-		if err := n.stop(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, n.stop(), nil)
 	}
 }
 

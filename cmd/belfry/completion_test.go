@@ -116,9 +116,8 @@ func TestCompletionOfHostileNames(t *testing.T) {
 	s := serveOne(t, 200, `{"keys":[{"id":"$(reboot)","name":"a"},{"id":"-rf","name":"b"},{"id":"good","name":"\u001b[2Jc\td\u202e"}]}`)
 	out, err := printed(t, "__complete", "key", "show", "--addr", s.url, "")
 	assert.NoError(t, err)
-	if got, _, _ := strings.Cut(out, "\n:4"); got != "good\t[2Jc d" {
-		t.Errorf("%q", out)
-	}
+	got, _, _ := strings.Cut(out, "\n:4")
+	assert.Equal(t, got, "good\t[2Jc d", "%q", out)
 }
 
 // description is the text after a completion.

@@ -87,9 +87,7 @@ func (d *devNode) delivers(t *testing.T) {
 func (d *devNode) end(t *testing.T, signal os.Signal) {
 	t.Helper()
 	assert.NoError(t, d.cmd.Process.Signal(signal))
-	if err := d.cmd.Wait(); err != nil {
-		t.Errorf("after %v: %v", signal, err)
-	}
+	assert.Equal(t, d.cmd.Wait(), nil, "after %v", signal)
 	if left, err := os.ReadDir(d.temp); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}

@@ -60,9 +60,8 @@ func TestDoctorsExitCode(t *testing.T) {
 	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
 	defer silent.Close()
 	for _, addr := range []string{"http://127.0.0.1:1", silent.URL} {
-		if out, code := belfry(t, "doctor", "--addr", addr, "--timeout", "100ms"); code != exitFailed {
-			t.Errorf("no answer from %s: %d\n%s", addr, code, out)
-		}
+		out, code := belfry(t, "doctor", "--addr", addr, "--timeout", "100ms")
+		assert.Equal(t, code, exitFailed, "no answer from %s:\n%s", addr, out)
 	}
 }
 

@@ -121,17 +121,13 @@ func TestDeletedNamespaceLeavesNothing(t *testing.T) {
 	g.must(0, g.admin, "task schedule kept --delay 1h --queue others")
 	l := newLife(g)
 	want := fmt.Sprint("pending tasks  ", erased()/1000-1) // thousands
-	if out := g.must(1, g.admin, "namespace show shop"); !strings.Contains(out, want) {
-		t.Errorf("before:\n%s", out)
-	}
+	assert.Contains(t, g.must(1, g.admin, "namespace show shop"), want, "before")
 	began := time.Now()
 	g.must(1, g.admin, "namespace delete shop --yes")
 	for range 3 {
 		g.kill(g.controlLeader())
 	}
-	if out := g.must(2, g.admin, "namespace delete shop --yes --wait"); !strings.Contains(out, "done") {
-		t.Errorf("the deletion:\n%s", out)
-	}
+	assert.Contains(t, g.must(2, g.admin, "namespace delete shop --yes --wait"), "done", "the deletion")
 	t.Logf("%d tasks are gone %v after the call, beside three kills", erased(), time.Since(began).Round(time.Second))
 	l.checkGone()
 	l.checkReborn()

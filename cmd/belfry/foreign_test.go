@@ -81,9 +81,8 @@ func TestWebPageReachesNothing(t *testing.T) {
 	}
 	// A browser may send no header about the page of an image. The GET then has no effect, because the path has no
 	// GET.
-	if status, body := (browsing{"GET", in + "/queues/jobs/stream?credit=10", "", nil}).ask(t, node); status != 405 {
-		t.Errorf("GET of a stream: %d %s", status, body)
-	}
+	status, body := (browsing{"GET", in + "/queues/jobs/stream?credit=10", "", nil}).ask(t, node)
+	assert.Equal(t, status, 405, "GET of a stream: %s", body)
 	for id, was := range before {
 		now, err := c.Get(t.Context(), id)
 		if err != nil || now.Revision != was.Revision || now.State != was.State {
@@ -97,9 +96,8 @@ func TestWebPageReachesNothing(t *testing.T) {
 		{"GET", in + "/tasks/waiting", "", map[string]string{"Origin": "https://app.example", "Sec-Fetch-Site": "cross-site"}},
 		{"POST", in + "/queues/jobs/lease", "", nil},
 	} {
-		if status, body := b.ask(t, node); status != http.StatusOK {
-			t.Errorf("%+v: %d %s", b, status, body)
-		}
+		status, body := b.ask(t, node)
+		assert.Equal(t, status, http.StatusOK, "%+v: %s", b, body)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func TestGroupFlags(t *testing.T) {
@@ -21,16 +22,13 @@ func TestGroupFlags(t *testing.T) {
 		var f groupFlags
 		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 		f.addFlags(flags)
-		if err := flags.Parse(c.args); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, flags.Parse(c.args))
 		q := &client.Queue{GroupInFlight: 2, Fair: true, GroupWeights: map[string]int{"acme": 3}}
 		if err := f.apply(flags.Changed, q); err != nil || groups(q) != c.want {
 			t.Errorf("%q: %q, %v, want %q", c.args, groups(q), err, c.want)
 		}
 	}
 	f := groupFlags{weights: map[string]string{"acme": "many"}}
-	if err := f.patch(func(string) bool { return false }, &client.QueuePatch{}); err == nil {
-		t.Error("a weight that is no number is taken")
-	}
+	err := f.patch(func(string) bool { return false }, &client.QueuePatch{})
+	assert.Error(t, err, "a weight that is no number is taken")
 }

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // TestHealthcheck checks the command against nodes with TLS and without it, and the addresses that it asks.
@@ -22,16 +24,12 @@ func TestHealthcheck(t *testing.T) {
 	for _, answer = range []int{http.StatusOK, http.StatusServiceUnavailable} {
 		for _, server := range []*httptest.Server{plain, secure} {
 			err := checkHealth(t.Context(), server.Listener.Addr().String())
-			if (err == nil) != (answer == http.StatusOK) {
-				t.Errorf("%s answers %d: %v", server.URL, answer, err)
-			}
+			assert.Equal(t, err == nil, answer == http.StatusOK, "%s answers %d: %v", server.URL, answer, err)
 		}
 	}
 	gone := httptest.NewServer(node)
 	gone.Close()
-	if err := checkHealth(t.Context(), gone.Listener.Addr().String()); err == nil {
-		t.Error("a node that is gone is alive")
-	}
+	assert.Error(t, checkHealth(t.Context(), gone.Listener.Addr().String()), "a node that is gone is alive")
 	for addr, want := range map[string]string{
 		":8400": "localhost:8400", "0.0.0.0:1": "localhost:1", "[::]:1": "localhost:1", "10.0.0.1:2": "10.0.0.1:2",
 	} {
@@ -39,7 +37,6 @@ func TestHealthcheck(t *testing.T) {
 			t.Errorf("%s: %s, %v", addr, got, err)
 		}
 	}
-	if _, err := nearAddr("8400"); err == nil {
-		t.Error("an address without a port is taken")
-	}
+	_, err := nearAddr("8400")
+	assert.Error(t, err, "an address without a port is taken")
 }

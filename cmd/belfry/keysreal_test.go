@@ -125,9 +125,7 @@ func TestKeysOnRealNodes(t *testing.T) {
 	g := newGuarded(t)
 	g.checkKeys()
 	out := g.must(1, g.admin, "namespace delete orders --yes --wait")
-	if !strings.Contains(out, "delete namespace orders: done") {
-		t.Errorf("the deletion:\n%s", out)
-	}
+	assert.Contains(t, out, "delete namespace orders: done", "the deletion")
 	g.everywhere(g.admin, "task get a --namespace orders", client.ErrNotFound)
 }
 
@@ -149,9 +147,7 @@ func (g *guarded) checkKeys() {
 	}
 
 	g.must(1, shop, "task schedule a --delay 1h --queue bills")
-	if out := g.must(2, g.admin, "task get a --namespace orders"); !strings.Contains(out, "scheduled") {
-		t.Errorf("in the namespace:\n%s", out)
-	}
+	assert.Contains(t, g.must(2, g.admin, "task get a --namespace orders"), "scheduled", "in the namespace")
 	for line, want := range map[string]error{
 		"task get a --namespace default": client.ErrNotFound, "task get a --namespace mails": client.ErrNotFound,
 		"task get a --namespace none": client.ErrNotFound, "queue pause bills": client.ErrForbidden,

@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"strings"
 	"testing"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // Both formats show durations and errors alike.
@@ -14,14 +15,10 @@ func TestLogFormats(t *testing.T) {
 	for _, format := range []string{"text", "json"} {
 		var out bytes.Buffer
 		l, err := newLogger(&out, "info", format)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		l.Info("done", "took", 1200*time.Microsecond, "err", errors.New("torn"))
 		if format == "text" {
-			if !strings.Contains(out.String(), "msg=done took=1.2ms err=torn") {
-				t.Errorf("text: %s", &out)
-			}
+			assert.Contains(t, out.String(), "msg=done took=1.2ms err=torn", "text: %s", &out)
 			continue
 		}
 		var record map[string]any

@@ -84,9 +84,8 @@ func TestManualPages(t *testing.T) {
 		assert.Equal(t, again[file], page, "%s differs from run to run", file)
 	}
 	_, undated := manuals(t, "")
-	if first, _, _ := strings.Cut(undated["belfry.1"], "\n"); first != `.TH "BELFRY" "1" "" "" "Belfry"` {
-		t.Errorf("%s", first)
-	}
+	first, _, _ := strings.Cut(undated["belfry.1"], "\n")
+	assert.Equal(t, first, `.TH "BELFRY" "1" "" "" "Belfry"`)
 }
 
 // groff, which man runs, and mandoc find nothing wrong with the pages.

@@ -64,9 +64,7 @@ func mended(t *testing.T, proxied bool) *guarded {
 	}
 	addr, stop := serving(t, args...)
 	t.Cleanup(func() {
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, stop(), nil)
 	})
 	_, port, err := net.SplitHostPort(addr)
 	assert.NoError(t, err)

@@ -321,9 +321,7 @@ func (l *lost) settle(c *client.Client) {
 		receipts = append(receipts, task.Receipt)
 	}
 	for _, r := range c.Settle(l.t.Context(), "pulled", client.Settlement{Ack: receipts}) {
-		if r.Err != nil {
-			l.t.Errorf("an ack of a lease from before: %v", r.Err)
-		}
+		assert.Equal(l.t, r.Err, nil, "an ack of a lease from before")
 	}
 }
 
@@ -339,9 +337,7 @@ func (l *lost) checkStaysOut(cluster *local.Cluster) {
 	old, err := child.Start(child.Config{Command: command, Log: filepath.Join(l.t.TempDir(), "log")})
 	assert.NoError(l.t, err)
 	l.t.Cleanup(func() {
-		if err := old.SignalGroup(syscall.SIGKILL); err != nil {
-			l.t.Error(err)
-		}
+		assert.Equal(l.t, old.SignalGroup(syscall.SIGKILL), nil)
 		<-old.Done()
 	})
 	out, code := belfry(l.t, "doctor", "--addr", "http://"+addrs[0], "--json")
@@ -350,9 +346,8 @@ func (l *lost) checkStaysOut(cluster *local.Cluster) {
 	}
 	c := dialNodes(l.t, cluster.URLs())
 	for i := range 20 {
-		if _, err := c.Schedule(l.t.Context(), client.Task{ID: fmt.Sprint("after-", i), Delay: time.Hour}); err != nil {
-			l.t.Error(err)
-		}
+		_, err := c.Schedule(l.t.Context(), client.Task{ID: fmt.Sprint("after-", i), Delay: time.Hour})
+		assert.Equal(l.t, err, nil)
 	}
 	view, err := c.Cluster(l.t.Context())
 	if err != nil || slices.ContainsFunc(view.Nodes, func(n client.Node) bool { return n.HTTPAddr == addrs[0] }) {

@@ -73,9 +73,8 @@ func TestRotationRefusesNothing(t *testing.T) {
 			}
 			time.Sleep(3 * time.Second) // simulated: with the new keys
 			for _, n := range r.nodes {
-				if got, want := n.fingerprints(t), fingerprints(t, filepath.Join(dir, "nodes", n.name)); !slices.Equal(got, want) {
-					t.Errorf("after %v %s uses %v, not %v", step, n.name, got, want)
-				}
+				got, want := n.fingerprints(t), fingerprints(t, filepath.Join(dir, "nodes", n.name))
+				assert.EqualSlices(t, got, want, "after %v %s uses", step, n.name)
 			}
 		}
 		cancel()
@@ -146,9 +145,7 @@ func (r *rotation) start(n *rotated) {
 
 func (n *rotated) stop(t *testing.T) {
 	t.Helper()
-	if err := n.Close(context.Background()); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, n.Close(context.Background()), nil)
 }
 
 // stragglers is how long a goroutine of memberlist may outlive its closed node, waiting for an answer. A bubble must
@@ -216,9 +213,8 @@ func (n *rotated) call(ctx context.Context, t *testing.T) {
 		command := &fsmpb.Command{Id: fmt.Sprint(n.name, "-", n.calls), Op: &fsmpb.Command_Schedule{Schedule: &fsmpb.Schedule{
 			Spec: &fsmpb.Spec{}, FireAtMs: now.Add(time.Hour).UnixMilli(), ReceivedAtMs: now.UnixMilli(),
 		}}}
-		if reply := n.Do(t.Context(), []*fsmpb.Command{command})[0]; reply.Err != nil {
-			t.Errorf("call %d through %s: %v", n.calls, n.name, reply.Err)
-		}
+		reply := n.Do(t.Context(), []*fsmpb.Command{command})[0]
+		assert.Equal(t, reply.Err, nil, "call %d through %s", n.calls, n.name)
 	}
 }
 

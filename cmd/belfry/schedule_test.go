@@ -234,7 +234,6 @@ once    ended         every 1h                                        0        0
 
 func TestScheduleIsNotFound(t *testing.T) {
 	s := serveSchedules(t, 404, `{"type":"urn:belfry:problem:schedule-not-found","status":404}`)
-	if out, code := belfry(t, "schedule", "show", "a", "--addr", s.url); code != exitNotFound {
-		t.Errorf("%d\n%s", code, out)
-	}
+	out, code := belfry(t, "schedule", "show", "a", "--addr", s.url)
+	assert.Equal(t, code, exitNotFound, "%s", out)
 }

@@ -36,9 +36,8 @@ func followSchedule(t *testing.T, addr string) {
 	}
 	for n := range 3 {
 		must("advance 1h", "begun  1")
-		if got, want := <-arrived, fmt.Sprintf("report@%d of report", n+1); got != want {
-			t.Errorf("%s arrived, want %s", got, want)
-		}
+		got, want := <-arrived, fmt.Sprintf("report@%d of report", n+1)
+		assert.Equal(t, got, want, "arrived")
 	}
 	must("schedule pause report --note migration", "note         migration")
 	must("advance 3h", "begun  0")
@@ -49,9 +48,8 @@ func followSchedule(t *testing.T, addr string) {
 	checkOccurrences(t, must("schedule occurrences report --json --next 1", `"last"`))
 	must("schedule list", "report  active")
 	must("schedule delete report --yes", "report is deleted")
-	if out, code := belfry(t, "schedule", "show", "report", "--addr", addr); code != exitNotFound {
-		t.Errorf("after the deletion: %d\n%s", code, out)
-	}
+	out, code := belfry(t, "schedule", "show", "report", "--addr", addr)
+	assert.Equal(t, code, exitNotFound, "after the deletion:\n%s", out)
 }
 
 // checkOccurrences checks the list after three occurrences of the rule and one of a call.

@@ -76,9 +76,7 @@ func running(t *testing.T, args ...string) (addr string, c *client.Client) {
 	t.Helper()
 	addr, stop := serving(t, append([]string{"--data", filepath.Join(t.TempDir(), "data")}, args...)...)
 	t.Cleanup(func() {
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, stop(), nil)
 	})
 	return addr, dial(t, addr)
 }
@@ -107,9 +105,7 @@ func TestServeAlone(t *testing.T) {
 		if out, code := belfry(t, "verify", data); code != exitFailed || !strings.Contains(out, "use") {
 			t.Errorf("of a running node: %d\n%s", code, out)
 		}
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, stop(), nil)
 		if _, err := os.Stat(pidFile); !os.IsNotExist(err) {
 			t.Errorf("the pid file is still there: %v", err)
 		}

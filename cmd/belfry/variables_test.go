@@ -61,9 +61,8 @@ func TestAddressFromTheEnvironment(t *testing.T) {
 	if out, code := belfry(t, "task", "get", "a"); code != 0 || s.uri != "/v1/tasks/a" {
 		t.Errorf("%d, asked for %s\n%s", code, s.uri, out)
 	}
-	if out, code := belfry(t, "task", "get", "a", "-a", other.url); code != exitNotFound {
-		t.Errorf("%d\n%s", code, out)
-	}
+	out, code := belfry(t, "task", "get", "a", "-a", other.url)
+	assert.Equal(t, code, exitNotFound, "%s", out)
 	listen, _, err := newRoot().Find([]string{"listen"})
 	assert.NoError(t, err)
 	listen.InheritedFlags() // adds --config

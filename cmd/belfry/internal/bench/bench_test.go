@@ -109,12 +109,10 @@ func TestSpread(t *testing.T) {
 	for i := range 200 {
 		samples = append(samples, time.Duration(200-i)*time.Millisecond)
 	}
-	if got, want := spread(samples), (Spread{P50: 100, P99: 198, Max: 200}); got != want {
-		t.Errorf("%v, want %v", got, want)
-	}
-	if got, want := spread(samples[:1]), (Spread{P50: 1, P99: 1, Max: 1}); got != want {
-		t.Errorf("%v, want %v", got, want)
-	}
+	got, want := spread(samples), (Spread{P50: 100, P99: 198, Max: 200})
+	assert.Equal(t, got, want)
+	got, want = spread(samples[:1]), (Spread{P50: 1, P99: 1, Max: 1})
+	assert.Equal(t, got, want)
 	assert.Equal(t, spread(nil), Spread{})
 }
 

@@ -296,9 +296,7 @@ func TestBytesOfEntries(t *testing.T) {
 	})
 	assert.NoError(t, err)
 	defer func() {
-		if err := stores.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, stores.Close(), nil)
 	}()
 	before := appended(t, reg)
 	log := &raft.Log{Index: 1, Term: 1, Type: raft.LogCommand, Data: data, AppendedAt: time.UnixMilli(start)}

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/belfryhq/belfry/cluster/placement"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // anyLoad draws loads from a hundred tasks up to the load of a large cluster.
@@ -173,9 +174,7 @@ func TestMoreLoadTakesMoreOfEverything(t *testing.T) {
 		nodes, leads := rapid.IntRange(3, 40).Draw(t, "nodes"), rapid.IntRange(1, 6).Draw(t, "leads")
 		shares := func(w Workload, m Machine) map[string]float64 {
 			p, err := evaluate(w, m, c, shape{nodes: nodes, replication: w.Replication, perNode: leads})
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			shareOf := make(map[string]float64)
 			for _, n := range p.Needs {
 				shareOf[n.Resource] = n.Share()
@@ -286,12 +285,10 @@ func TestQuantities(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "k", "many", "NaN", "1e999", "0x", "10 k", "5KiBB"} {
-		if got, err := ParseCount(text); err == nil {
-			t.Errorf("%q is %g things", text, got)
-		}
-		if got, err := ParseBytes(text); err == nil {
-			t.Errorf("%q is %g bytes", text, got)
-		}
+		got, err := ParseCount(text)
+		assert.Error(t, err, "%q is %g things", text, got)
+		got, err = ParseBytes(text)
+		assert.Error(t, err, "%q is %g bytes", text, got)
 	}
 }
 

@@ -97,9 +97,7 @@ func TestFilesThatAreRefused(t *testing.T) {
 		}
 	}
 	for _, file := range []string{"", "# nothing\n"} {
-		if err := applyFile(testFlags(), "f", []byte(file)); err != nil {
-			t.Errorf("%q: %v", file, err)
-		}
+		assert.Equal(t, applyFile(testFlags(), "f", []byte(file)), nil, "%q", file)
 	}
 }
 

@@ -107,7 +107,6 @@ func TestNoFolder(t *testing.T) {
 	if err := f.Save(); err == nil || !strings.Contains(err.Error(), PathVariable) {
 		t.Errorf("%v", err)
 	}
-	if got := Path(func(string) (string, bool) { return "/x", true }); got != "/x" {
-		t.Errorf("%s", got)
-	}
+	got := Path(func(string) (string, bool) { return "/x", true })
+	assert.Equal(t, got, "/x")
 }

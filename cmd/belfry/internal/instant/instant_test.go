@@ -128,9 +128,7 @@ func TestClockChanges(t *testing.T) {
 		if err != nil {
 			got = err.Error()
 		}
-		if !strings.Contains(got, tt.want) {
-			t.Errorf("%s in %s: %s, want %s", tt.text, tt.zone, got, tt.want)
-		}
+		assert.Contains(t, got, tt.want, "%s in %s", tt.text, tt.zone)
 	}
 }
 
@@ -139,9 +137,8 @@ func TestRelativeDaysAtClockChanges(t *testing.T) {
 	berlin := zoneOf(t, "Europe/Berlin")
 	before := time.Date(2026, 3, 28, 12, 0, 0, 0, berlin)
 	for _, text := range []string{"tomorrow 2:30", "sunday 2:30", "2:30"} {
-		if at, err := Parse(text, before, berlin); err == nil {
-			t.Errorf("%s is %v", text, at)
-		}
+		at, err := Parse(text, before, berlin)
+		assert.Error(t, err, "%s is %v", text, at)
 	}
 	if at, err := Parse("tomorrow 9:00", before, berlin); err != nil || at.Sub(before) != 20*time.Hour {
 		t.Errorf("%v after now, %v", at.Sub(before), err)

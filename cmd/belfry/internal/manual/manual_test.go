@@ -22,9 +22,8 @@ func TestEscape(t *testing.T) {
 
 // Markdown sees no markup in a text, except for code.
 func TestPlain(t *testing.T) {
-	if got, want := plain("<a> *b* c_d [e] `f_*`"), "\\<a> \\*b\\* c\\_d \\[e] `f_*`"; got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
+	got, want := plain("<a> *b* c_d [e] `f_*`"), "\\<a> \\*b\\* c\\_d \\[e] `f_*`"
+	assert.Equal(t, got, want)
 }
 
 // A help text is split into paragraphs and lines whose form counts.

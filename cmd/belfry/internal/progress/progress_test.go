@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // meter returns a meter with a clock that the test sets, at a terminal of some columns if width is not 0.
@@ -65,13 +67,9 @@ func TestBar(t *testing.T) {
 	m.Show(State{Work: "cancel", Count: 0, Unit: "tasks", Share: 0})
 	*now = now.Add(10 * time.Second)
 	m.Show(State{Work: "cancel tasks of a queue", Count: 6000, Unit: "tasks", Share: 0.6})
-	if !strings.Contains(out.String(), "cancel …: 6,000 tasks, 600 tasks/s, ab…  60% |") {
-		t.Errorf("printed %q", &out)
-	}
+	assert.Contains(t, out.String(), "cancel …: 6,000 tasks, 600 tasks/s, ab…  60% |", "printed %q", &out)
 	m.Show(State{Work: "drain n3", Count: 1, Unit: "replicas", Share: 0.6, Waits: strings.Repeat("é", 100)})
-	if !strings.Contains(out.String(), "drain n3: 1 replicas, about 7s left, w…") {
-		t.Errorf("printed %q", &out)
-	}
+	assert.Contains(t, out.String(), "drain n3: 1 replicas, about 7s left, w…", "printed %q", &out)
 	m.Show(State{Work: "cancel", Count: 10000, Unit: "tasks", Share: 1})
 	m.Close()
 	m.Close()
@@ -79,9 +77,7 @@ func TestBar(t *testing.T) {
 		t.Errorf("more than a line: %q", &out)
 	}
 	last := out.String()[strings.LastIndex(strings.TrimRight(out.String(), "\r"), "\r")+1:]
-	if strings.TrimSpace(strings.ReplaceAll(last, "\x1b[2K", "")) != "" {
-		t.Errorf("the line ends as %q", last)
-	}
+	assert.Equal(t, strings.TrimSpace(strings.ReplaceAll(last, "\x1b[2K", "")), "", "the line ends as %q", last)
 	for line := range strings.SplitSeq(out.String(), "\r") {
 		if n := len([]rune(strings.ReplaceAll(line, "\x1b[2K", ""))); n > 70 {
 			t.Errorf("%d columns: %q", n, line)

@@ -251,9 +251,8 @@ func TestKeys(t *testing.T) {
 		t.Errorf("the mark is at %d of %+v", s.cursor(sum), sum.Queues)
 	}
 	press(s, "down", "down", "down", "down", "down", "k", "G", "g")
-	if sum := s.summary(); s.cursor(sum) != 0 {
-		t.Errorf("g leads to %d", s.cursor(sum))
-	}
+	sum := s.summary()
+	assert.Equal(t, s.cursor(sum), 0, "g leads to")
 	for _, first := range []string{"calm", "late", "dead", "calm", "calm"} { // waiting, ready, dead, change, name
 		press(s, "s")
 		round(s, api, noon.Add(2*time.Second))
@@ -309,9 +308,7 @@ func TestPlainPageAndJSON(t *testing.T) {
 	}
 	cancel()
 	go func() { _, _ = io.Copy(io.Discard, io.MultiReader(lines.Buffered(), r)) }()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, <-ended, nil)
 }
 
 // watched is an output that tells when the alternate screen has opened.
