@@ -21,6 +21,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/workload"
 	"github.com/belfryhq/belfry/deploy/local"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -82,9 +83,8 @@ func newRestoreRun(t *testing.T) *restoreRun {
 	}
 	r.backup = filepath.Join(r.dir, "made.backup")
 	var err error
-	if r.receiver, err = workload.Listen(t.Context(), r.rec, "127.0.0.1"); err != nil {
-		t.Fatal(err)
-	}
+	r.receiver, err = workload.Listen(t.Context(), r.rec, "127.0.0.1")
+	assert.NoError(t, err)
 	t.Cleanup(func() {
 		if err := r.receiver.Close(); err != nil {
 			t.Error(err)
@@ -99,9 +99,7 @@ func (r *restoreRun) start(name string, nodes int, args ...string) *local.Cluste
 		Binary: r.binary, DataDir: filepath.Join(r.dir, name), Nodes: nodes,
 		ExtraArgs: append(args, "--min-free-disk", "0"),
 	})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	assert.NoError(r.t, err)
 	r.t.Cleanup(c.Stop)
 	return c
 }
@@ -127,9 +125,7 @@ func (r *restoreRun) belfry(args ...string) string {
 func (r *restoreRun) killedBackup(c *local.Cluster) {
 	r.t.Helper()
 	cmd := exec.CommandContext(r.t.Context(), r.binary, "backup", "--addr", c.URLs()[0], "--to", r.backup, "--rate", "20KiB")
-	if err := cmd.Start(); err != nil {
-		r.t.Fatal(err)
-	}
+	assert.NoError(r.t, cmd.Start())
 	late := time.Now().Add(20 * time.Second)
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
@@ -140,15 +136,12 @@ func (r *restoreRun) killedBackup(c *local.Cluster) {
 			r.t.Fatalf("no part of the backup is there: %v", err)
 		}
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		r.t.Fatal(err)
-	}
+	assert.NoError(r.t, cmd.Process.Kill())
 	if err := cmd.Wait(); err == nil {
 		r.t.Error("the command ended before it was killed")
 	}
-	if _, err := os.Stat(r.backup); !errors.Is(err, os.ErrNotExist) {
-		r.t.Errorf("half a backup under its name: %v", err)
-	}
+	_, err := os.Stat(r.backup)
+	assert.ErrorIs(r.t, err, os.ErrNotExist, "half a backup under its name")
 }
 
 func (r *restoreRun) loadOn(c *local.Cluster) *workload.Load {
@@ -161,9 +154,7 @@ func (r *restoreRun) loadOn(c *local.Cluster) *workload.Load {
 		Nodes: nodes, Target: r.receiver.URL, Recorder: r.rec, Seed: seed(r.t), Prefix: "b-",
 		BulkPerSecond: r.size.bulk, MaxDelay: r.size.maxDelay, BulkKept: r.size.before + 2*r.size.drain,
 	})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	assert.NoError(r.t, err)
 	return l
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/siege"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -42,18 +43,14 @@ func TestKilledNodesLoseNothing(t *testing.T) {
 		Binary: localtest.Build(t), Dir: folder(t, "killed"), Limits: check.Timeless(), Seed: seed(t), Round: 1, Plan: &plan,
 		PerSecond: 40, MaxDelay: time.Second, Sample: 100, Drain: 4 * time.Minute, Keep: true,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Log(report.Markdown())
 	for _, f := range report.Rounds[0].Findings {
 		if slices.Contains(timeless, f.Invariant) && f.Broken() {
 			t.Errorf("invariant %s, %s, is broken", f.Invariant, f.Promise)
 		}
 	}
-	if lost := report.Outcome("1"); lost != check.Held {
-		t.Errorf("whether acknowledged tasks are lost: %s", lost)
-	}
+	assert.Equal(t, report.Outcome("1"), check.Held, "whether acknowledged tasks are lost")
 	for _, kind := range []string{history.KillLeader, history.KillAll} {
 		struck(kind, 1)(t, report)
 	}
@@ -69,9 +66,7 @@ func TestScenarios(t *testing.T) {
 			cfg.Binary, cfg.Dir, cfg.Limits, cfg.Seed = binary, folder(t, name), limits(), seed(t)
 			cfg.Round, cfg.Plan, cfg.Keep = 1, &plan, true
 			report, err := siege.Run(t.Context(), cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			t.Log(report.Markdown())
 			if !report.OK() {
 				t.Fail()
@@ -131,9 +126,7 @@ func seed(t *testing.T) uint64 {
 		return 1
 	}
 	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		t.Fatalf("%s: %v", seedVar, err)
-	}
+	assert.NoError(t, err, "%s", seedVar)
 	return n
 }
 
@@ -145,8 +138,6 @@ func folder(t *testing.T, name string) string {
 		return t.TempDir()
 	}
 	dir := filepath.Join(keep, fmt.Sprintf("%s-%s", name, time.Now().Format("150405")))
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.MkdirAll(dir, 0o755))
 	return dir
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/stand"
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/procstat"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/loop"
 	"github.com/belfryhq/belfry/internal/wait"
 )
@@ -239,10 +240,6 @@ func TestCopyMeter(t *testing.T) {
 func TestSlowLooksProveNoExcess(t *testing.T) {
 	at := func(seconds float64) time.Time { return time.Unix(0, int64(seconds*1e9)) }
 	looks := []copyLook{{at(0), at(2), 0}, {at(2), at(2.5), 250}, {at(3), at(5), 300}}
-	if over := excess(looks, 100); over != 0 {
-		t.Errorf("%v bytes beyond the rate", over)
-	}
-	if over := excess(looks, 80); over != 250-2.5*80 {
-		t.Errorf("%v bytes beyond the rate", over)
-	}
+	assert.Equal(t, excess(looks, 100), 0, "bytes beyond the rate")
+	assert.Equal(t, excess(looks, 80), 250-2.5*80, "bytes beyond the rate")
 }

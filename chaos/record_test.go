@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // command matches the command of a row of README.md: settings, tags, test, subtest, package.
@@ -55,9 +57,7 @@ func TestTrackRecord(t *testing.T) {
 func read(t *testing.T, path string) string {
 	t.Helper()
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return string(data)
 }
 
@@ -81,9 +81,7 @@ func tableRows(text string) (rows []string) {
 func testsIn(t *testing.T, dir string) (names []string) {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for _, path := range files {
 		for _, d := range parse(t, path).Decls {
 			if f, ok := d.(*ast.FuncDecl); ok {
@@ -116,8 +114,6 @@ func seedable(t *testing.T) (names []string) {
 func parse(t *testing.T, path string) *ast.File {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return file
 }

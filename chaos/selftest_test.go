@@ -16,6 +16,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/verdict"
 	"github.com/belfryhq/belfry/chaos/workload"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/memnet"
 )
 
@@ -102,9 +103,7 @@ func playFake(t *testing.T, b bug, run int) *verdict.Verdict {
 		MaxDelay: stretch * 800 * time.Millisecond, RetryFor: time.Second, Lease: stretch * 800 * time.Millisecond,
 		Groups: 2, Dial: dial(network, away),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	play(t, load, stretch*patience(b))
 	service.ended.Store(true)
 	err = errors.Join(server.Close(), receiver.Close())
@@ -119,9 +118,7 @@ func playFake(t *testing.T, b bug, run int) *verdict.Verdict {
 func listen(t *testing.T, network *memnet.Network) net.Listener {
 	t.Helper()
 	l, err := network.ListenTCP("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return l
 }
 
@@ -134,9 +131,7 @@ func dial(network *memnet.Network, l net.Listener) func(ctx context.Context, _, 
 func play(t *testing.T, load *workload.Load, patience time.Duration) {
 	t.Helper()
 	ctx := t.Context()
-	if err := load.Order(ctx); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, load.Order(ctx))
 	consuming, stop := context.WithCancel(ctx)
 	var beside sync.WaitGroup
 	beside.Go(func() { load.Consume(consuming) })

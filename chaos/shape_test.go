@@ -10,6 +10,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/siege"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 	"github.com/belfryhq/belfry/internal/wait"
 )
@@ -26,9 +27,7 @@ func shapes(t *testing.T) func(name string, cfg siege.Config, plan siege.Plan, j
 			cfg.Faults = []string{"shape", history.KillLeader, faults.KillAny}
 			cfg.NoNetwork, cfg.NoDisks, cfg.NoClocks, cfg.NoGossip, cfg.NoMemory = true, true, true, true, true
 			report, err := siege.Run(t.Context(), cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			t.Log(report.Markdown())
 			if !report.OK() {
 				t.Fail()
@@ -125,9 +124,7 @@ func TestNodeAndZoneAreLost(t *testing.T) {
 	judge := func(t *testing.T, report *siege.Report) {
 		struck(faults.LostNode, 1)(t, report)
 		struck(faults.LostZone, 1)(t, report)
-		if outcome := report.Outcome("13f"); outcome != check.Held {
-			t.Errorf("whether a majority is enough: %s", outcome)
-		}
+		assert.Equal(t, report.Outcome("13f"), check.Held, "whether a majority is enough")
 	}
 	cfg := shortShape()
 	cfg.ReplaceAfter = 2 * time.Second

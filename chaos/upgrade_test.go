@@ -14,6 +14,7 @@ import (
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 	"github.com/belfryhq/belfry/internal/wait"
 )
@@ -38,9 +39,7 @@ func TestNodesGoBackUntilTheVersionIsRaised(t *testing.T) {
 	cluster, err := local.Start(t.Context(), local.Config{
 		DataDir: t.TempDir(), Binary: u.old.Binary, ExtraArgs: []string{"--shards", "3"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer cluster.Stop()
 	u.cluster = cluster
 	u.write()
@@ -63,13 +62,9 @@ func TestNodesGoBackUntilTheVersionIsRaised(t *testing.T) {
 func (u *upgraded) change(name string, build local.Build) {
 	u.Helper()
 	if u.running(name) {
-		if err := u.cluster.Terminate(name); err != nil {
-			u.Fatal(err)
-		}
+		assert.NoError(u, u.cluster.Terminate(name))
 	}
-	if err := errors.Join(u.cluster.UseBuild(name, build), u.cluster.StartNode(u.Context(), name)); err != nil {
-		u.Fatal(err)
-	}
+	assert.NoError(u, errors.Join(u.cluster.UseBuild(name, build), u.cluster.StartNode(u.Context(), name)))
 	c := u.client(name)
 	for i := range u.tasks {
 		if _, err := c.Get(u.Context(), fmt.Sprint("task-", i)); err != nil {
@@ -92,9 +87,7 @@ func (u *upgraded) client(names ...string) *client.Client {
 		addrs = append(addrs, "http://"+u.node(name).HTTPAddr)
 	}
 	c, err := client.New(client.Config{Addrs: addrs, FixedAddrs: true})
-	if err != nil {
-		u.Fatal(err)
-	}
+	assert.NoError(u, err)
 	return c
 }
 
@@ -104,9 +97,8 @@ func (u *upgraded) write() {
 	for range 10 {
 		for _, name := range []string{"node-1", "node-2", "node-3"} {
 			task := client.Task{ID: fmt.Sprint("task-", u.tasks), Delay: time.Hour}
-			if _, err := u.client(name).Schedule(u.Context(), task); err != nil {
-				u.Fatalf("through %s: %v", name, err)
-			}
+			_, err := u.client(name).Schedule(u.Context(), task)
+			assert.NoError(u, err, "through %s", name)
 			u.tasks++
 		}
 	}
@@ -138,9 +130,7 @@ func (u *upgraded) inForce(want uint32) {
 // refuses starts a node with the older build, which must end by itself and say why.
 func (u *upgraded) refuses(name, reason string) {
 	u.Helper()
-	if err := errors.Join(u.cluster.Terminate(name), u.cluster.UseBuild(name, u.old)); err != nil {
-		u.Fatal(err)
-	}
+	assert.NoError(u, errors.Join(u.cluster.Terminate(name), u.cluster.UseBuild(name, u.old)))
 	ctx, cancel := context.WithTimeout(u.Context(), 30*time.Second)
 	defer cancel()
 	err := u.cluster.StartNode(ctx, name)

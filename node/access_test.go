@@ -20,6 +20,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/doctor"
 	"github.com/belfryhq/belfry/cluster/headroom"
 	"github.com/belfryhq/belfry/cluster/peerkeys"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/memnet"
 )
 
@@ -28,9 +29,7 @@ func rootKey(t *testing.T) (path, text string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "root.key")
 	_, text = access.NewKey()
-	if err := os.WriteFile(path, []byte(text+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(path, []byte(text+"\n"), 0o600))
 	return path, text
 }
 
@@ -84,9 +83,7 @@ func TestOpenPortsAreRefused(t *testing.T) {
 			continue
 		}
 		for _, flag := range []string{credentials, encryption} {
-			if strings.Contains(err.Error(), flag) != strings.Contains(c.faults, flag) {
-				t.Errorf("%s: %v", c.name, err)
-			}
+			assert.Equal(t, strings.Contains(err.Error(), flag), strings.Contains(c.faults, flag), "%s: %v", c.name, err)
 		}
 	}
 }
@@ -109,9 +106,7 @@ func TestBoundAddressIsJudged(t *testing.T) {
 		"127.0.0.1": false, "::1": false, "10.0.0.1": true, "0.0.0.0": true, "::": true,
 	} {
 		err := cfg.checkBound(&net.TCPAddr{IP: net.ParseIP(addr), Port: 8400})
-		if (err != nil) != open {
-			t.Errorf("%s: %v", addr, err)
-		}
+		assert.Equal(t, err != nil, open, "%s: %v", addr, err)
 	}
 	cfg.HTTPAddr = "belfry.example:8400"
 	if err := cfg.Validate(); err != nil {
@@ -123,21 +118,15 @@ func TestBoundAddressIsJudged(t *testing.T) {
 func asCaller(t *testing.T, c *http.Client, method, url, key string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if key != "" {
 		req.Header.Set("Authorization", "Bearer "+key)
 	}
 	resp, err := c.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer resp.Body.Close()
 	var body strings.Builder
-	if err := resp.Write(&body); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, resp.Write(&body))
 	return resp.StatusCode, body.String()
 }
 
@@ -152,13 +141,9 @@ func TestCallersOfANode(t *testing.T) {
 		root, key := rootKey(t)
 		cfg.TLS, cfg.Access.RootKeyFile, cfg.ProfileAddr = k.tls(), root, freeAddr(t, cfg)
 		cfg.TLS.ClientCA, cfg.TLS.ClientRoles = k.path("ca.pem"), filepath.Join(t.TempDir(), "roles.yaml")
-		if err := os.WriteFile(cfg.TLS.ClientRoles, []byte(ops), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.WriteFile(cfg.TLS.ClientRoles, []byte(ops), 0o600))
 		n, err := Start(t.Context(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		defer func() {
 			if err := n.Close(); err != nil {
 				t.Error(err)
@@ -206,9 +191,7 @@ func TestCallersOfANode(t *testing.T) {
 func (k *keyring) pair(t testing.TB) tls.Certificate {
 	t.Helper()
 	pair, err := tls.LoadX509KeyPair(k.path("node.pem"), k.path("node.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return pair
 }
 
@@ -216,9 +199,7 @@ func (k *keyring) pair(t testing.TB) tls.Certificate {
 func freeAddr(t testing.TB, cfg Config) string {
 	t.Helper()
 	l, err := cfg.listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer l.Close()
 	return l.Addr().String()
 }
@@ -245,9 +226,7 @@ func TestDoctorNamesIssuer(t *testing.T) {
 			`11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}]}`
 		roles := filepath.Join(t.TempDir(), "roles.yaml")
 		rule := "rules: [{claim: a, values: [b], grants: [{role: read, namespace: c}]}]"
-		if err := os.WriteFile(roles, []byte(rule), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.WriteFile(roles, []byte(rule), 0o600))
 		cfg.Access = AccessConfig{OIDCIssuer: issuer, OIDCAudience: "belfry", OIDCRoles: roles}
 		n, _ := start(t, cfg)
 		found := func() (f doctor.Finding, there bool) {
@@ -281,15 +260,11 @@ func TestProfilesOfRevokedKey(t *testing.T) {
 	send := func(method, url, key, body string) *http.Response {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), method, url, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		req.Header.Set("Authorization", "Bearer "+key)
 		req.Header.Set("Content-Type", "application/json")
 		resp, err := callers.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		t.Cleanup(func() { _ = resp.Body.Close() }) // it may have been broken off
 		return resp
 	}
@@ -333,18 +308,12 @@ func TestProfilesWithoutCredentials(t *testing.T) {
 			t.Errorf("%d %s", status, body)
 		}
 		req, err := http.NewRequestWithContext(t.Context(), "GET", url, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		req.Host = "evil.example:6060"
 		resp, err := callers.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		defer resp.Body.Close()
-		if resp.StatusCode != http.StatusForbidden {
-			t.Errorf("a rebound name: %s", resp.Status)
-		}
+		assert.Equal(t, resp.StatusCode, http.StatusForbidden, "a rebound name: %s", resp.Status)
 	})
 }
 
@@ -357,18 +326,13 @@ func TestCommittedKeysCount(t *testing.T) {
 		cfg.Access.RootKeyFile = root
 		callers := plain(t, cfg)
 		n, err := Start(t.Context(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		awaitReady(t, callers, "http://"+n.HTTPAddr())
 		awaitForce(t, n)
-		if err := n.Close(); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, n.Close())
 		cfg.Access.RootKeyFile = ""
-		if n, err = Start(t.Context(), cfg); err != nil {
-			t.Fatal(err)
-		}
+		n, err = Start(t.Context(), cfg)
+		assert.NoError(t, err)
 		defer n.Close()
 		awaitReady(t, callers, "http://"+n.HTTPAddr())
 		for _, text := range []string{"", key} {
@@ -395,20 +359,15 @@ func TestWaitingNodeRemembersItsKeys(t *testing.T) {
 				cfg.Access.RootKeyFile, _ = rootKey(t)
 			}
 			n, err := Start(t.Context(), cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			awaitReady(t, plain(t, cfg), "http://"+n.HTTPAddr())
 			if demands {
 				awaitForce(t, n)
 			}
-			if err := n.Close(); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, n.Close())
 			cfg.Access.RootKeyFile = ""
-			if cfg.MinFreeDisk, err = headroom.ParseReserve("10%"); err != nil {
-				t.Fatal(err)
-			}
+			cfg.MinFreeDisk, err = headroom.ParseReserve("10%")
+			assert.NoError(t, err)
 			waitingAnswers(t, cfg, map[bool]int{false: 200, true: 401}[demands])
 		}
 	})
@@ -418,18 +377,14 @@ func TestWaitingNodeRemembersItsKeys(t *testing.T) {
 func waitingAnswers(t *testing.T, cfg Config, want int) {
 	t.Helper()
 	n, err := newNode(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	var free atomic.Uint64
 	free.Store(49 << 20)
 	n.host = smallDisk{free: &free}
 	ctx, cancel := context.WithCancel(t.Context())
 	started := make(chan error, 1)
 	for _, start := range []func(context.Context) error{n.startMetrics, n.followReload, n.openCallers, n.listen} {
-		if err := start(ctx); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, start(ctx))
 	}
 	go func() { started <- n.newGate().Await(ctx) }()
 	callers := plain(t, cfg)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cluster/recovery"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // A node with a schedule makes its first backup at once, and shows it in its view and in its metrics.
@@ -23,9 +24,7 @@ func TestScheduledBackup(t *testing.T) {
 		var made *client.BackupTry
 		until(t, func() bool {
 			view, err := c.Cluster(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			if b := view.Backups; b != nil && b.LastFailed != nil {
 				t.Fatalf("%+v", b.LastFailed)
 			}
@@ -38,9 +37,7 @@ func TestScheduledBackup(t *testing.T) {
 			t.Errorf("%+v", made)
 		}
 		file, err := os.Open(made.Place)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		defer file.Close()
 		if report, err := recovery.VerifyBackup(t.Context(), file); err != nil || !report.Sound() || int64(report.Bytes) != made.Bytes {
 			t.Errorf("%+v, %v", report, err)

@@ -3,6 +3,8 @@ package node
 import (
 	"runtime/debug"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func TestBuildOf(t *testing.T) {
@@ -18,17 +20,13 @@ func TestBuildOf(t *testing.T) {
 		{debug.BuildInfo{Main: debug.Module{Version: "v1.2.3"}, Settings: vcs("false")}, Build{"v1.2.3", "0123abc", ""}},
 		{debug.BuildInfo{Settings: vcs("true")[1:]}, Build{"dev", "unknown", ""}},
 	} {
-		if got := buildOf(&tt.info); got != tt.want {
-			t.Errorf("%+v: %+v, want %+v", tt.info, got, tt.want)
-		}
+		assert.Equal(t, buildOf(&tt.info), tt.want, "%+v", tt.info)
 	}
 }
 
 func TestStamped(t *testing.T) {
 	recorded := Build{"v1.2.3", "0123abc", "go1.26"}
-	if got := recorded.stamped("", ""); got != recorded {
-		t.Errorf("without stamps: %+v", got)
-	}
+	assert.Equal(t, recorded.stamped("", ""), recorded, "without stamps")
 	if got, want := recorded.stamped("v1.3.0", "4567def"), (Build{"v1.3.0", "4567def", "go1.26"}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/node"
 	"github.com/belfryhq/belfry/node/nodetest"
 )
@@ -58,16 +59,12 @@ func counter(t *testing.T, c *nodetest.Cluster, callers *http.Client, key, name 
 	t.Helper()
 	for _, url := range c.URLs() {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+"/metrics", http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if key != "" {
 			req.Header.Set("Authorization", "Bearer "+key)
 		}
 		resp, err := callers.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		text, err := io.ReadAll(resp.Body)
 		if err := errors.Join(err, resp.Body.Close()); err != nil || resp.StatusCode != http.StatusOK {
 			t.Fatalf("%s: %s, %v", url, resp.Status, err)
@@ -75,9 +72,7 @@ func counter(t *testing.T, c *nodetest.Cluster, callers *http.Client, key, name 
 		for line := range strings.Lines(string(text)) {
 			if value, ok := strings.CutPrefix(line, name+" "); ok {
 				n, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
-				if err != nil {
-					t.Fatal(err)
-				}
+				assert.NoError(t, err)
 				sum += n
 			}
 		}
@@ -112,9 +107,7 @@ func TestKeyOfOneNamespaceCallsLeaders(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "root.key")
 		_, key := access.NewKey()
-		if err := os.WriteFile(file, []byte(key+"\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.WriteFile(file, []byte(key+"\n"), 0o600))
 		cluster := nodetest.Start(t, 3, func(_ int, cfg *node.Config) { cfg.Access.RootKeyFile = file })
 		admin := cluster.Client(client.Config{KeyFile: file})
 		if _, err := admin.PutNamespace(t.Context(), "orders", client.Quotas{}); err != nil {
@@ -122,9 +115,7 @@ func TestKeyOfOneNamespaceCallsLeaders(t *testing.T) {
 		}
 		made, err := admin.CreateKey(t.Context(), client.KeyRequest{
 			Name: "shop", Grants: []client.Grant{{Role: client.RoleSchedule, Namespace: "orders"}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		c := cluster.Client(client.Config{Addrs: cluster.URLs()[1:2], Key: made.Key})
 		awaitDirectCalls(t, cluster, key, c)
 		if _, err := c.Cluster(t.Context()); !errors.Is(err, client.ErrForbidden) {
@@ -144,9 +135,7 @@ func TestCallsSurviveTheDeathOfALeader(t *testing.T) {
 		load(t, c, "warm", 16, 4, nil)
 		awaitDirectCalls(t, cluster, "", c)
 		view, err := c.Cluster(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		victim := cluster.Index(view.Node(view.Shards[0].Leader).Name)
 		c = cluster.Client(client.Config{Addrs: slices.Delete(cluster.URLs(), victim, victim+1)})
 		load(t, c, "before", 16, 4, nil)

@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // TestDevBeginsEmpty checks that a node in dev mode refuses a folder with data: its clock would go back.
@@ -14,15 +16,11 @@ func TestDevBeginsEmpty(t *testing.T) {
 	if err := cfg.Validate(); err != nil {
 		t.Error(err)
 	}
-	if err := os.Mkdir(dir, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.Mkdir(dir, 0o700))
 	if err := cfg.Validate(); err != nil {
 		t.Error(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "some"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(filepath.Join(dir, "some"), nil, 0o600))
 	var setting *SettingError
 	if err := cfg.Validate(); !errors.As(err, &setting) || setting.Setting != "dev" {
 		t.Error(err)

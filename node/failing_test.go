@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/node"
 	"github.com/belfryhq/belfry/node/nodetest"
 )
@@ -168,9 +169,7 @@ func newFailingReceiver(t *testing.T, judge func(hit) int) *failingReceiver {
 func (r *failingReceiver) checkBroken(t *testing.T) {
 	t.Helper()
 	queue, err := r.client.Queue(t.Context(), "default")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	paths := map[string]bool{}
 	for _, b := range queue.Broken {
 		paths[b.Path] = true
@@ -231,9 +230,7 @@ func (r *failingReceiver) checkGood(t *testing.T, n int, path string) {
 		id, at := fmt.Sprintf("good-%03d", i), begin.Add(time.Duration(i+1)*time.Second).Truncate(time.Millisecond)
 		due[id] = at
 		_, err := r.client.Schedule(t.Context(), client.Task{ID: id, FireAt: at, Target: &client.Target{URL: r.url + path}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		time.Sleep(time.Until(at))
 	}
 	time.Sleep(5 * time.Second)

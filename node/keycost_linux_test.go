@@ -26,6 +26,7 @@ import (
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cluster/tenants"
 	"github.com/belfryhq/belfry/httpapi"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // loadVariable holds the load that a process of TestLoad makes, as JSON.
@@ -47,15 +48,12 @@ func TestLoad(t *testing.T) {
 		t.Skip("it is the process of the callers in a benchmark")
 	}
 	var l load
-	if err := json.Unmarshal([]byte(text), &l); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, json.Unmarshal([]byte(text), &l))
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	if l.CA != "" {
 		var err error
-		if transport.TLSClientConfig, err = client.LoadTLS(l.CA, "", ""); err != nil {
-			t.Fatal(err)
-		}
+		transport.TLSClientConfig, err = client.LoadTLS(l.CA, "", "")
+		assert.NoError(t, err)
 	}
 	var callers sync.WaitGroup
 	var next atomic.Int64
@@ -107,9 +105,7 @@ func (l *load) schedule(ctx context.Context, c *http.Client, n int) error {
 func (l load) run(b *testing.B) time.Duration {
 	b.Helper()
 	text, err := json.Marshal(l)
-	if err != nil {
-		b.Fatal(err)
-	}
+	assert.NoError(b, err)
 	cmd := exec.CommandContext(b.Context(), os.Args[0], "-test.run", "^TestLoad$")
 	cmd.Env = append(os.Environ(), loadVariable+"="+string(text))
 	runtime.GC() // so that each run pays for its own garbage
@@ -124,9 +120,7 @@ func (l load) run(b *testing.B) time.Duration {
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
+	assert.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
@@ -187,9 +181,7 @@ func newPriced(b *testing.B) (plain, keyed, encrypted load) {
 	text, _, err := nodes[0].cluster.Tenants().NewKey(b.Context(), tenants.KeySpec{
 		Name: "b", Grants: []access.Grant{{Role: access.Schedule, Namespace: "default"}},
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	assert.NoError(b, err)
 	keyed.Key, encrypted.Key, encrypted.CA = text, text, ring.path("ca.pem")
 	for _, n := range nodes {
 		source := n.cluster.Tenants()
@@ -214,9 +206,7 @@ func startThree(b *testing.B) (nodes []*Node) {
 		cfg := testConfig(b)
 		cfg.PeerAddr, cfg.Join, cfg.BootstrapExpect = peer, slices.Delete(slices.Clone(peers), i, i+1), len(peers)
 		n, err := Start(b.Context(), cfg)
-		if err != nil {
-			b.Fatal(err)
-		}
+		assert.NoError(b, err)
 		b.Cleanup(func() {
 			if err := n.Close(); err != nil {
 				b.Error(err)
@@ -234,20 +224,14 @@ func startThree(b *testing.B) (nodes []*Node) {
 func serveAs(b *testing.B, n *Node, source access.Source, secured *tls.Config) (addr string) {
 	b.Helper()
 	callers, err := access.New(access.Config{Source: source})
-	if err != nil {
-		b.Fatal(err)
-	}
+	assert.NoError(b, err)
 	api, err := httpapi.New(httpapi.Config{
 		Backend: newBackend(n.cluster), Access: callers, Limits: n.cluster.Quotas(), Audit: auditor{n.audit.Load(), n.cluster},
 		Receivers: n.receivers, Origins: n.origins, Now: n.cluster.Now, Logger: slog.New(slog.DiscardHandler),
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	assert.NoError(b, err)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
+	assert.NoError(b, err)
 	server := api.HTTPServer()
 	b.Cleanup(func() { _ = server.Close() }) // its callers have ended
 	addr = l.Addr().String()

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // misnamed are keys that stand for another one in the logs of this repository.
@@ -46,9 +48,7 @@ func TestLogKeysAreTheSame(t *testing.T) {
 			if call, ok := n.(*ast.CallExpr); ok {
 				for _, literal := range keysOf(call) {
 					key, err := strconv.Unquote(literal.Value)
-					if err != nil {
-						t.Fatal(err)
-					}
+					assert.NoError(t, err)
 					check(files.Position(literal.Pos()), key)
 				}
 			}
@@ -56,9 +56,7 @@ func TestLogKeysAreTheSame(t *testing.T) {
 		})
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if found["err"] < 50 || found["node"] < 10 {
 		t.Errorf("few keys found: %v", found)
 	}

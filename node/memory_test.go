@@ -12,6 +12,7 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cluster/headroom"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func TestPendingBytes(t *testing.T) {
@@ -41,14 +42,11 @@ func TestMemoryIsUsedUp(t *testing.T) {
 		cfg := testConfig(t)
 		cfg.Shards = 2
 		var err error
-		if cfg.MemoryLimit, err = headroom.ParseLimit("128MiB"); err != nil {
-			t.Fatal(err)
-		}
+		cfg.MemoryLimit, err = headroom.ParseLimit("128MiB")
+		assert.NoError(t, err)
 		n, _ := start(t, cfg)
 		c, err := client.New(client.Config{Addrs: []string{n.HTTPAddr()}, MaxAttempts: 1, HTTPClient: plain(t, cfg)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		t.Cleanup(c.Close)
 		f := filler{t: t, node: n, client: c, payload: json.RawMessage(`"` + strings.Repeat("x", 200<<10) + `"`)}
 
@@ -116,9 +114,7 @@ func (f *filler) consumeUntilTaken() {
 	f.t.Helper()
 	for range 200 {
 		tasks, err := f.client.Lease(f.t.Context(), "q", client.Demand{Max: 10, Wait: time.Second})
-		if err != nil {
-			f.t.Fatal(err)
-		}
+		assert.NoError(f.t, err)
 		var done client.Settlement
 		for _, task := range tasks {
 			done.Ack = append(done.Ack, task.Receipt)

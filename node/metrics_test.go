@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // The metrics page has the sizes of each queue, and the build of the node.
@@ -27,9 +28,8 @@ func TestMetricsPage(t *testing.T) {
 		callers, url := plain(t, cfg), "http://"+n.HTTPAddr()+"/metrics"
 		ctx := t.Context()
 		for _, q := range []client.Queue{{Name: "mails", Retry: &client.Retry{MaxAttempts: 1}}, {Name: "still", Paused: true}} {
-			if _, err := c.PutQueue(ctx, q); err != nil {
-				t.Fatal(err)
-			}
+			_, err := c.PutQueue(ctx, q)
+			assert.NoError(t, err)
 		}
 		overdue := time.Now().Add(-time.Hour)
 		for i := range 10 {
@@ -38,9 +38,8 @@ func TestMetricsPage(t *testing.T) {
 				{ID: fmt.Sprint("still-", i), Queue: "still", FireAt: overdue},
 				{ID: fmt.Sprint("one-", i), Queue: fmt.Sprint("of-", i), Delay: 50 * time.Minute},
 			} {
-				if _, err := c.Schedule(ctx, task); err != nil {
-					t.Fatal(err)
-				}
+				_, err := c.Schedule(ctx, task)
+				assert.NoError(t, err)
 			}
 		}
 		bury(t, c)
@@ -65,9 +64,7 @@ func TestMetricsPage(t *testing.T) {
 		}
 		lintMetrics(t, text)
 		checkHistograms(t, callers, url)
-		if series := strings.Count(text, "\nbelfry_queue_pending{"); series != 3 {
-			t.Errorf("%d queues are on the page", series)
-		}
+		assert.Equal(t, strings.Count(text, "\nbelfry_queue_pending{"), 3, "queues are on the page")
 		age := valueOf(t, text, `belfry_queue_oldest_overdue_seconds{namespace="default",queue="still"} `)
 		if age < 3600 || age > 3660 {
 			t.Errorf("the oldest task of still is %v s overdue", age)
@@ -79,9 +76,7 @@ func TestMetricsPage(t *testing.T) {
 func lintMetrics(t *testing.T, page string) {
 	t.Helper()
 	problems, err := promlint.New(strings.NewReader(page)).Lint()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}
@@ -92,14 +87,10 @@ func lintMetrics(t *testing.T, page string) {
 func checkHistograms(t *testing.T, callers *http.Client, url string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), "GET", url, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	req.Header.Set("Accept", string(expfmt.NewFormat(expfmt.TypeProtoDelim)))
 	resp, err := callers.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer resp.Body.Close()
 	families := expfmt.NewDecoder(resp.Body, expfmt.ResponseFormat(resp.Header))
 	histograms := 0
@@ -129,9 +120,8 @@ func checkHistograms(t *testing.T, callers *http.Client, url string) {
 func bury(t *testing.T, c *client.Client) {
 	t.Helper()
 	for range 2 {
-		if _, err := c.Schedule(t.Context(), client.Task{Queue: "mails"}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Schedule(t.Context(), client.Task{Queue: "mails"})
+		assert.NoError(t, err)
 	}
 	var leased []client.Leased
 	for len(leased) < 2 {
@@ -166,8 +156,7 @@ func metricsWith(t *testing.T, callers *http.Client, url, line string) (page str
 func valueOf(t *testing.T, page, prefix string) (value float64) {
 	t.Helper()
 	_, after, _ := strings.Cut(page, prefix)
-	if _, err := fmt.Sscan(after, &value); err != nil {
-		t.Fatalf("%s: %v", prefix, err)
-	}
+	_, err := fmt.Sscan(after, &value)
+	assert.NoError(t, err, "%s", prefix)
 	return value
 }

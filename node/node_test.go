@@ -19,6 +19,7 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cluster/headroom"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/memnet"
 )
 
@@ -54,9 +55,7 @@ func testConfig(t testing.TB) Config {
 func start(t *testing.T, cfg Config) (*Node, *client.Client) {
 	t.Helper()
 	n, err := Start(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() {
 		if err := n.Close(); err != nil {
 			t.Error(err)
@@ -86,9 +85,7 @@ func plain(t testing.TB, cfg Config) *http.Client {
 func serve(t testing.TB, cfg Config, handler http.Handler) (url string) {
 	t.Helper()
 	l, err := cfg.listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: headerPeriod}
 	t.Cleanup(func() {
 		if err := server.Close(); err != nil {
@@ -103,15 +100,11 @@ func serve(t testing.TB, cfg Config, handler http.Handler) (url string) {
 func dial(t testing.TB, n *Node) *client.Client {
 	t.Helper()
 	c, err := client.New(client.Config{Addrs: []string{n.HTTPAddr()}, HTTPClient: plain(t, n.cfg)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(c.Close)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	if err := c.Ready(ctx); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, c.Ready(ctx))
 	return c
 }
 
@@ -124,9 +117,7 @@ func TestNodeInProcess(t *testing.T) {
 		cfg.ProfileAddr, cfg.PIDFile = "127.0.0.1:0", filepath.Join(t.TempDir(), "pid")
 		for _, want := range []error{client.ErrNotFound, nil} {
 			n, err := Start(t.Context(), cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			c := dial(t, n)
 			if _, err := c.Get(t.Context(), "kept"); !errors.Is(err, want) {
 				t.Errorf("%v, want %v", err, want)
@@ -207,13 +198,10 @@ func TestNodeWaitsForRoom(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		cfg := testConfig(t)
 		var err error
-		if cfg.MinFreeDisk, err = headroom.ParseReserve("10%"); err != nil {
-			t.Fatal(err)
-		}
+		cfg.MinFreeDisk, err = headroom.ParseReserve("10%")
+		assert.NoError(t, err)
 		n, err := newNode(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		t.Cleanup(func() {
 			if err := n.Close(); err != nil {
 				t.Error(err)
@@ -223,9 +211,7 @@ func TestNodeWaitsForRoom(t *testing.T) {
 		free.Store(49 << 20)
 		n.host = smallDisk{free: &free}
 		for _, start := range []func(context.Context) error{n.startMetrics, n.openCallers, n.startDelivery, n.listen} {
-			if err := start(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, start(t.Context()))
 		}
 		opened := make(chan error, 1)
 		go func() { opened <- n.openCluster(t.Context()) }()
@@ -251,9 +237,7 @@ func TestNodeWaitsForRoom(t *testing.T) {
 		if err := <-opened; err != nil || n.cluster == nil {
 			t.Fatalf("not opened: %v", err)
 		}
-		if err := n.startHTTP(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, n.startHTTP(t.Context()))
 		if _, err := dial(t, n).Schedule(t.Context(), client.Task{ID: "a", Delay: time.Hour}); err != nil {
 			t.Error(err)
 		}
@@ -267,9 +251,7 @@ func TestFailedStartStops(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		cfg := testConfig(t)
 		taken, err := cfg.listen("127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		cfg.HTTPAddr = taken.Addr().String()
 		var setting *SettingError
 		if _, err := Start(t.Context(), cfg); !errors.As(err, &setting) || setting.Setting != "http" {
@@ -278,17 +260,13 @@ func TestFailedStartStops(t *testing.T) {
 		if _, err := os.Stat(cfg.DataDir); !os.IsNotExist(err) {
 			t.Errorf("the data folder was touched: %v", err)
 		}
-		if err := taken.Close(); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, taken.Close())
 		cfg.BootstrapExpect = 2
 		if _, err := Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), "1, 3 or 5") {
 			t.Errorf("a cluster of two: %v", err)
 		}
 		free, err := cfg.listen(cfg.HTTPAddr)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		_ = free.Close()
 	})
 }
@@ -313,9 +291,7 @@ func TestValidate(t *testing.T) {
 		"http-plain-loopback: needs TLS":                              func(c *Config) { c.TLS.PlainLoopback = true },
 	} {
 		cfg := DefaultConfig()
-		if err := cfg.Validate(); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, cfg.Validate())
 		change(&cfg)
 		err := cfg.Validate()
 		var setting *SettingError
@@ -328,17 +304,11 @@ func TestValidate(t *testing.T) {
 func request(t *testing.T, c *http.Client, method, url string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	resp, err := c.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return resp.StatusCode, string(body)
 }

@@ -12,6 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/belfryhq/belfry/cluster/certs"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // observed is the folder of rules and dashboards, and runbooks that of the pages about alerts.
@@ -28,16 +29,12 @@ func knownMetrics(t *testing.T) map[string]bool {
 	files := certs.NodeFiles(k.NodeDir("n1"))
 	roles := filepath.Join(t.TempDir(), "roles.yaml")
 	rule := "rules: [{claim: a, values: [b], grants: [{role: read, namespace: c}]}]"
-	if err := os.WriteFile(roles, []byte(rule), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(roles, []byte(rule), 0o600))
 	cfg := testConfig(t)
 	cfg.Name, cfg.TLS, cfg.PeerKeys = "n1", k.tls(), &files
 	cfg.Access = AccessConfig{OIDCIssuer: "http://" + freeAddr(t, cfg), OIDCAudience: "belfry", OIDCRoles: roles}
 	n, err := Start(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer func() {
 		if err := n.Close(); err != nil {
 			t.Error(err)
@@ -64,13 +61,9 @@ type ruleFile struct {
 func readRules(t *testing.T) ruleFile {
 	t.Helper()
 	data, err := os.ReadFile(observed + "/prometheus/rules/belfry.yml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	var file ruleFile
-	if err := yaml.Unmarshal(data, &file); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, yaml.Unmarshal(data, &file))
 	return file
 }
 
@@ -85,9 +78,7 @@ func pagesOf(t *testing.T, patterns ...string) map[string]string {
 		}
 		for _, path := range paths {
 			data, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			texts[path] = string(data)
 		}
 	}
@@ -98,9 +89,7 @@ func pagesOf(t *testing.T, patterns ...string) map[string]string {
 func expressions(t *testing.T, dashboard string) (found []string) {
 	t.Helper()
 	var document any
-	if err := json.Unmarshal([]byte(dashboard), &document); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, json.Unmarshal([]byte(dashboard), &document))
 	var walk func(v any)
 	walk = func(v any) {
 		switch v := v.(type) {
@@ -222,9 +211,7 @@ func TestDashboards(t *testing.T) {
 				}
 			}
 		}
-		if err := json.Unmarshal([]byte(text), &d); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, json.Unmarshal([]byte(text), &d))
 		if d.UID+".json" != filepath.Base(path) || d.Title == "" || len(d.Templating.List) < 2 {
 			t.Errorf("%s: id %s, title %q", path, d.UID, d.Title)
 		}

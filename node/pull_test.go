@@ -1,12 +1,12 @@
 package node
 
 import (
-	"errors"
 	"fmt"
 	"testing"
 	"time"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // Pulled tasks go through a whole node: they are waited for, leased, settled in every way, dead, replayed and dropped.
@@ -15,9 +15,8 @@ func TestTasksAreConsumed(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		_, c := start(t, testConfig(t))
 		ctx := t.Context()
-		if _, err := c.PutQueue(ctx, client.Queue{Name: "q", Retry: &client.Retry{MaxAttempts: 1}}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.PutQueue(ctx, client.Queue{Name: "q", Retry: &client.Retry{MaxAttempts: 1}})
+		assert.NoError(t, err)
 		first := make(chan []client.Leased)
 		go func() {
 			tasks, err := c.Lease(ctx, "q", client.Demand{Wait: 20 * time.Second})
@@ -28,9 +27,8 @@ func TestTasksAreConsumed(t *testing.T) {
 		}()
 		const n = 20
 		for i := range n {
-			if _, err := c.Schedule(ctx, client.Task{ID: fmt.Sprint("t", i), Queue: "q", Delay: 20 * time.Millisecond}); err != nil {
-				t.Fatal(err)
-			}
+			_, err := c.Schedule(ctx, client.Task{ID: fmt.Sprint("t", i), Queue: "q", Delay: 20 * time.Millisecond})
+			assert.NoError(t, err)
 		}
 		receipts := map[string]string{}
 		for tasks := <-first; len(receipts) < n; {
@@ -41,16 +39,13 @@ func TestTasksAreConsumed(t *testing.T) {
 				receipts[task.ID] = task.Receipt
 			}
 			var err error
-			if tasks, err = c.Lease(ctx, "q", client.Demand{Max: n, Wait: time.Second}); err != nil {
-				t.Fatal(err)
-			}
+			tasks, err = c.Lease(ctx, "q", client.Demand{Max: n, Wait: time.Second})
+			assert.NoError(t, err)
 		}
 		settle := func(s client.Settlement, want error) {
 			t.Helper()
 			for _, r := range c.Settle(ctx, "q", s) {
-				if !errors.Is(r.Err, want) {
-					t.Errorf("%s: %v, want %v", r.ID, r.Err, want)
-				}
+				assert.ErrorIs(t, r.Err, want, "%s", r.ID)
 			}
 		}
 		ack := client.Settlement{Ack: []string{receipts["t0"], receipts["t1"]}}
@@ -71,18 +66,15 @@ func TestTasksAreConsumed(t *testing.T) {
 		if q, err := c.Queue(ctx, "q"); err != nil || q.Counts.Leased != n-4 || q.Counts.Dead != 2 || q.Counts.Delivered != 2 {
 			t.Errorf("%+v %v", q.Counts, err)
 		}
-		if err := c.DeleteQueue(ctx, "q"); !errors.Is(err, client.ErrConflict) {
-			t.Errorf("a queue with tasks is deleted: %v", err)
-		}
+		assert.ErrorIs(t, c.DeleteQueue(ctx, "q"), client.ErrConflict, "a queue with tasks is deleted")
 		if count, err := c.Replay(ctx, "q", client.DeadFilter{IDs: []string{"t3", "t2"}}); count != 1 || err != nil {
 			t.Errorf("%d replayed, %v", count, err)
 		}
 		if count, err := c.DropDead(ctx, "q", client.DeadFilter{}); count != 1 || err != nil {
 			t.Errorf("%d dropped, %v", count, err)
 		}
-		if _, err := c.Get(ctx, "t4"); !errors.Is(err, client.ErrNotFound) {
-			t.Errorf("t4 is still there: %v", err)
-		}
+		_, err = c.Get(ctx, "t4")
+		assert.ErrorIs(t, err, client.ErrNotFound, "t4 is still there")
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 const metricsReference = "../docs/reference/metrics.md"
@@ -41,20 +42,14 @@ func TestMetricsReference(t *testing.T) {
 		}
 		bury(t, c)
 		_, err := c.Schedule(t.Context(), client.Task{ID: "a", Target: &client.Target{URL: "http://127.0.0.1:1/"}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		metricsWith(t, plain(t, cfg), "http://"+n.HTTPAddr()+"/metrics", `belfry_queue_dead{namespace="default",queue="mails"} 1`)
 		found := metricsOf(t, n)
 		if os.Getenv("BELFRY_REFERENCE") == "write" {
-			if err := os.WriteFile(metricsReference, []byte(metricsPage(found)), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, os.WriteFile(metricsReference, []byte(metricsPage(found)), 0o644))
 		}
 		page, err := os.ReadFile(metricsReference)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if len(found) < 50 {
 			t.Errorf("%d metrics", len(found))
 		}
@@ -107,9 +102,7 @@ func metricsOf(t *testing.T, n *Node) []metric {
 	t.Helper()
 	found := map[string]metric{}
 	families, err := prometheus.Gatherers{n.registry, n.clusterRegistry}.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for _, f := range families {
 		var labels []string
 		for _, pair := range f.Metric[0].Label {

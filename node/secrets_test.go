@@ -21,6 +21,7 @@ import (
 	"github.com/belfryhq/belfry/client/webhook"
 	"github.com/belfryhq/belfry/cluster/recovery"
 	"github.com/belfryhq/belfry/delivery/broker"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/node/internal/profiles"
 )
 
@@ -77,9 +78,7 @@ func newReceiver(t *testing.T, cfg Config) *receiver {
 	v, err := webhook.New(webhook.Config{
 		Secrets: []string{"whsec_" + base64.StdEncoding.EncodeToString([]byte(canaryKey))},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	r := &receiver{verified: make(chan string, 100)}
 	r.url = serve(t, cfg, http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		body, err := io.ReadAll(req.Body)
@@ -102,17 +101,13 @@ func newReceiver(t *testing.T, cfg Config) *receiver {
 
 func (r *receiver) await(t *testing.T, id string) {
 	t.Helper()
-	if got := <-r.verified; got != id {
-		t.Errorf("%s instead of %s", got, id)
-	}
+	assert.Equal(t, <-r.verified, id)
 }
 
 func write(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -146,12 +141,10 @@ func TestNoSecretShows(t *testing.T) {
 			Retry:  &client.Retry{MinBackoff: time.Millisecond, MaxBackoff: 2 * time.Millisecond},
 			Target: &client.Target{URL: to.url, Headers: map[string]string{"authorization": canaryHeader}},
 		}
-		if _, err := c.PutQueue(t.Context(), queue); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Schedule(t.Context(), client.Task{ID: "signed", Queue: "q"}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.PutQueue(t.Context(), queue)
+		assert.NoError(t, err)
+		_, err = c.Schedule(t.Context(), client.Task{ID: "signed", Queue: "q"})
+		assert.NoError(t, err)
 		to.await(t, "signed")
 		callers, url := plain(t, cfg), "http://"+n.HTTPAddr()
 		failSecretCalls(t, callers, c, url)
@@ -176,9 +169,8 @@ func TestNoSecretShows(t *testing.T) {
 			checkNoCanary(t, path, w.Body.Bytes())
 		}
 		var backup bytes.Buffer
-		if _, err := c.Backup(t.Context(), &backup, client.BackupOptions{}); err != nil {
-			t.Fatal(err)
-		}
+		_, err = c.Backup(t.Context(), &backup, client.BackupOptions{})
+		assert.NoError(t, err)
 		checkNoCanary(t, "the backup", backup.Bytes())
 		checkFiles(t, cfg.DataDir)
 		restoreSecrets(t, cfg, &backup, n.cluster.Secrets().Key, to)
@@ -202,9 +194,7 @@ func failSecretCalls(t *testing.T, callers *http.Client, c *client.Client, url s
 		{"GET", "/v1/queues/q", ``, "Authorization", "Bearer " + canaryCaller},
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), call[0], url+call[1], strings.NewReader(call[2]))
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if call[2] != "" {
 			req.Header.Set("Content-Type", "application/json")
 		}
@@ -212,27 +202,20 @@ func failSecretCalls(t *testing.T, callers *http.Client, c *client.Client, url s
 			req.Header.Set(call[i], call[i+1])
 		}
 		resp, err := callers.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		body, err := io.ReadAll(resp.Body)
-		if err := errors.Join(err, resp.Body.Close()); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, errors.Join(err, resp.Body.Close()))
 		if !strings.Contains(call[2], canaryMisplace) { // an error names an unknown member to its own caller
 			checkNoCanary(t, call[0]+" "+call[1], body)
 		}
 	}
 	for _, target := range []string{"nats://127.0.0.1:1/subject", "http://127.0.0.1:1/"} {
 		id := "fails-" + target[:4]
-		if _, err := c.Schedule(t.Context(), client.Task{ID: id, Target: &client.Target{URL: target}}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Schedule(t.Context(), client.Task{ID: id, Target: &client.Target{URL: target}})
+		assert.NoError(t, err)
 		until(t, func() bool {
 			task, err := c.Get(t.Context(), id)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			checkNoCanary(t, id, []byte(task.LastError))
 			return task.LastError != ""
 		})
@@ -265,9 +248,7 @@ func restoreSecrets(t *testing.T, old Config, backup io.Reader, key string, to *
 	cfg, _ := secretConfig(t)
 	cfg.Network = old.Network
 	report, err := recovery.Restore(t.Context(), recovery.RestoreConfig{From: backup, Dir: cfg.DataDir})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if len(report.ClusterKeys) != 1 || report.ClusterKeys[0] != key {
 		t.Errorf("the restore needs keys %v, not %s", report.ClusterKeys, key)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/httpapi"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // tenantAPI is the API of a running node, with the callers of the cluster's own keys.
@@ -20,13 +21,9 @@ type tenantAPI struct {
 func newTenantAPI(t *testing.T) *tenantAPI {
 	n, _ := start(t, testConfig(t))
 	callers, err := access.New(access.Config{Source: n.cluster.Tenants()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	api, err := httpapi.New(httpapi.Config{Backend: newBackend(n.cluster), Access: callers})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return &tenantAPI{t, api}
 }
 
@@ -51,9 +48,7 @@ func (a *tenantAPI) key(by, grant string) string {
 	a.t.Helper()
 	var made struct{ Key string }
 	text := a.call(201, by, "POST", "/v1/keys", `{"name":"test","grants":[`+grant+`]}`)
-	if err := json.Unmarshal([]byte(text), &made); err != nil {
-		a.t.Fatal(err)
-	}
+	assert.NoError(a.t, json.Unmarshal([]byte(text), &made))
 	return made.Key
 }
 
@@ -136,9 +131,7 @@ func TestKeysOfANode(t *testing.T) {
 		id, _ := access.ParseKey(first)
 		var rotated struct{ Key string }
 		text := a.call(201, root, "POST", "/v1/keys/"+id+"/rotate", `{"overlap":"0s"}`)
-		if err := json.Unmarshal([]byte(text), &rotated); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, json.Unmarshal([]byte(text), &rotated))
 		a.call(401, first, "GET", "/v1/tasks", "")
 		a.call(200, rotated.Key, "GET", "/v1/tasks", "")
 		a.call(403, rotated.Key, "PUT", "/v1/tasks/x", `{"delay":"1h"}`)

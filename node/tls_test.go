@@ -19,6 +19,7 @@ import (
 	"github.com/belfryhq/belfry/cluster/certs"
 	"github.com/belfryhq/belfry/cluster/headroom"
 	"github.com/belfryhq/belfry/cluster/peerkeys"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // keyring is an operator's folder with a certificate of a node on this machine.
@@ -35,9 +36,7 @@ func newKeyringFor(t testing.TB, validity time.Duration) *keyring {
 	t.Helper()
 	folder, err := certs.Init(certs.Config{Dir: filepath.Join(t.TempDir(), "certs"), NodeValidity: validity},
 		[]certs.Node{{Name: "n1", Hosts: []string{"127.0.0.1"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	k := &keyring{t, folder, t.TempDir()}
 	k.copy()
 	return k
@@ -48,12 +47,8 @@ func (k *keyring) copy() {
 	k.t.Helper()
 	for _, file := range []string{"node.pem", "node.key", "ca.pem"} {
 		data, err := os.ReadFile(filepath.Join(k.NodeDir("n1"), file))
-		if err != nil {
-			k.t.Fatal(err)
-		}
-		if err := os.WriteFile(k.path(file), data, 0o600); err != nil {
-			k.t.Fatal(err)
-		}
+		assert.NoError(k.t, err)
+		assert.NoError(k.t, os.WriteFile(k.path(file), data, 0o600))
 	}
 }
 
@@ -68,9 +63,7 @@ func (k *keyring) tls() TLSConfig {
 func (k *keyring) caller(cfg Config, keepAlive bool) *http.Client {
 	k.t.Helper()
 	data, err := os.ReadFile(filepath.Join(k.NodeDir("n1"), "ca.pem"))
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	assert.NoError(k.t, err)
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(data)
 	tr := transport(k.t, cfg)
@@ -113,9 +106,7 @@ func TestOnePortForTLSAndPlain(t *testing.T) {
 			cfg.TLS, cfg.ProfileAddr = k.tls(), "127.0.0.1:0"
 			cfg.TLS.PlainLoopback = plain
 			n, err := Start(t.Context(), cfg)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			c := k.caller(cfg, true)
 			awaitReady(t, c, "https://"+n.HTTPAddr())
 			resp, body, err := call(t.Context(), c, "PUT", "https://"+n.HTTPAddr()+"/v1/tasks/a", `{"delay": "1h"}`)
@@ -145,9 +136,7 @@ func TestEndingCertificateIsFound(t *testing.T) {
 		cfg := testConfig(t)
 		cfg.TLS = k.tls()
 		n, err := Start(t.Context(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		defer n.Close()
 		c, base := k.caller(cfg, true), "https://"+n.HTTPAddr()
 		awaitReady(t, c, base)
@@ -156,9 +145,7 @@ func TestEndingCertificateIsFound(t *testing.T) {
 			t.Errorf("%s %v", body, err)
 		}
 		_, page, err := call(t.Context(), c, "GET", base+"/metrics", "")
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		lintMetrics(t, page)
 		end := valueOf(t, page, `belfry_http_certificate_expiry_timestamp_seconds{kind="certificate"} `)
 		if left := time.Until(time.Unix(int64(end), 0)); left < 47*time.Hour || left > 48*time.Hour {
@@ -177,9 +164,7 @@ func TestCertificateIsReplacedUnderLoad(t *testing.T) {
 		reload := make(chan struct{}, 1)
 		cfg.TLS, cfg.Reload = k.tls(), reload
 		n, err := Start(t.Context(), cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		defer n.Close()
 		base := "https://" + n.HTTPAddr()
 		awaitReady(t, k.caller(cfg, true), base)
@@ -211,9 +196,7 @@ func TestCertificateIsReplacedUnderLoad(t *testing.T) {
 // renewUnderLoad renews the certificate, and waits until a new connection sees it and some more calls have succeeded.
 func renewUnderLoad(t *testing.T, k *keyring, reload chan<- struct{}, n *Node, calls *atomic.Int64) {
 	t.Helper()
-	if err := k.Renew(nil); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, k.Renew(nil))
 	k.copy()
 	want, at := k.fingerprint(), calls.Load()
 	reload <- struct{}{}
@@ -230,9 +213,7 @@ func renewUnderLoad(t *testing.T, k *keyring, reload chan<- struct{}, n *Node, c
 func (k *keyring) fingerprint() string {
 	k.t.Helper()
 	pair, err := tls.LoadX509KeyPair(k.path("node.pem"), k.path("node.key"))
-	if err != nil {
-		k.t.Fatal(err)
-	}
+	assert.NoError(k.t, err)
 	return peerkeys.Fingerprint(pair.Leaf.Raw)
 }
 
@@ -247,13 +228,10 @@ func TestWaitForRoomSpeaksTLS(t *testing.T) {
 		root, key := rootKey(t)
 		cfg.Access.RootKeyFile = root
 		var err error
-		if cfg.MinFreeDisk, err = headroom.ParseReserve("10%"); err != nil {
-			t.Fatal(err)
-		}
+		cfg.MinFreeDisk, err = headroom.ParseReserve("10%")
+		assert.NoError(t, err)
 		n, err := newNode(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		var free atomic.Uint64
 		free.Store(49 << 20)
 		n.host = smallDisk{free: &free}
@@ -265,9 +243,7 @@ func TestWaitForRoomSpeaksTLS(t *testing.T) {
 		for _, start := range []func(context.Context) error{
 			n.startMetrics, n.followReload, n.openCallers, n.listen, n.openCertificates, n.startDelivery,
 		} {
-			if err := start(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, start(t.Context()))
 		}
 		opened := make(chan error, 1)
 		go func() { opened <- n.openCluster(t.Context()) }()
@@ -289,12 +265,8 @@ func TestWaitForRoomSpeaksTLS(t *testing.T) {
 			}
 		}
 		free.Store(200 << 20)
-		if err := <-opened; err != nil {
-			t.Fatal(err)
-		}
-		if err := n.startHTTP(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, <-opened)
+		assert.NoError(t, n.startHTTP(t.Context()))
 		for _, scheme := range []string{"https://", "http://"} {
 			awaitReady(t, c, scheme+addr)
 		}
@@ -314,14 +286,10 @@ func TestAddressBehindProxy(t *testing.T) {
 			cfg.BehindProxy, cfg.Logger = behind, slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 			n, _ := start(t, cfg)
 			req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+n.HTTPAddr()+"/v1/tasks/proxied", http.NoBody)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			req.Header.Set("X-Forwarded-For", "6.6.6.6, 192.0.2.7")
 			resp, err := plain(t, cfg).Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			_ = resp.Body.Close()
 			line := ""
 			for l := range strings.Lines(string(log.bytes())) {

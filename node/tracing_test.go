@@ -17,6 +17,7 @@ import (
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/memnet"
 )
 
@@ -77,21 +78,15 @@ func deliver(t *testing.T, tracing TracingConfig) (received string) {
 		arrived <- r.Header.Get("Traceparent")
 	}))
 	n, err := Start(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	dial(t, n)
 	body := `{"delay":"1ms","target":{"url":"` + receiver + `"}}`
 	req, err := http.NewRequestWithContext(t.Context(), "PUT", "http://"+n.HTTPAddr()+"/v1/tasks/t", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Traceparent", callersTrace)
 	resp, err := plain(t, cfg).Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if resp.Body.Close(); resp.StatusCode != http.StatusCreated {
 		t.Fatal(resp.Status)
 	}
@@ -110,17 +105,13 @@ func TestSpansOfADelivery(t *testing.T) {
 	if hex.EncodeToString(call.TraceId) != callersTrace[3:35] || hex.EncodeToString(call.ParentSpanId) != callersTrace[36:52] {
 		t.Errorf("the call: %v", call)
 	}
-	if string(commit.ParentSpanId) != string(call.SpanId) {
-		t.Errorf("the commit: %v", commit)
-	}
+	assert.Equal(t, string(commit.ParentSpanId), string(call.SpanId), "the commit: %v", commit)
 	if len(attempt.Links) != 1 || string(attempt.Links[0].SpanId) != string(call.SpanId) || len(attempt.ParentSpanId) > 0 ||
 		string(attempt.TraceId) == string(call.TraceId) {
 		t.Errorf("the attempt: %v", attempt)
 	}
 	want := "00-" + hex.EncodeToString(attempt.TraceId) + "-" + hex.EncodeToString(attempt.SpanId) + "-01"
-	if received != want {
-		t.Errorf("the receiver got %s, not %s", received, want)
-	}
+	assert.Equal(t, received, want, "the receiver got")
 }
 
 // With the setting child the attempt is below the call.
@@ -147,15 +138,11 @@ service:
   pipelines: {traces: {receivers: [otlp], exporters: [debug]}}
   telemetry: {metrics: {level: none}}
 `, addr)
-	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(config, []byte(text), 0o600))
 	var printed lockedBuffer
 	collector := exec.CommandContext(t.Context(), binary, "--config", config)
 	collector.Stdout, collector.Stderr = &printed, &printed
-	if err := collector.Start(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, collector.Start())
 	defer func() {
 		_ = collector.Process.Kill() // it may have ended
 		_ = collector.Wait()         // killed

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // serve makes a call with headers, given as names and values in turn.
@@ -29,20 +31,14 @@ func serve(t *testing.T, method, path string, headers ...string) *http.Response 
 func textOf(t *testing.T, response *http.Response) string {
 	t.Helper()
 	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if response.Header.Get("Content-Encoding") != "gzip" {
 		return string(body)
 	}
 	r, err := gzip.NewReader(bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	plain, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return string(plain)
 }
 
@@ -88,9 +84,7 @@ func TestPolicyAllowsNoInlineCode(t *testing.T) {
 		"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cross-Origin-Opener-Policy": "same-origin",
 	}
 	for name, value := range want {
-		if got := response.Header.Get(name); got != value {
-			t.Errorf("%s: %q", name, got)
-		}
+		assert.Equal(t, response.Header.Get(name), value, "%s", name)
 	}
 	csp := response.Header.Get("Content-Security-Policy")
 	if strings.Contains(csp, "unsafe") || !strings.HasPrefix(csp, "default-src 'none'") {
@@ -98,9 +92,7 @@ func TestPolicyAllowsNoInlineCode(t *testing.T) {
 	}
 	page := textOf(t, response)
 	inline := regexp.MustCompile(`(?i)<script[^>]*>[^<]|<style|\sstyle=|\son[a-z]+=|https?://`)
-	if found := inline.FindString(page); found != "" {
-		t.Errorf("the page has %q", found)
-	}
+	assert.Equal(t, inline.FindString(page), "", "the page")
 }
 
 func TestETags(t *testing.T) {
@@ -124,9 +116,7 @@ func TestCompression(t *testing.T) {
 		"": "", "br": "", "gzip": "gzip", "br, gzip;q=0.5": "gzip", "gzip;q=0": "", "*": "gzip", "identity": "",
 	} {
 		response := serve(t, http.MethodGet, "/ui/", "Accept-Encoding", accepted)
-		if got := response.Header.Get("Content-Encoding"); got != want {
-			t.Errorf("%q gets %q, want %q", accepted, got, want)
-		}
+		assert.Equal(t, response.Header.Get("Content-Encoding"), want, "%q gets", accepted)
 		if page := textOf(t, response); !strings.Contains(page, `id="app"`) {
 			t.Errorf("%q: %.80s", accepted, page)
 		}
@@ -151,9 +141,7 @@ func TestSize(t *testing.T) {
 	for _, path := range append(assets(t), "/ui/") {
 		response := serve(t, http.MethodGet, path, "Accept-Encoding", "gzip")
 		body, err := io.ReadAll(response.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if _, counted := sizes[path]; !counted {
 			sum += len(body)
 		}
@@ -191,9 +179,7 @@ func TestNoOutsideAddress(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 }
 
 func TestLicences(t *testing.T) {

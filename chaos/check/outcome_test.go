@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // observation is a history that exercises an invariant, or one that lacks a case needed for that.
@@ -335,14 +336,10 @@ func TestEveryCheckSaysWhatItObserved(t *testing.T) {
 // A breach counts even without observations. A check that names no observations is not exercised.
 func TestOutcomeOfAFinding(t *testing.T) {
 	var f Finding
-	if f.Outcome() != NotExercised {
-		t.Errorf("a check that observes nothing: %s", f.Outcome())
-	}
+	assert.Equal(t, f.Outcome(), NotExercised, "a check that observes nothing")
 	f.Observe(0, "cases")
 	f.breach(1, "a", "broken")
-	if f.Outcome() != Breached {
-		t.Errorf("a breach: %s", f.Outcome())
-	}
+	assert.Equal(t, f.Outcome(), Breached, "a breach")
 }
 
 // Several runs together may exercise an invariant that each of them alone does not.

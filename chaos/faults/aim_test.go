@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // moving is a view in which shard 1 moves from node c to node d, and slots move from shard 2 to shard 3.
@@ -60,9 +61,7 @@ func TestShots(t *testing.T) {
 			nodes[s.Part], step = strings.TrimPrefix(s.node, "n-"), s.Step
 		}
 		got := step + ": " + strings.Join([]string{nodes[Reconciler], nodes[Source], nodes[Leaving], nodes[Receiver]}, " ")
-		if got != test.want {
-			t.Errorf("%q with %v: %s, want %s", test.step, test.replicas, got, test.want)
-		}
+		assert.Equal(t, got, test.want, "%q with %v", test.step, test.replicas)
 	}
 }
 
@@ -97,8 +96,6 @@ func TestUpperHalf(t *testing.T) {
 		"6-9,100-101": {{First: 0, End: 10}, {First: 100, End: 102}},
 		"":            {{First: 7, End: 8}},
 	} {
-		if got := upperHalf(slots); got != want {
-			t.Errorf("%v: %q, want %q", slots, got, want)
-		}
+		assert.Equal(t, upperHalf(slots), want, "%v", slots)
 	}
 }

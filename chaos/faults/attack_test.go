@@ -16,6 +16,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/stand"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -23,9 +24,7 @@ import (
 func TestHalfSend(t *testing.T) {
 	const n = 2*floodCallers + 3
 	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer func() { _ = l.Close() }()
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -36,9 +35,7 @@ func TestHalfSend(t *testing.T) {
 	var readers []*bufio.Reader
 	for range n {
 		conn, err := l.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		defer func() { _ = conn.Close() }()
 		r := bufio.NewReader(conn)
 		if line, err := r.ReadString('\n'); err != nil || !strings.HasPrefix(line, "GET /healthz ") {
@@ -94,9 +91,7 @@ func TestKeptConnection(t *testing.T) {
 	}))
 	defer server.Close()
 	k, err := keep(t.Context(), server.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	here := k.LocalAddr().String()
 	if a, b := k.get("/healthz"), k.get("/readyz"); a != 200 || b != 503 || from != here+"/healthz "+here+"/readyz " {
 		t.Errorf("%d, %d, from %q", a, b, from)
@@ -111,9 +106,7 @@ func TestSpoilStartsTheNodeAgain(t *testing.T) {
 	gated.Need(t, gated.Real)
 	localtest.Need(t)
 	s, err := stand.Open(t.Context(), stand.Config{Binary: localtest.Build(t), Dir: t.TempDir(), Nodes: 1, Shards: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -121,9 +114,7 @@ func TestSpoilStartsTheNodeAgain(t *testing.T) {
 	})
 	nodes := s.Names()
 	// A folder that is not empty is in the place of the file that an earlier start set aside.
-	if err := os.MkdirAll(filepath.Join(s.Data(nodes[0]), "witness"+setAside, "full"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.MkdirAll(filepath.Join(s.Data(nodes[0]), "witness"+setAside, "full"), 0o700))
 	seed := uint64(0) // the first one that chooses the last file, which is the witness
 	for rand.New(rand.NewPCG(seed, 0)).IntN(len(spoilers)) != len(spoilers)-1 {
 		seed++

@@ -13,6 +13,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/stand"
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 	"github.com/belfryhq/belfry/internal/wait"
 )
@@ -33,30 +34,22 @@ func TestDisksAreSoundAfterFaults(t *testing.T) {
 	s, err := stand.Open(t.Context(), stand.Config{
 		Binary: localtest.Build(t), Dir: t.TempDir(), Nodes: 3, Shards: 2, Disks: true,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
 	c, err := client.New(client.Config{Addrs: s.Cluster.URLs(), Timeout: 5 * time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	rec := history.NewRecorder(nil)
 	w := writing(t, c)
 	for i, k := range kindsOf("disk") {
 		on := Target{Stand: s, Recorder: rec, Rand: rand.New(rand.NewPCG(uint64(i), 0)), Hold: 500 * time.Millisecond}
 		began := time.Now()
-		if err := k.Strike(t.Context(), on); err != nil {
-			t.Fatalf("%s: %v", k.Name, err)
-		}
+		assert.NoError(t, k.Strike(t.Context(), on), "%s", k.Name)
 		took := time.Since(began)
-		if err := s.AwaitReady(t.Context(), time.Minute, s.Names()...); err != nil {
-			t.Fatalf("%s: %v", k.Name, err)
-		}
+		assert.NoError(t, s.AwaitReady(t.Context(), time.Minute, s.Names()...), "%s", k.Name)
 		faults := rec.History().Faults
 		f := faults[len(faults)-1]
 		t.Logf("%s: %v, leading %v: %s; took %v", f.Kind, f.Nodes, f.Shards, f.Detail, took.Round(time.Millisecond))

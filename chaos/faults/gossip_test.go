@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/stand"
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 	"github.com/belfryhq/belfry/internal/wait"
 )
@@ -32,9 +32,7 @@ func TestGossipIsWholeAfterFaults(t *testing.T) {
 	s, err := stand.Open(t.Context(), stand.Config{
 		Binary: localtest.Build(t, "chaos"), Dir: t.TempDir(), Nodes: 3, Shards: 2, Gossip: true,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -42,9 +40,7 @@ func TestGossipIsWholeAfterFaults(t *testing.T) {
 	}()
 	rec := history.NewRecorder(nil)
 	for i, k := range kindsOf("gossip") {
-		if err := k.Needs(s); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, k.Needs(s))
 		on := Target{Stand: s, Recorder: rec, Rand: rand.New(rand.NewPCG(1, uint64(i))), Hold: 300 * time.Millisecond}
 		if err := k.Strike(t.Context(), on); err != nil {
 			t.Errorf("%s: %v", k.Name, err)
@@ -53,9 +49,7 @@ func TestGossipIsWholeAfterFaults(t *testing.T) {
 		if !ok {
 			t.Fatalf("%s still claims the gossip after it was mended", k.Name)
 		}
-		if err := k.Strike(t.Context(), on); !errors.Is(err, ErrBusy) {
-			t.Errorf("%s beside another gossip fault: %v", k.Name, err)
-		}
+		assert.ErrorIs(t, k.Strike(t.Context(), on), ErrBusy, "%s beside another gossip fault", k.Name)
 		release()
 	}
 	struck := rec.History().Faults

@@ -11,6 +11,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/netlab"
 	"github.com/belfryhq/belfry/chaos/stand"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 	"github.com/belfryhq/belfry/internal/wait"
 )
@@ -31,9 +32,7 @@ func TestNetworkIsWholeAfterFaults(t *testing.T) {
 	s, err := stand.Open(t.Context(), stand.Config{
 		Binary: localtest.Build(t), Dir: t.TempDir(), Nodes: 3, Shards: 2, Network: true,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -51,9 +50,7 @@ func TestNetworkIsWholeAfterFaults(t *testing.T) {
 		if f.Mended < f.Mending || f.Mending < f.Struck || f.Detail == "" || len(f.Nodes) == 0 {
 			t.Errorf("%+v", f)
 		}
-		if f.Deaf != (f.Kind == noCallers) {
-			t.Errorf("%s: deaf: %v", f.Kind, f.Deaf)
-		}
+		assert.Equal(t, f.Deaf, f.Kind == noCallers, "%s: deaf", f.Kind)
 	}
 	for _, from := range s.Names() {
 		for _, to := range s.Names() {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // record records a few events of every kind.
@@ -47,17 +49,11 @@ func record(r *Recorder) {
 func TestFileHoldsWhatMemoryHolds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history.jsonl")
 	r, err := Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	record(r)
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, r.Close())
 	data, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	got := read(t, data)
 	if want := r.History(); !reflect.DeepEqual(got, want) {
 		t.Errorf("read\n%+v\nrecorded\n%+v", got, want)
@@ -186,9 +182,7 @@ func TestNamespaces(t *testing.T) {
 // An occurrence is on the shard of its schedule.
 func TestSlotOfAnOccurrence(t *testing.T) {
 	for _, id := range []string{"report@", "report@1", "report@77"} {
-		if SlotIn("orders", id) != SlotIn("orders", "report") {
-			t.Errorf("%s has another slot than report", id)
-		}
+		assert.Equal(t, SlotIn("orders", id), SlotIn("orders", "report"), "%s has another slot than report", id)
 	}
 	if SlotOf("a@1") == SlotOf("b@1") {
 		t.Error("the part before the @ does not count")

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // fake is a cluster that accepts every operation, after it has failed the first tries of each.
@@ -153,9 +154,7 @@ func TestFinal(t *testing.T) {
 		{history.Failed, history.Answer{Status: 200, Replaced: true}, true},
 		{history.Unknown, history.Answer{}, false},
 	} {
-		if got := Final(c.outcome, c.answer); got != c.want {
-			t.Errorf("%s %+v: %v", c.outcome, c.answer, got)
-		}
+		assert.Equal(t, Final(c.outcome, c.answer), c.want, "%s %+v", c.outcome, c.answer)
 	}
 }
 
@@ -214,9 +213,7 @@ func TestPayload(t *testing.T) {
 	if got := Decode(p.Encode()); got != p || p.HoldFor() != 30*time.Millisecond {
 		t.Errorf("%+v became %+v", p, got)
 	}
-	if got := Decode([]byte("what?")); got != (Payload{}) {
-		t.Errorf("%+v", got)
-	}
+	assert.Equal(t, Decode([]byte("what?")), Payload{})
 	if history.Fingerprint(nil) != 0 || history.Fingerprint(p.Encode()) == 0 {
 		t.Error("a nil body has a fingerprint, or a payload has none")
 	}

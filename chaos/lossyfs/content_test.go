@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"syscall"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // memory is a backing file in memory.
@@ -50,18 +52,14 @@ func inMemory(seed uint64, durable []byte) (*content, *memory) {
 func must[T any](t *testing.T) func(T, error) T {
 	return func(v T, err error) T {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		return v
 	}
 }
 
 func check(t *testing.T, errs ...error) {
 	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, errors.Join(errs...))
 }
 
 func fill(value byte, n int) []byte { return bytes.Repeat([]byte{value}, n) }
@@ -83,9 +81,7 @@ func TestPagesAreLostKeptAndTorn(t *testing.T) {
 			fresh++
 		default:
 			both++
-			if lost.TornPages != 1 {
-				t.Errorf("seed %d: a page is torn and not counted: %+v", seed, lost)
-			}
+			assert.Equal(t, lost.TornPages, 1, "seed %d: a page is torn and not counted: %+v", seed, lost)
 		}
 		for at := 0; at < pageSize; at += sectorSize {
 			if sector := m.b[at : at+sectorSize]; !bytes.Equal(sector, fill(sector[0], sectorSize)) {
@@ -167,9 +163,7 @@ func TestRoomIsTakenAndGivenBack(t *testing.T) {
 	if n, err := c.writeAt(fill(2, 4*pageSize), pageSize); n != 3*pageSize || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}
-	if err := c.allocate(50*pageSize, 1, true); !errors.Is(err, syscall.ENOSPC) {
-		t.Errorf("%v", err)
-	}
+	assert.ErrorIs(t, c.allocate(50*pageSize, 1, true), syscall.ENOSPC)
 	check(t, c.truncate(pageSize))
 	if free, used, limited := c.room.left(); free != 3 || used != 1 || !limited {
 		t.Errorf("%d free, %d used, limited: %v", free, used, limited)

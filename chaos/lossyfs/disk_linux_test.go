@@ -2,12 +2,12 @@ package lossyfs
 
 import (
 	"bytes"
-	"errors"
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
 
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -17,9 +17,7 @@ func mounted(t *testing.T, seed uint64) *Disk {
 	gated.NeedRoot(t, Supported)
 	dir := t.TempDir()
 	d, err := Mount(filepath.Join(dir, "disk"), filepath.Join(dir, "backing"), seed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() {
 		if err := d.Close(); err != nil {
 			t.Error(err)
@@ -68,15 +66,12 @@ func TestFullDisk(t *testing.T) {
 	if n, err := syscall.Pwrite(int(f.Fd()), make([]byte, 10*pageSize), pageSize); n != 3*pageSize || err != nil {
 		t.Errorf("%d bytes written, %v", n, err)
 	}
-	if _, err := f.WriteAt([]byte{1}, 4*pageSize); !errors.Is(err, syscall.ENOSPC) {
-		t.Errorf("a write beyond the limit: %v", err)
-	}
+	_, err := f.WriteAt([]byte{1}, 4*pageSize)
+	assert.ErrorIs(t, err, syscall.ENOSPC, "a write beyond the limit")
 	must[int](t)(f.WriteAt(bytes.Repeat([]byte{2}, 4*pageSize), 0))
 	var st syscall.Statfs_t
 	check(t, syscall.Statfs(d.Mountpoint(), &st))
-	if st.Bavail != 0 {
-		t.Errorf("%d pages are free", st.Bavail)
-	}
+	assert.Equal(t, st.Bavail, 0, "pages are free")
 	d.Limit(-1)
 	must[int](t)(f.WriteAt(bytes.Repeat([]byte{1}, 10*pageSize), pageSize))
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func TestSyncsFail(t *testing.T) {
@@ -21,15 +23,11 @@ func TestSyncsFail(t *testing.T) {
 	f := create(t, path, fill(1, pageSize))
 	must[int](t)(f.WriteAt(fill(2, pageSize), 0))
 	d.FailSync(syscall.EIO)
-	if err := f.Sync(); !errors.Is(err, syscall.EIO) {
-		t.Errorf("fsync: %v", err)
-	}
+	assert.ErrorIs(t, f.Sync(), syscall.EIO, "fsync")
 	if err := unix.Fdatasync(int(f.Fd())); err != unix.EIO {
 		t.Errorf("fdatasync: %v", err)
 	}
-	if err := syncPath(d.Mountpoint()); !errors.Is(err, syscall.EIO) {
-		t.Errorf("fsync of a folder: %v", err)
-	}
+	assert.ErrorIs(t, syncPath(d.Mountpoint()), syscall.EIO, "fsync of a folder")
 	d.FailSync(0)
 	check(t, f.Sync(), f.Close())
 	if got := must[[]byte](t)(os.ReadFile(path)); !bytes.Equal(got, fill(2, pageSize)) {
@@ -55,9 +53,7 @@ func TestWritesFail(t *testing.T) {
 		"mkdir": os.Mkdir(filepath.Join(d.Mountpoint(), "folder"), 0o700), "remove": os.Remove(f.Name()),
 		"rename": os.Rename(f.Name(), f.Name()+"2"),
 	} {
-		if !errors.Is(err, syscall.EIO) {
-			t.Errorf("%s: %v", what, err)
-		}
+		assert.ErrorIs(t, err, syscall.EIO, "%s", what)
 	}
 	d.Heal()
 	if got := must[[]byte](t)(os.ReadFile(f.Name())); !bytes.Equal(got, fill(1, pageSize)) {

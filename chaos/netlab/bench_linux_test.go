@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // The ways of a stream between two ends.
@@ -40,9 +42,8 @@ func connect(b *testing.B, bySwitch bool) (here, there net.Conn) {
 	} else if here, err = dial(); err != nil {
 		b.Fatal(err)
 	}
-	if there, err = l.Accept(); err != nil {
-		b.Fatal(err)
-	}
+	there, err = l.Accept()
+	assert.NoError(b, err)
 	b.Cleanup(func() { _, _ = here.Close(), there.Close() })
 	return here, there
 }
@@ -63,12 +64,9 @@ func stream(b *testing.B, bySwitch bool) {
 		}
 		sent <- nil
 	}()
-	if _, err := io.CopyN(io.Discard, there, int64(b.N)*int64(len(chunk))); err != nil {
-		b.Fatal(err)
-	}
-	if err := <-sent; err != nil {
-		b.Fatal(err)
-	}
+	_, err := io.CopyN(io.Discard, there, int64(b.N)*int64(len(chunk)))
+	assert.NoError(b, err)
+	assert.NoError(b, <-sent)
 	b.ReportMetric(float64(processorTime(b)-began)/float64(b.N), "cpu-ns/op")
 }
 
@@ -79,12 +77,10 @@ func ping(b *testing.B, bySwitch bool) {
 	began := processorTime(b)
 	b.ResetTimer()
 	for b.Loop() {
-		if _, err := here.Write(message); err != nil {
-			b.Fatal(err)
-		}
-		if _, err := io.ReadFull(here, message); err != nil {
-			b.Fatal(err)
-		}
+		_, err := here.Write(message)
+		assert.NoError(b, err)
+		_, err = io.ReadFull(here, message)
+		assert.NoError(b, err)
 	}
 	b.ReportMetric(float64(processorTime(b)-began)/float64(b.N), "cpu-ns/op")
 }
@@ -93,8 +89,6 @@ func ping(b *testing.B, bySwitch bool) {
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
 	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		b.Fatal(err)
-	}
+	assert.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // far is the other end of a line. It notes the number and the time of each frame.
@@ -71,9 +73,7 @@ func TestSoundLinePassesAtOnce(t *testing.T) {
 		if came, after := f.got(); !slices.Equal(came, count(100)) || slices.Max(after) > 0 {
 			t.Errorf("%v after %v", came, after)
 		}
-		if stats := l.counts(); stats != (tally{Forwarded: 100}) {
-			t.Errorf("%+v", stats)
-		}
+		assert.Equal(t, l.counts(), tally{Forwarded: 100})
 	})
 }
 
@@ -158,9 +158,7 @@ func TestShares(t *testing.T) {
 				if test.come >= 0 && !slices.Equal(sorted, count(frames)) {
 					t.Errorf("only %d different frames came", len(sorted))
 				}
-				if inOrder := slices.IsSorted(came); inOrder != (test.quality.Reorder == 0) {
-					t.Errorf("frames came in order: %t", inOrder)
-				}
+				assert.Equal(t, slices.IsSorted(came), test.quality.Reorder == 0, "frames came in order")
 			})
 		})
 	}
@@ -202,9 +200,7 @@ func TestCutLosesWhatIsUnderWay(t *testing.T) {
 		if came, _ := f.got(); !slices.Equal(came, count(2)) {
 			t.Errorf("frames %v came", came)
 		}
-		if stats := l.counts(); stats != (tally{Forwarded: 2, Lost: 20}) {
-			t.Errorf("%+v", stats)
-		}
+		assert.Equal(t, l.counts(), tally{Forwarded: 2, Lost: 20})
 	})
 }
 
@@ -229,9 +225,7 @@ func TestImpairmentsAddUp(t *testing.T) {
 	}
 	l.heal()
 	lossy()
-	if l.now() != (Quality{}) {
-		t.Errorf("%+v", l.now())
-	}
+	assert.Equal(t, l.now(), Quality{})
 }
 
 // same compares two qualities by their printed digits.
@@ -284,9 +278,7 @@ func TestQueueIsBounded(t *testing.T) {
 			l.forward(frame)
 		}
 		<-time.After(time.Minute)
-		if stats := l.counts(); stats != (tally{Forwarded: frames / 2, Lost: frames / 2}) {
-			t.Errorf("%+v", stats)
-		}
+		assert.Equal(t, l.counts(), tally{Forwarded: frames / 2, Lost: frames / 2})
 		send(l, 1, 0)
 		<-time.After(time.Minute)
 		if stats := l.counts(); stats.Forwarded != frames/2+1 {
@@ -299,9 +291,7 @@ func TestRefusedFrameIsLost(t *testing.T) {
 	l, f := testLine(1)
 	f.err = errors.New("down")
 	send(l, 3, 0)
-	if stats := l.counts(); stats != (tally{Lost: 3}) {
-		t.Errorf("%+v", stats)
-	}
+	assert.Equal(t, l.counts(), tally{Lost: 3})
 }
 
 func TestQualityInWords(t *testing.T) {
@@ -313,8 +303,6 @@ func TestQualityInWords(t *testing.T) {
 		},
 		"duplicates 1%, reordered 30%": {Duplicate: 0.01, Reorder: 0.3},
 	} {
-		if got := q.String(); got != want {
-			t.Errorf("%q, not %q", got, want)
-		}
+		assert.Equal(t, q.String(), want)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
 
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -28,9 +29,7 @@ func open(t testing.TB, hosts ...string) *Network {
 	t.Helper()
 	gated.NeedRoot(t, Supported)
 	n, err := New(Config{Hosts: hosts, Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() {
 		if err := n.Close(); err != nil {
 			t.Error(err)
@@ -90,18 +89,14 @@ func echo(l net.Listener) {
 // receives reports whether a packet comes soon.
 func receives(t *testing.T, c *net.UDPConn, want string) bool {
 	t.Helper()
-	if err := c.SetReadDeadline(time.Now().Add(200 * time.Millisecond)); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, c.SetReadDeadline(time.Now().Add(200*time.Millisecond)))
 	got := make([]byte, 1500)
 	for {
 		n, err := c.Read(got)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			return false
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if string(got[:n]) == want {
 			return true
 		}
@@ -110,9 +105,8 @@ func receives(t *testing.T, c *net.UDPConn, want string) bool {
 
 func sendText(t *testing.T, from, to *net.UDPConn, text string) {
 	t.Helper()
-	if _, err := from.WriteTo([]byte(text), to.LocalAddr()); err != nil {
-		t.Fatal(err)
-	}
+	_, err := from.WriteTo([]byte(text), to.LocalAddr())
+	assert.NoError(t, err)
 }
 
 func TestOneWay(t *testing.T) {
@@ -121,9 +115,7 @@ func TestOneWay(t *testing.T) {
 	expect := func(when string, from, to *net.UDPConn, want bool) {
 		t.Helper()
 		sendText(t, from, to, when)
-		if got := receives(t, to, when); got != want {
-			t.Errorf("%s: heard: %t", when, got)
-		}
+		assert.Equal(t, receives(t, to, when), want, "%s: heard", when)
 	}
 	expect("sound, a to b", a, b, true)
 	lift := n.Impair("a", "b", Quality{Cut: true})
@@ -163,9 +155,7 @@ func TestStreamSurvivesBadNetwork(t *testing.T) {
 		_, _ = c.Write(sent)
 		_ = c.(*net.TCPConn).CloseWrite()
 	}()
-	if err := c.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, c.SetReadDeadline(time.Now().Add(time.Minute)))
 	got, err := io.ReadAll(c)
 	if err != nil || !bytes.Equal(got, sent) {
 		t.Errorf("%d bytes of %d came back: %v", len(got), len(sent), err)
@@ -182,20 +172,14 @@ func TestCutOffFromOutside(t *testing.T) {
 	go echo(l)
 	for _, cut := range []struct{ to, from bool }{{true, true}, {true, false}, {false, true}} {
 		lift, err := n.CutOutside("a", cut.to, cut.from)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		c, err := net.DialTimeout("tcp", l.Addr().String(), 200*time.Millisecond)
 		if timeout := net.Error(nil); !errors.As(err, &timeout) || !timeout.Timeout() {
 			t.Errorf("%+v: %v, %v", cut, c, err)
 		}
-		if err := lift(); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, lift())
 		c, err = net.DialTimeout("tcp", l.Addr().String(), 10*time.Second)
-		if err != nil {
-			t.Fatalf("lifted: %v", err)
-		}
+		assert.NoError(t, err, "lifted")
 		_ = c.Close()
 	}
 }
@@ -206,9 +190,7 @@ func TestHostsReachOutside(t *testing.T) {
 		t.Error("two networks have the same addresses")
 	}
 	l, err := net.Listen("tcp", net.JoinHostPort(n.Outside().String(), "0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer l.Close()
 	go echo(l)
 	for _, name := range []string{"a", "b"} {
@@ -228,9 +210,7 @@ func TestCommandKeepsItsProcess(t *testing.T) {
 	command := slices.Concat(n.Host("a").Command, []string{"sh", "-c", "echo $$; cat /proc/net/dev"})
 	cmd := exec.CommandContext(t.Context(), command[0], command[1:]...)
 	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	assert.NoError(t, err, "%s", out)
 	pid, devices, _ := strings.Cut(string(out), "\n")
 	if pid != fmt.Sprint(cmd.Process.Pid) {
 		t.Errorf("process %d runs process %s", cmd.Process.Pid, pid)
@@ -244,9 +224,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	n := open(t, "a", "b")
 	near := n.block.interfaceOf(0)
 	other, err := New(Config{Hosts: []string{"a", "b"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	gone := other.block.interfaceOf(1)
 	if err := other.Close(); err != nil {
 		t.Error(err)
@@ -273,12 +251,8 @@ func TestKilledHarnessLeavesNothing(t *testing.T) {
 	helper.Env = append(os.Environ(), helperVar+"=1")
 	helper.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := helper.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := helper.Start(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
+	assert.NoError(t, helper.Start())
 	name := ""
 	for lines := bufio.NewScanner(out); name == "" && lines.Scan(); {
 		_, name, _ = strings.Cut(lines.Text(), "open ")
@@ -286,9 +260,7 @@ func TestKilledHarnessLeavesNothing(t *testing.T) {
 	if _, err := netlink.LinkByName(name); err != nil {
 		t.Errorf("%q: %v", name, err)
 	}
-	if err := helper.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, helper.Process.Kill())
 	if err := helper.Wait(); err == nil {
 		t.Error("the helper was not killed")
 	}

@@ -4,6 +4,8 @@ import (
 	"io"
 	"slices"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // socket is a port in memory.
@@ -54,9 +56,7 @@ func TestFramesGoWhereTheyAreSent(t *testing.T) {
 	if len(got[0].in) != 0 || len(got[1].in) != 2 || len(got[2].in) != 1 {
 		t.Fatalf("%q, %q, %q", got[0].in, got[1].in, got[2].in)
 	}
-	if string(got[1].in[1]) != string(frame(hostMAC(1), "three")) {
-		t.Errorf("%q", got[1].in[1])
-	}
+	assert.Equal(t, string(got[1].in[1]), string(frame(hostMAC(1), "three")))
 }
 
 // Frames to unknown addresses, to all hosts or to their own sender are dropped, and so are bytes that are no frame.
@@ -96,7 +96,5 @@ func TestHostsByAddress(t *testing.T) {
 			t.Errorf("the address of host %d is taken for host %d", i, got)
 		}
 	}
-	if got := hostOf(hostMAC(301), 301); got != -1 {
-		t.Errorf("the address of an unknown host is taken for host %d", got)
-	}
+	assert.Equal(t, hostOf(hostMAC(301), 301), -1, "the address of an unknown host is taken for host")
 }

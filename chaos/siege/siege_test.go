@@ -17,23 +17,20 @@ import (
 	"github.com/belfryhq/belfry/chaos/faults"
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/deploy/local"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func TestChosenFaults(t *testing.T) {
 	all := faults.Kinds()
 	count := func(names ...string) int {
 		kinds, err := chosen(names)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		return len(kinds)
 	}
 	if count() != len(all) || count("all") != len(all) || count("none") != 0 {
 		t.Errorf("%d, %d, %d of %d", count(), count("all"), count("none"), len(all))
 	}
-	if n := count("memory", history.KillAll); n != 2 {
-		t.Errorf("%d kinds", n)
-	}
+	assert.Equal(t, count("memory", history.KillAll), 2, "kinds")
 	if _, err := chosen([]string{"process", "weather"}); err == nil || !strings.Contains(err.Error(), `"weather"`) ||
 		!strings.Contains(err.Error(), "network") {
 		t.Errorf("%v", err)
@@ -272,9 +269,7 @@ func TestDeathsAreTakenOnce(t *testing.T) {
 
 func TestReportIsWritten(t *testing.T) {
 	dir := t.TempDir()
-	if err := report().Write(dir); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, report().Write(dir))
 	if text, err := os.ReadFile(filepath.Join(dir, "report.md")); err != nil || string(text) != report().Markdown() {
 		t.Errorf("%v: %s", err, text)
 	}

@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -77,9 +78,8 @@ func TestLong(t *testing.T) {
 	long := 5 * time.Minute
 	if text := os.Getenv("BELFRY_SIM_FOR"); text != "" {
 		var err error
-		if long, err = time.ParseDuration(text); err != nil {
-			t.Fatal(err)
-		}
+		long, err = time.ParseDuration(text)
+		assert.NoError(t, err)
 	}
 	began := time.Now()
 	var next atomic.Uint64
@@ -157,9 +157,7 @@ func seedAsked(t *testing.T) (seed uint64, ok bool) {
 		return 0, false
 	}
 	seed, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return seed, true
 }
 
@@ -170,9 +168,7 @@ func tracer(t *testing.T) *slog.Logger {
 		return nil
 	}
 	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() { t.Log(errors.Join(f.Close())) })
 	return slog.New(trace{w: f})
 }

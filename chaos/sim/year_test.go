@@ -13,6 +13,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/load"
 	"github.com/belfryhq/belfry/chaos/sim/internal/disk"
 	"github.com/belfryhq/belfry/chaos/sim/internal/wire"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 	"github.com/belfryhq/belfry/repeat"
 )
@@ -76,13 +77,9 @@ func (s spell) days() int { return int(noon(s.to).Sub(noon(s.from)) / (24 * time
 func (n night) instants(t *testing.T, s spell) (all []time.Time) {
 	t.Helper()
 	zone, err := time.LoadLocation(n.zone)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	rule, err := repeat.New(repeat.Spec{Cron: []string{n.cron}, TimeZone: n.zone})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	changes := map[int]time.Time{}
 	for _, text := range []string{n.gap, n.fold} {
 		if at, err := time.Parse(time.RFC3339, text); err == nil {

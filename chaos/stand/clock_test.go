@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/deploy/local"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // An offset is in the file at once, and only in the file of that node.
@@ -17,9 +18,7 @@ func TestClocks(t *testing.T) {
 	env := slices.Grow([]string{"A=b"}, 8)
 	places := []local.Place{{Env: env}, {Env: env}}
 	clocks, err := shareClocks(dir, places)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	s := &Stand{Clocks: clocks}
 	t.Cleanup(func() {
 		if err := closeAll(s.Clocks); err != nil {
@@ -30,12 +29,8 @@ func TestClocks(t *testing.T) {
 	for i, want := range []time.Duration{0, -time.Hour} {
 		path := filepath.Join(dir, "clocks", names(2)[i])
 		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := time.Duration(binary.NativeEndian.Uint64(data)); got != want {
-			t.Errorf("%s holds %v, not %v", path, got, want)
-		}
+		assert.NoError(t, err)
+		assert.Equal(t, time.Duration(binary.NativeEndian.Uint64(data)), want, "%s holds", path)
 		if got := []string{"A=b", "BELFRY_CLOCK_OFFSET_FILE=" + path}; !slices.Equal(places[i].Env, got) {
 			t.Errorf("%s runs with %v", path, places[i].Env)
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -23,9 +24,7 @@ func TestLeaderClockIsSet(t *testing.T) {
 	gated.Need(t, gated.Real)
 	localtest.Need(t)
 	s, err := Open(t.Context(), Config{Binary: localtest.Build(t, "chaos"), Dir: t.TempDir(), Shards: 1, Clocks: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -75,15 +74,11 @@ func setLeaderClock(t *testing.T, s *Stand, by time.Duration) {
 func delayThrough(t *testing.T, s *Stand, node, url string) {
 	t.Helper()
 	c, err := nodeClient(s, node, 15*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	began := time.Now()
 	var got client.Task
 	_, err = c.Schedule(t.Context(), client.Task{Delay: time.Hour, Target: &client.Target{URL: url}}, client.ReturnTask(&got))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	const bound = 250 * time.Millisecond
 	least, most := began.Add(time.Hour-bound), time.Now().Add(time.Hour+bound)
 	if got.FireAt.Before(least) || got.FireAt.After(most) {
@@ -104,15 +99,11 @@ func newRow(t *testing.T) *row {
 	t.Helper()
 	var lc net.ListenConfig
 	l, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	r := &row{url: "http://" + l.Addr().String(), due: map[string]time.Time{}, at: map[string]time.Time{}}
 	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: r}
 	go func() {
-		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			t.Error(err)
-		}
+		assert.ErrorIs(t, server.Serve(l), http.ErrServerClosed)
 	}()
 	t.Cleanup(func() { _ = server.Close() })
 	return r

@@ -6,6 +6,7 @@ import (
 
 	"github.com/belfryhq/belfry/chaos/lossyfs"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -16,9 +17,7 @@ func TestPowerLossOfAllNodes(t *testing.T) {
 	s, err := Open(t.Context(), Config{
 		Binary: localtest.Build(t), Dir: t.TempDir(), Shards: 1, Disks: true,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -28,17 +27,11 @@ func TestPowerLossOfAllNodes(t *testing.T) {
 	for i := range 3 {
 		id := fmt.Sprintf("task-%d", i)
 		awaitWrite(t, s, s.Names()[i%3], id, came.url)
-		if err := s.Kill(s.Names()...); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, s.Kill(s.Names()...))
 		for _, d := range s.Disks {
-			if err := d.PowerLoss(); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, d.PowerLoss())
 		}
-		if err := s.Start(s.Names()...); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, s.Start(s.Names()...))
 		came.await(t, id)
 	}
 	awaitEqualReplicas(t, s)

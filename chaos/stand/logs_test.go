@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/belfryhq/belfry/deploy/local"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // Alarms reports each line of a node once, whenever the node logs it.
@@ -14,9 +15,7 @@ func TestAlarms(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "belfry.log")
 	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer func() {
 		if err := f.Close(); err != nil {
 			t.Error(err)
@@ -64,16 +63,12 @@ func TestLogsAreSaved(t *testing.T) {
 	write := func(more string) {
 		t.Helper()
 		text += more
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	logs := newLogs([]local.Node{{Name: "node-1", Dir: dir}})
 	save := func(want string) {
 		t.Helper()
-		if err := logs.Save(to); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, logs.Save(to))
 		got, err := os.ReadFile(filepath.Join(to, "node-1.log"))
 		if err != nil || string(got) != want {
 			t.Errorf("%q, %v; want %q", got, err, want)
@@ -82,9 +77,8 @@ func TestLogsAreSaved(t *testing.T) {
 	logs.Begin()
 	write("one\n")
 	save("one\n")
-	if _, err := logs.Alarms(); err != nil {
-		t.Fatal(err)
-	}
+	_, err := logs.Alarms()
+	assert.NoError(t, err)
 	write("between\n")
 	logs.Begin()
 	write("two\n")

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // A process that takes more memory than it is left is killed. A process without a bound is not.
@@ -15,9 +17,7 @@ func TestMemory(t *testing.T) {
 		t.Skipf("NOT TESTED: %v", err)
 	}
 	m, err := newMemory(filepath.Join(memoryRoot(), "belfry-test-"+strconv.FormatInt(time.Now().UnixNano(), 36)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() {
 		if err := m.close(); err != nil {
 			t.Error(err)
@@ -30,9 +30,7 @@ func TestMemory(t *testing.T) {
 	if err := hungry(); err != nil {
 		t.Errorf("without a bound: %v", err)
 	}
-	if err := m.Squeeze(16 << 20); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, m.Squeeze(16<<20))
 	var exit *exec.ExitError
 	if err := hungry(); !errors.As(err, &exit) {
 		t.Errorf("with room for 16 MiB: %v", err)

@@ -12,6 +12,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/netlab"
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -23,9 +24,7 @@ func TestLeaderIsCutOff(t *testing.T) {
 	s, err := Open(t.Context(), Config{
 		Binary: localtest.Build(t), Dir: t.TempDir(), Shards: 1, Network: true,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -54,9 +53,7 @@ func TestLeaderIsCutOff(t *testing.T) {
 		t.Errorf("a leader without a majority answered a schedule with %v", err)
 	}
 
-	if err := s.Network.Heal(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, s.Network.Heal())
 	awaitWrite(t, s, leader, "after", came.url)
 	came.await(t, "after")
 	awaitEqualReplicas(t, s)
@@ -95,9 +92,7 @@ func schedule(ctx context.Context, s *Stand, node, id, url string) error {
 
 func scheduleAt(t *testing.T, s *Stand, node, id, url string) {
 	t.Helper()
-	if err := schedule(t.Context(), s, node, id, url); err != nil {
-		t.Fatalf("%s through %s: %v", id, node, err)
-	}
+	assert.NoError(t, schedule(t.Context(), s, node, id, url), "%s through %s", id, node)
 }
 
 const patience = time.Minute
@@ -170,16 +165,12 @@ func receive(t *testing.T, host string) *arrivals {
 	t.Helper()
 	var lc net.ListenConfig
 	l, err := lc.Listen(t.Context(), "tcp", net.JoinHostPort(host, "0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	a := &arrivals{url: "http://" + l.Addr().String(), ids: make(chan string, 100)}
 	server := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(
 		func(_ http.ResponseWriter, r *http.Request) { a.ids <- r.Header.Get("ce-subject") })}
 	go func() {
-		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			t.Error(err)
-		}
+		assert.ErrorIs(t, server.Serve(l), http.ErrServerClosed)
 	}()
 	t.Cleanup(func() { _ = server.Close() })
 	return a

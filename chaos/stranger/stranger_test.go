@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/memberlist"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // asPeer adds to memberlist's own transport the byte that begins a gossip stream on a peer port.
@@ -53,9 +55,7 @@ func mesh(t *testing.T) (*memberlist.Memberlist, string) {
 	t.Helper()
 	logger := log.New(io.Discard, "", 0)
 	nt, err := memberlist.NewNetTransport(&memberlist.NetTransportConfig{BindAddrs: []string{"127.0.0.1"}, Logger: logger})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	p := &asPeer{nt, make(chan net.Conn)}
 	done := make(chan struct{})
 	go p.accept(done)
@@ -64,9 +64,7 @@ func mesh(t *testing.T) (*memberlist.Memberlist, string) {
 	c.BindPort, c.AdvertiseAddr, c.AdvertisePort = nt.GetAutoBindPort(), "127.0.0.1", nt.GetAutoBindPort()
 	c.Delegate = describes{meta{id: "abc", boot: 7, cluster: "c", name: "node-1", addr: "127.0.0.1:1"}.encode()}
 	list, err := memberlist.Create(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() {
 		if err := list.Shutdown(); err != nil {
 			t.Error(err)
@@ -80,9 +78,7 @@ func mesh(t *testing.T) (*memberlist.Memberlist, string) {
 func TestMeshBelievesTheStranger(t *testing.T) {
 	list, addr := mesh(t)
 	s := &Stranger{Addrs: []string{addr}, Rand: rand.New(rand.NewPCG(1, 1))}
-	if err := s.Learn(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, s.Learn(t.Context()))
 	if len(s.members) != 1 || s.members[0].Name != "abc.7" || len(s.fakes) != Fakes {
 		t.Fatalf("the stranger learned of %+v, and made up %d", s.members, len(s.fakes))
 	}
@@ -138,9 +134,7 @@ func TestLiesRepeat(t *testing.T) {
 		for range 50 {
 			for _, lie := range []func() ([]byte, error){s.packed, s.streamed} {
 				claims, err := lie()
-				if err != nil {
-					t.Fatal(err)
-				}
+				assert.NoError(t, err)
 				all = append(all, claims...)
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // service is a fake of the calls that a Keeper makes. It takes all keys that were made and not revoked.
@@ -92,18 +93,14 @@ func TestRecordOfKeys(t *testing.T) {
 	admin := filepath.Join(dir, "admin")
 	var written strings.Builder
 	rec := history.NewRecorder(&written)
-	if err := os.WriteFile(admin, []byte("admin\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(admin, []byte("admin\n"), 0o600))
 	ctx := t.Context()
 	k, err := OpenKeys(ctx, KeeperConfig{
 		Nodes: []Node{{Name: "node-1", URL: server.URL}, {Name: "node-2", URL: server.URL}},
 		Spare: func() []string { return []string{"node-2"} }, AdminFile: admin,
 		Namespaces: []string{"", "neighbour"}, Recorder: rec, Dir: dir, Prefix: "r1-", Calm: time.Second,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for _, namespace := range []string{"", "neighbour"} {
 		info, err := os.Stat(k.File(namespace))
 		if err != nil || info.Mode().Perm() != 0o600 {
@@ -111,18 +108,12 @@ func TestRecordOfKeys(t *testing.T) {
 		}
 	}
 	first, err := k.create(ctx, "", nil, "read")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	k.everywhere(ctx, func(ctx context.Context, n Node) { k.tryAll(ctx, n, "", first) })
 	second, err := k.rotate(ctx, first, "", 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	k.lists(ctx)
-	if err := k.revoke(ctx, second); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, k.revoke(ctx, second))
 	k.everywhere(ctx, func(ctx context.Context, n Node) { k.tryAll(ctx, n, "", second) })
 	k.visit(ctx)
 	if err := k.Close(ctx); err != nil || len(fake.names) != 0 {
@@ -144,9 +135,7 @@ func check(t *testing.T, h *history.History, first, second *text) {
 		got[trial.Ask] = append(got[trial.Ask], trial.Status)
 	}
 	want := map[string][]int{"own": {200, 401}, "beyond": {403, 401}, "foreign": {404, 401}, "nothing": {401}}
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("trials %v, want %v", got, want)
-	}
+	assert.Equal(t, fmt.Sprint(got), fmt.Sprint(want), "trials")
 	old, fresh := h.Entries[first.entry], h.Entries[second.entry]
 	if old.ID != fresh.ID || !old.Rotated || fresh.Rotated || old.Ended < old.Ending || fresh.Ended < fresh.Ending ||
 		old.Ending == 0 || fresh.Ending == 0 {

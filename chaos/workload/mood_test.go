@@ -10,14 +10,13 @@ import (
 
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/deploy/receiver"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func deliver(t *testing.T, url, id string) (*http.Response, int, error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(`{"op":1}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	req.Header.Set("Ce-Subject", id)
 	req.Header.Set("Belfry-Attempt", "1")
 	resp, err := http.DefaultClient.Do(req)
@@ -26,18 +25,14 @@ func deliver(t *testing.T, url, id string) (*http.Response, int, error) {
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return resp, len(body), nil
 }
 
 func listen(t *testing.T, rec *history.Recorder) *Receiver {
 	t.Helper()
 	r, err := Listen(t.Context(), rec, "127.0.0.1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() {
 		if err := r.Close(); err != nil {
 			t.Error(err)
@@ -88,9 +83,8 @@ func TestStrangers(t *testing.T) {
 	r := listen(t, before)
 	r.Record(now, "r2-")
 	for _, id := range []string{"r1-7", "r2-7"} {
-		if _, _, err := deliver(t, r.URL, id); err != nil {
-			t.Fatal(err)
-		}
+		_, _, err := deliver(t, r.URL, id)
+		assert.NoError(t, err)
 	}
 	if a := now.History().Arrivals; len(a) != 1 || a[0].ID != "r2-7" || len(before.History().Arrivals) != 0 {
 		t.Errorf("%+v", a)

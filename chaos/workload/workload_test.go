@@ -14,6 +14,7 @@ import (
 
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/load"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/memnet"
 )
 
@@ -29,9 +30,7 @@ func newLoadOn(t *testing.T, handler http.HandlerFunc, cfg Config) (*Load, *hist
 	t.Helper()
 	network := memnet.New()
 	listener, packets, err := network.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	server := &http.Server{Handler: handler}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
@@ -43,9 +42,7 @@ func newLoadOn(t *testing.T, handler http.HandlerFunc, cfg Config) (*Load, *hist
 	cfg.Dial = func(ctx context.Context, _, addr string) (net.Conn, error) { return network.Dial(ctx, addr) }
 	cfg.Target = "http://127.0.0.1:1/hook"
 	l, err := New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return l, cfg.Recorder, listener
 }
 
@@ -98,9 +95,7 @@ func TestOnlyWhatIsCertainIsFailed(t *testing.T) {
 	t.Run("never sent", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l, _, listener := newLoadOn(t, nil, Config{})
-			if err := listener.Close(); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, listener.Close())
 			op := l.player.Cancel("a")
 			outcome, answer := l.caller.call(t.Context(), 0, time.Second, op)
 			if outcome != history.Failed || load.Final(outcome, answer) {
@@ -132,9 +127,7 @@ func TestHiddenSecondSending(t *testing.T) {
 			l.caller.call(t.Context(), 0, 5*time.Second, op)
 		}
 		c := rec.History().Calls[1]
-		if c.Outcome != history.Unknown {
-			t.Errorf("%+v", c)
-		}
+		assert.Equal(t, c.Outcome, history.Unknown, "%+v", c)
 	})
 }
 
@@ -163,9 +156,7 @@ func TestRepeatsShareTheKey(t *testing.T) {
 			}
 		}
 		for _, c := range rec.History().Calls {
-			if c.Op != op.What.Op {
-				t.Errorf("%+v is a try of another operation", c)
-			}
+			assert.Equal(t, c.Op, op.What.Op, "%+v is a try of another operation", c)
 		}
 	})
 }
@@ -244,27 +235,19 @@ func TestWorthReading(t *testing.T) {
 	}
 	h.Arrivals = append(h.Arrivals, history.Arrival{ID: "failed", Answer: 500}, history.Arrival{ID: "stranger", Answer: 200})
 	want := "never came, twice, changed, not acked, failed, stopped, came too, unknown, stranger"
-	if got := strings.Join(worthReading(h, 0), ", "); got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
+	assert.Equal(t, strings.Join(worthReading(h, 0), ", "), want)
 	want = "plain, never came, twice, changed, pulled, not acked, failed, stopped, came too, unknown, stranger"
-	if got := strings.Join(worthReading(h, 2), ", "); got != want {
-		t.Errorf("%q, want %q", got, want)
-	}
+	assert.Equal(t, strings.Join(worthReading(h, 2), ", "), want)
 }
 
 func TestReceiver(t *testing.T) {
 	rec := history.NewRecorder(nil)
 	r, err := Listen(t.Context(), rec, "127.0.0.1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for attempt, want := range map[string]int{"1": 500, "2": 200} {
 		body := strings.NewReader(string(load.Payload{Op: 7, Fail: 1}.Encode()))
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, r.URL, body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		req.Header.Set("Belfry-Attempt", attempt)
 		resp, err := http.DefaultClient.Do(req)
 		if err = errors.Join(err, resp.Body.Close()); err != nil || resp.StatusCode != want {

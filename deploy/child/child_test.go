@@ -8,14 +8,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func shell(t *testing.T, script string) *Child {
 	t.Helper()
 	c, err := Start(Config{Command: []string{"sh", "-c", script}, Log: filepath.Join(t.TempDir(), "log")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() { _ = c.SignalGroup(syscall.SIGKILL) })
 	return c
 }
@@ -25,9 +25,7 @@ func TestOutputGoesToTheEndOfTheLog(t *testing.T) {
 	for _, word := range []string{"first", "second"} {
 		c, err := Start(Config{Command: []string{"sh", "-c", "echo $WORD; echo from $PWD >&2"}, Dir: filepath.Dir(log),
 			Env: []string{"WORD=" + word}, Log: log})
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		<-c.Done()
 		if c.Err() != nil || !c.Ended() {
 			t.Errorf("ended %t, %v", c.Ended(), c.Err())
@@ -41,9 +39,7 @@ func TestOutputGoesToTheEndOfTheLog(t *testing.T) {
 
 func TestLogTailIsShort(t *testing.T) {
 	log := filepath.Join(t.TempDir(), "log")
-	if err := os.WriteFile(log, []byte(strings.Repeat("x", 10_000)+"end\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(log, []byte(strings.Repeat("x", 10_000)+"end\n"), 0o644))
 	if got := LogTail(log); len(got) != tailBytes-1 || !strings.HasSuffix(got, "xend") {
 		t.Errorf("%d bytes", len(got))
 	}
@@ -69,19 +65,13 @@ func TestDeathIsTold(t *testing.T) {
 // TestGroupEndsWhole checks that a signal to the group also ends a grandchild.
 func TestGroupEndsWhole(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, syscall.Mkfifo(fifo, 0o600))
 	// The grandchild holds the pipe open for writing, so the pipe ends when the grandchild does.
 	c := shell(t, "sleep 1000 > "+fifo+" & wait")
 	pipe, err := os.OpenFile(fifo, os.O_RDONLY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer func() { _ = pipe.Close() }()
-	if err := c.SignalGroup(syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, c.SignalGroup(syscall.SIGKILL))
 	<-c.Done()
 	if n, err := pipe.Read(make([]byte, 1)); n != 0 || !errors.Is(err, io.EOF) {
 		t.Errorf("the pipe has %d bytes, %v", n, err)

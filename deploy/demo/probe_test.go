@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // shards imitates a cluster of four shards: the last digit of an id modulo 4 is its shard. A closed shard alternately
@@ -64,18 +65,14 @@ func playShards(t *testing.T) (*shards, *client.Client) {
 	c, err := client.New(client.Config{
 		Addrs: []string{server.URL}, MaxAttempts: 1, FixedAddrs: true, SingleCalls: true, // as in the demo
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return s, c
 }
 
 func TestOneProbeAShard(t *testing.T) {
 	s, c := playShards(t)
 	p, err := placeProbes(t.Context(), c, "p-", 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if got, want := fmt.Sprint(p), "map[0:p-0 1:p-1 2:p-2 3:p-3]"; got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
@@ -102,9 +99,7 @@ func TestWritesAreAwaited(t *testing.T) {
 	}()
 	p := probes{1: "p-1", 2: "p-2"}
 	at, err := p.awaitWrites(t.Context(), c, []uint32{1, 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if open := <-opened; at.Before(open) {
 		t.Errorf("written %v before the shard took writes", open.Sub(at))
 	}

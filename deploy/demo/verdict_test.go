@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/deploy/receiver"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
@@ -66,9 +67,7 @@ func TestVerdicts(t *testing.T) {
 func TestCompleteOnceAllArrived(t *testing.T) {
 	tally := newTally("x-", 2, nil)
 	tally.plan(noon, time.Second)
-	if status := tally.arrive(receiver.Arrival{TaskID: "x-0", At: noon}); status != http.StatusOK {
-		t.Errorf("answered %d", status)
-	}
+	assert.Equal(t, tally.arrive(receiver.Arrival{TaskID: "x-0", At: noon}), http.StatusOK, "answered")
 	tally.acknowledge(0) // after its arrival
 	tally.acknowledge(1)
 	select {
@@ -99,9 +98,7 @@ func TestWindow(t *testing.T) {
 	if v.Window.Max != 300*time.Millisecond || v.Calm.P50 != 100*time.Millisecond || v.Calm.P99 != 400*time.Millisecond {
 		t.Errorf("%+v", v)
 	}
-	if v.Failover != 760*time.Millisecond {
-		t.Errorf("failover %v", v.Failover)
-	}
+	assert.Equal(t, v.Failover, 760*time.Millisecond, "failover")
 }
 
 func TestReport(t *testing.T) {
@@ -114,9 +111,7 @@ func TestReport(t *testing.T) {
 		victim: "node-2", shards: 4, killed: noon.Add(1900 * time.Millisecond), over: noon.Add(2300 * time.Millisecond),
 	})
 	var out bytes.Buffer
-	if err := v.write(&out); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, v.write(&out))
 	for _, want := range []string{
 		"lost             0\n", "failover     400ms   from kill -9 of node-2 until its 4 shards",
 		"outside the failover           3     0.7 ms     1.1 ms     1.1 ms\n",
@@ -146,7 +141,5 @@ func TestScreen(t *testing.T) {
 	s.live = false
 	s.update("one")
 	s.clear()
-	if got := out.String(); got != "  one\n" {
-		t.Errorf("%q", got)
-	}
+	assert.Equal(t, out.String(), "  one\n")
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/deploy/receiver"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func arrival(attempt int) receiver.Arrival {
@@ -73,14 +74,10 @@ func TestJSON(t *testing.T) {
 func TestFirstAttemptsFail(t *testing.T) {
 	p := &printer{cfg: Config{Fail: 2, Status: 204, Out: io.Discard}}
 	for attempt, want := range map[int]int{1: 500, 2: 500, 3: 204} {
-		if got := p.take(t.Context(), alone(attempt))[0]; got != want {
-			t.Errorf("attempt %d: %d, want %d", attempt, got, want)
-		}
+		assert.Equal(t, p.take(t.Context(), alone(attempt))[0], want, "attempt %d", attempt)
 	}
 	p.cfg.Fail = 0
-	if got := p.take(t.Context(), alone(0))[0]; got != 204 {
-		t.Errorf("without --fail: %d", got)
-	}
+	assert.Equal(t, p.take(t.Context(), alone(0))[0], 204, "without --fail")
 }
 
 func TestBatchText(t *testing.T) {
@@ -152,13 +149,9 @@ func TestBatches(t *testing.T) {
 func TestSignatures(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "secret")
 	const secrets = "# of the queue mail\n\nwhsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD\nwhsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw\n"
-	if err := os.WriteFile(file, []byte(secrets), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(file, []byte(secrets), 0o600))
 	known, err := readSecrets(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	a := arrival(1)
 	a.At, a.Request = time.Unix(1614265330, 0), []byte(`{"test": 2432232314}`)
 	a.Header = http.Header{"Webhook-Id": {"msg_p5jXN8AQM9LWM0D4loKWxJek"}, "Webhook-Timestamp": {"1614265330"},
@@ -176,9 +169,7 @@ func TestSignatures(t *testing.T) {
 func TestSecretFiles(t *testing.T) {
 	for name, content := range map[string]string{"empty": "# none\n", "bad": "\nwhsec_%%secret"} {
 		file := filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(file, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.WriteFile(file, []byte(content), 0o600))
 		err := Run(t.Context(), Config{Addr: "127.0.0.1:0", SecretFile: file, Out: io.Discard})
 		if err == nil || strings.Contains(err.Error(), "%%secret") || name == "bad" && !strings.Contains(err.Error(), "line 2") {
 			t.Errorf("%s: %v", name, err)
@@ -194,15 +185,11 @@ func TestDelay(t *testing.T) {
 		p := &printer{cfg: Config{Delay: time.Minute, Out: io.Discard}}
 		start := time.Now()
 		p.take(t.Context(), append(alone(1), arrival(1)))
-		if took := time.Since(start); took != time.Minute {
-			t.Errorf("answered after %v", took)
-		}
+		assert.Equal(t, time.Since(start), time.Minute, "answered after")
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		p.take(ctx, alone(1))
-		if took := time.Since(start); took != time.Minute {
-			t.Errorf("the end did not cut the delay: %v", took)
-		}
+		assert.Equal(t, time.Since(start), time.Minute, "the end did not cut the delay")
 	})
 }
 
@@ -214,19 +201,13 @@ func TestRunListensUntilTheEnd(t *testing.T) {
 	go func() { ended <- Run(ctx, Config{Addr: "127.0.0.1:0", Out: w}) }()
 	line := make([]byte, 200)
 	n, err := r.Read(line)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	go func() { _, _ = io.Copy(io.Discard, r) }()
 	url := strings.TrimSpace(strings.TrimPrefix(string(line[:n]), "listening on "))
 	resp, err := http.Post(url, "application/json", strings.NewReader("{}"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	_ = resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		t.Errorf("answered %d", resp.StatusCode)
-	}
+	assert.Equal(t, resp.StatusCode, http.StatusOK, "answered")
 	cancel()
 	if err := <-ended; err != nil {
 		t.Error(err)

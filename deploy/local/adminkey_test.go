@@ -10,20 +10,17 @@ import (
 	"testing"
 
 	"github.com/belfryhq/belfry/access"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // flagsOf returns the arguments of the first node.
 func flagsOf(t *testing.T, c *Cluster) []string {
 	t.Helper()
 	resp, err := http.Get(c.URLs()[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer func() { _ = resp.Body.Close() }()
 	var told struct{ Args []string }
-	if err := json.NewDecoder(resp.Body).Decode(&told); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, json.NewDecoder(resp.Body).Decode(&told))
 	return told.Args
 }
 
@@ -47,9 +44,7 @@ func TestAdminKey(t *testing.T) {
 			t.Fatalf("%v %v", info, err)
 		}
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if _, err := access.ParseKey(strings.TrimSpace(string(text))); err != nil || first != "" && string(text) != first {
 			t.Errorf("start %d: the key has changed, or %v", i, err)
 		}
@@ -63,9 +58,7 @@ func TestAdminKey(t *testing.T) {
 	if err != nil || len(others) > 0 {
 		t.Errorf("%v %v", others, err)
 	}
-	if err := os.WriteFile(path, []byte("cut"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(path, []byte("cut"), 0o600))
 	if _, err := Start(t.Context(), Config{Nodes: 1, DataDir: dir}); err == nil || strings.Contains(err.Error(), "cut") {
 		t.Errorf("a damaged key: %v", err)
 	}

@@ -18,6 +18,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // Environment variables that make this test program play another role. The tests' nodes are this program in the role of
@@ -81,9 +83,7 @@ func serve(args []string) int {
 func start(t *testing.T, cfg Config) *Cluster {
 	t.Helper()
 	c, err := Start(t.Context(), playing(t, cfg))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(c.Stop)
 	return c
 }
@@ -116,14 +116,10 @@ func TestNodesGetTheirFlags(t *testing.T) {
 	c := start(t, Config{Nodes: 3, ExtraArgs: []string{"--mood", "good"}})
 	nodes := c.Nodes()
 	resp, err := http.Get(c.URLs()[1])
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer func() { _ = resp.Body.Close() }()
 	var told struct{ Args, Env []string }
-	if err := json.NewDecoder(resp.Body).Decode(&told); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, json.NewDecoder(resp.Body).Decode(&told))
 	n := nodes[1]
 	want := []string{"serve", "--name", "node-2", "--data", n.Dir, "--http", n.HTTPAddr, "--peer", n.PeerAddr,
 		"--allow-webhook-cidr", "127.0.0.0/8", "--allow-webhook-cidr", "::1/128",
@@ -156,9 +152,7 @@ func TestFoundersAndJoiners(t *testing.T) {
 			if slices.Contains(args, "--join") {
 				got = append(got, "join")
 			}
-			if strings.Join(got, " ") != want[i] {
-				t.Errorf("node %d of %d: %v", i, n, args)
-			}
+			assert.Equal(t, strings.Join(got, " "), want[i], "node %d of %d: %v", i, n, args)
 		}
 	}
 }
@@ -170,32 +164,24 @@ func TestPIDFileFollowsTheNode(t *testing.T) {
 	if err != nil || strings.TrimSpace(string(data)) != strconv.Itoa(n.PID) {
 		t.Fatalf("pid file %q, %v; pid %d", data, err, n.PID)
 	}
-	if err := c.Kill("node-1"); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, c.Kill("node-1"))
 	if _, err := os.Stat(filepath.Join(n.Dir, "belfry.pid")); !os.IsNotExist(err) {
 		t.Errorf("the pid file outlives the node: %v", err)
 	}
-	if pid := c.Nodes()[0].PID; pid != 0 {
-		t.Errorf("a killed node has pid %d", pid)
-	}
+	assert.Equal(t, c.Nodes()[0].PID, 0, "a killed node has pid")
 }
 
 func TestKilledNodeStaysDeadUntilStarted(t *testing.T) {
 	c := start(t, Config{Nodes: 2, Restart: true})
 	skip(t, c)
-	if err := c.Kill("node-2"); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, c.Kill("node-2"))
 	if e := next(t, c); e.Kind != Killed || e.Node != "node-2" {
 		t.Errorf("event %v", e)
 	}
 	if err := c.Kill("node-2"); err == nil {
 		t.Error("a dead node was killed")
 	}
-	if err := c.StartNode(t.Context(), "node-2"); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, c.StartNode(t.Context(), "node-2"))
 	if err := c.StartNode(t.Context(), "node-2"); err == nil {
 		t.Error("a running node was started")
 	}
@@ -208,9 +194,7 @@ func TestDeathIsReportedAndNothingElseHappens(t *testing.T) {
 	var out lockedBuffer
 	c := start(t, Config{Nodes: 2, Out: &out})
 	skip(t, c)
-	if err := syscall.Kill(c.Nodes()[0].PID, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, syscall.Kill(c.Nodes()[0].PID, syscall.SIGKILL))
 	if e := next(t, c); e.Kind != Died || e.Node != "node-1" || !strings.Contains(e.Err.Error(), "killed") {
 		t.Errorf("event %v", e)
 	}
@@ -225,9 +209,7 @@ func TestDeathIsReportedAndNothingElseHappens(t *testing.T) {
 func TestRestartAfterDeath(t *testing.T) {
 	c := start(t, Config{Nodes: 1, Restart: true})
 	skip(t, c)
-	if err := c.Signal("node-1", syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, c.Signal("node-1", syscall.SIGKILL))
 	if died, started := next(t, c), next(t, c); died.Kind != Died || started.Kind != Started {
 		t.Errorf("events %v, %v", died, started)
 	}
@@ -236,9 +218,7 @@ func TestRestartAfterDeath(t *testing.T) {
 func TestStopEndsAPendingRestart(t *testing.T) {
 	c := start(t, Config{Nodes: 1, Restart: true})
 	skip(t, c)
-	if err := c.Signal("node-1", syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, c.Signal("node-1", syscall.SIGKILL))
 	next(t, c)
 	c.Stop()
 	if pid := c.Nodes()[0].PID; pid != 0 {
@@ -252,9 +232,7 @@ func TestStopEndsAPendingRestart(t *testing.T) {
 func TestStopIsInOrderAndReachesPausedNodes(t *testing.T) {
 	c := start(t, Config{Nodes: 3})
 	skip(t, c)
-	if err := c.Pause("node-2"); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, c.Pause("node-2"))
 	c.Stop()
 	for _, want := range []string{"node-3", "node-2", "node-1"} {
 		if e := next(t, c); e.Node != want || e.Kind != Stopped || e.Err != nil {
@@ -302,9 +280,7 @@ func TestAddressesAreFreeBesideForks(t *testing.T) {
 	}
 	for range 300 {
 		addrs, err := FreeAddrs(6)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		for _, addr := range addrs {
 			if err := checkFree(addr); err != nil {
 				t.Error(err)
@@ -326,36 +302,24 @@ func isClosed(c <-chan struct{}) bool {
 
 func TestFreeAddrsDiffer(t *testing.T) {
 	addrs, err := FreeAddrs(50)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	slices.Sort(addrs)
-	if n := len(slices.Compact(addrs)); n != 50 {
-		t.Errorf("%d different ones of 50", n)
-	}
+	assert.Equal(t, len(slices.Compact(addrs)), 50, "different ones of 50")
 }
 
 func TestHTTPPortsCountUp(t *testing.T) {
 	ports, err := freePorts(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	l, err := openLayout(Config{Nodes: 3, DataDir: t.TempDir(), HTTPPort: ports[0]})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for i, a := range l.Nodes {
-		if a.HTTP != hostPort(ports[0]+i) {
-			t.Errorf("node %d listens on %s", i, a.HTTP)
-		}
+		assert.Equal(t, a.HTTP, hostPort(ports[0]+i), "node %d listens on", i)
 	}
 }
 
 func TestStartTellsWhyItFailed(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer func() { _ = taken.Close() }()
 	tests := []struct {
 		name string

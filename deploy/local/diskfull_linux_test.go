@@ -18,6 +18,7 @@ import (
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -29,9 +30,7 @@ func smallDisk(t *testing.T, mib int) string {
 	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) {
 		t.Skipf("NOT TESTED: a node with a full disk: mounting a tmpfs needs root: %v", err)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() {
 		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
 			t.Errorf("unmounting %s: %v", dir, err)
@@ -44,17 +43,13 @@ func smallDisk(t *testing.T, mib int) string {
 func fill(t *testing.T, ballast string, leave uint64) {
 	t.Helper()
 	var st unix.Statfs_t
-	if err := unix.Statfs(filepath.Dir(ballast), &st); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, unix.Statfs(filepath.Dir(ballast), &st))
 	free := st.Bavail * uint64(st.Bsize)
 	if free <= leave {
 		return
 	}
 	f, err := os.OpenFile(ballast, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if _, err := f.Write(make([]byte, free-leave)); err != nil && !errors.Is(err, unix.ENOSPC) {
 		t.Error(err)
 	}
@@ -80,9 +75,8 @@ func TestNodeRunsOutOfRoom(t *testing.T) {
 		t.Helper()
 		task := client.Task{
 			ID: fmt.Sprint("task-", tasks), Delay: time.Hour, Payload: []byte(`"` + strings.Repeat("x", payload) + `"`)}
-		if _, err := c.Schedule(t.Context(), task); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Schedule(t.Context(), task)
+		assert.NoError(t, err)
 		tasks++
 	}
 	for range 30 {
@@ -110,12 +104,8 @@ func TestNodeRunsOutOfRoom(t *testing.T) {
 	until(t, "it says why it waits", func() error { return waits(t, cluster.URLs()[0]) })
 	waiting := cluster.Nodes()[0].PID
 	put(others, 10)
-	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-started; err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.Remove(ballast))
+	assert.NoError(t, <-started)
 	if pid := cluster.Nodes()[0].PID; pid != waiting {
 		t.Errorf("process %d waited, but process %d runs", waiting, pid)
 	}
@@ -138,19 +128,13 @@ func startOnSmallDisk(t *testing.T, binary string, kib int) {
 	disk := smallDisk(t, 256)
 	resize := func(kib int) {
 		t.Helper()
-		if err := unix.Mount("tmpfs", disk, "tmpfs", unix.MS_REMOUNT, fmt.Sprintf("size=%dk", kib)); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, unix.Mount("tmpfs", disk, "tmpfs", unix.MS_REMOUNT, fmt.Sprintf("size=%dk", kib)))
 	}
 	resize(kib)
 	port, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	addr := port.Addr().String()
-	if err := port.Close(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, port.Close())
 	cfg := local.Config{
 		Nodes: 1, Binary: binary, DataDir: t.TempDir(), ExtraArgs: []string{"--shards", "3", "--min-free-disk", "0"},
 		Places: []local.Place{{HTTPAddr: addr, Data: filepath.Join(disk, "data")}},
@@ -171,30 +155,20 @@ func startOnSmallDisk(t *testing.T, binary string, kib int) {
 	})
 	resize(256 << 10)
 	<-started
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(cluster.Stop)
 	c := dial(t, cluster.URLs()...)
 	if _, err := c.Schedule(t.Context(), client.Task{ID: "task-0", Delay: time.Hour}); err != nil {
 		t.Error(err)
 	}
 
-	if err := cluster.Terminate("node-1"); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, cluster.Terminate("node-1"))
 	ballast := filepath.Join(disk, "ballast")
 	fill(t, ballast, 0)
-	if err := cluster.Launch("node-1"); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, cluster.Launch("node-1"))
 	until(t, "it says why it waits", func() error { return waits(t, cluster.URLs()[0]) })
-	if err := os.Remove(ballast); err != nil {
-		t.Fatal(err)
-	}
-	if err := cluster.AwaitReady(t.Context(), "node-1"); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.Remove(ballast))
+	assert.NoError(t, cluster.AwaitReady(t.Context(), "node-1"))
 	readAll(t, c, 1)
 }
 
@@ -231,9 +205,7 @@ func unready(t *testing.T, url, reason string) error {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return err

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // TestErase checks that the data of a stopped node is deleted, but neither its log nor the data of a running node.
@@ -14,21 +16,13 @@ func TestErase(t *testing.T) {
 		t.Fatalf("one node forms the cluster: %+v", nodes)
 	}
 	data := filepath.Join(nodes[0].Data, "log", "entry")
-	if err := os.MkdirAll(filepath.Dir(data), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(data, []byte("1"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.MkdirAll(filepath.Dir(data), 0o755))
+	assert.NoError(t, os.WriteFile(data, []byte("1"), 0o644))
 	if err := c.Erase("node-1"); err == nil {
 		t.Error("the data of a running node was erased")
 	}
-	if err := c.Kill("node-1"); err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Erase("node-1"); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, c.Kill("node-1"))
+	assert.NoError(t, c.Erase("node-1"))
 	if _, err := os.Stat(data); !os.IsNotExist(err) {
 		t.Errorf("the data is still there: %v", err)
 	}

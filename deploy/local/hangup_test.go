@@ -14,6 +14,7 @@ import (
 
 	"github.com/belfryhq/belfry/deploy/local"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -48,9 +49,7 @@ func TestHangup(t *testing.T) {
 func hangUpNode(t *testing.T, binary string) {
 	cluster := startReal(t, local.Config{Binary: binary, DataDir: t.TempDir(), Nodes: 1})
 	node := cluster.Nodes()[0]
-	if err := cluster.Signal(node.Name, syscall.SIGHUP); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, cluster.Signal(node.Name, syscall.SIGHUP))
 	until(t, "the log mentions the hangup", func() error {
 		log, err := os.ReadFile(filepath.Join(node.Dir, "belfry.log"))
 		if err == nil && !strings.Contains(string(log), "SIGHUP: the files") {
@@ -69,12 +68,8 @@ func hangUp(t *testing.T, binary, until string, args ...string) (said []string, 
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), binary, args...)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
+	assert.NoError(t, cmd.Start())
 	sent := false
 	for lines := bufio.NewScanner(out); lines.Scan(); {
 		said = append(said, lines.Text())

@@ -14,6 +14,7 @@ import (
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/child"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -79,9 +80,8 @@ func withOldCopy(t *testing.T, binary string) *restarted {
 	})
 	node := dial(t, "http://"+r.http[1], "http://"+r.http[2])
 	for i := range oldTasks {
-		if _, err := node.Schedule(t.Context(), client.Task{ID: fmt.Sprint("old-", i), Delay: time.Hour}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := node.Schedule(t.Context(), client.Task{ID: fmt.Sprint("old-", i), Delay: time.Hour})
+		assert.NoError(t, err)
 	}
 	r.killNode(1)
 	r.killNode(2)
@@ -93,9 +93,7 @@ func withOldCopy(t *testing.T, binary string) *restarted {
 
 func (r *restarted) killNode(i int) {
 	r.t.Helper()
-	if err := r.nodes[i].SignalGroup(syscall.SIGKILL); err != nil {
-		r.t.Fatal(err)
-	}
+	assert.NoError(r.t, r.nodes[i].SignalGroup(syscall.SIGKILL))
 	<-r.nodes[i].Done()
 	r.nodes[i] = nil
 }
@@ -103,9 +101,7 @@ func (r *restarted) killNode(i int) {
 // copyTo replaces the folder to with a copy of the folder from.
 func (r *restarted) copyTo(from, to string) {
 	r.t.Helper()
-	if err := errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(from))); err != nil {
-		r.t.Fatal(err)
-	}
+	assert.NoError(r.t, errors.Join(os.RemoveAll(to), os.CopyFS(to, os.DirFS(from))))
 }
 
 // awaitReason waits until a node answers 503 with these words, at /readyz and to a call.
@@ -138,9 +134,7 @@ func (r *restarted) found(i, tasks int) (found, absent int) {
 	for id := range tasks {
 		req, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet,
 			fmt.Sprintf("http://%s/v1/tasks/old-%d", r.http[i], id), nil)
-		if err != nil {
-			r.t.Fatal(err)
-		}
+		assert.NoError(r.t, err)
 		req.Header.Set("Belfry-Timeout", "500ms")
 		resp, err := http.DefaultClient.Do(req)
 		if err != nil {

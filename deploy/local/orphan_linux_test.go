@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // parent runs a cluster of one node, prints the node's address and waits to be killed.
@@ -26,25 +28,15 @@ func TestChildrenDieWithTheirParent(t *testing.T) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), playNode+"=1", playParent+"="+t.TempDir())
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
+	assert.NoError(t, cmd.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	// A connection to the child ends when the child ends.
 	conn, err := net.Dial("tcp", strings.TrimSpace(line))
-	if err != nil {
-		t.Fatalf("%v: %s", err, line)
-	}
+	assert.NoError(t, err, "%s", line)
 	defer func() { _ = conn.Close() }()
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, cmd.Process.Kill())
 	if err := cmd.Wait(); err == nil {
 		t.Error("the parent was not killed")
 	}

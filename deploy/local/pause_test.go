@@ -10,6 +10,7 @@ import (
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -30,17 +31,11 @@ func TestPausedNodeLives(t *testing.T) {
 		nodes = nodes[:1]
 	}
 	for _, node := range nodes {
-		if err := cluster.Pause(node.Name); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, cluster.Pause(node.Name))
 		livesFor(t, cluster, stuckAfter+2*time.Second)
-		if err := cluster.Resume(node.Name); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, cluster.Resume(node.Name))
 		livesFor(t, cluster, time.Second)
-		if err := cluster.AwaitReady(t.Context(), node.Name); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, cluster.AwaitReady(t.Context(), node.Name))
 		c := dial(t, "http://"+node.HTTPAddr)
 		if _, err := c.Schedule(t.Context(), client.Task{ID: "after-" + node.Name, Delay: time.Hour}); err != nil {
 			t.Errorf("%s after its pause: %v", node.Name, err)

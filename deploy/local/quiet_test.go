@@ -10,6 +10,7 @@ import (
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -41,9 +42,7 @@ func TestHealthyNodesLogNoWarning(t *testing.T) {
 func killAll(t *testing.T, cluster *local.Cluster) {
 	t.Helper()
 	for _, n := range cluster.Nodes() {
-		if err := cluster.Kill(n.Name); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, cluster.Kill(n.Name))
 	}
 }
 
@@ -53,9 +52,7 @@ func noWarning(t *testing.T, cluster *local.Cluster, how string) {
 	t.Helper()
 	for _, n := range cluster.Nodes() {
 		log, err := os.ReadFile(logOf(n))
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if !bytes.Contains(log, []byte("level=INFO")) {
 			t.Errorf("%s, %s, has logged nothing: this shows nothing", n.Name, how)
 		}
@@ -70,8 +67,6 @@ func noWarning(t *testing.T, cluster *local.Cluster, how string) {
 func forgetLogs(t *testing.T, cluster *local.Cluster) {
 	t.Helper()
 	for _, n := range cluster.Nodes() {
-		if err := os.Remove(logOf(n)); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.Remove(logOf(n)))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -23,19 +24,14 @@ func TestRealNodes(t *testing.T) {
 	const tasks = 30
 	for i := range tasks {
 		node := dial(t, cluster.URLs()[i%3])
-		if _, err := node.Schedule(t.Context(), client.Task{ID: fmt.Sprint("task-", i), Delay: time.Hour}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := node.Schedule(t.Context(), client.Task{ID: fmt.Sprint("task-", i), Delay: time.Hour})
+		assert.NoError(t, err)
 	}
 	readAll(t, dial(t, cluster.URLs()[1]), tasks)
 
-	if err := cluster.Kill("node-1"); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, cluster.Kill("node-1"))
 	readAll(t, dial(t, cluster.URLs()...), tasks)
-	if err := cluster.StartNode(t.Context(), "node-1"); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, cluster.StartNode(t.Context(), "node-1"))
 	readAll(t, dial(t, cluster.URLs()[0]), tasks)
 
 	before := cluster.Nodes()
@@ -52,9 +48,7 @@ func TestRealNodes(t *testing.T) {
 func startReal(t *testing.T, cfg local.Config) *local.Cluster {
 	t.Helper()
 	cluster, err := local.Start(t.Context(), cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(cluster.Stop)
 	return cluster
 }
@@ -62,9 +56,7 @@ func startReal(t *testing.T, cfg local.Config) *local.Cluster {
 func dial(t *testing.T, urls ...string) *client.Client {
 	t.Helper()
 	c, err := client.New(client.Config{Addrs: urls})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return c
 }
 
@@ -90,12 +82,8 @@ func readAll(t *testing.T, c *client.Client, tasks int) {
 	t.Helper()
 	for i := range tasks {
 		task, err := c.Get(t.Context(), fmt.Sprint("task-", i))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if task.State != client.StateScheduled {
-			t.Errorf("%s is %s", task.ID, task.State)
-		}
+		assert.NoError(t, err)
+		assert.Equal(t, task.State, client.StateScheduled, "%s", task.ID)
 	}
 }
 
@@ -109,9 +97,7 @@ func TestRealClusterWithKeys(t *testing.T) {
 		t.Errorf("without a key: %v", err)
 	}
 	c, err := client.New(client.Config{Addrs: cluster.URLs(), KeyFile: cluster.KeyFile()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if _, err := c.Schedule(t.Context(), client.Task{ID: "a", Delay: time.Hour}); err != nil {
 		t.Error(err)
 	}

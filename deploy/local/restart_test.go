@@ -14,6 +14,7 @@ import (
 	"github.com/belfryhq/belfry/deploy/child"
 	"github.com/belfryhq/belfry/deploy/local"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -48,9 +49,7 @@ func formed(t *testing.T, binary string) *restarted {
 func freeAddrs(t *testing.T, n int) []string {
 	t.Helper()
 	addrs, err := local.FreeAddrs(n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return addrs
 }
 
@@ -60,9 +59,7 @@ func (r *restarted) start(i int, args ...string) {
 	command := slices.Concat([]string{r.binary, "serve", "--name", fmt.Sprint("node-", i), "--data", r.dirs[i],
 		"--http", r.http[i], "--peer", r.peers[i]}, args)
 	node, err := child.Start(child.Config{Command: command, Log: r.log(i)})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	assert.NoError(r.t, err)
 	r.nodes[i] = node
 }
 
@@ -100,9 +97,7 @@ func (r *restarted) awaitReady() {
 
 func (r *restarted) isReady(i int) bool {
 	req, err := http.NewRequestWithContext(r.t.Context(), http.MethodGet, "http://"+r.http[i]+"/readyz", nil)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	assert.NoError(r.t, err)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return false

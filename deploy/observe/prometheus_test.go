@@ -22,6 +22,7 @@ import (
 	"github.com/belfryhq/belfry/deploy/child"
 	"github.com/belfryhq/belfry/deploy/local"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 const (
@@ -45,9 +46,7 @@ func TestAlertsInPrometheus(t *testing.T) {
 		t.Skip("make observe runs this test: it needs a Prometheus")
 	}
 	cluster, err := local.Start(t.Context(), local.Config{Binary: localtest.Build(t), DataDir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(cluster.Stop)
 	w := &world{t: t, cluster: cluster}
 	w.schedule()
@@ -73,9 +72,7 @@ func TestAlertsInPrometheus(t *testing.T) {
 	w.awaitAlert("BelfryControlWithoutLeader")
 
 	for _, name := range []string{"node-2", "node-3"} {
-		if err := cluster.StartNode(t.Context(), name); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, cluster.StartNode(t.Context(), name))
 	}
 	w.until("no alert is left", func() error {
 		if firing := w.firing(); len(firing) > 0 {
@@ -91,17 +88,14 @@ func (w *world) schedule() {
 	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { arrived <- struct{}{} }))
 	w.t.Cleanup(receiver.Close)
 	c, err := client.New(client.Config{Addrs: w.cluster.URLs()})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	assert.NoError(w.t, err)
 	for i := range later + perSecond {
 		task := client.Task{Queue: "mails", Target: &client.Target{URL: receiver.URL}}
 		if i < later {
 			task.Delay = 30 * time.Minute
 		}
-		if _, err := c.Schedule(w.t.Context(), task); err != nil {
-			w.t.Fatal(err)
-		}
+		_, err := c.Schedule(w.t.Context(), task)
+		assert.NoError(w.t, err)
 	}
 	for range perSecond {
 		select {
@@ -117,9 +111,7 @@ func (w *world) startPrometheus(binary string) {
 	w.t.Helper()
 	dir := w.t.TempDir()
 	rules, err := filepath.Abs("prometheus/rules")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	assert.NoError(w.t, err)
 	var targets []string
 	for _, n := range w.cluster.Nodes() {
 		targets = append(targets, fmt.Sprintf("%q", n.HTTPAddr))
@@ -132,20 +124,14 @@ scrape_configs:
     static_configs: [{targets: [%s]}]
 `, rules+"/*.yml", strings.Join(targets, ", "))
 	file, log := filepath.Join(dir, "prometheus.yml"), filepath.Join(dir, "log")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
+	assert.NoError(w.t, os.WriteFile(file, []byte(config), 0o600))
 	addrs, err := local.FreeAddrs(1)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	assert.NoError(w.t, err)
 	prometheus, err := child.Start(child.Config{Log: log, Command: []string{
 		binary, "--config.file", file, "--storage.tsdb.path", filepath.Join(dir, "data"), "--web.listen-address", addrs[0],
 		"--enable-feature", "native-histograms",
 	}})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	assert.NoError(w.t, err)
 	w.t.Cleanup(func() {
 		if err := prometheus.SignalGroup(syscall.SIGKILL); err != nil {
 			w.t.Error(err)
@@ -169,9 +155,7 @@ scrape_configs:
 func (w *world) checkPage(promtool string) {
 	w.t.Helper()
 	page, err := w.get("http://" + w.cluster.Nodes()[0].HTTPAddr + "/metrics")
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	assert.NoError(w.t, err)
 	cmd := exec.CommandContext(w.t.Context(), promtool, "check", "metrics")
 	cmd.Stdin = bytes.NewReader(page)
 	if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
@@ -217,18 +201,14 @@ func (w *world) checkDashboards() {
 	questions := 0
 	for _, file := range files {
 		data, err := os.ReadFile(file)
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		assert.NoError(w.t, err)
 		var board struct {
 			Panels []struct {
 				Title   string
 				Targets []struct{ Expr string }
 			}
 		}
-		if err := json.Unmarshal(data, &board); err != nil {
-			w.t.Fatal(err)
-		}
+		assert.NoError(w.t, json.Unmarshal(data, &board))
 		for _, p := range board.Panels {
 			for _, target := range p.Targets {
 				questions++
@@ -245,9 +225,7 @@ func (w *world) checkDashboards() {
 
 func (w *world) kill(node string) {
 	w.t.Helper()
-	if err := w.cluster.Kill(node); err != nil {
-		w.t.Fatal(err)
-	}
+	assert.NoError(w.t, w.cluster.Kill(node))
 }
 
 // awaitAlert waits until an alert fires.
@@ -333,9 +311,7 @@ func (w *world) ask(path string, data any) {
 	if err == nil {
 		err = json.Unmarshal(text, &struct{ Data any }{data})
 	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	assert.NoError(w.t, err)
 }
 
 func (w *world) get(url string) ([]byte, error) {

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func serve(t *testing.T, text string) (addr string) {
@@ -28,9 +30,7 @@ func serve(t *testing.T, text string) (addr string) {
 // keyFile returns a file with a key.
 func keyFile(t *testing.T) string {
 	path := filepath.Join(t.TempDir(), "admin.key")
-	if err := os.WriteFile(path, []byte("bfy_x\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(path, []byte("bfy_x\n"), 0o600))
 	return path
 }
 
@@ -49,9 +49,7 @@ took_seconds_bucket{le="+Inf"} 4
 took_seconds_sum 5
 took_seconds_count 4
 `), keyFile(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for name, want := range map[string][]float64{
 		"go_goroutines": {42}, "a_total": {2, 3.5}, "a_total_more": {7}, "go_memstats_heap_inuse_bytes": {1.5e6},
 		"took_seconds_count": {4}, "took_seconds": nil, "none": nil, "none_count": nil,

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func TestOfThisProcess(t *testing.T) {
@@ -22,9 +24,7 @@ func TestOfThisProcess(t *testing.T) {
 func tree(t *testing.T, pid int) Tree {
 	t.Helper()
 	all, err := OfTrees(pid)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return all[0]
 }
 
@@ -50,24 +50,14 @@ func TestTreeOfThisProcess(t *testing.T) {
 func TestTreeCountsDescendants(t *testing.T) {
 	server := exec.Command("sh", "-c", `(while :; do :; done) & echo $!; wait`)
 	out, err := server.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Start(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
+	assert.NoError(t, server.Start())
 	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	worker, err := strconv.Atoi(strings.TrimSpace(line))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	child, err := os.FindProcess(worker)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() {
 		if err := child.Kill(); err != nil {
 			t.Error(err)

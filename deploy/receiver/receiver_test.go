@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func TestArrival(t *testing.T) {
@@ -22,17 +24,13 @@ func TestArrival(t *testing.T) {
 	}
 	w := httptest.NewRecorder()
 	handler.ServeHTTP(w, r)
-	if w.Code != http.StatusTeapot {
-		t.Errorf("answered %d", w.Code)
-	}
+	assert.Equal(t, w.Code, http.StatusTeapot, "answered")
 	if got.TaskID != "order-1" || got.WebhookID != "w1" || got.Attempt != 2 || got.Fence != 1<<64-1 ||
 		string(got.Body) != `{"n": 1}` {
 		t.Errorf("%+v", got)
 	}
 	got.At = time.Date(2026, 11, 21, 10, 0, 0, 249e6, time.UTC)
-	if late := got.Lateness(); late != -time.Millisecond {
-		t.Errorf("lateness %v", late)
-	}
+	assert.Equal(t, got.Lateness(), -time.Millisecond, "lateness")
 	got.Clock = got.Due.Add(3 * time.Millisecond) // of a sender whose clock is set ahead, or back
 	if late := got.Lateness(); late != 3*time.Millisecond {
 		t.Errorf("lateness %v by the sender's clock", late)
@@ -59,13 +57,9 @@ func TestStrangeRequests(t *testing.T) {
 	for _, tt := range tests {
 		w := httptest.NewRecorder()
 		handler.ServeHTTP(w, httptest.NewRequest(tt.method, "/", strings.NewReader(tt.body)))
-		if w.Code != tt.want {
-			t.Errorf("%s: answered %d, want %d", tt.name, w.Code, tt.want)
-		}
+		assert.Equal(t, w.Code, tt.want, "%s: answered", tt.name)
 	}
-	if calls != 1 {
-		t.Errorf("%d arrivals", calls)
-	}
+	assert.Equal(t, calls, 1, "arrivals")
 }
 
 // post returns the answer to a request, or nil if there is none. The caller of a request that hangs leaves.
@@ -82,9 +76,7 @@ func post(t *testing.T, handle func(Arrival) int, contentType, body string) *htt
 	}))
 	t.Cleanup(server.Close)
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	req.Header.Set("Content-Type", contentType)
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {

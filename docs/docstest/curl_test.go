@@ -11,6 +11,8 @@ import (
 
 	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // example is a curl call on a page. It includes the answer if the page shows one.
@@ -32,9 +34,7 @@ func examples(t *testing.T, pages []page) []example {
 			switch k, _ := parseKind(b.info); {
 			case k.language == "sh" && k.background == "" && k.untested == "":
 				found, err := curls(b.text)
-				if err != nil {
-					t.Fatalf("%s:%d: %v", p.name, b.line, err)
-				}
+				assert.NoError(t, err, "%s:%d", p.name, b.line)
 				calls = len(found)
 				for _, call := range found {
 					call.where = fmt.Sprintf("%s:%d", p.name, b.line)
@@ -129,9 +129,7 @@ func TestCurl(t *testing.T) {
 		"curl -X PUT a/y -H 'If-None-Match: *' --json '{\"it\": \"is\"}' # replaces\nkill $(cat pid)\ncurl \\\n  a/z --json '[\"<receipt>\"]'\n```\n\n"+
 		"```json\n{\"y\": 1}\n{\"z\": 1}\n```\n"))})
 	want := "[{p.md:1 GET a/x <nil> <nil>} {p.md:1 PUT a/y map[it:is] map[y:1]} {p.md:1 POST a/z [<receipt>] map[z:1]}]"
-	if fmt.Sprint(found) != want {
-		t.Errorf("%v\nwant %s", found, want)
-	}
+	assert.Equal(t, fmt.Sprint(found), want)
 	for _, wrong := range []string{"curl -d '{}' a", "curl a -X", "curl a --json '{'"} {
 		if _, err := curls(wrong); err == nil {
 			t.Errorf("%s is taken", wrong)

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 const (
@@ -24,18 +26,12 @@ var targets = regexp.MustCompile(`\]\([^)]*\)`)
 func TestFirstLevelIsShort(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob(filepath.Join(repository, "docs", "*.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(pages) != firstPages {
-		t.Errorf("%d pages in docs/, want %d", len(pages), firstPages)
-	}
+	assert.NoError(t, err)
+	assert.Equal(t, len(pages), firstPages, "pages in docs/")
 	sum := 0
 	for _, name := range pages {
 		source, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		words := len(bytes.Fields(targets.ReplaceAll(source, []byte("]"))))
 		sum += words
 		if words >= pageWords {
@@ -52,9 +48,7 @@ func TestFirstLevelIsShort(t *testing.T) {
 func TestReadmeIsShort(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile(filepath.Join(repository, "README.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if lines := bytes.Count(source, []byte("\n")); lines > readmeLines {
 		t.Errorf("README.md has %d lines, want at most %d", lines, readmeLines)
 	}

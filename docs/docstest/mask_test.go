@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // rule replaces text that differs from run to run.
@@ -191,13 +193,9 @@ func TestAnswersAreMasked(t *testing.T) {
 		{`{"l": [{"receipt": "AS2"}]}`, `{"l": []}`, false},
 	} {
 		shown, err := documents(c.shown)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		printed, err := documents(c.printed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if err := compareJSON(shown, printed); (err == nil) != c.same {
 			t.Errorf("%s and %s: %v", c.shown, c.printed, err)
 		}

@@ -14,6 +14,8 @@ import (
 	"github.com/yuin/goldmark/ast"
 	"github.com/yuin/goldmark/extension"
 	"github.com/yuin/goldmark/text"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 const repository = "../.."
@@ -70,9 +72,7 @@ func everyPage(t *testing.T) []page {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return readPages(t, patterns...)
 }
 
@@ -82,18 +82,12 @@ func readPages(t *testing.T, patterns ...string) []page {
 	var pages []page
 	for _, pattern := range patterns {
 		paths, err := filepath.Glob(filepath.Join(repository, pattern))
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		for _, path := range paths {
 			source, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			name, err := filepath.Rel(repository, path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			pages = append(pages, parsePage(filepath.ToSlash(name), source))
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/access/oidc"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func TestBlocksSayWhatTheyAre(t *testing.T) {
@@ -73,18 +74,14 @@ func TestFilesOfRolesLoad(t *testing.T) {
 			}
 			files++
 			file := filepath.Join(t.TempDir(), "roles.yaml")
-			if err := os.WriteFile(file, []byte(b.text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, os.WriteFile(file, []byte(b.text), 0o600))
 			_, err := access.LoadCertificateRoles(file)
 			if _, tokensErr := oidc.LoadRoles(file); err != nil && tokensErr != nil {
 				t.Errorf("%s:%d: of certificates: %v; of tokens: %v", p.name, b.line, err, tokensErr)
 			}
 		}
 	}
-	if files != 2 {
-		t.Errorf("%d files found", files)
-	}
+	assert.Equal(t, files, 2, "files found")
 }
 
 // TestProgramsCompile vets the Go programs of the pages and checks their formatting.
@@ -101,9 +98,7 @@ func TestProgramsCompile(t *testing.T) {
 				t.Errorf("%s:%d: not as gofmt writes it, %v", p.name, b.line, err)
 			}
 			file, err := writeProgram(t.TempDir(), "main.go", b.text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 			vet := exec.CommandContext(t.Context(), "go", "vet", file)
 			vet.Dir = repository
 			if out, err := vet.CombinedOutput(); err != nil {
@@ -190,8 +185,6 @@ func TestAnchors(t *testing.T) {
 		"Ten, and fifty":       "ten-and-fifty",
 		"What `belfry` is_not": "what-belfry-is_not",
 	} {
-		if got := anchor(heading); got != want {
-			t.Errorf("%s: %s, want %s", heading, got, want)
-		}
+		assert.Equal(t, anchor(heading), want, "%s", heading)
 	}
 }

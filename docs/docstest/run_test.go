@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // TestPages runs every block of every page, as doc.go describes.
@@ -80,9 +82,7 @@ func newPlace(t *testing.T) *place {
 	list := exec.CommandContext(t.Context(), "git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	list.Dir = repository
 	names, err := list.Output()
-	if err != nil {
-		t.Fatalf("listing the repository's files: %v", err)
-	}
+	assert.NoError(t, err, "listing the repository's files")
 	dir := t.TempDir()
 	p := &place{folder: filepath.Join(dir, "belfry"), programs: filepath.Join(dir, "bin")}
 	p.files = strings.Split(strings.TrimRight(string(names), "\x00"), "\x00")
@@ -98,13 +98,9 @@ func newPlace(t *testing.T) *place {
 // renew makes the copy anew.
 func (p *place) renew(t *testing.T) {
 	t.Helper()
-	if err := os.RemoveAll(p.folder); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.RemoveAll(p.folder))
 	for _, name := range p.files {
-		if err := copyFile(filepath.Join(repository, name), filepath.Join(p.folder, name)); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, copyFile(filepath.Join(repository, name), filepath.Join(p.folder, name)))
 	}
 }
 
@@ -133,9 +129,7 @@ func (p *place) environment(t *testing.T) []string {
 	t.Helper()
 	home := t.TempDir()
 	const told = "write-out = \"%{stderr}" + answered + "%{http_code}\\n\"\n"
-	if err := os.WriteFile(filepath.Join(home, ".curlrc"), []byte(told), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(filepath.Join(home, ".curlrc"), []byte(told), 0o644))
 	env := []string{"GOBIN=" + p.programs, "CURL_HOME=" + home, "BELFRY_CONTEXTS=" + filepath.Join(home, "contexts.yaml")}
 	for _, variable := range os.Environ() {
 		name, value, _ := strings.Cut(variable, "=")

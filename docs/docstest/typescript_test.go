@@ -13,6 +13,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/gorillamux"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 const document = repository + "/httpapi/openapi.yaml"
@@ -37,9 +39,7 @@ func TestTypeScript(t *testing.T) {
 	node(t, "node_modules/openapi-typescript/bin/cli.js", document, "--output", filepath.Join(dir, "api.ts"))
 	source := typed(t, examples(t, documentation(t)))
 	pages := filepath.Join(dir, "pages.ts")
-	if err := os.WriteFile(pages, []byte(source), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(pages, []byte(source), 0o644))
 	node(t, "node_modules/typescript/bin/tsc", "--strict", "--noEmit", "--target", "es2022", "--module", "esnext",
 		"--moduleResolution", "bundler", pages)
 }
@@ -60,13 +60,9 @@ func typed(t *testing.T, all []example) string {
 	bodies, answers := 0, 0
 	for _, e := range all {
 		request, err := e.request()
-		if err != nil {
-			t.Fatalf("%s: %v", e.where, err)
-		}
+		assert.NoError(t, err, "%s", e.where)
 		route, _, err := router.FindRoute(request)
-		if err != nil {
-			t.Fatalf("%s: %s %s: %v", e.where, e.method, e.url, err)
-		}
+		assert.NoError(t, err, "%s: %s %s", e.where, e.method, e.url)
 		operation := fmt.Sprintf("paths[%q][%q]", route.Path, strings.ToLower(route.Method))
 		if e.body != nil {
 			bodies++
@@ -86,13 +82,9 @@ func typed(t *testing.T, all []example) string {
 func operations(t *testing.T) routers.Router {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromFile(document)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	router, err := gorillamux.NewRouter(doc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return router
 }
 
@@ -123,8 +115,6 @@ func literal(t *testing.T, value any) string {
 	var line bytes.Buffer
 	encoder := json.NewEncoder(&line)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(value); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, encoder.Encode(value))
 	return strings.TrimSpace(line.String())
 }

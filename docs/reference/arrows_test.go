@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 const (
@@ -31,9 +33,7 @@ func TestArrows(t *testing.T) {
 		write(t, arrowed, got)
 	}
 	want, err := os.ReadFile(arrowed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	added, gone := changed(string(want), got)
 	if len(added)+len(gone) > 0 {
 		t.Errorf("the imports of the packages are not those of docs/reference/%s:\n%s%s"+
@@ -86,9 +86,7 @@ func arrows(t *testing.T) string {
 		if none := new(build.NoGoError); errors.As(err, &none) {
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		fmt.Fprintln(&text, filepath.ToSlash(dir))
 		for _, path := range imports(p) {
 			fmt.Fprintf(&text, "\t%s\n", path)
@@ -116,9 +114,7 @@ func folders(t *testing.T) (dirs []string) {
 		dirs = append(dirs, dir)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return dirs
 }
 

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 const contract = "../../httpapi/openapi.yaml"
@@ -13,9 +15,7 @@ const contract = "../../httpapi/openapi.yaml"
 func TestAPI(t *testing.T) {
 	t.Parallel()
 	root, err := load(contract)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	d := document{root: root}
 	for _, tag := range root.list("tags") {
 		d.tags = append(d.tags, tag.(object).text("name"))
@@ -31,9 +31,7 @@ func TestAPI(t *testing.T) {
 		}
 	}
 	stale, err := filepath.Glob("api/*.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for _, name := range stale {
 		if pages[filepath.ToSlash(name)] == "" {
 			t.Errorf("docs/reference/%s belongs to no tag of openapi.yaml", name)
@@ -43,21 +41,15 @@ func TestAPI(t *testing.T) {
 
 func write(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.MkdirAll(filepath.Dir(name), 0o755))
+	assert.NoError(t, os.WriteFile(name, []byte(text), 0o644))
 }
 
 // Each call and each schema of the document is on the pages, and each heading is there once.
 func TestAPIIsWhole(t *testing.T) {
 	t.Parallel()
 	root, err := load(contract)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	d := document{root: root}
 	for _, tag := range root.list("tags") {
 		d.tags = append(d.tags, tag.(object).text("name"))
@@ -113,13 +105,9 @@ components:
         tone: { type: string, enum: [low, high], description: Of it. }
         parts: { type: array, items: { type: object, properties: { mass: { type: integer, minimum: 1 } } } }
 `
-	if err := os.WriteFile(path, []byte(source), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(path, []byte(source), 0o600))
 	root, err := load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	pages := document{root, []string{"bells"}}.pages()
 	for page, lines := range map[string][]string{
 		"api.md": {"| [`PUT /v1/bells/{id}`](api/bells.md#put-v1bellsid) | `operate` in all namespaces | Ring. |", "Words."},

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // A moved clock explains a task that was seen due too early, by up to its own offset.
@@ -16,9 +17,7 @@ func TestMovedClocksAreAllowedFor(t *testing.T) {
 			s.get(700, in("firing", 1, task(5, 900, 1)))
 		})
 	}
-	if f := early(200 * time.Millisecond); f != "" {
-		t.Error(f)
-	}
+	assert.Equal(t, early(200*time.Millisecond), "")
 	if early(50*time.Millisecond) == "" {
 		t.Error("a clock that was moved by 50 ms explains a task seen 150 ms early")
 	}
@@ -34,9 +33,7 @@ func TestTheClockOfANodeAloneIsAllowedFor(t *testing.T) {
 			s.get(seen, in("firing", 1, task(5, due, 1)))
 		})
 	}
-	if f := early(time.Hour, 50, hour, 60); f != "" {
-		t.Error(f)
-	}
+	assert.Equal(t, early(time.Hour, 50, hour, 60), "")
 	for name, found := range map[string]string{
 		"that was behind":          early(-time.Hour, 50, hour, 60),
 		"before it was set":        early(time.Hour, 500, hour, 60),
@@ -60,9 +57,7 @@ func TestFiredAfterTheClockOfANodeAloneWasSetRight(t *testing.T) {
 			s.call(9000, history.Fire, history.Ask{}, history.OK, in(state, 0, task(5, due, 1)))
 		})
 	}
-	if f := fired(time.Hour, "ready"); f != "" {
-		t.Error(f)
-	}
+	assert.Equal(t, fired(time.Hour, "ready"), "")
 	if fired(time.Minute, "ready") == "" || fired(time.Hour, "scheduled") == "" {
 		t.Error("a task fired now is shown due in an hour")
 	}
@@ -77,9 +72,7 @@ func TestADelayByTheClockOfANodeAlone(t *testing.T) {
 			s.call(10, history.Schedule, ask, history.OK, task(1, due, 1))
 		})
 	}
-	if f := due(time.Minute, 61_011) + due(-time.Minute, -58_989); f != "" {
-		t.Error(f)
-	}
+	assert.Equal(t, due(time.Minute, 61_011)+due(-time.Minute, -58_989), "")
 	if due(time.Minute, -58_989) == "" || due(-time.Minute, 61_011) == "" {
 		t.Error("a clock explains an offset in the other direction")
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/belfryhq/belfry/chaos/check"
 	"github.com/belfryhq/belfry/chaos/siege"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // A replay gets all given flags that change its choices or its load.
@@ -23,9 +24,7 @@ func TestFlagsOfAReplay(t *testing.T) {
 		"--no-network", "--no-disks", "--no-clocks", "--no-gossip", "--no-memory", "--race", "--soak", "--binary=/tmp/belfry",
 	}
 	c := command()
-	if err := c.ParseFlags(given); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, c.ParseFlags(given))
 	got := again(c.Flags())
 	slices.Sort(got)
 	slices.Sort(want)
@@ -33,9 +32,7 @@ func TestFlagsOfAReplay(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 	c = command()
-	if err := c.ParseFlags([]string{"--seed=7"}); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, c.ParseFlags([]string{"--seed=7"}))
 	if got := again(c.Flags()); len(got) != 0 {
 		t.Errorf("of defaults: %s", strings.Join(got, " "))
 	}
@@ -62,12 +59,8 @@ func TestExitStatus(t *testing.T) {
 		if len(tt.report.Rounds) == 0 {
 			tt.report.Rounds = []*siege.RoundReport{{OK: true}}
 		}
-		if got := statusOf(found(&tt.report)); got != tt.want {
-			t.Errorf("%s: exit status %d, want %d", tt.name, got, tt.want)
-		}
+		assert.Equal(t, statusOf(found(&tt.report)), tt.want, "%s: exit status", tt.name)
 	}
 	failed := errors.Join(errors.New("no disk"), fmt.Errorf("round 1: %w", errors.ErrUnsupported))
-	if got := statusOf(failed); got != statusFailed {
-		t.Errorf("a stand that failed: exit status %d", got)
-	}
+	assert.Equal(t, statusOf(failed), statusFailed, "a stand that failed: exit status")
 }

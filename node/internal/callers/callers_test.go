@@ -22,6 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/belfryhq/belfry/access"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/node/internal/callers"
 )
 
@@ -100,9 +101,7 @@ func (w *world) path(file string) string { return filepath.Join(w.dir, file) }
 
 func (w *world) write(file, text string) string {
 	w.t.Helper()
-	if err := os.WriteFile(w.path(file), []byte(text), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
+	assert.NoError(w.t, os.WriteFile(w.path(file), []byte(text), 0o600))
 	return w.path(file)
 }
 
@@ -117,9 +116,8 @@ func (w *world) newRoot() (text string) {
 func (w *world) open() *world {
 	w.t.Helper()
 	var err error
-	if w.Callers, err = callers.Open(w.cfg); err != nil {
-		w.t.Fatal(err)
-	}
+	w.Callers, err = callers.Open(w.cfg)
+	assert.NoError(w.t, err)
 	return w
 }
 
@@ -145,9 +143,7 @@ func (w *world) kind(c access.Credentials) string {
 	if errors.As(err, &refusal) {
 		return refusal.Kind.String()
 	}
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	assert.NoError(w.t, err)
 	return caller.Kind
 }
 
@@ -157,19 +153,13 @@ func bearer(key string) access.Credentials { return access.Credentials{Authoriza
 // before it knows that none are needed.
 func TestBeforeTheClusterIsKnown(t *testing.T) {
 	none := newWorld(t).open()
-	if got := none.kind(access.Credentials{}); got != "unavailable" {
-		t.Errorf("without credentials: %s", got)
-	}
+	assert.Equal(t, none.kind(access.Credentials{}), "unavailable", "without credentials")
 	none.Use(new(keys))
-	if got := none.kind(access.Credentials{}); got != access.KindLocal {
-		t.Errorf("with none in force: %s", got)
-	}
+	assert.Equal(t, none.kind(access.Credentials{}), access.KindLocal, "with none in force")
 	for want, last := range map[string]*keys{access.KindLocal: {}, "missing": {inForce: true}} {
 		w := newWorld(t)
 		w.cfg.Before = last
-		if got := w.open().kind(access.Credentials{}); got != want {
-			t.Errorf("by the keys known last: %s, want %s", got, want)
-		}
+		assert.Equal(t, w.open().kind(access.Credentials{}), want, "by the keys known last")
 	}
 	own := newWorld(t)
 	root := own.newRoot()
@@ -177,14 +167,10 @@ func TestBeforeTheClusterIsKnown(t *testing.T) {
 	for want, c := range map[string]access.Credentials{
 		access.KindRoot: bearer(root), "missing": {}, "unavailable": bearer(newKey()),
 	} {
-		if got := own.kind(c); got != want {
-			t.Errorf("before the cluster: %s, want %s", got, want)
-		}
+		assert.Equal(t, own.kind(c), want, "before the cluster")
 	}
 	own.Use(new(keys))
-	if got := own.kind(bearer(newKey())); got != "unknown" {
-		t.Errorf("another key: %s", got)
-	}
+	assert.Equal(t, own.kind(bearer(newKey())), "unknown", "another key")
 }
 
 func newKey() string {
@@ -241,12 +227,8 @@ func TestChangeDuringAttack(t *testing.T) {
 		}
 		w.newRoot()
 		w.reload <- struct{}{}
-		if w.logged("changed file") != 1 {
-			t.Error("the change is not in use")
-		}
-		if got := w.kind(bearer("bfy_cut")); got != "too many" {
-			t.Errorf("a further wrong key: %s", got)
-		}
+		assert.Equal(t, w.logged("changed file"), 1, "the change is not in use")
+		assert.Equal(t, w.kind(bearer("bfy_cut")), "too many", "a further wrong key")
 	})
 }
 
@@ -276,13 +258,9 @@ func TestClientCertificates(t *testing.T) {
 		if may() {
 			t.Error("the earlier grants count")
 		}
-		if got := w.kind(access.Credentials{Certificate: cert}); got != access.KindCertificate {
-			t.Errorf("valid: %s", got)
-		}
+		assert.Equal(t, w.kind(access.Credentials{Certificate: cert}), access.KindCertificate, "valid")
 		time.Sleep(time.Hour)
-		if got := w.kind(access.Credentials{Certificate: cert}); got != "missing" {
-			t.Errorf("ended: %s", got)
-		}
+		assert.Equal(t, w.kind(access.Credentials{Certificate: cert}), "missing", "ended")
 	})
 }
 
@@ -361,9 +339,7 @@ func TestAuthorityOfIssuer(t *testing.T) {
 	running.Go(func() { c.Run(ctx) })
 	t.Cleanup(func() { cancel(); running.Wait() })
 	c.Use(new(keys))
-	if path := <-asked; path != "/.well-known/openid-configuration" {
-		t.Errorf("asked for %s", path)
-	}
+	assert.Equal(t, <-asked, "/.well-known/openid-configuration", "asked for")
 }
 
 // The metric of the issuer shows that it was not reached. A node without an issuer has none.
@@ -375,9 +351,7 @@ func TestMetricOfIssuer(t *testing.T) {
 	w := newWorld(t)
 	w.issuer("https://issuer.example")
 	families, err := w.open().registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for _, f := range families {
 		if f.GetName() == name && f.Metric[0].Gauge.GetValue() == 0 {
 			return

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // record is a connection to a manager that keeps what it is told, and the state of the service.
@@ -86,17 +88,11 @@ func TestFollow(t *testing.T) {
 func TestSocket(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	listener, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer func() { _ = listener.Close() }()
 	m, err := Dial(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
+	assert.NoError(t, m.Stop())
 	b := make([]byte, 100)
 	n, err := listener.Read(b)
 	if err != nil || string(b[:n]) != "STOPPING=1\nSTATUS=stopping" {

@@ -12,6 +12,8 @@ import (
 	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // receiver is a collector that takes spans. It stands in for the collector of OpenTelemetry, which
@@ -69,14 +71,10 @@ func variables(pairs ...string) Lookup {
 func TestSpansArrive(t *testing.T) {
 	r := newReceiver(t)
 	p, err := Start(t.Context(), Config{Endpoint: r.serveHTTP(), Node: "n1", Version: "0.1.0"}, noVariables)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	_, span := p.Tracer("test").Start(t.Context(), "deliver")
 	span.End()
-	if err := p.Shutdown(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, p.Shutdown(t.Context()))
 	got := <-r.spans
 	var about []string
 	for _, a := range got.Resource.Attributes {
@@ -136,9 +134,7 @@ func TestWrongSettings(t *testing.T) {
 func TestSampling(t *testing.T) {
 	none := 0.0
 	sampler, err := samplerOf(Config{Ratio: &none}, noVariables)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	p := sdktrace.NewTracerProvider(sdktrace.WithSampler(linked{sampler}))
 	linkTo := func(flags trace.TraceFlags) trace.SpanStartOption {
 		return trace.WithLinks(trace.Link{SpanContext: trace.NewSpanContext(trace.SpanContextConfig{
@@ -154,9 +150,7 @@ func TestSampling(t *testing.T) {
 		"of an unsampled": {[]trace.SpanStartOption{trace.WithNewRoot(), linkTo(0)}, false},
 	} {
 		_, span := p.Tracer("test").Start(t.Context(), "deliver", c.options...)
-		if got := span.SpanContext().IsSampled(); got != c.want {
-			t.Errorf("%s: %v", name, got)
-		}
+		assert.Equal(t, span.SpanContext().IsSampled(), c.want, "%s", name)
 	}
 }
 
@@ -165,8 +159,6 @@ func TestPathOfTraces(t *testing.T) {
 		"http://c:4318": "http://c:4318/v1/traces", "http://c:4318/": "http://c:4318/v1/traces",
 		"https://c/own/path": "https://c/own/path",
 	} {
-		if got := tracesURL(endpoint); got != want {
-			t.Errorf("%s: %s", endpoint, got)
-		}
+		assert.Equal(t, tracesURL(endpoint), want, "%s", endpoint)
 	}
 }

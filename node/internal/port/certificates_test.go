@@ -17,6 +17,7 @@ import (
 
 	"github.com/belfryhq/belfry/cluster/certs"
 	"github.com/belfryhq/belfry/cluster/peerkeys"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // looks is a time in which a node looks at its files at least twice.
@@ -61,13 +62,10 @@ func open(t *testing.T) *world {
 	var err error
 	w.folder, err = certs.Init(certs.Config{Dir: filepath.Join(t.TempDir(), "certs")},
 		[]certs.Node{{Name: "n1", Hosts: []string{"127.0.0.1"}}, {Name: "n2"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	w.copy("n1")
-	if w.Certificates, err = Open(w.config()); err != nil {
-		t.Fatal(err)
-	}
+	w.Certificates, err = Open(w.config())
+	assert.NoError(t, err)
 	return w
 }
 
@@ -97,27 +95,21 @@ func (w *world) copy(name string, files ...string) {
 	}
 	for _, file := range files {
 		data, err := os.ReadFile(filepath.Join(w.folder.NodeDir(name), file))
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		assert.NoError(w.t, err)
 		w.write(file, data)
 	}
 }
 
 func (w *world) write(file string, data []byte) {
 	w.t.Helper()
-	if err := os.WriteFile(w.path(file), data, 0o600); err != nil {
-		w.t.Fatal(err)
-	}
+	assert.NoError(w.t, os.WriteFile(w.path(file), data, 0o600))
 }
 
 // cut leaves half of a file.
 func (w *world) cut(file string) {
 	w.t.Helper()
 	data, err := os.ReadFile(w.path(file))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	assert.NoError(w.t, err)
 	w.write(file, data[:len(data)/2])
 }
 
@@ -125,9 +117,7 @@ func (w *world) cut(file string) {
 func (w *world) trust() *tls.Config {
 	w.t.Helper()
 	data, err := os.ReadFile(filepath.Join(w.folder.NodeDir("n1"), "ca.pem"))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	assert.NoError(w.t, err)
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(data)
 	return &tls.Config{RootCAs: pool}
@@ -137,9 +127,7 @@ func (w *world) trust() *tls.Config {
 func (w *world) served() string {
 	w.t.Helper()
 	cert, err := w.TLS().GetCertificate(nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	assert.NoError(w.t, err)
 	return peerkeys.Fingerprint(cert.Leaf.Raw)
 }
 
@@ -147,9 +135,7 @@ func (w *world) served() string {
 func (w *world) callers() *tls.Config {
 	w.t.Helper()
 	cfg, err := w.TLS().GetConfigForClient(nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	assert.NoError(w.t, err)
 	return cfg
 }
 
@@ -157,9 +143,7 @@ func (w *world) callers() *tls.Config {
 func (w *world) metric(name, kind string) float64 {
 	w.t.Helper()
 	families, err := w.registry.Gather()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	assert.NoError(w.t, err)
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
 			if f.GetName() == name && m.GetLabel()[0].GetValue() == kind {
@@ -178,14 +162,11 @@ func TestWarningOfMode(t *testing.T) {
 		if n := w.logged("others may read"); n != 0 {
 			t.Errorf("mode 0600: %d warnings", n)
 		}
-		if err := os.Chmod(w.path("node.key"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.Chmod(w.path("node.key"), 0o644))
 		cfg := w.config()
 		cfg.Registerer = prometheus.NewRegistry()
-		if _, err := Open(cfg); err != nil {
-			t.Fatal(err)
-		}
+		_, err := Open(cfg)
+		assert.NoError(t, err)
 		if n := w.logged("others may read"); n != 1 {
 			t.Errorf("mode 0644: %d warnings", n)
 		}
@@ -198,17 +179,13 @@ func TestNewFilesAreTaken(t *testing.T) {
 		w := run(t)
 		for i, arrive := range []func(){func() { time.Sleep(looks) }, func() { w.reload <- struct{}{} }} {
 			before := w.served()
-			if err := w.folder.Renew(nil); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, w.folder.Renew(nil))
 			w.copy("n1")
 			arrive()
 			if n := w.logged("a new certificate is in use"); n != 1 || w.served() == before {
 				t.Errorf("logged %d times", n)
 			}
-			if n := w.metric("belfry_http_certificate_changes_total", "certificate"); n != float64(i+1) {
-				t.Errorf("%v changes", n)
-			}
+			assert.Equal(t, w.metric("belfry_http_certificate_changes_total", "certificate"), float64(i+1), "changes")
 		}
 		end := time.Unix(int64(w.metric("belfry_http_certificate_expiry_timestamp_seconds", "certificate")), 0)
 		if days := time.Until(end).Hours() / 24; days < 364 || days > 365 {
@@ -233,9 +210,7 @@ func TestFaultyFilesAreNotTaken(t *testing.T) {
 		"the certificate has ended": {func(w *world) {
 			cfg := certs.Config{Dir: filepath.Join(w.t.TempDir(), "c"), NodeValidity: 24 * time.Hour}
 			other, err := certs.Init(cfg, []certs.Node{{Name: "n1"}})
-			if err != nil {
-				w.t.Fatal(err)
-			}
+			assert.NoError(w.t, err)
 			time.Sleep(25 * time.Hour)
 			w.folder = other
 			w.copy("n1", "node.pem", "node.key")
@@ -249,9 +224,7 @@ func TestFaultyFilesAreNotTaken(t *testing.T) {
 				own, before, authorities := w.folder, w.served(), w.callers().ClientCAs
 				c.fault(w)
 				time.Sleep(looks)
-				if n := w.logged("faulty"); n != 1 {
-					t.Errorf("%d warnings", n)
-				}
+				assert.Equal(t, w.logged("faulty"), 1, "warnings")
 				w.reload <- struct{}{} // says it again
 				if n := w.logged(c.says); n != 1 {
 					t.Errorf("%q is said %d times", c.says, n)
@@ -261,9 +234,7 @@ func TestFaultyFilesAreNotTaken(t *testing.T) {
 					t.Error("faulty files were taken")
 				}
 				if c.kind == "client_ca" {
-					if err := own.Renew(nil); err != nil {
-						t.Fatal(err)
-					}
+					assert.NoError(t, own.Renew(nil))
 					w.copy("n1", "node.pem", "node.key")
 					time.Sleep(looks)
 					if w.served() == before {
@@ -273,9 +244,7 @@ func TestFaultyFilesAreNotTaken(t *testing.T) {
 				w.folder = own
 				w.copy("n1")
 				time.Sleep(looks)
-				if w.metric("belfry_http_certificate_files_refused", c.kind) != 0 {
-					t.Error("sound files were not taken")
-				}
+				assert.Equal(t, w.metric("belfry_http_certificate_files_refused", c.kind), 0, "sound files were not taken")
 			})
 		})
 	}
@@ -283,9 +252,7 @@ func TestFaultyFilesAreNotTaken(t *testing.T) {
 
 func nodePEM(w *world) []byte {
 	data, err := os.ReadFile(w.path("node.pem"))
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	assert.NoError(w.t, err)
 	return data
 }
 
@@ -297,9 +264,8 @@ func TestNewAuthoritiesAreTaken(t *testing.T) {
 		if before.ClientAuth != tls.VerifyClientCertIfGiven || !before.SessionTicketsDisabled {
 			t.Errorf("%v, resumption %v", before.ClientAuth, !before.SessionTicketsDisabled)
 		}
-		if _, err := w.folder.RotateAuthority(certs.Install); err != nil {
-			t.Fatal(err)
-		}
+		_, err := w.folder.RotateAuthority(certs.Install)
+		assert.NoError(t, err)
 		w.copy("n1")
 		time.Sleep(looks)
 		if n := w.logged("authorities=2"); n != 1 || w.callers().ClientCAs.Equal(before.ClientCAs) {
@@ -316,17 +282,13 @@ func TestReminders(t *testing.T) {
 		cfg := w.config()
 		cfg.Every, cfg.Registerer, cfg.Host = 30*time.Minute, nil, "belfry.example"
 		c, err := Open(cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if n := w.logged("does not name the host"); n != 1 {
 			t.Errorf("another host: %d warnings", n)
 		}
 		go c.Run(t.Context())
 		time.Sleep(334 * 24 * time.Hour)
-		if n := w.logged("level=WARN"); n != 0 {
-			t.Errorf("%d warnings a month before the end", n)
-		}
+		assert.Equal(t, w.logged("level=WARN"), 0, "warnings a month before the end")
 		time.Sleep(10*24*time.Hour + time.Hour)
 		if n := w.logged("ends soon"); n < 9 || n > 10 {
 			t.Errorf("%d warnings in ten days", n)
@@ -334,9 +296,7 @@ func TestReminders(t *testing.T) {
 		time.Sleep(22 * 24 * time.Hour)
 		w.logged("")
 		time.Sleep(3 * time.Hour)
-		if n := w.logged("level=ERROR"); n != 3 {
-			t.Errorf("%d errors in three hours after the end", n)
-		}
+		assert.Equal(t, w.logged("level=ERROR"), 3, "errors in three hours after the end")
 	})
 }
 

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 const proxy = "10.0.0.1:5555"
@@ -52,12 +54,8 @@ func TestForwarded(t *testing.T) {
 		got := ""
 		Forwarded(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { got = r.RemoteAddr })).
 			ServeHTTP(httptest.NewRecorder(), r)
-		if got != c.want {
-			t.Errorf("X-Forwarded-For %q, Forwarded %q: %s, want %s", c.listed, c.forwarded, got, c.want)
-		}
-		if r.RemoteAddr != proxy {
-			t.Error("the caller's request was changed")
-		}
+		assert.Equal(t, got, c.want, "X-Forwarded-For %q, Forwarded %q", c.listed, c.forwarded)
+		assert.Equal(t, r.RemoteAddr, proxy, "the caller's request was changed")
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/memnet"
 )
 
@@ -29,9 +30,7 @@ func (foreignConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192,
 func listen(t *testing.T) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	return l
 }
@@ -46,9 +45,7 @@ func serve(t *testing.T, l net.Listener) {
 	go func() { ended <- server.Serve(l) }()
 	t.Cleanup(func() {
 		_ = server.Close()
-		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
-			t.Error(err)
-		}
+		assert.ErrorIs(t, <-ended, http.ErrServerClosed)
 	})
 }
 
@@ -57,9 +54,7 @@ func ask(t *testing.T, w *world, url string) (string, error) {
 	transport := &http.Transport{TLSClientConfig: w.trust(), ForceAttemptHTTP2: true}
 	defer transport.CloseIdleConnections()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	resp, err := (&http.Client{Transport: transport}).Do(req)
 	if err != nil {
 		return "", err
@@ -92,9 +87,7 @@ func TestPlainOnLoopbackOnly(t *testing.T) {
 				t.Errorf("TLS: %q %v", got, err)
 			}
 			got, err := ask(t, w, "http://"+addr)
-			if works := got == "HTTP/1.1 tls=false"; works != c.plainWorks {
-				t.Errorf("plain: %q %v", got, err)
-			}
+			assert.Equal(t, got == "HTTP/1.1 tls=false", c.plainWorks, "plain: %q %v", got, err)
 		})
 	}
 }
@@ -118,9 +111,7 @@ func TestOldTLSIsRefused(t *testing.T) {
 func dial(t *testing.T, addr net.Addr) net.Conn {
 	t.Helper()
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr.String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
@@ -156,15 +147,11 @@ func TestSilentConnectionEnds(t *testing.T) {
 		const patience = 10 * time.Second
 		network := memnet.New()
 		l, packets, err := network.Listen("127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		defer packets.Close()
 		serve(t, Secure(l, open(t).TLS(), true, patience))
 		silent, err := network.Dial(t.Context(), l.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		begun := time.Now()
 		if err := ends(silent); err != nil || time.Since(begun) != patience {
 			t.Errorf("a silent connection ends after %v: %v", time.Since(begun), err)
@@ -202,9 +189,7 @@ func TestDeadlineEndsWithTheLook(t *testing.T) {
 		t.Fatal(err)
 	}
 	conn, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer conn.Close()
 	if d := below.deadlines; len(d) != 2 || d[0].IsZero() || !d[1].IsZero() {
 		t.Errorf("deadlines %v", d)
@@ -224,9 +209,7 @@ func (l lent) Close() error { return l.SetDeadline(time.Now()) }
 func TestCloseTakesNoFurtherConnection(t *testing.T) {
 	w, tcp := open(t), listen(t).(*net.TCPListener)
 	for range 20 {
-		if err := tcp.SetDeadline(time.Time{}); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, tcp.SetDeadline(time.Time{}))
 		l := Secure(lent{tcp}, w.TLS(), true, time.Minute)
 		refused := make(chan error, 1)
 		go func() {
@@ -234,15 +217,11 @@ func TestCloseTakesNoFurtherConnection(t *testing.T) {
 			refused <- err
 		}()
 		silent := dial(t, tcp.Addr())
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, l.Close())
 		if err := <-refused; !errors.Is(err, net.ErrClosed) && !isTimeout(err) {
 			t.Errorf("Accept returns %v", err)
 		}
-		if err := tcp.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, tcp.SetDeadline(time.Now().Add(time.Minute)))
 		next := dial(t, tcp.Addr())
 		conn, err := tcp.Accept()
 		if err == nil && conn.RemoteAddr().String() == silent.LocalAddr().String() {
@@ -301,8 +280,6 @@ func TestIsLoopback(t *testing.T) {
 		"127.0.0.1": true, "127.1.2.3": true, "::1": true, "localhost": true, "::ffff:127.0.0.1": true,
 		"": false, "0.0.0.0": false, "::": false, "10.0.0.1": false, "localhost.example": false, "belfry.example": false,
 	} {
-		if IsLoopback(host) != want {
-			t.Errorf("%q", host)
-		}
+		assert.Equal(t, IsLoopback(host), want, "%q", host)
 	}
 }

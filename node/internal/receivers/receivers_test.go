@@ -13,6 +13,7 @@ import (
 	"github.com/belfryhq/belfry/delivery/broker"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func attemptTo(url string) task.Attempt {
@@ -26,20 +27,14 @@ func TestReceivers(t *testing.T) {
 	hook := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	t.Cleanup(hook.Close)
 	file := filepath.Join(t.TempDir(), "brokers.yaml")
-	if err := os.WriteFile(file, []byte("redis://127.0.0.1:1:\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(file, []byte("redis://127.0.0.1:1:\n"), 0o600))
 	known, err := broker.LoadKnown(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	r, err := New(
 		delivery.Config{AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
 		broker.Config{Known: known, AllowCIDRs: []netip.Prefix{netip.MustParsePrefix("127.0.0.2/32")}},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() { _ = r.Close() })
 	for url, want := range map[string]string{
 		hook.URL:                        "",

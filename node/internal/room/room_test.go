@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/belfryhq/belfry/cluster/headroom"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/memnet"
 )
 
@@ -44,18 +45,14 @@ func gateOn(t *testing.T, free *atomic.Uint64, reserve string) (*Gate, callers) 
 	t.Helper()
 	network := memnet.New()
 	l, packets, err := network.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() { _, _ = l.Close(), packets.Close() })
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, addr string) (net.Conn, error) {
 		return network.Dial(ctx, addr)
 	}}
 	t.Cleanup(transport.CloseIdleConnections)
 	parsed, err := headroom.ParseReserve(reserve)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return New(Config{
 		Dir: "data", Reserve: parsed, Listener: l, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		Host: disk{free: free},
@@ -73,18 +70,12 @@ func gateOn(t *testing.T, free *atomic.Uint64, reserve string) (*Gate, callers) 
 func (c callers) get(t *testing.T, path string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.url+path, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	resp, err := c.client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer resp.Body.Close()
 	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return resp.StatusCode, string(body)
 }
 
@@ -103,9 +94,7 @@ func TestGateWaitsForRoom(t *testing.T) {
 			t.Errorf("metrics: %d\n%s", code, body)
 		}
 		free.Store(50 << 20)
-		if err := <-ended; err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, <-ended)
 		next := &http.Server{ReadHeaderTimeout: time.Second, Handler: http.HandlerFunc(
 			func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })}
 		served := make(chan error, 1)
@@ -113,9 +102,7 @@ func TestGateWaitsForRoom(t *testing.T) {
 		if code, _ := callers.get(t, ""); code != http.StatusTeapot {
 			t.Errorf("the next server of the port: %d", code)
 		}
-		if err := errors.Join(next.Close(), <-served); !errors.Is(err, http.ErrServerClosed) {
-			t.Error(err)
-		}
+		assert.ErrorIs(t, errors.Join(next.Close(), <-served), http.ErrServerClosed)
 	})
 }
 
@@ -153,9 +140,8 @@ func TestFullDiskWhileOpening(t *testing.T) {
 		if err := <-ended; err != nil || attempts != 2 {
 			t.Errorf("%v after %d attempts", err, attempts)
 		}
-		if err := g.Open(t.Context(), func() error { return syscall.EIO }); !errors.Is(err, syscall.EIO) {
-			t.Errorf("another failure: %v", err)
-		}
+		err := g.Open(t.Context(), func() error { return syscall.EIO })
+		assert.ErrorIs(t, err, syscall.EIO, "another failure")
 	})
 }
 
@@ -181,16 +167,12 @@ func TestLostPortEndsTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var free atomic.Uint64
 		g, _ := gateOn(t, &free, "10%")
-		if err := g.cfg.Listener.Close(); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, g.cfg.Listener.Close())
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
 			synctest.Wait() // the port has failed
 			cancel()
 		}()
-		if err := g.Await(ctx); !errors.Is(err, net.ErrClosed) {
-			t.Errorf("%v", err)
-		}
+		assert.ErrorIs(t, g.Await(ctx), net.ErrClosed)
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/deploy/receiver"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/node"
 	"github.com/belfryhq/belfry/node/nodetest"
 )
@@ -68,9 +69,7 @@ func play(t testing.TB, s shape, steps []step) (record []string) {
 // receive starts the receiver of all attempts. A payload tells how many attempts fail.
 func (p *player) receive() {
 	l, err := p.cluster.Network.ListenTCP(receiverAddr)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	assert.NoError(p.t, err)
 	server := &http.Server{Handler: receiver.Handler(p.take), ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(l) }() // its error is that of Close
 	p.t.Cleanup(func() { _ = server.Close() })
@@ -199,9 +198,7 @@ func (p *player) pages(ns string, s step) string {
 			return fmt.Sprint(status, " ", p.reader.text(ns, body))
 		}
 		var page map[string]json.RawMessage
-		if err := json.Unmarshal(body, &page); err != nil {
-			p.t.Fatalf("%v: %s", s, body)
-		}
+		assert.NoError(p.t, json.Unmarshal(body, &page), "%v: %s", s, body)
 		var next string
 		_ = json.Unmarshal(page["next_cursor"], &next) // null or absent on the last page
 		for _, name := range []string{"tasks", "schedules"} {
@@ -310,9 +307,7 @@ func (p *player) call(s step) (status int, header http.Header, body []byte) {
 		url := p.cluster.URL(p.turn % len(p.cluster.URLs()))
 		p.mu.Unlock()
 		req, err := http.NewRequestWithContext(p.t.Context(), s.verb, url+s.path, strings.NewReader(s.body))
-		if err != nil {
-			p.t.Fatal(err)
-		}
+		assert.NoError(p.t, err)
 		maps.Copy(req.Header, p.header(s))
 		res, err := p.http.Do(req)
 		if err != nil {

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -114,16 +115,10 @@ func start(t *testing.T) *cluster {
 	run.Env = append(run.Environ(), "GOCOVERDIR="+t.TempDir())
 	run.Stderr = t.Output()
 	in, err := run.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	out, err := run.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := run.Start(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
+	assert.NoError(t, run.Start())
 	t.Cleanup(func() {
 		_ = in.Close()
 		_ = run.Wait() // its data is dropped
@@ -155,9 +150,7 @@ func (c *cluster) findLeader() string {
 			}
 			Shards []struct{ Leader string }
 		}
-		if err := json.Unmarshal(c.call("GET", "/v1/map", ""), &found); err != nil {
-			c.t.Fatal(err)
-		}
+		assert.NoError(c.t, json.Unmarshal(c.call("GET", "/v1/map", ""), &found))
 		for _, n := range found.Nodes {
 			if len(found.Shards) == 1 && found.Shards[0].Leader == n.ID {
 				return n.URL
@@ -171,14 +164,10 @@ func (c *cluster) findLeader() string {
 func (c *cluster) call(method, path, body string) []byte {
 	c.t.Helper()
 	req, err := http.NewRequestWithContext(c.t.Context(), method, c.leader+path, strings.NewReader(body))
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	assert.NoError(c.t, err)
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	assert.NoError(c.t, err)
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode >= 300 {
@@ -198,9 +187,8 @@ func (c *cluster) put(id string, delay time.Duration) {
 func (c *cluster) write() (dir string) {
 	c.t.Helper()
 	dir = c.t.TempDir()
-	if _, err := fmt.Fprintln(c.in, dir); err != nil {
-		c.t.Fatal(err)
-	}
+	_, err := fmt.Fprintln(c.in, dir)
+	assert.NoError(c.t, err)
 	c.line()
 	return dir
 }
@@ -211,9 +199,7 @@ func (c *cluster) functions() (ran []function) {
 	covdata := exec.CommandContext(c.t.Context(), "go", "tool", "covdata", "func", "-i="+c.write())
 	covdata.Stderr = c.t.Output()
 	said, err := covdata.Output()
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	assert.NoError(c.t, err)
 	for line := range strings.Lines(string(said)) {
 		// github.com/belfryhq/belfry/wheel/wheel.go:45:	Add	87.5%
 		fields := strings.Fields(line)

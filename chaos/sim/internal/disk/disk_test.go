@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // life is a process that does nothing but end.
@@ -47,9 +49,7 @@ func bounds(t *testing.T, s *Stores) string {
 	t.Helper()
 	first, err1 := s.FirstIndex()
 	last, err2 := s.LastIndex()
-	if err := errors.Join(err1, err2); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, errors.Join(err1, err2))
 	return fmt.Sprintf("%d to %d", first, last)
 }
 
@@ -71,9 +71,7 @@ func TestWhatIsAcknowledgedStays(t *testing.T) {
 			t.Errorf("a write of a dead process failed: %v", err)
 		}
 		next := d.Open(newLife(), time.Second, func(err error) { t.Error(err) })
-		if got := bounds(t, next); got != "4 to 9" {
-			t.Errorf("the log is %s", got)
-		}
+		assert.Equal(t, bounds(t, next), "4 to 9", "the log")
 		var nine raft.Log
 		if err := next.GetLog(9, &nine); err != nil || nine.Term != 2 {
 			t.Errorf("%+v, %v", nine, err)
@@ -100,13 +98,9 @@ func TestTornWrite(t *testing.T) {
 			d := New(seed, Trouble{Delay: time.Second})
 			p := newLife()
 			s := d.Open(p, time.Minute, func(err error) { t.Error(err) })
-			if err := s.StoreLogs(entries(1, 2)); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, s.StoreLogs(entries(1, 2)))
 			time.AfterFunc(500*time.Millisecond, func() { d.Crash(); p.end() })
-			if err := s.StoreLogs(entries(3, 5)); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, s.StoreLogs(entries(3, 5)))
 			seen[bounds(t, d.Open(newLife(), time.Minute, nil))]++
 		})
 	}
@@ -115,9 +109,7 @@ func TestTornWrite(t *testing.T) {
 			t.Errorf("never %s: %v", want, seen)
 		}
 	}
-	if len(seen) != 4 {
-		t.Errorf("%v", seen)
-	}
+	assert.Equal(t, len(seen), 4, "%v", seen)
 }
 
 func TestTroubleIsFatal(t *testing.T) {
@@ -148,9 +140,7 @@ func TestTroubleIsFatal(t *testing.T) {
 func TestGapsAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(1, Trouble{}).Open(newLife(), time.Second, nil)
-		if err := s.StoreLogs(entries(5, 9)); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, s.StoreLogs(entries(5, 9)))
 		if s.StoreLogs(entries(11, 12)) == nil || s.DeleteRange(6, 7) == nil {
 			t.Error("a gap was accepted")
 		}
@@ -166,15 +156,11 @@ func TestGapsAreRefused(t *testing.T) {
 func persist(t *testing.T, s *Stores, index, term uint64, content string) {
 	t.Helper()
 	sink, err := s.Snapshots().Create(1, index, term, raft.Configuration{}, 1, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	if _, err := sink.Write([]byte(content)); err != nil {
 		t.Fatal(err)
 	}
-	if err := sink.Close(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, sink.Close())
 }
 
 func TestSnapshots(t *testing.T) {
@@ -193,9 +179,7 @@ func TestSnapshots(t *testing.T) {
 			t.Fatalf("%+v, %v", list, err)
 		}
 		_, r, err := s.Snapshots().Open(list[1].ID)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		if content, err := io.ReadAll(r); string(content) != "two" || err != nil {
 			t.Errorf("%s, %v", content, err)
 		}
@@ -227,14 +211,10 @@ func TestLogBehindSnapshot(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d := New(1, Trouble{})
 				s := d.Open(newLife(), time.Second, nil)
-				if err := s.StoreLogs(c.log); err != nil {
-					t.Fatal(err)
-				}
+				assert.NoError(t, s.StoreLogs(c.log))
 				persist(t, s, c.index, c.term, "state")
 				d.Crash()
-				if got := bounds(t, d.Open(newLife(), time.Second, nil)); got != c.want {
-					t.Errorf("the log is %s", got)
-				}
+				assert.Equal(t, bounds(t, d.Open(newLife(), time.Second, nil)), c.want, "the log")
 			})
 		})
 	}

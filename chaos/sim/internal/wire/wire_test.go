@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 const (
@@ -110,12 +112,9 @@ func TestCutOneWay(t *testing.T) {
 func TestLateAndTwice(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *Network, a, _ *Host, got *answerer) {
 		n.Set("a", "b", Quality{Late: 1, Lateness: time.Minute})
-		if _, err := beat(a, "b", 1); !errors.Is(err, ErrTimeout) {
-			t.Errorf("late: %v", err)
-		}
-		if len(got.terms()) != 0 {
-			t.Error("the late request came in time")
-		}
+		_, err := beat(a, "b", 1)
+		assert.ErrorIs(t, err, ErrTimeout, "late")
+		assert.Equal(t, len(got.terms()), 0, "the late request came in time")
 		n.Set("a", "b", Quality{Duplicate: 1, Lateness: time.Minute})
 		if _, err := beat(a, "b", 2); err != nil {
 			t.Errorf("twice: %v", err)
@@ -151,9 +150,7 @@ func TestDeathOfTheOther(t *testing.T) {
 		next := n.Up("b")
 		defer next.Down()
 		go heir.answer(next)
-		if err := <-failed; !errors.Is(err, ErrReset) {
-			t.Errorf("%v", err)
-		}
+		assert.ErrorIs(t, <-failed, ErrReset)
 		if _, err := beat(a, "b", 2); err != nil || len(heir.terms()) != 1 {
 			t.Errorf("%v, %v", err, heir.terms())
 		}
@@ -164,29 +161,22 @@ func TestDeathOfTheOther(t *testing.T) {
 func TestVoid(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *Network, a, _ *Host, got *answerer) {
 		a.Down()
-		if _, err := beat(a, "b", 1); !errors.Is(err, ErrDown) {
-			t.Errorf("%v", err)
-		}
-		if _, err := a.Transport(group, timeout).AppendEntriesPipeline("", "b"); !errors.Is(err, ErrDown) {
-			t.Errorf("pipeline: %v", err)
-		}
-		if len(got.terms()) != 0 {
-			t.Error("a request of a dead process arrived")
-		}
+		_, err := beat(a, "b", 1)
+		assert.ErrorIs(t, err, ErrDown)
+		_, err = a.Transport(group, timeout).AppendEntriesPipeline("", "b")
+		assert.ErrorIs(t, err, ErrDown, "pipeline")
+		assert.Equal(t, len(got.terms()), 0, "a request of a dead process arrived")
 	})
 }
 
 func TestFrozen(t *testing.T) {
 	inBubble(t, func(t *testing.T, _ *Network, a, b *Host, got *answerer) {
 		b.Freeze()
-		if _, err := beat(a, "b", 1); !errors.Is(err, ErrTimeout) {
-			t.Errorf("%v", err)
-		}
+		_, err := beat(a, "b", 1)
+		assert.ErrorIs(t, err, ErrTimeout)
 		b.Thaw()
 		synctest.Wait()
-		if len(got.terms()) != 1 {
-			t.Error("a request to a frozen process did not arrive when it woke")
-		}
+		assert.Equal(t, len(got.terms()), 1, "a request to a frozen process did not arrive when it woke")
 		a.Freeze()
 		time.AfterFunc(time.Minute, a.Thaw)
 		began := time.Now()
@@ -200,9 +190,7 @@ func TestPipelineKeepsOrder(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *Network, a, _ *Host, got *answerer) {
 		n.Set("a", "b", Quality{Delay: delay, Jitter: 50 * time.Millisecond})
 		p, err := a.Transport(group, timeout).AppendEntriesPipeline("", "b")
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		defer p.Close()
 		const many = 20
 		go func() {
@@ -230,9 +218,7 @@ func TestPipelineKeepsOrder(t *testing.T) {
 func TestPipelineBreaks(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *Network, a, _ *Host, _ *answerer) {
 		p, err := a.Transport(group, timeout).AppendEntriesPipeline("", "b")
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		n.Set("a", "b", Quality{Cut: true})
 		if _, err := p.AppendEntries(&raft.AppendEntriesRequest{Term: 1}, &raft.AppendEntriesResponse{}); err != nil {
 			t.Fatal(err)
@@ -289,9 +275,7 @@ func TestCall(t *testing.T) {
 			<-ctx.Done() // ends with the process
 			return 5
 		})
-		if !errors.Is(err, ErrLost) {
-			t.Errorf("died: %v", err)
-		}
+		assert.ErrorIs(t, err, ErrLost, "died")
 		if _, err := Call(t.Context(), b, "a", five); !errors.Is(err, ErrNotSent) {
 			t.Errorf("from the dead: %v", err)
 		}
@@ -309,13 +293,9 @@ func TestStream(t *testing.T) {
 			}
 		}
 		s, err := Dial(t.Context(), a, "b", timeout, serve)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		for i := range 10 {
-			if err := s.Send(i); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, s.Send(i))
 		}
 		for i := range 10 {
 			if got, err := s.Recv(); got != 2*i || err != nil {
@@ -323,17 +303,13 @@ func TestStream(t *testing.T) {
 			}
 		}
 		n.Set("a", "b", Quality{Cut: true})
-		if err := s.Send(1); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, s.Send(1))
 		if _, err := s.Recv(); !errors.Is(err, errBroken) {
 			t.Errorf("cut: %v", err)
 		}
 		n.Heal()
 		again, err := Dial(t.Context(), a, "b", timeout, serve)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		b.Down()
 		if _, err := again.Recv(); !errors.Is(err, ErrReset) {
 			t.Errorf("died: %v", err)
