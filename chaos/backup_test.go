@@ -86,9 +86,7 @@ func newRestoreRun(t *testing.T) *restoreRun {
 	r.receiver, err = workload.Listen(t.Context(), r.rec, "127.0.0.1")
 	assert.NoError(t, err)
 	t.Cleanup(func() {
-		if err := r.receiver.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, r.receiver.Close(), nil)
 	})
 	return r
 }
@@ -137,9 +135,7 @@ func (r *restoreRun) killedBackup(c *local.Cluster) {
 		}
 	}
 	assert.NoError(r.t, cmd.Process.Kill())
-	if err := cmd.Wait(); err == nil {
-		r.t.Error("the command ended before it was killed")
-	}
+	assert.Error(r.t, cmd.Wait(), "the command ended before it was killed")
 	_, err := os.Stat(r.backup)
 	assert.ErrorIs(r.t, err, os.ErrNotExist, "half a backup under its name")
 }
@@ -195,9 +191,7 @@ func (r *restoreRun) settle(c *local.Cluster) {
 	l.Drain(ctx, time.Hour)
 	stop()
 	consumers.Wait()
-	if err := l.ReadAll(r.t.Context(), math.MaxInt); err != nil {
-		r.t.Error(err)
-	}
+	assert.Equal(r.t, l.ReadAll(r.t.Context(), math.MaxInt), nil)
 }
 
 // cuts returns the instant of each shard in the backup.

@@ -67,9 +67,8 @@ func (u *upgraded) change(name string, build local.Build) {
 	assert.NoError(u, errors.Join(u.cluster.UseBuild(name, build), u.cluster.StartNode(u.Context(), name)))
 	c := u.client(name)
 	for i := range u.tasks {
-		if _, err := c.Get(u.Context(), fmt.Sprint("task-", i)); err != nil {
-			u.Errorf("task %d through %s, after its change: %v", i, name, err)
-		}
+		_, err := c.Get(u.Context(), fmt.Sprint("task-", i))
+		assert.Equal(u, err, nil, "task %d through %s, after its change", i, name)
 	}
 }
 

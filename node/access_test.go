@@ -73,9 +73,7 @@ func TestOpenPortsAreRefused(t *testing.T) {
 		err := cfg.Validate()
 		var setting *SettingError
 		if c.setting == "" {
-			if err != nil {
-				t.Errorf("%s: %v", c.name, err)
-			}
+			assert.Equal(t, err, nil, "%s", c.name)
 			continue
 		}
 		if !errors.As(err, &setting) || setting.Setting != c.setting {
@@ -109,9 +107,7 @@ func TestBoundAddressIsJudged(t *testing.T) {
 		assert.Equal(t, err != nil, open, "%s: %v", addr, err)
 	}
 	cfg.HTTPAddr = "belfry.example:8400"
-	if err := cfg.Validate(); err != nil {
-		t.Errorf("a name is judged before it is resolved: %v", err)
-	}
+	assert.Equal(t, cfg.Validate(), nil, "a name is judged before it is resolved")
 }
 
 // asCaller makes a call with a key, and returns the status and the body.
@@ -145,9 +141,7 @@ func TestCallersOfANode(t *testing.T) {
 		n, err := Start(t.Context(), cfg)
 		assert.NoError(t, err)
 		defer func() {
-			if err := n.Close(); err != nil {
-				t.Error(err)
-			}
+			assert.Equal(t, n.Close(), nil)
 		}()
 		stranger, operator := k.caller(cfg, true), k.caller(cfg, true)
 		operator.Transport.(*http.Transport).TLSClientConfig.Certificates = []tls.Certificate{k.pair(t)}
@@ -180,9 +174,8 @@ func TestCallersOfANode(t *testing.T) {
 			}
 		}
 		for path, want := range map[string]int{"/v1/queues/q/pause": 200, "/v1/tasks/a/fire": 403} {
-			if status, body := asCaller(t, operator, "POST", api+path, ""); status != want {
-				t.Errorf("POST %s with the certificate of an operator: %d %s", path, status, body)
-			}
+			status, body := asCaller(t, operator, "POST", api+path, "")
+			assert.Equal(t, status, want, "POST %s with the certificate of an operator: %s", path, body)
 		}
 	})
 }
@@ -217,9 +210,8 @@ func TestDoctorNamesIssuer(t *testing.T) {
 				return
 			}
 			w.Header().Set("Content-Type", "application/json")
-			if _, err := io.WriteString(w, documents[r.URL.Path]); err != nil {
-				t.Error(err)
-			}
+			_, err := io.WriteString(w, documents[r.URL.Path])
+			assert.Equal(t, err, nil)
 		}))
 		documents["/.well-known/openid-configuration"] = fmt.Sprintf(`{"issuer": %[1]q, "jwks_uri": "%[1]s/keys"}`, issuer)
 		documents["/keys"] = `{"keys": [{"kty": "OKP", "crv": "Ed25519", "kid": "a", "x": "` + // of RFC 8037, appendix A.2
@@ -304,9 +296,8 @@ func TestProfilesWithoutCredentials(t *testing.T) {
 		start(t, cfg)
 		callers := plain(t, cfg)
 		url := "http://" + cfg.ProfileAddr + "/debug/pprof/cmdline"
-		if status, body := asCaller(t, callers, "GET", url, ""); status != 200 {
-			t.Errorf("%d %s", status, body)
-		}
+		status, body := asCaller(t, callers, "GET", url, "")
+		assert.Equal(t, status, 200, "%s", body)
 		req, err := http.NewRequestWithContext(t.Context(), "GET", url, http.NoBody)
 		assert.NoError(t, err)
 		req.Host = "evil.example:6060"
@@ -336,9 +327,8 @@ func TestCommittedKeysCount(t *testing.T) {
 		defer n.Close()
 		awaitReady(t, callers, "http://"+n.HTTPAddr())
 		for _, text := range []string{"", key} {
-			if status, body := asCaller(t, callers, "GET", "http://"+n.HTTPAddr()+"/v1/tasks", text); status != 401 {
-				t.Errorf("%q: %d %s", text, status, body)
-			}
+			status, body := asCaller(t, callers, "GET", "http://"+n.HTTPAddr()+"/v1/tasks", text)
+			assert.Equal(t, status, 401, "%q: %s", text, body)
 		}
 	})
 }
@@ -394,7 +384,5 @@ func waitingAnswers(t *testing.T, cfg Config, want int) {
 		}
 	}
 	cancel()
-	if err := errors.Join(<-started, n.Close()); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, errors.Join(<-started, n.Close()), nil)
 }

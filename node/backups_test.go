@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -46,9 +45,7 @@ func TestScheduledBackup(t *testing.T) {
 		for _, line := range []string{
 			"belfry_backup_last_success_timestamp_seconds ", "belfry_backup_failing 0\n", "belfry_backup_running 0\n",
 		} {
-			if !strings.Contains(metrics, "\n"+line) {
-				t.Errorf("no metric %q", line)
-			}
+			assert.Contains(t, metrics, "\n"+line, "no metric %q", line)
 		}
 	})
 }

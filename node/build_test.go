@@ -27,7 +27,6 @@ func TestBuildOf(t *testing.T) {
 func TestStamped(t *testing.T) {
 	recorded := Build{"v1.2.3", "0123abc", "go1.26"}
 	assert.Equal(t, recorded.stamped("", ""), recorded, "without stamps")
-	if got, want := recorded.stamped("v1.3.0", "4567def"), (Build{"v1.3.0", "4567def", "go1.26"}); got != want {
-		t.Errorf("%+v, want %+v", got, want)
-	}
+	got, want := recorded.stamped("v1.3.0", "4567def"), (Build{"v1.3.0", "4567def", "go1.26"})
+	assert.Equal(t, got, want)
 }

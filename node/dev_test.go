@@ -13,13 +13,9 @@ import (
 func TestDevBeginsEmpty(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	cfg := DevConfig(dir)
-	if err := cfg.Validate(); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, cfg.Validate(), nil)
 	assert.NoError(t, os.Mkdir(dir, 0o700))
-	if err := cfg.Validate(); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, cfg.Validate(), nil)
 	assert.NoError(t, os.WriteFile(filepath.Join(dir, "some"), nil, 0o600))
 	var setting *SettingError
 	if err := cfg.Validate(); !errors.As(err, &setting) || setting.Setting != "dev" {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/node"
 	"github.com/belfryhq/belfry/node/nodetest"
 )
@@ -22,9 +23,7 @@ func TestListsInDueOrder(t *testing.T) {
 		ctx, began := t.Context(), time.Now()
 		must := func(err error) {
 			t.Helper()
-			if err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, err)
 		}
 		schedule := func(id string, due time.Duration, attempts int) {
 			t.Helper()
@@ -71,18 +70,14 @@ func TestListsInDueOrder(t *testing.T) {
 			return ids
 		}
 		for _, size := range []int{1, 7, 1000} {
-			if got := list(client.Filter{PageSize: size}, func() {}); !slices.Equal(got, want) {
-				t.Errorf("pages of %d: %v, want %v", size, got, want)
-			}
+			got := list(client.Filter{PageSize: size}, func() {})
+			assert.EqualSlices(t, got, want, "pages of %d", size)
 		}
-		if got := list(client.Filter{States: []client.State{client.StateDead}}, func() {}); !slices.Equal(
-			got, []string{"dead-0", "dead-1", "dead-2"}) {
-			t.Errorf("dead letters %v", got)
-		}
+		got := list(client.Filter{States: []client.State{client.StateDead}}, func() {})
+		assert.EqualSlices(t, got, []string{"dead-0", "dead-1", "dead-2"}, "dead letters")
 		between := client.Filter{DueAfter: began.Add(62 * time.Minute), DueBefore: began.Add(65 * time.Minute)}
-		if got := list(between, func() {}); !slices.Equal(got, want[3:6]) {
-			t.Errorf("between two instants: %v", got)
-		}
+		got = list(between, func() {})
+		assert.EqualSlices(t, got, want[3:6], "between two instants")
 		turns := 0
 		changing := list(client.Filter{PageSize: 4}, func() {
 			if turns++; turns <= 10 {
@@ -113,8 +108,6 @@ func TestListsInDueOrder(t *testing.T) {
 			must(err)
 			runs = append(runs, s.ID)
 		}
-		if !slices.Equal(runs, []string{"a", "b", "c", "none"}) {
-			t.Errorf("schedules %v", runs)
-		}
+		assert.EqualSlices(t, runs, []string{"a", "b", "c", "none"}, "schedules")
 	})
 }

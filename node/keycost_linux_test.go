@@ -208,9 +208,7 @@ func startThree(b *testing.B) (nodes []*Node) {
 		n, err := Start(b.Context(), cfg)
 		assert.NoError(b, err)
 		b.Cleanup(func() {
-			if err := n.Close(); err != nil {
-				b.Error(err)
-			}
+			assert.Equal(b, n.Close(), nil)
 		})
 		nodes = append(nodes, n)
 	}

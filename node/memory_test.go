@@ -140,9 +140,7 @@ func (f *filler) mustBeFull(want bool) {
 		gauge = "belfry_memory_full 1"
 	}
 	for _, line := range []string{gauge, "belfry_memory_limit_bytes 1.34217728e+08"} {
-		if !strings.Contains(text, line+"\n") {
-			f.t.Errorf("the metrics lack %q", line)
-		}
+		assert.Contains(f.t, text, line+"\n", "the metrics lack %q", line)
 	}
 	view, err := f.client.Cluster(f.t.Context())
 	if err != nil || len(view.Nodes) != 1 || view.Nodes[0].MemoryFull != want {

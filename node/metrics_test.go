@@ -58,9 +58,7 @@ func TestMetricsPage(t *testing.T) {
 			`belfry_queue_start_lateness_seconds_count{namespace="default",queue="mails"} 2`,
 			fmt.Sprintf(`belfry_build_info{commit="unknown",goversion=%q,version="dev"} 1`, runtime.Version()),
 		} {
-			if !strings.Contains(text, want+"\n") {
-				t.Errorf("the page lacks %s", want)
-			}
+			assert.Contains(t, text, want+"\n", "the page lacks %s", want)
 		}
 		lintMetrics(t, text)
 		checkHistograms(t, callers, url)

@@ -57,9 +57,7 @@ func start(t *testing.T, cfg Config) (*Node, *client.Client) {
 	n, err := Start(t.Context(), cfg)
 	assert.NoError(t, err)
 	t.Cleanup(func() {
-		if err := n.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, n.Close(), nil)
 	})
 	return n, dial(t, n)
 }
@@ -88,9 +86,7 @@ func serve(t testing.TB, cfg Config, handler http.Handler) (url string) {
 	assert.NoError(t, err)
 	server := &http.Server{Handler: handler, ReadHeaderTimeout: headerPeriod}
 	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, server.Close(), nil)
 	})
 	go func() { _ = server.Serve(l) }() // its error is that of Close
 	return "http://" + l.Addr().String()
@@ -123,26 +119,21 @@ func TestNodeInProcess(t *testing.T) {
 				t.Errorf("%v, want %v", err, want)
 			}
 			for _, task := range []client.Task{{ID: "kept", Delay: time.Hour}, {ID: "due", Queue: "q"}} {
-				if _, err := c.Schedule(t.Context(), task); err != nil {
-					t.Error(err)
-				}
+				_, err := c.Schedule(t.Context(), task)
+				assert.Equal(t, err, nil)
 			}
 			tasks, err := c.Lease(t.Context(), "q", client.Demand{Wait: 20 * time.Second})
 			if err != nil || len(tasks) != 1 || tasks[0].ID != "due" {
 				t.Fatalf("%+v, %v", tasks, err)
 			}
 			for _, r := range c.Settle(t.Context(), "q", client.Settlement{Ack: []string{tasks[0].Receipt}}) {
-				if r.Err != nil {
-					t.Error(r.Err)
-				}
+				assert.Equal(t, r.Err, nil)
 			}
 			if _, err := os.Stat(cfg.PIDFile); err != nil {
 				t.Error(err)
 			}
 			c.Close()
-			if err := n.Close(); err != nil {
-				t.Error(err)
-			}
+			assert.Equal(t, n.Close(), nil)
 			if _, err := os.Stat(cfg.PIDFile); !os.IsNotExist(err) {
 				t.Errorf("the PID file is still there: %v", err)
 			}
@@ -203,9 +194,7 @@ func TestNodeWaitsForRoom(t *testing.T) {
 		n, err := newNode(cfg)
 		assert.NoError(t, err)
 		t.Cleanup(func() {
-			if err := n.Close(); err != nil {
-				t.Error(err)
-			}
+			assert.Equal(t, n.Close(), nil)
 		})
 		var free atomic.Uint64
 		free.Store(49 << 20)

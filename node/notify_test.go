@@ -31,18 +31,12 @@ func TestServiceManager(t *testing.T) {
 	if all := told("READY=1"); all[len(all)-2] != "STATUS=ready" {
 		t.Errorf("before READY=1 came %q", all)
 	}
-	if err := n.cluster.Ready(); err != nil {
-		t.Error(err)
-	}
-	if err := n.Close(); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, n.cluster.Ready(), nil)
+	assert.Equal(t, n.Close(), nil)
 	told("STOPPING=1\nSTATUS=stopping")
 
 	cfg.DataDir, cfg.NotifySocket = filepath.Join(t.TempDir(), "data"), filepath.Join(t.TempDir(), "none")
 	n, err = Start(t.Context(), cfg)
 	assert.NoError(t, err, "a node without its manager")
-	if err := n.Close(); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, n.Close(), nil)
 }

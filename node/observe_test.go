@@ -36,9 +36,7 @@ func knownMetrics(t *testing.T) map[string]bool {
 	n, err := Start(t.Context(), cfg)
 	assert.NoError(t, err)
 	defer func() {
-		if err := n.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, n.Close(), nil)
 	}()
 	awaitReady(t, k.caller(cfg, true), "https://"+n.HTTPAddr())
 	known := map[string]bool{"up": true, "ALERTS": true}

@@ -20,9 +20,7 @@ func TestTasksAreConsumed(t *testing.T) {
 		first := make(chan []client.Leased)
 		go func() {
 			tasks, err := c.Lease(ctx, "q", client.Demand{Wait: 20 * time.Second})
-			if err != nil {
-				t.Error(err)
-			}
+			assert.Equal(t, err, nil)
 			first <- tasks
 		}()
 		const n = 20

@@ -66,9 +66,7 @@ func TestNamespacesAreApart(t *testing.T) {
 		a.call(401, "", "GET", "/v1/tasks", "")
 		limited := a.call(201, root, "POST", "/v1/keys",
 			`{"name":"x","grants":[{"role":"read","namespace":"red"}],"quotas":{"calls_per_second":5}}`)
-		if !strings.Contains(limited, `"quotas":{"calls_per_second":5}`) {
-			t.Errorf("a key with quotas: %s", limited)
-		}
+		assert.Contains(t, limited, `"quotas":{"calls_per_second":5}`, "a key with quotas")
 		red := a.key(root, `{"role":"admin","namespace":"red"}`)
 		for _, path := range []string{"/v1/namespaces/red", "/v1/namespaces/blue", "/v1"} {
 			for _, id := range []string{"same", "of" + strings.ReplaceAll(path, "/", "-")} {
@@ -86,9 +84,8 @@ func TestNamespacesAreApart(t *testing.T) {
 				t.Errorf("%s: %s", path, text)
 			}
 		}
-		if used := a.call(200, red, "GET", "/v1/namespaces/red", ""); !strings.Contains(used, `"used":{"pending":2,"dead":0,`) {
-			t.Errorf("the use of red: %s", used)
-		}
+		used := a.call(200, red, "GET", "/v1/namespaces/red", "")
+		assert.Contains(t, used, `"used":{"pending":2,"dead":0,`, "the use of red")
 		none := a.call(404, red, "GET", "/v1/tasks/none", "")
 		for _, path := range []string{
 			"/v1/tasks/of-v1-namespaces-blue", "/v1/namespaces/blue/tasks/same", "/v1/namespaces/none/tasks/same",
@@ -98,9 +95,7 @@ func TestNamespacesAreApart(t *testing.T) {
 				t.Errorf("%s: %s, none: %s", path, got, none)
 			}
 		}
-		if counts := a.call(200, red, "GET", "/v1/queues/q", ""); !strings.Contains(counts, `"ready":2`) {
-			t.Errorf("the queue of red has %s", counts)
-		}
+		assert.Contains(t, a.call(200, red, "GET", "/v1/queues/q", ""), `"ready":2`, "the queue of red")
 		if leased := a.call(200, red, "POST", "/v1/queues/q/lease", `{"max":100,"wait":"1m"}`); strings.Contains(leased, "blue") {
 			t.Errorf("leased %s", leased)
 		}

@@ -121,9 +121,7 @@ func TestOnePortForTLSAndPlain(t *testing.T) {
 			if !strings.Contains(body, `"http_url":"https://`+n.HTTPAddr()+`"`) {
 				t.Errorf("the node announces %s %v", body, err)
 			}
-			if err := n.Close(); err != nil {
-				t.Error(err)
-			}
+			assert.Equal(t, n.Close(), nil)
 		}
 	})
 }
@@ -141,9 +139,7 @@ func TestEndingCertificateIsFound(t *testing.T) {
 		c, base := k.caller(cfg, true), "https://"+n.HTTPAddr()
 		awaitReady(t, c, base)
 		_, body, err := call(t.Context(), c, "GET", base+"/v1/doctor", "")
-		if !strings.Contains(body, "shows to callers ends in") {
-			t.Errorf("%s %v", body, err)
-		}
+		assert.Contains(t, body, "shows to callers ends in", "%v", err)
 		_, page, err := call(t.Context(), c, "GET", base+"/metrics", "")
 		assert.NoError(t, err)
 		lintMetrics(t, page)
@@ -236,9 +232,7 @@ func TestWaitForRoomSpeaksTLS(t *testing.T) {
 		free.Store(49 << 20)
 		n.host = smallDisk{free: &free}
 		defer func() {
-			if err := n.Close(); err != nil {
-				t.Error(err)
-			}
+			assert.Equal(t, n.Close(), nil)
 		}()
 		for _, start := range []func(context.Context) error{
 			n.startMetrics, n.followReload, n.openCallers, n.listen, n.openCertificates, n.startDelivery,
@@ -255,9 +249,8 @@ func TestWaitForRoomSpeaksTLS(t *testing.T) {
 			}
 		}
 		for _, path := range []string{"/metrics", "/v1/doctor"} {
-			if status, _ := asCaller(t, c, "GET", "https://"+addr+path, ""); status != http.StatusUnauthorized {
-				t.Errorf("%s without a key: %d", path, status)
-			}
+			status, _ := asCaller(t, c, "GET", "https://"+addr+path, "")
+			assert.Equal(t, status, http.StatusUnauthorized, "%s without a key", path)
 			if status, body := asCaller(t, c, "GET", "https://"+addr+path, key); status != http.StatusOK {
 				t.Errorf("%s with a key: %d %s", path, status, body)
 			} else if path == "/metrics" && !strings.Contains(body, "belfry_disk_low 1") {

@@ -73,9 +73,8 @@ func TestAssetsAreThereAndCachedForEver(t *testing.T) {
 			t.Errorf("%s: %d %s", path, response.StatusCode, response.Header)
 		}
 	}
-	if gone := serve(t, http.MethodGet, "/ui/assets/app-OLD.js"); gone.StatusCode != http.StatusNotFound {
-		t.Errorf("a script that is gone: %d", gone.StatusCode)
-	}
+	gone := serve(t, http.MethodGet, "/ui/assets/app-OLD.js")
+	assert.Equal(t, gone.StatusCode, http.StatusNotFound, "a script that is gone")
 }
 
 func TestPolicyAllowsNoInlineCode(t *testing.T) {
@@ -105,9 +104,8 @@ func TestETags(t *testing.T) {
 				t.Errorf("%q %s: %d", encoding, header, again.StatusCode)
 			}
 		}
-		if other := serve(t, http.MethodGet, "/ui/", "If-None-Match", `"other"`); other.StatusCode != http.StatusOK {
-			t.Errorf("another ETag: %d", other.StatusCode)
-		}
+		other := serve(t, http.MethodGet, "/ui/", "If-None-Match", `"other"`)
+		assert.Equal(t, other.StatusCode, http.StatusOK, "another ETag")
 	}
 }
 
@@ -117,9 +115,7 @@ func TestCompression(t *testing.T) {
 	} {
 		response := serve(t, http.MethodGet, "/ui/", "Accept-Encoding", accepted)
 		assert.Equal(t, response.Header.Get("Content-Encoding"), want, "%q gets", accepted)
-		if page := textOf(t, response); !strings.Contains(page, `id="app"`) {
-			t.Errorf("%q: %.80s", accepted, page)
-		}
+		assert.Contains(t, textOf(t, response), `id="app"`, "%q", accepted)
 	}
 }
 
@@ -185,8 +181,6 @@ func TestNoOutsideAddress(t *testing.T) {
 func TestLicences(t *testing.T) {
 	text := textOf(t, serve(t, http.MethodGet, "/ui/LICENSES.txt"))
 	for _, name := range []string{"preact", "htm", "uplot"} {
-		if !strings.Contains(text, name+" ") {
-			t.Errorf("no licence of %s", name)
-		}
+		assert.Contains(t, text, name+" ", "no licence of %s", name)
 	}
 }

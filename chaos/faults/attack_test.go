@@ -108,9 +108,7 @@ func TestSpoilStartsTheNodeAgain(t *testing.T) {
 	s, err := stand.Open(t.Context(), stand.Config{Binary: localtest.Build(t), Dir: t.TempDir(), Nodes: 1, Shards: 1})
 	assert.NoError(t, err)
 	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, s.Close(), nil)
 	})
 	nodes := s.Names()
 	// A folder that is not empty is in the place of the file that an earlier start set aside.

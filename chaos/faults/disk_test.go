@@ -20,9 +20,7 @@ import (
 
 func TestDiskKindsNeedDisks(t *testing.T) {
 	for _, k := range kindsOf("disk") {
-		if k.Needs(&stand.Stand{}) == nil {
-			t.Errorf("%s would strike on this machine's disk", k.Name)
-		}
+		assert.Error(t, k.Needs(&stand.Stand{}), "%s would strike on this machine's disk", k.Name)
 	}
 }
 
@@ -36,9 +34,7 @@ func TestDisksAreSoundAfterFaults(t *testing.T) {
 	})
 	assert.NoError(t, err)
 	defer func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, s.Close(), nil)
 	}()
 	c, err := client.New(client.Config{Addrs: s.Cluster.URLs(), Timeout: 5 * time.Second})
 	assert.NoError(t, err)
@@ -59,9 +55,8 @@ func TestDisksAreSoundAfterFaults(t *testing.T) {
 	}
 	w.stop()
 	for _, id := range w.acknowledged {
-		if _, err := c.Get(t.Context(), id); err != nil {
-			t.Errorf("%s was acknowledged: %v", id, err)
-		}
+		_, err := c.Get(t.Context(), id)
+		assert.Equal(t, err, nil, "%s was acknowledged", id)
 	}
 	t.Logf("%d acknowledged", len(w.acknowledged))
 	for name, d := range s.Disks {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func view(leader string) *client.Cluster {
@@ -27,9 +28,7 @@ func TestReplicas(t *testing.T) {
 		{Shard: 1, Node: "node-1", Applied: 7, Hash: "f"}, {Shard: 1, Node: "node-2", Applied: 7, Hash: "f"},
 		{Shard: 2, Node: "node-1", Applied: 9, Hash: "e"}, {Shard: 2, Node: "z", Applied: 9},
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("%+v", got)
-	}
+	assert.EqualSlices(t, got, want)
 	shards := byShard(got)
 	if !slices.Equal(shards[1], want[:2]) || !areLevel(shards[1]) || areLevel(shards[2]) || len(shards) != 2 {
 		t.Errorf("%+v: the replicas of shard 1 are level, and one of shard 2 has no hash", shards)
@@ -93,9 +92,7 @@ func TestOwnersAreSeen(t *testing.T) {
 	for _, o := range rec.History().Owners {
 		seen = append(seen, fmt.Sprint(o.Shard, ":", o.First, "-", o.End))
 	}
-	if got := strings.Join(seen, " "); got != "1:0-10 1:10-20 2:10-20" {
-		t.Error(got)
-	}
+	assert.Equal(t, strings.Join(seen, " "), "1:0-10 1:10-20 2:10-20")
 }
 
 // kindsOf returns the kinds of a group.

@@ -34,17 +34,13 @@ func TestGossipIsWholeAfterFaults(t *testing.T) {
 	})
 	assert.NoError(t, err)
 	defer func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, s.Close(), nil)
 	}()
 	rec := history.NewRecorder(nil)
 	for i, k := range kindsOf("gossip") {
 		assert.NoError(t, k.Needs(s))
 		on := Target{Stand: s, Recorder: rec, Rand: rand.New(rand.NewPCG(1, uint64(i))), Hold: 300 * time.Millisecond}
-		if err := k.Strike(t.Context(), on); err != nil {
-			t.Errorf("%s: %v", k.Name, err)
-		}
+		assert.Equal(t, k.Strike(t.Context(), on), nil, "%s", k.Name)
 		release, ok := s.Claim(theGossip)
 		if !ok {
 			t.Fatalf("%s still claims the gossip after it was mended", k.Name)

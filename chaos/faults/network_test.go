@@ -18,9 +18,7 @@ import (
 
 func TestNetworkKindsNeedNetwork(t *testing.T) {
 	for _, k := range kindsOf("network") {
-		if k.Needs(&stand.Stand{}) == nil {
-			t.Errorf("%s would strike on loopback", k.Name)
-		}
+		assert.Error(t, k.Needs(&stand.Stand{}), "%s would strike on loopback", k.Name)
 	}
 }
 
@@ -34,9 +32,7 @@ func TestNetworkIsWholeAfterFaults(t *testing.T) {
 	})
 	assert.NoError(t, err)
 	defer func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, s.Close(), nil)
 	}()
 	rec := history.NewRecorder(nil)
 	kinds := kindsOf("network")
@@ -59,9 +55,7 @@ func TestNetworkIsWholeAfterFaults(t *testing.T) {
 			}
 		}
 	}
-	if err := s.AwaitReady(t.Context(), time.Minute, s.Names()...); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, s.AwaitReady(t.Context(), time.Minute, s.Names()...), nil)
 	soon, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for {
@@ -90,9 +84,7 @@ func strikeAll(t *testing.T, s *stand.Stand, rec *history.Recorder, kinds []Kind
 		strikes.Go(func() {
 			defer func() { <-room }()
 			on := Target{Stand: s, Recorder: rec, Rand: rand.New(rand.NewPCG(1, uint64(i))), Hold: 300 * time.Millisecond}
-			if err := k.Strike(t.Context(), on); err != nil {
-				t.Errorf("%s: %v", k.Name, err)
-			}
+			assert.Equal(t, k.Strike(t.Context(), on), nil, "%s", k.Name)
 		})
 	}
 	return struck

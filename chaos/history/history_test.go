@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -160,9 +159,7 @@ func TestNamespaces(t *testing.T) {
 		Arrivals: []Arrival{{ID: "b", Namespace: "other"}}, Faults: []Fault{{Kind: "kill"}},
 		Occurrences: []Arrival{{ID: "s@1"}}, ScheduleCalls: []ScheduleCall{{ID: "s"}}, Tallies: []Tally{{ID: "s"}},
 	}
-	if got := h.Namespaces(); !slices.Equal(got, []string{"", "other"}) {
-		t.Errorf("namespaces %q", got)
-	}
+	assert.EqualSlices(t, h.Namespaces(), []string{"", "other"}, "namespaces")
 	if in := h.In(""); len(in.Calls) != 1 || len(in.Arrivals) != 0 || len(in.Faults) != 1 ||
 		len(in.Occurrences)+len(in.ScheduleCalls)+len(in.Tallies) != 3 {
 		t.Errorf("%+v", in)
@@ -171,9 +168,7 @@ func TestNamespaces(t *testing.T) {
 		len(in.Occurrences)+len(in.ScheduleCalls)+len(in.Tallies) != 0 {
 		t.Errorf("%+v", in)
 	}
-	if got := new(History).Namespaces(); !slices.Equal(got, []string{""}) {
-		t.Errorf("without calls: %q", got)
-	}
+	assert.EqualSlices(t, new(History).Namespaces(), []string{""}, "without calls")
 	if SlotIn("", "a") != SlotOf("a") || SlotIn("default", "a") != SlotOf("a") || SlotIn("other", "a") == SlotOf("a") {
 		t.Error("the slot of a task depends on its namespace, and the default one has a name")
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // register is a service that takes each operation about a schedule, after it has failed the first tries of each.
@@ -71,9 +72,7 @@ func (r *register) play(t *testing.T, s *Schedules) {
 	stop := make(chan struct{})
 	time.AfterFunc(time.Hour, func() { close(stop) })
 	s.Run(t.Context(), stop)
-	if err := errors.Join(s.End(t.Context()), s.Count(t.Context())); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, errors.Join(s.End(t.Context()), s.Count(t.Context())), nil)
 }
 
 // Each kind of call is made, and all schedules are paused in the end.
@@ -101,9 +100,8 @@ func TestSchedulesMakeEachCall(t *testing.T) {
 				t.Errorf("the last call about %s is %s", id, last)
 			}
 		}
-		if first := r.made["s-0"]; len(first) != 2 {
-			t.Errorf("the calls about the steady schedule are %q", first)
-		}
+		first := r.made["s-0"]
+		assert.Equal(t, len(first), 2, "the calls about the steady schedule are %q", first)
 	})
 }
 

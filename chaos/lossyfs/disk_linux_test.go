@@ -19,9 +19,7 @@ func mounted(t *testing.T, seed uint64) *Disk {
 	d, err := Mount(filepath.Join(dir, "disk"), filepath.Join(dir, "backing"), seed)
 	assert.NoError(t, err)
 	t.Cleanup(func() {
-		if err := d.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, d.Close(), nil)
 	})
 	return d
 }

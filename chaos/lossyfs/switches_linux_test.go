@@ -100,9 +100,7 @@ func TestSyncsHang(t *testing.T) {
 	must[int](t)(f.WriteAt(fill(2, 1), 0))
 	done = hang()
 	check(t, d.PowerLoss())
-	if err := <-done; err == nil {
-		t.Error("a hanging sync succeeded at the power loss")
-	}
+	assert.Error(t, <-done, "a hanging sync succeeded at the power loss")
 	_ = f.Close() // the file's disk is gone
 }
 

@@ -176,9 +176,7 @@ func TestSeedRepeats(t *testing.T) {
 		return came
 	}
 	first := play(3)
-	if !slices.Equal(first, play(3)) {
-		t.Error("the same seed makes different runs")
-	}
+	assert.EqualSlices(t, first, play(3), "the same seed makes different runs")
 	if slices.Equal(first, play(4)) {
 		t.Error("two seeds make the same run")
 	}
@@ -246,9 +244,7 @@ func TestOutsideIsCutAsOftenAsLifted(t *testing.T) {
 	}
 	do := func(lift func() error) {
 		t.Helper()
-		if err := lift(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, lift(), nil)
 	}
 	both, _ := c.cut(true, true)
 	one, _ := c.cut(false, true)
@@ -281,9 +277,8 @@ func TestQueueIsBounded(t *testing.T) {
 		assert.Equal(t, l.counts(), tally{Forwarded: frames / 2, Lost: frames / 2})
 		send(l, 1, 0)
 		<-time.After(time.Minute)
-		if stats := l.counts(); stats.Forwarded != frames/2+1 {
-			t.Errorf("the queue has no room again: %+v", stats)
-		}
+		stats := l.counts()
+		assert.Equal(t, stats.Forwarded, frames/2+1, "the queue has no room again: %+v", stats)
 	})
 }
 

@@ -31,9 +31,7 @@ func open(t testing.TB, hosts ...string) *Network {
 	n, err := New(Config{Hosts: hosts, Seed: 1})
 	assert.NoError(t, err)
 	t.Cleanup(func() {
-		if err := n.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, n.Close(), nil)
 	})
 	return n
 }
@@ -130,9 +128,7 @@ func TestOneWay(t *testing.T) {
 	expect("lifted, a to b", a, b, true)
 	n.Impair("b", "a", Quality{Loss: 1})
 	expect("all lost, b to a", b, a, false)
-	if err := n.Heal(); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, n.Heal(), nil)
 	expect("healed, b to a", b, a, true)
 }
 
@@ -215,9 +211,7 @@ func TestCommandKeepsItsProcess(t *testing.T) {
 	if pid != fmt.Sprint(cmd.Process.Pid) {
 		t.Errorf("process %d runs process %s", cmd.Process.Pid, pid)
 	}
-	if !strings.Contains(devices, peerInterface+":") {
-		t.Errorf("the command runs elsewhere: %s", devices)
-	}
+	assert.Contains(t, devices, peerInterface+":", "the command runs elsewhere")
 }
 
 func TestCloseLeavesNothing(t *testing.T) {
@@ -226,9 +220,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	other, err := New(Config{Hosts: []string{"a", "b"}})
 	assert.NoError(t, err)
 	gone := other.block.interfaceOf(1)
-	if err := other.Close(); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, other.Close(), nil)
 	if _, err := netlink.LinkByName(gone); !errors.As(err, new(netlink.LinkNotFoundError)) {
 		t.Errorf("%s is left: %v", gone, err)
 	}
@@ -261,9 +253,7 @@ func TestKilledHarnessLeavesNothing(t *testing.T) {
 		t.Errorf("%q: %v", name, err)
 	}
 	assert.NoError(t, helper.Process.Kill())
-	if err := helper.Wait(); err == nil {
-		t.Error("the helper was not killed")
-	}
+	assert.Error(t, helper.Wait(), "the helper was not killed")
 	deadline := time.After(20 * time.Second)
 	for tick := time.NewTicker(20 * time.Millisecond); ; {
 		_, err := netlink.LinkByName(name)

@@ -11,6 +11,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/netlab"
 	"github.com/belfryhq/belfry/chaos/stand"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // A siege of ten minutes or more with all faults has drills. It must then exercise each invariant, unless it is limited
@@ -79,9 +80,8 @@ func TestDrilledFaultsExist(t *testing.T) {
 		faults.RollingRestart, faults.LeaderClockAhead, faults.FailedSync,
 		history.HalfSent, faults.DamagedFile, faults.KillMost,
 	} {
-		if _, err := chosen([]string{name}); err != nil {
-			t.Error(err)
-		}
+		_, err := chosen([]string{name})
+		assert.Equal(t, err, nil)
 	}
 }
 
@@ -99,13 +99,9 @@ func TestIdleInvariants(t *testing.T) {
 		}
 		return names
 	}
-	if got := names(r.Idle()); !slices.Equal(got, []string{"6", "13d"}) {
-		t.Errorf("%v", got)
-	}
+	assert.EqualSlices(t, names(r.Idle()), []string{"6", "13d"})
 	r.skip(faults.Kind{Name: faults.FailedSync, Group: "disk"}, errors.New("no FUSE"))
-	if got := names(r.Idle()); !slices.Equal(got, []string{"6"}) {
-		t.Errorf("without disks: %v", got)
-	}
+	assert.EqualSlices(t, names(r.Idle()), []string{"6"}, "without disks")
 	r.Thorough = false
 	if got := names(r.Idle()); got != nil || len(r.Unexercised()) != 2 {
 		t.Errorf("of a short siege: %v, of %v", got, names(r.Unexercised()))

@@ -64,9 +64,7 @@ func TestChoicesRepeat(t *testing.T) {
 		return names
 	}
 	first := draw()
-	if !slices.Equal(first, draw()) {
-		t.Error("the same seed makes different choices")
-	}
+	assert.EqualSlices(t, first, draw(), "the same seed makes different choices")
 	b := 0
 	for _, name := range first {
 		if name == "b" {
@@ -247,9 +245,7 @@ func TestSoakMustBeJudged(t *testing.T) {
 		r.add(&RoundReport{N: 1, OK: true})
 		r.Unjudged, r.Watched = test.unjudged, test.watched
 		var short bytes.Buffer
-		if err := r.Tell(&short); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, r.Tell(&short), nil)
 		text := short.String() + r.Markdown()
 		if n := strings.Count(text, "not judged"); r.OK() != test.ok || (n == 2) != (test.want != "") ||
 			strings.Count(text, test.want) < n {

@@ -21,9 +21,7 @@ func TestClocks(t *testing.T) {
 	assert.NoError(t, err)
 	s := &Stand{Clocks: clocks}
 	t.Cleanup(func() {
-		if err := closeAll(s.Clocks); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, closeAll(s.Clocks), nil)
 	})
 	s.Clocks["node-2"].Set(int64(-time.Hour))
 	for i, want := range []time.Duration{0, -time.Hour} {
@@ -31,8 +29,7 @@ func TestClocks(t *testing.T) {
 		data, err := os.ReadFile(path)
 		assert.NoError(t, err)
 		assert.Equal(t, time.Duration(binary.NativeEndian.Uint64(data)), want, "%s holds", path)
-		if got := []string{"A=b", "BELFRY_CLOCK_OFFSET_FILE=" + path}; !slices.Equal(places[i].Env, got) {
-			t.Errorf("%s runs with %v", path, places[i].Env)
-		}
+		got := []string{"A=b", "BELFRY_CLOCK_OFFSET_FILE=" + path}
+		assert.EqualSlices(t, places[i].Env, got, "%s runs with", path)
 	}
 }

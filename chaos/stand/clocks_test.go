@@ -26,9 +26,7 @@ func TestLeaderClockIsSet(t *testing.T) {
 	s, err := Open(t.Context(), Config{Binary: localtest.Build(t, "chaos"), Dir: t.TempDir(), Shards: 1, Clocks: true})
 	assert.NoError(t, err)
 	defer func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, s.Close(), nil)
 	}()
 	for _, by := range []time.Duration{10 * time.Second, -10 * time.Second, -time.Hour} {
 		setLeaderClock(t, s, by)

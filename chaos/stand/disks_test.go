@@ -19,9 +19,7 @@ func TestPowerLossOfAllNodes(t *testing.T) {
 	})
 	assert.NoError(t, err)
 	defer func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, s.Close(), nil)
 	}()
 	came := receive(t, s.ReceiverHost())
 	for i := range 3 {

@@ -17,9 +17,7 @@ func TestAlarms(t *testing.T) {
 	f, err := os.Create(path)
 	assert.NoError(t, err)
 	defer func() {
-		if err := f.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, f.Close(), nil)
 	}()
 	logs := newLogs([]local.Node{{Name: "node-1", Dir: dir}})
 	for i, round := range []struct {

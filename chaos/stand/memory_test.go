@@ -19,17 +19,13 @@ func TestMemory(t *testing.T) {
 	m, err := newMemory(filepath.Join(memoryRoot(), "belfry-test-"+strconv.FormatInt(time.Now().UnixNano(), 36)))
 	assert.NoError(t, err)
 	t.Cleanup(func() {
-		if err := m.close(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, m.close(), nil)
 	})
 	hungry := func() error { // tail holds its input in memory
 		args := append(m.command(), "/bin/sh", "-c", "head -c 64000000 /dev/zero | tail -c 60000000 >/dev/null")
 		return exec.CommandContext(t.Context(), args[0], args[1:]...).Run()
 	}
-	if err := hungry(); err != nil {
-		t.Errorf("without a bound: %v", err)
-	}
+	assert.Equal(t, hungry(), nil, "without a bound")
 	assert.NoError(t, m.Squeeze(16<<20))
 	var exit *exec.ExitError
 	if err := hungry(); !errors.As(err, &exit) {
@@ -42,10 +38,6 @@ func TestMemory(t *testing.T) {
 	if n, err := m.count(events, "oom_kill "); err != nil || n == 0 {
 		t.Errorf("%d kills, %v", n, err)
 	}
-	if err := m.Release(); err != nil {
-		t.Error(err)
-	}
-	if err := hungry(); err != nil {
-		t.Errorf("after Release: %v", err)
-	}
+	assert.Equal(t, m.Release(), nil)
+	assert.Equal(t, hungry(), nil, "after Release")
 }

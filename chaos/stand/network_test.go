@@ -26,9 +26,7 @@ func TestLeaderIsCutOff(t *testing.T) {
 	})
 	assert.NoError(t, err)
 	defer func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, s.Close(), nil)
 	}()
 	came := receive(t, s.ReceiverHost())
 	scheduleAt(t, s, s.Names()[0], "before", came.url)

@@ -66,9 +66,7 @@ func mesh(t *testing.T) (*memberlist.Memberlist, string) {
 	list, err := memberlist.Create(c)
 	assert.NoError(t, err)
 	t.Cleanup(func() {
-		if err := list.Shutdown(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, list.Shutdown(), nil)
 		close(done)
 	})
 	return list, net.JoinHostPort("127.0.0.1", strconv.Itoa(nt.GetAutoBindPort()))
@@ -120,9 +118,7 @@ func TestMeshBelievesTheStranger(t *testing.T) {
 // Learn fails if no node answers.
 func TestLearnNeedsAnAnswer(t *testing.T) {
 	s := &Stranger{Addrs: []string{"127.0.0.1:1"}, Rand: rand.New(rand.NewPCG(1, 1))}
-	if err := s.Learn(t.Context()); err == nil {
-		t.Errorf("learned %v", s.members)
-	}
+	assert.Error(t, s.Learn(t.Context()), "learned %v", s.members)
 }
 
 // The same seed makes the same lies.

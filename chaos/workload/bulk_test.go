@@ -13,6 +13,7 @@ import (
 
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/load"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func newRand(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 0)) }
@@ -31,15 +32,11 @@ func TestSeedDecidesTheBulk(t *testing.T) {
 			return strings.Join(lines, "\n")
 		}
 		one := plan(1)
-		if one != plan(1) {
-			t.Error("the same seed makes two bulks")
-		}
+		assert.Equal(t, one, plan(1), "the same seed makes two bulks")
 		if one == plan(2) {
 			t.Error("two seeds make the same")
 		}
-		if !strings.Contains(one, " cancel") {
-			t.Error("nothing is cancelled")
-		}
+		assert.Contains(t, one, " cancel", "nothing is cancelled")
 	})
 }
 
@@ -52,9 +49,7 @@ func TestBulkRepeatsWhatWasNotAnswered(t *testing.T) {
 		l, rec := newLoad(t, func(w http.ResponseWriter, r *http.Request) {
 			for lines := bufio.NewScanner(r.Body); lines.Scan(); {
 				var in struct{ ID, Key string }
-				if err := json.Unmarshal(lines.Bytes(), &in); err != nil {
-					t.Error(err)
-				}
+				assert.Equal(t, json.Unmarshal(lines.Bytes(), &in), nil)
 				keys[in.Key]++
 				status, problem := 201, ""
 				if refuse && strings.HasSuffix(in.ID, "1") {
@@ -107,9 +102,7 @@ func TestLinesThatNeverWentOut(t *testing.T) {
 			w.Header().Set("Connection", "close")
 			for lines := bufio.NewScanner(r.Body); lines.Scan(); {
 				var in struct{ ID string }
-				if err := json.Unmarshal(lines.Bytes(), &in); err != nil {
-					t.Error(err)
-				}
+				assert.Equal(t, json.Unmarshal(lines.Bytes(), &in), nil)
 				_, _ = fmt.Fprintf(w, `{"id":%q,"status":201,"revision":5}`+"\n", in.ID)
 			}
 		}, Config{})

@@ -3,7 +3,6 @@ package workload
 import (
 	"io"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -34,9 +33,7 @@ func listen(t *testing.T, rec *history.Recorder) *Receiver {
 	r, err := Listen(t.Context(), rec, "127.0.0.1")
 	assert.NoError(t, err)
 	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, r.Close(), nil)
 	})
 	return r
 }
@@ -72,9 +69,7 @@ func TestMoods(t *testing.T) {
 	for _, a := range rec.History().Arrivals {
 		answers = append(answers, a.Answer)
 	}
-	if !slices.Equal(answers, []int{429, 200, 0, 200, 422, 200}) {
-		t.Errorf("recorded %v", answers)
-	}
+	assert.EqualSlices(t, answers, []int{429, 200, 0, 200, 422, 200}, "recorded")
 }
 
 // TestStrangers checks that deliveries of a former run's tasks are not recorded as the present run's.
@@ -89,7 +84,5 @@ func TestStrangers(t *testing.T) {
 	if a := now.History().Arrivals; len(a) != 1 || a[0].ID != "r2-7" || len(before.History().Arrivals) != 0 {
 		t.Errorf("%+v", a)
 	}
-	if got := r.Strangers(); !slices.Equal(got, []string{"r1-7"}) {
-		t.Errorf("%v", got)
-	}
+	assert.EqualSlices(t, r.Strangers(), []string{"r1-7"})
 }

@@ -254,9 +254,7 @@ func TestReceiver(t *testing.T) {
 			t.Errorf("attempt %s: %v, %v", attempt, resp.Status, err)
 		}
 	}
-	if err := r.Close(); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, r.Close(), nil)
 	for _, a := range rec.History().Arrivals {
 		if a.Wrote != 7 || a.Body == 0 || a.At == 0 || a.Delivered() != (a.Attempt == 2) {
 			t.Errorf("%+v", a)
@@ -265,7 +263,6 @@ func TestReceiver(t *testing.T) {
 }
 
 func TestConfigIsChecked(t *testing.T) {
-	if _, err := New(Config{}); err == nil {
-		t.Error("a load without nodes was made")
-	}
+	_, err := New(Config{})
+	assert.Error(t, err, "a load without nodes was made")
 }

@@ -32,9 +32,8 @@ func TestOutputGoesToTheEndOfTheLog(t *testing.T) {
 		}
 	}
 	dir := filepath.Dir(log)
-	if got, want := LogTail(log), "first\nfrom "+dir+"\nsecond\nfrom "+dir; got != want {
-		t.Errorf("log %q, want %q", got, want)
-	}
+	got, want := LogTail(log), "first\nfrom "+dir+"\nsecond\nfrom "+dir
+	assert.Equal(t, got, want, "log")
 }
 
 func TestLogTailIsShort(t *testing.T) {
@@ -43,9 +42,7 @@ func TestLogTailIsShort(t *testing.T) {
 	if got := LogTail(log); len(got) != tailBytes-1 || !strings.HasSuffix(got, "xend") {
 		t.Errorf("%d bytes", len(got))
 	}
-	if got := LogTail(log + "-not"); !strings.Contains(got, "no such file") {
-		t.Errorf("said %q", got)
-	}
+	assert.Contains(t, LogTail(log+"-not"), "no such file", "said")
 }
 
 func TestDeathIsTold(t *testing.T) {
@@ -54,12 +51,9 @@ func TestDeathIsTold(t *testing.T) {
 	if c.Err() == nil || !strings.Contains(c.Err().Error(), "3") {
 		t.Errorf("ended with %v", c.Err())
 	}
-	if err := c.SignalGroup(syscall.SIGTERM); err != nil {
-		t.Errorf("signal to an empty group: %v", err)
-	}
-	if _, err := Start(Config{Command: []string{"/does/not/exist"}, Log: filepath.Join(t.TempDir(), "log")}); err == nil {
-		t.Error("nothing was started, and no error")
-	}
+	assert.Equal(t, c.SignalGroup(syscall.SIGTERM), nil, "signal to an empty group")
+	_, err := Start(Config{Command: []string{"/does/not/exist"}, Log: filepath.Join(t.TempDir(), "log")})
+	assert.Error(t, err, "nothing was started, and no error")
 }
 
 // TestGroupEndsWhole checks that a signal to the group also ends a grandchild.

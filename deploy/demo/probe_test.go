@@ -73,9 +73,8 @@ func TestOneProbeAShard(t *testing.T) {
 	s, c := playShards(t)
 	p, err := placeProbes(t.Context(), c, "p-", 4)
 	assert.NoError(t, err)
-	if got, want := fmt.Sprint(p), "map[0:p-0 1:p-1 2:p-2 3:p-3]"; got != want {
-		t.Errorf("%s, want %s", got, want)
-	}
+	got, want := fmt.Sprint(p), "map[0:p-0 1:p-1 2:p-2 3:p-3]"
+	assert.Equal(t, got, want)
 	if err := p.cancel(t.Context(), c); err != nil || len(s.cancelled) != 4 {
 		t.Errorf("cancelled %v, %v", s.cancelled, err)
 	}
@@ -110,7 +109,6 @@ func TestWritesThatNeverPass(t *testing.T) {
 	s.closed[2] = true
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-s.written; cancel() }()
-	if _, err := (probes{2: "p-2"}).awaitWrites(ctx, c, []uint32{2}); err == nil {
-		t.Error("no error")
-	}
+	_, err := (probes{2: "p-2"}).awaitWrites(ctx, c, []uint32{2})
+	assert.Error(t, err, "no error")
 }

@@ -134,9 +134,8 @@ func TestScreen(t *testing.T) {
 	s.update("one")
 	s.say("stays")
 	s.clear()
-	if got, want := out.String(), "\r\x1b[K  one\r\x1b[K  stays\n  one\r\x1b[K"; got != want {
-		t.Errorf("%q", got)
-	}
+	got, want := out.String(), "\r\x1b[K  one\r\x1b[K  stays\n  one\r\x1b[K"
+	assert.Equal(t, got, want)
 	out.Reset()
 	s.live = false
 	s.update("one")

@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -140,9 +139,7 @@ func TestBatches(t *testing.T) {
 	} {
 		test.cfg.Status, test.cfg.Out = 200, io.Discard
 		p := &printer{cfg: test.cfg}
-		if got := p.take(t.Context(), batch); !slices.Equal(got, test.want) {
-			t.Errorf("%s: %v, want %v", how, got, test.want)
-		}
+		assert.EqualSlices(t, p.take(t.Context(), batch), test.want, "%s", how)
 	}
 }
 
@@ -209,15 +206,11 @@ func TestRunListensUntilTheEnd(t *testing.T) {
 	_ = resp.Body.Close()
 	assert.Equal(t, resp.StatusCode, http.StatusOK, "answered")
 	cancel()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, <-ended, nil)
 }
 
 func TestRunRefuses(t *testing.T) {
 	for _, cfg := range []Config{{Fail: -1}, {Delay: -1}, {Status: 99}, {Addr: "nowhere"}, {Hang: true, Reset: true}} {
-		if err := Run(t.Context(), cfg); err == nil {
-			t.Errorf("took %+v", cfg)
-		}
+		assert.Error(t, Run(t.Context(), cfg), "took %+v", cfg)
 	}
 }

@@ -178,13 +178,9 @@ func TestKilledNodeStaysDeadUntilStarted(t *testing.T) {
 	if e := next(t, c); e.Kind != Killed || e.Node != "node-2" {
 		t.Errorf("event %v", e)
 	}
-	if err := c.Kill("node-2"); err == nil {
-		t.Error("a dead node was killed")
-	}
+	assert.Error(t, c.Kill("node-2"), "a dead node was killed")
 	assert.NoError(t, c.StartNode(t.Context(), "node-2"))
-	if err := c.StartNode(t.Context(), "node-2"); err == nil {
-		t.Error("a running node was started")
-	}
+	assert.Error(t, c.StartNode(t.Context(), "node-2"), "a running node was started")
 	if e := next(t, c); e.Kind != Started || e.PID != c.Nodes()[1].PID {
 		t.Errorf("event %v", e)
 	}
@@ -201,9 +197,7 @@ func TestDeathIsReportedAndNothingElseHappens(t *testing.T) {
 	if nodes := c.Nodes(); nodes[0].PID != 0 || nodes[1].PID == 0 {
 		t.Errorf("nodes %+v", nodes)
 	}
-	if !strings.Contains(out.String(), "node-1 died") {
-		t.Errorf("said %q", out.String())
-	}
+	assert.Contains(t, out.String(), "node-1 died", "said")
 }
 
 func TestRestartAfterDeath(t *testing.T) {
@@ -224,9 +218,7 @@ func TestStopEndsAPendingRestart(t *testing.T) {
 	if pid := c.Nodes()[0].PID; pid != 0 {
 		t.Errorf("pid %d after Stop", pid)
 	}
-	if err := c.StartNode(t.Context(), "node-1"); err == nil {
-		t.Error("started after Stop")
-	}
+	assert.Error(t, c.StartNode(t.Context(), "node-1"), "started after Stop")
 }
 
 func TestStopIsInOrderAndReachesPausedNodes(t *testing.T) {
@@ -246,9 +238,7 @@ func TestDeafNodeIsKilledAfterTheGrace(t *testing.T) {
 	var out lockedBuffer
 	c := start(t, Config{Nodes: 1, ExtraArgs: []string{"--mood", "deaf"}, Grace: 50 * time.Millisecond, Out: &out})
 	c.Stop()
-	if !strings.Contains(out.String(), "has not stopped within 50ms") {
-		t.Errorf("said %q", out.String())
-	}
+	assert.Contains(t, out.String(), "has not stopped within 50ms", "said")
 }
 
 func TestFolderIsTheCluster(t *testing.T) {
@@ -262,9 +252,8 @@ func TestFolderIsTheCluster(t *testing.T) {
 			t.Errorf("was %+v, is %+v", before, n)
 		}
 	}
-	if _, err := Start(t.Context(), playing(t, Config{Nodes: 3, DataDir: dir})); err == nil {
-		t.Error("three nodes started in a folder of two")
-	}
+	_, err := Start(t.Context(), playing(t, Config{Nodes: 3, DataDir: dir}))
+	assert.Error(t, err, "three nodes started in a folder of two")
 }
 
 // TestAddressesAreFreeBesideForks checks ports while this process starts others. Each of them holds copies of the open
@@ -282,9 +271,7 @@ func TestAddressesAreFreeBesideForks(t *testing.T) {
 		addrs, err := FreeAddrs(6)
 		assert.NoError(t, err)
 		for _, addr := range addrs {
-			if err := checkFree(addr); err != nil {
-				t.Error(err)
-			}
+			assert.Equal(t, checkFree(addr), nil)
 		}
 	}
 	close(stop)

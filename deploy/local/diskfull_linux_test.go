@@ -32,9 +32,7 @@ func smallDisk(t *testing.T, mib int) string {
 	}
 	assert.NoError(t, err)
 	t.Cleanup(func() {
-		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
-			t.Errorf("unmounting %s: %v", dir, err)
-		}
+		assert.Equal(t, unix.Unmount(dir, unix.MNT_DETACH), nil, "unmounting %s", dir)
 	})
 	return dir
 }
@@ -53,9 +51,7 @@ func fill(t *testing.T, ballast string, leave uint64) {
 	if _, err := f.Write(make([]byte, free-leave)); err != nil && !errors.Is(err, unix.ENOSPC) {
 		t.Error(err)
 	}
-	if err := f.Close(); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, f.Close(), nil)
 }
 
 // TestNodeRunsOutOfRoom fills a node's disk. The node gives its leaderships away when space runs low, and ends when the

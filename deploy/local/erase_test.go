@@ -18,15 +18,12 @@ func TestErase(t *testing.T) {
 	data := filepath.Join(nodes[0].Data, "log", "entry")
 	assert.NoError(t, os.MkdirAll(filepath.Dir(data), 0o755))
 	assert.NoError(t, os.WriteFile(data, []byte("1"), 0o644))
-	if err := c.Erase("node-1"); err == nil {
-		t.Error("the data of a running node was erased")
-	}
+	assert.Error(t, c.Erase("node-1"), "the data of a running node was erased")
 	assert.NoError(t, c.Kill("node-1"))
 	assert.NoError(t, c.Erase("node-1"))
 	if _, err := os.Stat(data); !os.IsNotExist(err) {
 		t.Errorf("the data is still there: %v", err)
 	}
-	if _, err := os.Stat(logPath(nodes[0].Dir)); err != nil {
-		t.Errorf("the log is gone: %v", err)
-	}
+	_, err := os.Stat(logPath(nodes[0].Dir))
+	assert.Equal(t, err, nil, "the log is gone")
 }

@@ -57,9 +57,7 @@ func hangUpNode(t *testing.T, binary string) {
 		}
 		return err
 	})
-	if err := cluster.AwaitReady(t.Context(), node.Name); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, cluster.AwaitReady(t.Context(), node.Name), nil)
 }
 
 // hangUp runs a command and sends it SIGHUP after a line of its output that contains until. It returns the lines of the
@@ -75,9 +73,7 @@ func hangUp(t *testing.T, binary, until string, args ...string) (said []string, 
 		said = append(said, lines.Text())
 		if !sent && strings.Contains(lines.Text(), until) {
 			sent = true
-			if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
-				t.Error(err)
-			}
+			assert.Equal(t, cmd.Process.Signal(syscall.SIGHUP), nil)
 		}
 	}
 	if err := cmd.Wait(); sent {

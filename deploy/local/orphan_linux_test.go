@@ -37,9 +37,7 @@ func TestChildrenDieWithTheirParent(t *testing.T) {
 	assert.NoError(t, err, "%s", line)
 	defer func() { _ = conn.Close() }()
 	assert.NoError(t, cmd.Process.Kill())
-	if err := cmd.Wait(); err == nil {
-		t.Error("the parent was not killed")
-	}
+	assert.Error(t, cmd.Wait(), "the parent was not killed")
 	if _, err := conn.Read(make([]byte, 1)); err == nil {
 		t.Error("the child says something")
 	}

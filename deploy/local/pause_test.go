@@ -37,9 +37,8 @@ func TestPausedNodeLives(t *testing.T) {
 		livesFor(t, cluster, time.Second)
 		assert.NoError(t, cluster.AwaitReady(t.Context(), node.Name))
 		c := dial(t, "http://"+node.HTTPAddr)
-		if _, err := c.Schedule(t.Context(), client.Task{ID: "after-" + node.Name, Delay: time.Hour}); err != nil {
-			t.Errorf("%s after its pause: %v", node.Name, err)
-		}
+		_, err := c.Schedule(t.Context(), client.Task{ID: "after-" + node.Name, Delay: time.Hour})
+		assert.Equal(t, err, nil, "%s after its pause", node.Name)
 	}
 }
 

@@ -24,9 +24,8 @@ func TestHealthyNodesLogNoWarning(t *testing.T) {
 		cfg := local.Config{Binary: binary, DataDir: t.TempDir(), Nodes: nodes}
 		for _, how := range []string{"new", "started again", "started after kill -9"} {
 			cluster := startReal(t, cfg)
-			if _, err := dial(t, cluster.URLs()...).Schedule(t.Context(), client.Task{Delay: time.Hour}); err != nil {
-				t.Error(err)
-			}
+			_, err := dial(t, cluster.URLs()...).Schedule(t.Context(), client.Task{Delay: time.Hour})
+			assert.Equal(t, err, nil)
 			if how == "started again" {
 				noWarning(t, cluster, how) // before the kill: a node that sees others die may warn
 				killAll(t, cluster)

@@ -71,9 +71,7 @@ func (r *restarted) kill() {
 		if n == nil {
 			continue
 		}
-		if err := n.SignalGroup(syscall.SIGKILL); err != nil {
-			r.t.Error(err)
-		}
+		assert.Equal(r.t, n.SignalGroup(syscall.SIGKILL), nil)
 		<-n.Done()
 		r.nodes[i] = nil
 	}

@@ -133,9 +133,7 @@ scrape_configs:
 	}})
 	assert.NoError(w.t, err)
 	w.t.Cleanup(func() {
-		if err := prometheus.SignalGroup(syscall.SIGKILL); err != nil {
-			w.t.Error(err)
-		}
+		assert.Equal(w.t, prometheus.SignalGroup(syscall.SIGKILL), nil)
 		<-prometheus.Done()
 		if w.t.Failed() {
 			w.t.Log(child.LogTail(log))
@@ -212,9 +210,8 @@ func (w *world) checkDashboards() {
 		for _, p := range board.Panels {
 			for _, target := range p.Targets {
 				questions++
-				if _, err := w.query(variables.Replace(target.Expr)); err != nil {
-					w.t.Errorf("%s, %s: %s: %v", file, p.Title, target.Expr, err)
-				}
+				_, err := w.query(variables.Replace(target.Expr))
+				assert.Equal(w.t, err, nil, "%s, %s: %s", file, p.Title, target.Expr)
 			}
 		}
 	}

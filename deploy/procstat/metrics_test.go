@@ -5,7 +5,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -54,22 +53,17 @@ took_seconds_count 4
 		"go_goroutines": {42}, "a_total": {2, 3.5}, "a_total_more": {7}, "go_memstats_heap_inuse_bytes": {1.5e6},
 		"took_seconds_count": {4}, "took_seconds": nil, "none": nil, "none_count": nil,
 	} {
-		if got := m.Values(name); !slices.Equal(got, want) {
-			t.Errorf("%s: %v, want %v", name, got, want)
-		}
+		assert.EqualSlices(t, m.Values(name), want, "%s", name)
 	}
-	if got := m.Values("a_total", Label{"shard", "2"}); !slices.Equal(got, []float64{3.5}) {
-		t.Errorf("of shard 2: %v", got)
-	}
+	assert.EqualSlices(t, m.Values("a_total", Label{"shard", "2"}), []float64{3.5}, "of shard 2")
 	if got := m.Values("a_total", Label{"shard", "3"}); got != nil {
 		t.Errorf("of shard 3: %v", got)
 	}
 }
 
 func TestFetchFails(t *testing.T) {
-	if _, err := Fetch(t.Context(), http.DefaultClient, serve(t, "bad{} x\n"), ""); err == nil {
-		t.Error("a page that cannot be read: no error")
-	}
+	_, err := Fetch(t.Context(), http.DefaultClient, serve(t, "bad{} x\n"), "")
+	assert.Error(t, err, "a page that cannot be read: no error")
 	addr := serve(t, "")
 	if _, err := Fetch(t.Context(), http.DefaultClient, addr+"/elsewhere", ""); err == nil || !strings.Contains(err.Error(), "404") {
 		t.Errorf("no such page: %v", err)

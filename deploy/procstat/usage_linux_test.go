@@ -59,9 +59,7 @@ func TestTreeCountsDescendants(t *testing.T) {
 	child, err := os.FindProcess(worker)
 	assert.NoError(t, err)
 	t.Cleanup(func() {
-		if err := child.Kill(); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, child.Kill(), nil)
 		_ = server.Wait() // its child was killed
 	})
 	for {

@@ -131,8 +131,7 @@ func TestCurl(t *testing.T) {
 	want := "[{p.md:1 GET a/x <nil> <nil>} {p.md:1 PUT a/y map[it:is] map[y:1]} {p.md:1 POST a/z [<receipt>] map[z:1]}]"
 	assert.Equal(t, fmt.Sprint(found), want)
 	for _, wrong := range []string{"curl -d '{}' a", "curl a -X", "curl a --json '{'"} {
-		if _, err := curls(wrong); err == nil {
-			t.Errorf("%s is taken", wrong)
-		}
+		_, err := curls(wrong)
+		assert.Error(t, err, "%s is taken", wrong)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // namedTest matches the name of a test on a page, with its package's folder: `httpapi.TestForeignCalls`.
@@ -18,14 +20,10 @@ func TestNamedTestsExist(t *testing.T) {
 	found := 0
 	for _, p := range readPages(t, "SECURITY.md", "docs/*.md", "docs/guides/*.md", "docs/reference/*.md") {
 		source, err := os.ReadFile(filepath.Join(repository, p.name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		for _, match := range namedTest.FindAllStringSubmatch(string(source), -1) {
 			found++
-			if err := declared(match[1], match[2]); err != nil {
-				t.Errorf("%s: %v", p.name, err)
-			}
+			assert.Equal(t, declared(match[1], match[2]), nil, "%s", p.name)
 		}
 	}
 	if found < 20 {

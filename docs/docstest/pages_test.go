@@ -20,9 +20,7 @@ func TestBlocksSayWhatTheyAre(t *testing.T) {
 	blocks := 0
 	for _, p := range documentation(t) {
 		blocks += len(p.blocks)
-		if err := checkOrder(p); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, checkOrder(p), nil)
 	}
 	if blocks < 15 {
 		t.Errorf("%d blocks found", blocks)

@@ -63,9 +63,7 @@ func runPage(t *testing.T, place *place, p page) {
 	if runs {
 		place.renew(t)
 	}
-	if err := newSession(t, place).playAll(p); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, newSession(t, place).playAll(p), nil)
 }
 
 // place is where pages run: a folder of programs, and a copy of the repository that is made anew for each page that runs

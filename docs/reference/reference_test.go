@@ -70,9 +70,7 @@ func TestAPIIsWhole(t *testing.T) {
 		t.Errorf("%d calls", calls)
 	}
 	for _, name := range root.object("components").object("schemas").names {
-		if !strings.Contains(pages["api/types.md"], "\n## "+name+"\n") {
-			t.Errorf("the type %s is on no page", name)
-		}
+		assert.Contains(t, pages["api/types.md"], "\n## "+name+"\n", "the type %s is on no page", name)
 	}
 }
 
@@ -117,9 +115,7 @@ components:
 		"api/types.md": {"## Bell", "| `tone` * | `low`, `high` | Of it. |", "| `parts` | array of object |  |", "| `parts[].mass` | integer, from 1 |  |"},
 	} {
 		for _, line := range lines {
-			if !strings.Contains(pages[page], "\n"+line+"\n") {
-				t.Errorf("%s lacks %q:\n%s", page, line, pages[page])
-			}
+			assert.Contains(t, pages[page], "\n"+line+"\n", "%s lacks %q", page, line)
 		}
 	}
 }

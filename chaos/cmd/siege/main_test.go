@@ -28,9 +28,7 @@ func TestFlagsOfAReplay(t *testing.T) {
 	got := again(c.Flags())
 	slices.Sort(got)
 	slices.Sort(want)
-	if !slices.Equal(got, want) {
-		t.Errorf("%q, want %q", got, want)
-	}
+	assert.EqualSlices(t, got, want)
 	c = command()
 	assert.NoError(t, c.ParseFlags([]string{"--seed=7"}))
 	if got := again(c.Flags()); len(got) != 0 {

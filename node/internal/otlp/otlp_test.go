@@ -41,9 +41,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		r.spans <- s
 	}
 	data, err := proto.Marshal(&collector.ExportTraceServiceResponse{})
-	if err != nil {
-		r.t.Error(err)
-	}
+	assert.Equal(r.t, err, nil)
 	w.Header().Set("Content-Type", "application/x-protobuf")
 	_, _ = w.Write(data) // the exporter may be gone
 }
@@ -85,9 +83,8 @@ func TestSpansArrive(t *testing.T) {
 			t.Errorf("the resource lacks %s: %v", want, about)
 		}
 	}
-	if s := got.ScopeSpans[0].Spans[0]; s.Name != "deliver" {
-		t.Errorf("%v", s)
-	}
+	s := got.ScopeSpans[0].Spans[0]
+	assert.Equal(t, s.Name, "deliver", "%v", s)
 }
 
 // Without an endpoint, or with variables that forbid it, nothing begins.
@@ -106,9 +103,7 @@ func TestOff(t *testing.T) {
 	if p == nil || err != nil {
 		t.Fatalf("with a variable: %v, %v", p, err)
 	}
-	if err := p.Shutdown(t.Context()); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, p.Shutdown(t.Context()), nil)
 }
 
 func TestWrongSettings(t *testing.T) {

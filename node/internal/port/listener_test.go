@@ -135,9 +135,8 @@ func TestSilentConnectionHoldsUpNoOther(t *testing.T) {
 	serve(t, Secure(l, w.TLS(), true, time.Hour))
 	dial(t, l.Addr())
 	for _, scheme := range []string{"http://", "https://"} {
-		if got, err := ask(t, w, scheme+l.Addr().String()); err != nil {
-			t.Errorf("%s beside a silent connection: %q %v", scheme, got, err)
-		}
+		got, err := ask(t, w, scheme+l.Addr().String())
+		assert.Equal(t, err, nil, "%s beside a silent connection: %q", scheme, got)
 	}
 }
 
@@ -233,9 +232,7 @@ func TestCloseTakesNoFurtherConnection(t *testing.T) {
 		}
 		_ = conn.Close()
 		_ = silent.SetReadDeadline(time.Now().Add(time.Minute))
-		if err := ends(silent); err != nil {
-			t.Errorf("a connection that was looked at: %v", err)
-		}
+		assert.Equal(t, ends(silent), nil, "a connection that was looked at")
 	}
 }
 
@@ -260,9 +257,7 @@ func TestCloseWaitsForAccept(t *testing.T) {
 		synctest.Wait() // it accepts
 		ended := make(chan struct{})
 		go func() {
-			if err := l.Close(); err != nil {
-				t.Error(err)
-			}
+			assert.Equal(t, l.Close(), nil)
 			closed = true
 			close(ended)
 		}()

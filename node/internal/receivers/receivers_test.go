@@ -57,8 +57,7 @@ func TestReceivers(t *testing.T) {
 		"nats://127.0.0.2:1/s": false, "nats://127.0.0.2:1,127.0.0.1:1/s": true, "nats://localhost:1/s": true,
 		"kafkas://127.0.0.2/topic": false,
 	} {
-		if err := r.CheckURL(url); (err != nil) != refused {
-			t.Errorf("%s: %v", url, err)
-		}
+		err := r.CheckURL(url)
+		assert.Equal(t, err != nil, refused, "%s: %v", url, err)
 	}
 }

@@ -99,9 +99,8 @@ func TestGateWaitsForRoom(t *testing.T) {
 			func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })}
 		served := make(chan error, 1)
 		go func() { served <- next.Serve(g.cfg.Listener) }()
-		if code, _ := callers.get(t, ""); code != http.StatusTeapot {
-			t.Errorf("the next server of the port: %d", code)
-		}
+		code, _ := callers.get(t, "")
+		assert.Equal(t, code, http.StatusTeapot, "the next server of the port")
 		assert.ErrorIs(t, errors.Join(next.Close(), <-served), http.ErrServerClosed)
 	})
 }
@@ -111,9 +110,7 @@ func TestGateWithRoomIsOpen(t *testing.T) {
 		var free atomic.Uint64
 		free.Store(50 << 20)
 		g, _ := gateOn(t, &free, "10%")
-		if err := g.Await(t.Context()); err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, g.Await(t.Context()), nil)
 	})
 }
 
@@ -152,13 +149,10 @@ func TestWaitEndsWithTheContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- g.Await(ctx) }()
-		if code, _ := callers.get(t, ""); code != 503 {
-			t.Error(code)
-		}
+		code, _ := callers.get(t, "")
+		assert.Equal(t, code, 503)
 		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		assert.Equal(t, <-ended, nil)
 	})
 }
 

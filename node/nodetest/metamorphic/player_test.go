@@ -88,9 +88,7 @@ func (p *player) take(a receiver.Arrival) int {
 	p.arrivals = append(p.arrivals, fmt.Sprintf("%s %s attempt %d, due %s: %s",
 		second(a.At), occurrence, a.Attempt, second(a.Due), a.Body))
 	var payload struct{ Fail int }
-	if err := json.Unmarshal(a.Body, &payload); err != nil {
-		p.t.Errorf("%s: %v", path, err)
-	}
+	assert.Equal(p.t, json.Unmarshal(a.Body, &payload), nil, "%s", path)
 	if a.Attempt <= payload.Fail {
 		return http.StatusUnprocessableEntity
 	}
@@ -316,9 +314,7 @@ func (p *player) call(s step) (status int, header http.Header, body []byte) {
 		}
 		body, err = io.ReadAll(res.Body)
 		_ = res.Body.Close()
-		if err != nil {
-			p.t.Errorf("%v: %v", s, err)
-		}
+		assert.Equal(p.t, err, nil, "%v", s)
 		if res.StatusCode < http.StatusInternalServerError || time.Since(began) > patience {
 			return res.StatusCode, res.Header, body
 		}

@@ -195,9 +195,8 @@ func TestPipelineKeepsOrder(t *testing.T) {
 		const many = 20
 		go func() {
 			for term := range uint64(many) {
-				if _, err := p.AppendEntries(&raft.AppendEntriesRequest{Term: term}, &raft.AppendEntriesResponse{}); err != nil {
-					t.Error(err)
-				}
+				_, err := p.AppendEntries(&raft.AppendEntriesRequest{Term: term}, &raft.AppendEntriesResponse{})
+				assert.Equal(t, err, nil)
 			}
 		}()
 		for term := range uint64(many) {
