@@ -114,7 +114,7 @@ func TestQueueLimits(t *testing.T) {
 func TestPoliciesWhileNodesChange(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		logged := &lockedBuffer{}
+		logged := &assert.Log{}
 		c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) {
 			cfg.Logger = slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		})
@@ -216,26 +216,8 @@ func testPolicyIsChecked(t *testing.T, c *clustertest.Cluster) {
 	}
 }
 
-// lockedBuffer collects the logs of several nodes.
-type lockedBuffer struct {
-	mu  sync.Mutex
-	all bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.all.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.all.String()
-}
-
 // The secrets of a policy appear in no log and no error, whatever happens to the policy.
-func testSecretsAreNotTold(t *testing.T, c *clustertest.Cluster, logged *lockedBuffer) {
+func testSecretsAreNotTold(t *testing.T, c *clustertest.Cluster, logged *assert.Log) {
 	secret := []byte("this-is-a-secret-of-32-bytes-yes")
 	p := &fsmpb.QueuePolicy{Queue: "secrets", Secrets: [][]byte{secret}}
 	var told strings.Builder

@@ -151,17 +151,17 @@ func TestRunEndsWithItsContext(t *testing.T) {
 		log := &watchedLog{text: "msg=serving", seen: cancel}
 		cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
 		if err := Run(ctx, cfg); err != nil {
-			t.Errorf("%v\n%s", err, log.bytes())
+			t.Errorf("%v\n%s", err, log.String())
 		}
-		if !bytes.Contains(log.bytes(), []byte(log.text)) {
-			t.Errorf("it never served\n%s", log.bytes())
+		if !strings.Contains(log.String(), log.text) {
+			t.Errorf("it never served\n%s", log.String())
 		}
 	})
 }
 
 // watchedLog calls a function when a text is written.
 type watchedLog struct {
-	lockedBuffer
+	assert.Log
 	text string
 	seen func()
 }
@@ -170,7 +170,7 @@ func (l *watchedLog) Write(p []byte) (int, error) {
 	if bytes.Contains(p, []byte(l.text)) {
 		l.seen()
 	}
-	return l.lockedBuffer.Write(p)
+	return l.Log.Write(p)
 }
 
 // smallDisk is this process's host with a disk of 1000 MiB.

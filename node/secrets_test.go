@@ -48,24 +48,6 @@ func checkNoCanary(t *testing.T, where string, data []byte) {
 	}
 }
 
-// lockedBuffer is output in memory. It is safe for concurrent use.
-type lockedBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.text.Write(p)
-}
-
-func (b *lockedBuffer) bytes() []byte {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return bytes.Clone(b.text.Bytes())
-}
-
 // receiver verifies requests with the canaries, refuses the first of each task, and counts the others.
 type receiver struct {
 	url      string
@@ -112,9 +94,9 @@ func write(t *testing.T, name, text string) string {
 }
 
 // secretConfig returns the settings of a node with a cluster key and a broker, and its log.
-func secretConfig(t *testing.T) (Config, *lockedBuffer) {
+func secretConfig(t *testing.T) (Config, *assert.Log) {
 	t.Helper()
-	cfg, logged := testConfig(t), &lockedBuffer{}
+	cfg, logged := testConfig(t), &assert.Log{}
 	cfg.Logger = slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	cfg.ClusterKeyFile = write(t, "keys", base64.StdEncoding.EncodeToString(bytes.Repeat([]byte{1}, 32))+"\n")
 	cfg.WebhookNets = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
@@ -149,8 +131,8 @@ func TestNoSecretShows(t *testing.T) {
 		callers, url := plain(t, cfg), "http://"+n.HTTPAddr()
 		failSecretCalls(t, callers, c, url)
 
-		checkNoCanary(t, "the log", logged.bytes())
-		if !bytes.Contains(logged.bytes(), []byte("level=DEBUG")) {
+		checkNoCanary(t, "the log", []byte(logged.String()))
+		if !strings.Contains(logged.String(), "level=DEBUG") {
 			t.Error("the log has no detail")
 		}
 		records := get(t, callers, url+"/v1/audit?limit=1000")

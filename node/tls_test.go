@@ -272,7 +272,7 @@ func TestAddressBehindProxy(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		for _, behind := range []bool{false, true} {
 			cfg := testConfig(t)
-			log := new(lockedBuffer)
+			log := new(assert.Log)
 			if behind {
 				cfg.Access.RootKeyFile, _ = rootKey(t)
 			}
@@ -285,7 +285,7 @@ func TestAddressBehindProxy(t *testing.T) {
 			assert.NoError(t, err)
 			_ = resp.Body.Close()
 			line := ""
-			for l := range strings.Lines(string(log.bytes())) {
+			for l := range strings.Lines(log.String()) {
 				if strings.Contains(l, "path=/v1/tasks/proxied") {
 					line = l
 				}

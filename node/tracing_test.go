@@ -139,7 +139,7 @@ service:
   telemetry: {metrics: {level: none}}
 `, addr)
 	assert.NoError(t, os.WriteFile(config, []byte(text), 0o600))
-	var printed lockedBuffer
+	var printed assert.Log
 	collector := exec.CommandContext(t.Context(), binary, "--config", config)
 	collector.Stdout, collector.Stderr = &printed, &printed
 	assert.NoError(t, collector.Start())
@@ -147,12 +147,12 @@ service:
 		_ = collector.Process.Kill() // it may have ended
 		_ = collector.Wait()         // killed
 		if t.Failed() {
-			t.Log(string(printed.bytes()))
+			t.Log(printed.String())
 		}
 	}()
-	until(t, func() bool { return strings.Contains(string(printed.bytes()), "Everything is ready") })
+	until(t, func() bool { return strings.Contains(printed.String(), "Everything is ready") })
 	received := deliver(t, TracingConfig{Endpoint: "http://" + addr, Deliveries: "link"})
 	for _, want := range []string{"PUT /v1/tasks/:id", callersTrace[3:35], received[3:35], received[36:52], "SpanLink #0"} {
-		until(t, func() bool { return strings.Contains(string(printed.bytes()), want) })
+		until(t, func() bool { return strings.Contains(printed.String(), want) })
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"net"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,7 +37,7 @@ func TestEndedCertificateIsRefused(t *testing.T) {
 		assert.NoError(t, err)
 	})
 	assert.NoError(t, folder.Renew([]string{"n2"}))
-	var log lockedBuffer
+	var log assert.Log
 	b := newBook()
 	ended := listen(t, b, 1, func(c *Config) { c.Keys = keysIn(t, folder, "n1", nil) })
 	sound := listen(t, b, 2, func(c *Config) {
@@ -56,7 +55,7 @@ func TestEndedCertificateIsRefused(t *testing.T) {
 	}
 	for _, want := range []string{`"refused the certificate of a dialled node" to=`,
 		`"refused the certificate of a node that dialled" from=`} {
-		log.await(want)
+		log.Await(want)
 	}
 }
 
@@ -127,7 +126,7 @@ func exchange(t *testing.T, p pair) {
 // Two nodes of different authorities refuse each other, and say so.
 func TestForeignAuthorityIsRefused(t *testing.T) {
 	a, other, b := newAuthority(t), newAuthority(t), newBook()
-	var log lockedBuffer
+	var log assert.Log
 	one := listen(t, b, 1, a.keys(t, "n1"))
 	two := listen(t, b, 2, other.keys(t, "n2"), func(c *Config) {
 		c.Logger = slog.New(slog.NewTextHandler(&log, nil))
@@ -142,43 +141,4 @@ func TestForeignAuthorityIsRefused(t *testing.T) {
 	if text := log.String(); !strings.Contains(text, "unknown authority") || !strings.Contains(text, "level=WARN") {
 		t.Errorf("the log says %s", log.String())
 	}
-}
-
-// lockedBuffer is a log that several goroutines write.
-type lockedBuffer struct {
-	mu    sync.Mutex
-	buf   bytes.Buffer
-	wrote chan struct{} // closed by the next Write; nil: nothing waits for it
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.wrote != nil {
-		close(b.wrote)
-		b.wrote = nil
-	}
-	return b.buf.Write(p)
-}
-
-// await waits until the log holds a text.
-func (b *lockedBuffer) await(text string) {
-	for {
-		b.mu.Lock()
-		if b.wrote == nil {
-			b.wrote = make(chan struct{})
-		}
-		found, wrote := strings.Contains(b.buf.String(), text), b.wrote
-		b.mu.Unlock()
-		if found {
-			return
-		}
-		<-wrote
-	}
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,33 +29,9 @@ type world struct {
 	folder   *certs.Folder
 	dir      string // the node's copy
 	registry *prometheus.Registry
-	log      lockedLog
+	log      assert.Log
 	reload   chan struct{}
 	gossip   [][]byte // last passed on
-}
-
-// lockedLog is a log that is read while the node writes it.
-type lockedLog struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *lockedLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *lockedLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
-
-func (l *lockedLog) Reset() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.buf.Reset()
 }
 
 // run opens the files of the node n1 and watches them until the test ends. It must be called in a bubble.
@@ -123,9 +98,7 @@ func (w *world) fingerprint() string { return peerkeys.Fingerprint(w.Credentials
 // logged returns the number of log lines with a text, and forgets all lines.
 func (w *world) logged(text string) int {
 	synctest.Wait()
-	n := strings.Count(w.log.String(), text)
-	w.log.Reset()
-	return n
+	return w.log.Take(text)
 }
 
 // metric returns the value of a gauge or counter with one label.

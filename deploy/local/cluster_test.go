@@ -1,7 +1,6 @@
 package local
 
 import (
-	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -187,7 +186,7 @@ func TestKilledNodeStaysDeadUntilStarted(t *testing.T) {
 }
 
 func TestDeathIsReportedAndNothingElseHappens(t *testing.T) {
-	var out lockedBuffer
+	var out assert.Log
 	c := start(t, Config{Nodes: 2, Out: &out})
 	skip(t, c)
 	assert.NoError(t, syscall.Kill(c.Nodes()[0].PID, syscall.SIGKILL))
@@ -235,7 +234,7 @@ func TestStopIsInOrderAndReachesPausedNodes(t *testing.T) {
 }
 
 func TestDeafNodeIsKilledAfterTheGrace(t *testing.T) {
-	var out lockedBuffer
+	var out assert.Log
 	c := start(t, Config{Nodes: 1, ExtraArgs: []string{"--mood", "deaf"}, Grace: 50 * time.Millisecond, Out: &out})
 	c.Stop()
 	assert.Contains(t, out.String(), "has not stopped within 50ms", "said")
@@ -332,22 +331,4 @@ func TestStartTellsWhyItFailed(t *testing.T) {
 			}
 		})
 	}
-}
-
-// lockedBuffer is a buffer that the cluster writes while the test reads.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

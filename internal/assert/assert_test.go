@@ -47,3 +47,12 @@ func TestAssertions(t *testing.T) {
 		})
 	}
 }
+
+func TestLog(t *testing.T) {
+	var l Log
+	go fmt.Fprintln(&l, "a line")
+	l.Await("a line\n")
+	Equal(t, l.String(), "a line\n")
+	Equal(t, l.Take("line"), 1)
+	Equal(t, l.Take("line"), 0)
+}

@@ -1,7 +1,6 @@
 package callers_test
 
 import (
-	"bytes"
 	"context"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -63,28 +62,13 @@ type world struct {
 	cfg      callers.Config
 	registry *prometheus.Registry
 	reload   chan struct{}
-	log      lockedLog
-}
-
-// lockedLog is a log that is read while the node writes it.
-type lockedLog struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *lockedLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
+	log      assert.Log
 }
 
 // logged returns the number of log lines with a text, and forgets all lines.
 func (w *world) logged(text string) int {
 	synctest.Wait()
-	w.log.mu.Lock()
-	defer w.log.mu.Unlock()
-	defer w.log.buf.Reset()
-	return strings.Count(w.log.buf.String(), text)
+	return w.log.Take(text)
 }
 
 const roles = `[{"cn": "ops", "grants": [{"role": "operate", "namespace": "*"}]}]`
@@ -210,7 +194,7 @@ func TestRootKeyIsReplaced(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if w.log.buf.Len() > 0 && strings.Contains(w.log.buf.String(), second) {
+		if strings.Contains(w.log.String(), second) {
 			t.Error("the log has the key")
 		}
 	})

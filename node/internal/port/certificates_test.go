@@ -1,14 +1,12 @@
 package port
 
 import (
-	"bytes"
 	"crypto/tls"
 	"crypto/x509"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,29 +28,14 @@ type world struct {
 	folder   *certs.Folder
 	dir      string // the node's copies
 	registry *prometheus.Registry
-	log      lockedLog
+	log      assert.Log
 	reload   chan struct{}
-}
-
-// lockedLog is a log that is read while the node writes it.
-type lockedLog struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *lockedLog) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
 }
 
 // logged returns the number of log lines with a text, and forgets all lines.
 func (w *world) logged(text string) int {
 	synctest.Wait()
-	w.log.mu.Lock()
-	defer w.log.mu.Unlock()
-	defer w.log.buf.Reset()
-	return strings.Count(w.log.buf.String(), text)
+	return w.log.Take(text)
 }
 
 // open opens the files of a node on this machine.
