@@ -125,9 +125,7 @@ func TestKeyTellsItsCaller(t *testing.T) {
 		}
 	}
 	assert.Equal(t, source.uses[record.ID], 3, "uses of 3 were noted")
-	if source.looked != 1 {
-		t.Errorf("the key was looked up %d times", source.looked)
-	}
+	assert.Equal(t, source.looked, 1, "the key was looked up N times")
 }
 
 func TestHeadersThatAreNoKeys(t *testing.T) {
@@ -333,9 +331,7 @@ func TestTokensAreRemembered(t *testing.T) {
 		c := passes(t, a, withKey("good.jane"))
 		assert.Equal(t, c.ID, "jane", "got %+v", c)
 	}
-	if issuer.calls != 1 {
-		t.Errorf("the token was verified %d times", issuer.calls)
-	}
+	assert.Equal(t, issuer.calls, 1, "the token was verified N times")
 	now, issuer.until = issuer.until, now.Add(time.Hour)
 	passes(t, a, withKey("good.jane"))
 	assert.Equal(t, issuer.calls, 2, "the token was not verified again after its time")

@@ -287,14 +287,10 @@ func TestReadersBesideRotation(t *testing.T) {
 	for seen := 0; seen < all; {
 		p, records := page(t, l, q)
 		for _, r := range records {
-			if r.Route != fmt.Sprint(seen) {
-				t.Fatalf("%s instead of %d", r.Route, seen)
-			}
+			assert.MustEqual(t, r.Route, fmt.Sprint(seen))
 			seen++
 		}
-		if lostIn(p) != 0 {
-			t.Fatalf("%d lost", lostIn(p))
-		}
+		assert.MustEqual(t, lostIn(p), 0, "lost")
 		q.After = p.Next
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // Refusals of one source for one reason are recorded at once and then counted, so that a storm writes little. The
@@ -34,9 +36,7 @@ func TestRefusalsAreCounted(t *testing.T) {
 		time.Sleep(groupPeriod + 2*syncPeriod)
 		synctest.Wait()
 		_, records = page(t, l, Query{})
-		if len(records) != 5 {
-			t.Fatalf("%+v", records)
-		}
+		assert.MustEqual(t, len(records), 5, "%+v", records)
 		for _, r := range records[3:] {
 			if r.Count != 999 || r.First == nil || r.Request != "" || r.Object != nil || r.Method != "GET" {
 				t.Errorf("%+v", r)
@@ -67,9 +67,8 @@ func TestRefusalsOfOneAddress(t *testing.T) {
 			}
 		}
 	}
-	if due := g.take(false); len(due) != 6 {
-		t.Errorf("%+v", due)
-	}
+	due := g.take(false)
+	assert.Equal(t, len(due), 6, "%+v", due)
 	if ended := g.take(true); len(ended) != 6 || ended[0].Count != 2 {
 		t.Errorf("%+v", ended)
 	}
@@ -117,9 +116,8 @@ func TestRefusalsDisplaceNoChange(t *testing.T) {
 	cfg := l.cfg
 	mustClose(t, l)
 	var err error
-	if l, err = Open(cfg); err != nil {
-		t.Fatal(err)
-	}
+	l, err = Open(cfg)
+	assert.NoError(t, err)
 	var all []Record
 	q, pages := Query{Limit: 3}, 0
 	for more := true; more; pages++ {

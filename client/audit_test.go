@@ -25,9 +25,7 @@ func TestAudit(t *testing.T) {
 	defer c.Close()
 	page, err := c.Audit(t.Context(), AuditQuery{After: "c1", Since: time.Unix(0, 5e8), Limit: 7})
 	assert.NoError(t, err)
-	if want := "/v1/audit?after=c1&limit=7&since=1970-01-01T00%3A00%3A00.5Z"; query != want {
-		t.Errorf("%s, want %s", query, want)
-	}
+	assert.Equal(t, query, "/v1/audit?after=c1&limit=7&since=1970-01-01T00%3A00%3A00.5Z")
 	if len(page.Records) != 1 || page.Records[0].Caller.ID != "k1" || page.Next != "c2" || !page.More || page.Lost != 3 ||
 		page.Missing[0].Node != "n2" {
 		t.Errorf("%+v", page)

@@ -206,9 +206,7 @@ func TestRepeats(t *testing.T) {
 			_, err := c.FireNow(t.Context(), "a")
 			assert.NoError(t, err)
 			got := s.requests()
-			if len(got) != tt.calls {
-				t.Fatalf("%d requests, want %d", len(got), tt.calls)
-			}
+			assert.MustEqual(t, len(got), tt.calls, "requests")
 			for _, r := range got {
 				if r.key == "" || r.key != got[0].key || r.body != got[0].body {
 					t.Errorf("the repeat differs: %+v, %+v", got[0], r)
@@ -310,9 +308,7 @@ func TestRefusalsAreFinal(t *testing.T) {
 		if want := fmt.Sprintf("POST /v1/tasks/a/fire: %d delay: because (limit 16)", status); err.Error() != want {
 			t.Errorf("%q, want %q", err, want)
 		}
-		if len(s.requests()) != 1 {
-			t.Errorf("%d was sent %d times", status, len(s.requests()))
-		}
+		assert.Equal(t, len(s.requests()), 1, "%d was sent N times", status)
 	}
 }
 

@@ -292,9 +292,7 @@ func TestOutcomes(t *testing.T) {
 		over(t, stop)
 		want := "back: release; done: ack; exits: nack the handler's goroutine has exited; fails: nack no stock; " +
 			"later: nack 1h closed: lunch; long: nack " + strings.Repeat("é", 256) + "; panics: nack panic: oh"
-		if got := d.became(); got != want {
-			t.Errorf("became\n%s\nwant\n%s", got, want)
-		}
+		assert.Equal(t, d.became(), want, "became")
 	})
 }
 

@@ -51,9 +51,7 @@ func TestCallsGoToLeaders(t *testing.T) {
 		before := len(w.sent())
 		w.touchAll(c)
 		assert.Equal(t, w.hosts(before), "a:1 b:1 c:1", "asked")
-		if n := w.countRequests("/v1/map"); n != 1 {
-			t.Errorf("the map was asked for %d times", n)
-		}
+		assert.Equal(t, w.countRequests("/v1/map"), 1, "the map was asked for N times")
 		if _, err := c.Get(t.Context(), w.idIn(3, 0)); err != nil || w.countRequests("GET c:1/v1/tasks/") != 1 {
 			t.Errorf("a read of its own did not go to the leader: %v", err)
 		}

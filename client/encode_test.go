@@ -108,9 +108,7 @@ func TestTaskIsEncodedAsByTheBook(t *testing.T) {
 		if task.Payload != nil { // encoding/json treats an empty one as none, and has no depth limit
 			wantErr = cmp.Or(wantErr, contract.Valid(task.Payload))
 		}
-		if (err != nil) != (wantErr != nil) {
-			t.Fatalf("%v, want %v", err, wantErr)
-		}
+		assert.MustEqual(t, err != nil, wantErr != nil, "%v, want %v", err, wantErr)
 		if err != nil {
 			return
 		}

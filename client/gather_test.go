@@ -138,9 +138,7 @@ func TestRequestsAreBounded(t *testing.T) {
 				t.Errorf("a request of %d bytes", len(b.text))
 			}
 		}
-		if !slices.Equal(lines, []int{1, maxLines, 4, 1}) {
-			t.Errorf("requests of %v lines", lines)
-		}
+		assert.EqualSlices(t, lines, []int{1, maxLines, 4, 1}, "lines of the requests")
 	})
 }
 

@@ -362,9 +362,7 @@ func TestJoiner(t *testing.T) {
 			}
 			return nil
 		})
-		if c.Node(i).ClusterID() != c.Node(0).ClusterID() {
-			t.Fatal("the joiner is in another cluster")
-		}
+		assert.MustEqual(t, c.Node(i).ClusterID(), c.Node(0).ClusterID(), "the joiner is in another cluster")
 		for j := range 40 {
 			mustDo(t, c.Node(i), schedule(fmt.Sprint("j", j), time.Hour))
 		}

@@ -311,9 +311,7 @@ func TestQueueQuota(t *testing.T) {
 			})
 		}
 		all.Wait()
-		if admitted.Load() != 5 {
-			t.Fatalf("%d queues of 5", admitted.Load())
-		}
+		assert.MustEqual(t, admitted.Load(), 5, "queues of 5")
 		mustUse(t, c, "town", func(u task.NamespaceUse) bool { return u.Queues == 5 })
 		for i := range 10 {
 			queue := fmt.Sprint("q", i)

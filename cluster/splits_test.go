@@ -130,9 +130,7 @@ func checkListed(t *testing.T, c *clustertest.Cluster, ids []string) {
 			more, q.Slot, q.AfterId = page.More, page.Slot, page.AfterId
 		}
 		for _, id := range ids {
-			if seen[id] != 1 {
-				t.Errorf("%s is listed %d times", id, seen[id])
-			}
+			assert.Equal(t, seen[id], 1, "%s is listed N times", id)
 		}
 	}
 }

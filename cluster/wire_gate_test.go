@@ -185,9 +185,7 @@ func TestSnapshotAmongEntries(t *testing.T) {
 			g.install(last + 3 + 4*(round%3)) // among the entries, right behind them, or beyond
 			end := last + 11
 			g.append(behind(last, 11, end)) // all entries again
-			if got := g.follower.LastIndex(); got != end {
-				t.Fatalf("round %d: the log ends at %d, not %d", round, got, end)
-			}
+			assert.MustEqual(t, g.follower.LastIndex(), end, "round %d: the log ends at", round)
 			assert.NoError(t, g.contiguous(), "round %d", round)
 		}
 		got, want := g.follower.AppliedIndex(), uint64(10+11*rounds)

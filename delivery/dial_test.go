@@ -136,9 +136,7 @@ func TestNames(t *testing.T) {
 				c.AllowCIDRs = prefixes(t, "127.0.0.1/32", "127.0.0.3/32")
 				c.Resolver = dnsServer(t, fixed(test.addrs...)).resolver()
 			})
-			if out := w.Deliver(t.Context(), attemptOf("http://shop.test:"+portOf(t, url))); out != test.want {
-				t.Errorf("outcome %+v\n   want %+v", out, test.want)
-			}
+			assert.Equal(t, w.Deliver(t.Context(), attemptOf("http://shop.test:"+portOf(t, url))), test.want, "outcome")
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // TestNothingIsLeftBehind runs each kind of bad receiver on a fake clock and over connections in memory. At most a
@@ -74,9 +75,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 						}()
 					}
 					for range attempts {
-						if out := <-outcomes; out != test.want {
-							t.Errorf("outcome %+v\n   want %+v", out, test.want)
-						}
+						assert.Equal(t, <-outcomes, test.want, "outcome")
 					}
 					if took := time.Since(begun); took != test.took {
 						t.Errorf("took %v, want %v", took, test.took)
@@ -90,9 +89,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 					}
 					w.Close()
 					synctest.Wait()
-					if n := open.Load(); n != 0 {
-						t.Errorf("%d connections outlast Close", n)
-					}
+					assert.Equal(t, open.Load(), 0, "connections outlast Close")
 				})
 			})
 		}

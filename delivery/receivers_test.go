@@ -91,9 +91,7 @@ func TestReceivers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			out := newWebhook(t).Deliver(t.Context(), attemptOf(test.receiver(t)))
-			if out != test.want {
-				t.Errorf("outcome %+v\n   want %+v", out, test.want)
-			}
+			assert.Equal(t, out, test.want, "outcome")
 			if len(out.Error) > task.MaxErrorBytes {
 				t.Errorf("the error has %d bytes", len(out.Error))
 			}

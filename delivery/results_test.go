@@ -126,9 +126,7 @@ func TestLargestBatch(t *testing.T) {
 		_ = json.NewEncoder(rw).Encode(map[string]any{"results": results})
 	})
 	outcomes := newWebhook(t).DeliverBatch(t.Context(), batchOf(url, n))
-	if len(outcomes) != n {
-		t.Fatalf("%d outcomes", len(outcomes))
-	}
+	assert.MustEqual(t, len(outcomes), n, "outcomes")
 	for i, out := range outcomes {
 		if out.RetryAfter != 24*time.Hour || !strings.HasPrefix(out.Error, "503") {
 			t.Fatalf("event %d: %+v", i, out)

@@ -55,9 +55,7 @@ func TestSlowReceivers(t *testing.T) {
 				if took := time.Since(begun); took > timeout {
 					t.Errorf("took %v", took)
 				}
-				if out != test.want {
-					t.Errorf("outcome %+v\n   want %+v", out, test.want)
-				}
+				assert.Equal(t, out, test.want, "outcome")
 			})
 		})
 	}
@@ -69,9 +67,7 @@ func TestSlowLookUp(t *testing.T) {
 	a := attemptOf("http://shop.test/")
 	a.Timeout = 400 * time.Millisecond
 	out := newWebhook(t, func(c *Config) { c.Resolver = deafResolver(t) }).Deliver(t.Context(), a)
-	if want := (task.Outcome{Error: "timed out after 400ms (connecting)"}); out != want {
-		t.Errorf("outcome %+v\n   want %+v", out, want)
-	}
+	assert.Equal(t, out, (task.Outcome{Error: "timed out after 400ms (connecting)"}), "outcome")
 }
 
 func drip(c net.Conn, before, drop string) {
@@ -115,9 +111,7 @@ func TestCallerCountsToo(t *testing.T) {
 		a := attemptOf(t.serveRaw(untilGone))
 		a.Timeout = timeout
 		out := t.webhook().Deliver(ctx, a)
-		if want := (task.Outcome{Error: "timed out after 5s (waiting for the answer)"}); out != want {
-			t.Errorf("outcome %+v", out)
-		}
+		assert.Equal(t, out, (task.Outcome{Error: "timed out after 5s (waiting for the answer)"}), "outcome")
 	})
 }
 

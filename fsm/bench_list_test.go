@@ -10,6 +10,7 @@ import (
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // benchmarkTasks returns the number of tasks of a benchmark, a million by default: see benchTasks.
@@ -19,9 +20,7 @@ func benchmarkTasks(b *testing.B) int {
 		return 1_000_000
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil {
-		b.Fatalf("%s: %v", benchTasks, err)
-	}
+	assert.NoError(b, err, "%s", benchTasks)
 	return n
 }
 
@@ -116,9 +115,8 @@ func BenchmarkDueOrder(b *testing.B) {
 			b.Run(fmt.Sprint("tasks=", n, "/", c.name), func(b *testing.B) {
 				c.query.Order, c.query.Limit = fsmpb.ListOrder_LIST_ORDER_DUE, 100
 				for b.Loop() {
-					if page := c.m.List(c.query, task.Slots); len(page.Tasks) != 100 {
-						b.Fatalf("a page of %d tasks", len(page.Tasks))
-					}
+					page := c.m.List(c.query, task.Slots)
+					assert.MustEqual(b, len(page.Tasks), 100, "a page of N tasks")
 				}
 			})
 		}

@@ -55,9 +55,7 @@ func replicasAreEqual(t *rapid.T) {
 			follower = restored(t, follower)
 			follower.Observe(observeAgain)
 		}
-		if diff := cmp.Diff(told, toldAgain, protocmp.Transform()); diff != "" {
-			t.Fatalf("the events of two replicas (-, +):\n%s", diff)
-		}
+		assert.MustEqual(t, cmp.Diff(told, toldAgain, protocmp.Transform()), "", "the events of two replicas (-, +)")
 		told, toldAgain = nil, nil
 		sameHash(t, g.m, follower)
 		sameCounts(t, g.m, follower, g.now)
@@ -80,9 +78,7 @@ func followLanes(t *rapid.T, m *Machine, known map[task.Lane]task.LaneLoad, chan
 	for _, l := range m.Loads() {
 		all[l.Lane] = l
 	}
-	if diff := cmp.Diff(all, known); diff != "" {
-		t.Fatalf("the lanes (-), and what the entries told of them (+):\n%s", diff)
-	}
+	assert.MustEqual(t, cmp.Diff(all, known), "", "the lanes (-), and what the entries told of them (+)")
 }
 
 func sameCounts(t *rapid.T, a, b *Machine, now int64) {
@@ -95,9 +91,8 @@ func sameCounts(t *rapid.T, a, b *Machine, now int64) {
 		}
 	}
 	sameSizes(t, a, now)
-	if x, y := printRules(a.Rules()), printRules(b.Rules()); x != y {
-		t.Fatalf("rules differ: %s and %s", x, y)
-	}
+	x, y := printRules(a.Rules()), printRules(b.Rules())
+	assert.MustEqual(t, x, y, "rules differ")
 }
 
 // sameSizes compares the sizes of all queues with the counts of each.
@@ -117,9 +112,7 @@ func sameSizes(t *rapid.T, m *Machine, now int64) {
 			want[q] = size
 		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Fatalf("the counts (-) and the sizes (+) of the queues differ:\n%s", diff)
-	}
+	assert.MustEqual(t, cmp.Diff(want, got), "", "the counts (-) and the sizes (+) of the queues differ")
 }
 
 // A snapshot that is written while the machine changes has exactly the state of the moment at which it was taken.
@@ -153,9 +146,8 @@ func TestFollowerBuildsNoResults(t *testing.T) {
 	if err != nil || len(applied.Results)+len(applied.Grants) != 0 {
 		t.Fatalf("got %v, %v", applied, err)
 	}
-	if task := m.Get("", "a"); task.State != fsmpb.State_STATE_FIRING {
-		t.Fatalf("the entry was not applied: %v", task)
-	}
+	task := m.Get("", "a")
+	assert.MustEqual(t, task.State, fsmpb.State_STATE_FIRING, "the entry was not applied: %v", task)
 }
 
 // An entry with a newer version or command stops the replica, and no part of the entry is applied.
@@ -327,9 +319,8 @@ func applyTo(t *rapid.T, m *Machine, data []byte, full bool) Applied {
 }
 
 func sameHash(t *rapid.T, a, b *Machine) {
-	if x, y := a.store.Hash(), b.store.Hash(); x != y {
-		t.Fatalf("hashes differ: %x and %x", x, y)
-	}
+	x, y := a.store.Hash(), b.store.Hash()
+	assert.MustEqual(t, x, y, "hashes differ")
 }
 
 func scheduleCommand(id string, at int64) *fsmpb.Command {

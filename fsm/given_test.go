@@ -42,9 +42,7 @@ func settleGiven(g task.Grant, verdict fsmpb.Verdict) *fsmpb.Command {
 func TestGiven(t *testing.T) {
 	m := New(1)
 	applied := applyAll(t, m, 1000, toLease("a"), toLease("b"), toLease("c"), toLease("d"), leaseAll(1000, 7))
-	if len(applied.Grants) != 4 {
-		t.Fatalf("%d grants", len(applied.Grants))
-	}
+	assert.MustEqual(t, len(applied.Grants), 4, "grants")
 	a, b, c, d := applied.Grants[0], applied.Grants[1], applied.Grants[2], applied.Grants[3]
 	applyAll(t, m, 1001, settleGiven(b, fsmpb.Verdict_VERDICT_DELIVERED), settleGiven(c, fsmpb.Verdict_VERDICT_RELEASED),
 		&fsmpb.Command{Id: "a", Op: &fsmpb.Command_Extend{Extend: &fsmpb.Extend{

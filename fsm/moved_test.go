@@ -148,9 +148,7 @@ func TestOverdueFiresAtOpening(t *testing.T) {
 	assert.NoError(t, err)
 	copied := applyAll(t, target, 6000, expectAll(moveID, intoNewShard), importOf(moveID, tasks...), advanceCommand(6000),
 		readyOf(ends, moveID))
-	if n := len(sealed.Grants) + len(copied.Grants); n != 0 {
-		t.Fatalf("%d grants before the opening", n)
-	}
+	assert.MustEqual(t, len(sealed.Grants)+len(copied.Grants), 0, "grants before the opening")
 	if _, ok := target.Next(); ok || target.Get("", "a") != nil || target.Counts().Tasks != 0 {
 		t.Errorf("a copy waits in the wheel after its instant, or is shown: %v", target.Counts())
 	}
@@ -269,9 +267,7 @@ func copyAll(t *testing.T, source, target *Machine, at int64) {
 	assert.NoError(t, err)
 	imported := applyAll(t, target, at, expectAll(moveID, intoNewShard), importOf(moveID, tasks...), readyOf(sealed, moveID))
 	for i, r := range imported.Results {
-		if r.Code != fsmpb.Code_CODE_OK {
-			t.Fatalf("command %d: %v", i, r)
-		}
+		assert.MustEqual(t, r.Code, fsmpb.Code_CODE_OK, "command %d: %v", i, r)
 	}
 }
 

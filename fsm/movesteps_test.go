@@ -85,9 +85,7 @@ func rangesOf(messages []*fsmpb.SlotRange) []SlotRange {
 func (w *moveWorld) ok(shard int, c *fsmpb.Command) (more bool) {
 	for range rapid.IntRange(1, 2).Draw(w.t, "times") {
 		r := w.apply(shard, c).Results[0]
-		if r.Code != fsmpb.Code_CODE_OK {
-			w.t.Fatalf("%v is answered %v", c, r)
-		}
+		assert.MustEqual(w.t, r.Code, fsmpb.Code_CODE_OK, "%v is answered %v", c, r)
 		more = r.More
 	}
 	return more
@@ -95,9 +93,8 @@ func (w *moveWorld) ok(shard int, c *fsmpb.Command) (more bool) {
 
 // refused applies a step of a move that was given up. It may have left before, and comes late.
 func (w *moveWorld) refused(s shardStep) {
-	if r := w.apply(s.shard, s.command).Results[0]; r.Code != fsmpb.Code_CODE_CONFLICT {
-		w.t.Fatalf("%v is answered %v", s.command, r)
-	}
+	r := w.apply(s.shard, s.command).Results[0]
+	assert.MustEqual(w.t, r.Code, fsmpb.Code_CODE_CONFLICT, "%v is answered %v", s.command, r)
 }
 
 func (w *moveWorld) copy() {

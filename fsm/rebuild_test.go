@@ -139,9 +139,7 @@ func TestRebuildKeepsTasks(t *testing.T) {
 		assert.Equal(t, len(allOf(restored(t, m))), len(allOf(m)), "a snapshot of the shard has other tasks")
 		got = append(got, allOf(m)...)
 	}
-	if len(got) != len(want) {
-		t.Fatalf("%d tasks, want %d", len(got), len(want))
-	}
+	assert.MustEqual(t, len(got), len(want), "tasks")
 	byID := map[string]*fsmpb.Task{}
 	for _, v := range got {
 		byID[v.Id] = v

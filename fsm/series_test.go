@@ -56,9 +56,7 @@ func TestScheduleMoves(t *testing.T) {
 	if got, want := printSeries(after), printSeries(before); got != want {
 		t.Fatalf("moved to\n%s\nand was\n%s", got, want)
 	}
-	if attempt.ID != "nightly@1" {
-		t.Fatalf("the first attempt is of %q", attempt.ID)
-	}
+	assert.MustEqual(t, attempt.ID, "nightly@1", "the first attempt is of")
 	applyAll(t, target, 3500, pushedEnd(attempt))
 	grants := applyAll(t, target, 4000, advanceCommand(4000)).Grants
 	if len(grants) != 1 || grants[0].ID != "nightly@2" {

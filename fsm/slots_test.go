@@ -60,9 +60,7 @@ func moved(t *testing.T, from, to *Machine, at int64, move uint64, fresh bool) (
 	mustOK := func(m *Machine, c *fsmpb.Command) bool {
 		t.Helper()
 		r := applyAll(t, m, at, c).Results[0]
-		if r.Code != fsmpb.Code_CODE_OK {
-			t.Fatalf("%v: %v", c, r)
-		}
+		assert.MustEqual(t, r.Code, fsmpb.Code_CODE_OK, "%v: %v", c, r)
 		return r.More
 	}
 	mustOK(to, expectAll(move, fresh))

@@ -28,12 +28,9 @@ func TestDamagedMarkBeginsAnew(t *testing.T) {
 			t.Fatalf("last %v with %d bytes of a mark, want 10.0", last, size)
 		}
 		c.wantIndexes(1, "a", 1, 10)
-		if gone := c.wantGone(1, "a", 10); gone.After.Index != 0 {
-			t.Fatalf("gone up to %v, want the place before entry 1", gone.After)
-		}
-		if n := testutil.ToFloat64(c.store.metrics.corrupt); n != 1 {
-			t.Fatalf("%v damaged places are counted, want 1", n)
-		}
+		gone := c.wantGone(1, "a", 10)
+		assert.MustEqual(t, gone.After.Index, 0, "gone up to %v, want the place before entry 1", gone.After)
+		assert.MustEqual(t, testutil.ToFloat64(c.store.metrics.corrupt), 1, "damaged places are counted")
 	}
 	w.open()
 }

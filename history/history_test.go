@@ -42,9 +42,7 @@ func TestRestartedShardIgnoresEntriesThatItHas(t *testing.T) {
 	appendAll(w.shard(1), 1500, 2100, "a")
 	w.wantIndexes(1, "a", 1, 2100)
 	w.restart()
-	if last := w.shard(1).Last(); last != (Position{Index: 2100}) {
-		t.Fatalf("last %v, want 2100.0", last)
-	}
+	assert.MustEqual(t, w.shard(1).Last(), Position{Index: 2100}, "last")
 }
 
 func TestFilter(t *testing.T) {

@@ -80,9 +80,8 @@ func TestBytesLimitOneNamespace(t *testing.T) {
 	checkFiles(t, w, 3<<20)
 	w.restart()
 	w.shard(1)
-	if again := w.wantGone(1, "big", 30000); *again != *a {
-		t.Fatalf("after a restart %v, before %v", again, a)
-	}
+	again := w.wantGone(1, "big", 30000)
+	assert.MustEqual(t, *again, *a, "after a restart %v, before %v", again, a)
 	story, err := w.store.Task(t.Context(), "big", "task-3", 5)
 	if err != nil || len(story.Events) > 0 || !story.Since.Equal(a.Since) {
 		t.Fatalf("%d events of an old task, since %v, error %v", len(story.Events), story.Since, err)
@@ -145,9 +144,8 @@ func TestAgeRemovesOldSegments(t *testing.T) {
 		w.restart()
 		appendAll(w.shard(1), 1990, 2010, "a")
 		w.wantIndexes(1, "a", 2001, 2010)
-		if files := w.files(); len(files) != 1 {
-			t.Fatalf("files %v, want one", files)
-		}
+		files := w.files()
+		assert.MustEqual(t, len(files), 1, "files %v, want one", files)
 	})
 }
 

@@ -168,9 +168,7 @@ func ends(all []uint64) []uint64 {
 
 func wantSame(t testing.TB, got, want []*Event) {
 	t.Helper()
-	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
-		t.Fatalf("events differ (-want +got):\n%s", diff)
-	}
+	assert.MustEqual(t, cmp.Diff(want, got, protocmp.Transform()), "", "events differ (-want +got)")
 }
 
 // files returns the paths of all segments of the store.

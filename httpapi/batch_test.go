@@ -35,9 +35,7 @@ type batchAnswer struct {
 func (h *harness) batch(body string) []batchAnswer {
 	h.t.Helper()
 	a := h.call("POST", "/v1/batch", body, "Content-Type", ndjsonType)
-	if a.StatusCode != 200 {
-		h.t.Fatalf("%d %s", a.StatusCode, a.text)
-	}
+	assert.MustEqual(h.t, a.StatusCode, 200, "%s", a.text)
 	return batchAnswers(h.t, a.text)
 }
 
@@ -183,9 +181,7 @@ func TestBatchKeepsOrderAndGoesOn(t *testing.T) {
 		}
 	}
 	answers := h.batch(strings.TrimSuffix(body.String(), "\n")) // the last line needs no end
-	if len(answers) != 1000 {
-		t.Fatalf("%d answers", len(answers))
-	}
+	assert.MustEqual(t, len(answers), 1000, "answers")
 	for i, a := range answers {
 		want := batchAnswer{ID: fmt.Sprintf("t%d", i), Status: 201}
 		switch i % 5 {

@@ -77,9 +77,7 @@ func TestEventsUpToThePresent(t *testing.T) {
 	f.lifeOf("b", "r")
 	count := func(query string, header ...string) (n int, lines []string) {
 		got := h.call("GET", "/v1/events?follow=false"+query, "", append([]string{"Accept", ndjsonType}, header...)...)
-		if got.StatusCode != 200 {
-			t.Fatalf("%s: %d %s", query, got.StatusCode, got.text)
-		}
+		assert.MustEqual(t, got.StatusCode, 200, "%s: %s", query, got.text)
 		for line := range strings.Lines(got.text) {
 			if !strings.HasPrefix(line, `{"heartbeat"`) {
 				lines = append(lines, line)

@@ -120,9 +120,7 @@ func compareWorlds(t *testing.T, worlds [2]world, caller, route, path, body stri
 		answers[i] = random.ReplaceAllString(fmt.Sprint(a.StatusCode, a.Header, a.text), "$1")
 		changed = changed || method != "GET" && a.StatusCode < 300
 	}
-	if answers[0] != answers[1] {
-		t.Errorf("%s: %s %s %s shows what is in b:\n%s\n%s", caller, method, path, body, answers[0], answers[1])
-	}
+	assert.Equal(t, answers[0], answers[1], "%s: %s %s %s shows what is in b", caller, method, path, body)
 	if strings.Contains(answers[1], "of hidden") {
 		t.Errorf("%s: %s %s: %s", caller, method, path, answers[1])
 	}

@@ -70,9 +70,7 @@ func TestFirstKey(t *testing.T) {
 	ending := `{"name":"first","grants":[` + admin + `],"expires_at":"` + testNow.Add(time.Hour).Format(time.RFC3339) + `"}`
 	open.call("POST", "/v1/keys", ending).mustProblem(t, 400, "expires_at")
 	guarded.as("admin@*", "POST", "/v1/keys", ending).mustStatus(t, 201)
-	if n := len(open.fake.access.keys); n != 0 {
-		t.Fatalf("%d keys were made", n)
-	}
+	assert.MustEqual(t, len(open.fake.access.keys), 0, "keys were made")
 	open.call("POST", "/v1/keys", `{"name":"first","grants":[{"role":"read",`+
 		`"namespace":"a"},`+admin+`]}`).mustStatus(t, 201)
 }

@@ -72,9 +72,8 @@ func TestLease(t *testing.T) {
 	if err != nil || r.id != "a" || r.queue != "q" || r.fence != uint64(one[0].Fence) {
 		t.Fatalf("receipt %+v %v", r, err)
 	}
-	if more := h.lease(`{"max":1000,"lease":"12h","wait":"1m"}`); len(more) != 2 {
-		t.Fatalf("%+v", more)
-	}
+	more := h.lease(`{"max":1000,"lease":"12h","wait":"1m"}`)
+	assert.MustEqual(t, len(more), 2, "%+v", more)
 	requests := h.fake.queues.leases
 	want := []task.LeaseRequest{{Namespace: "default", Queue: "q", Max: 1, Lease: 30 * time.Second, Look: true},
 		{Namespace: "default", Queue: "q", Max: 1000, Lease: 12 * time.Hour}}

@@ -174,9 +174,8 @@ func TestRefusedStreamIsHeardOut(t *testing.T) {
 	}
 	mustDo(t, f.WriteSettings())
 	mustDo(t, f.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: head.Bytes(), EndHeaders: true}))
-	if h := await[*http2.MetaHeadersFrame](t, f); h.PseudoValue("status") != "413" {
-		t.Fatalf("answered %v", h.Fields)
-	}
+	h := await[*http2.MetaHeadersFrame](t, f)
+	assert.MustEqual(t, h.PseudoValue("status"), "413", "answered %v", h.Fields)
 	for i := range 64 { // most of it waits for windows that open only while the server reads
 		mustDo(t, f.WriteData(1, i == 63, make([]byte, 1000000/64)))
 		await[*http2.WindowUpdateFrame](t, f)
@@ -274,9 +273,7 @@ func TestBatchIsFullDuplex(t *testing.T) {
 			r, err := client.Post(url+"/v1/batch", ndjsonType, body)
 			assert.NoError(t, err)
 			defer r.Body.Close()
-			if r.Proto != proto {
-				t.Fatalf("spoke %s", r.Proto)
-			}
+			assert.MustEqual(t, r.Proto, proto, "spoke")
 			lines := bufio.NewReader(r.Body)
 			for i := range 50 {
 				if _, err := fmt.Fprintf(w, `{"op":"schedule","id":"t%d","delay":"1h"}`+"\n", i); err != nil {
@@ -386,9 +383,8 @@ func TestConnectionGoesOnAfterABatch(t *testing.T) {
 			batchHead+"Content-Length: 23\r\n\r\n"+`{"op":"fire","id":"ab"}`)
 		r, err := http.ReadResponse(in, nil)
 		assert.NoError(t, err)
-		if answers := batchAnswers(t, read(t, r).text); len(answers) != 1 {
-			t.Fatalf("%+v", answers)
-		}
+		answers := batchAnswers(t, read(t, r).text)
+		assert.MustEqual(t, len(answers), 1, "%+v", answers)
 		send(t, c, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
 		r, err = http.ReadResponse(in, nil)
 		assert.NoError(t, err)

@@ -253,9 +253,7 @@ func newDocumented(t *testing.T) *documented {
 func (d *documented) call(status int, method, path, body string, header ...string) {
 	d.t.Helper()
 	a := d.harness.call(method, path, body, header...)
-	if a.StatusCode != status {
-		d.t.Fatalf("%s %s %s: %d %s", method, path, body, a.StatusCode, a.text)
-	}
+	assert.MustEqual(d.t, a.StatusCode, status, "%s %s %s: %s", method, path, body, a.text)
 	r := httptest.NewRequest(method, path, strings.NewReader(body))
 	if body != "" {
 		r.Header.Set("Content-Type", jsonType)

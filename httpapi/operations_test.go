@@ -8,6 +8,7 @@ import (
 
 	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func TestOperatorsAnswersAreDocumented(t *testing.T) {
@@ -69,9 +70,7 @@ func TestKeyMakesTheOperation(t *testing.T) {
 	id := func(path, body string, status int) string {
 		t.Helper()
 		a := h.call("POST", path, body, keyHeader, "k")
-		if a.StatusCode != status {
-			t.Fatalf("%s %s: %d %s", path, body, a.StatusCode, a.text)
-		}
+		assert.MustEqual(t, a.StatusCode, status, "%s %s: %s", path, body, a.text)
 		var op view.Operation
 		if err := json.Unmarshal([]byte(a.text), &struct {
 			ID *string `json:"id"`
@@ -98,12 +97,10 @@ func TestSlotsAreNormalised(t *testing.T) {
 	if a.StatusCode != 202 || !strings.Contains(a.text, `"to":4,"slots":"0-512,1024,4095"`) {
 		t.Errorf("%d %s", a.StatusCode, a.text)
 	}
-	if again := h.call("POST", "/v1/shards/move", `{"slots":"0-512,1024,4095","to":4}`, keyHeader, "k"); again.text != a.text {
-		t.Errorf("the same slots: %d %s", again.StatusCode, again.text)
-	}
-	if other := h.call("POST", "/v1/shards/move", `{"slots":"0-512,1024","to":4}`, keyHeader, "k"); other.StatusCode != 422 {
-		t.Errorf("other slots: %d %s", other.StatusCode, other.text)
-	}
+	again := h.call("POST", "/v1/shards/move", `{"slots":"0-512,1024,4095","to":4}`, keyHeader, "k")
+	assert.Equal(t, again.text, a.text, "the same slots: %d", again.StatusCode)
+	other := h.call("POST", "/v1/shards/move", `{"slots":"0-512,1024","to":4}`, keyHeader, "k")
+	assert.Equal(t, other.StatusCode, 422, "other slots: %s", other.text)
 	if stop := h.call("DELETE", a.Header.Get("Location"), ""); stop.StatusCode != 202 ||
 		!strings.Contains(stop.text, `"kind":"keep_slots"`) {
 		t.Errorf("stopped: %d %s", stop.StatusCode, stop.text)
@@ -114,9 +111,8 @@ func TestSlotsAreNormalised(t *testing.T) {
 func TestStoppedOperationResumesItsNode(t *testing.T) {
 	h := newHarness(t)
 	h.call("POST", "/v1/nodes/one/drain", "")
-	if a := h.call("DELETE", "/v1/operations/op-0", ""); a.StatusCode != 202 {
-		t.Fatalf("%d %s", a.StatusCode, a.text)
-	}
+	a := h.call("DELETE", "/v1/operations/op-0", "")
+	assert.MustEqual(t, a.StatusCode, 202, "%s", a.text)
 	if last := h.fake.operations[1]; last.Kind != "resume" || last.Node != "n1" {
 		t.Errorf("begun: %+v", last)
 	}

@@ -26,9 +26,7 @@ func TestQueueLife(t *testing.T) {
 	h.call("DELETE", "/v1/queues/q", "").mustProblem(t, 404, "")
 	a := h.call("PUT", "/v1/queues/q", `{`+wholePolicy+`}`)
 	a.mustStatus(t, 201)
-	if want := `{"queue":"q",` + wholePolicy + "}\n"; a.text != want {
-		t.Errorf("answered %s, want %s", a.text, want)
-	}
+	assert.Equal(t, a.text, `{"queue":"q",`+wholePolicy+"}\n", "answered")
 	h.call("PUT", "/v1/queues/q", strings.TrimSpace(a.text)).mustStatus(t, 200) // an answer can be sent back as a request
 	if got := h.call("GET", "/v1/queues/q", ""); !strings.HasPrefix(got.text, strings.TrimSuffix(a.text, "}\n")+`,"counts":{`) {
 		t.Errorf("read %s", got.text)
@@ -173,9 +171,7 @@ func TestListQueuesInPages(t *testing.T) {
 		}
 		cursor = "&cursor=" + next
 	}
-	if want := "[q0 q1 q2 q3 q4 q5 q6 unnamed]"; fmt.Sprint(got) != want {
-		t.Errorf("%v", got)
-	}
+	assert.Equal(t, fmt.Sprint(got), "[q0 q1 q2 q3 q4 q5 q6 unnamed]")
 	p := h.call("GET", "/v1/queues?prefix=un", "").mustStatus(t, 200)
 	assert.Equal(t, len(p["queues"].([]any)), 1, "%v", p)
 	h.call("GET", "/v1/queues?limit=1001", "").mustProblem(t, 400, "limit")

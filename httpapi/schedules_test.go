@@ -64,9 +64,7 @@ func TestDefaultsOfASchedule(t *testing.T) {
 			`"misfire_window":"0s","overlap":"skip","paused":false,"note":"","task":{"queue":"default",` +
 			`"content_type":"application/json"},"last":0,"next_at":"2026-11-21T10:15:00.000Z"`,
 	} {
-		if !strings.Contains(a.text, want) {
-			t.Errorf("%s\ndoes not have %s", a.text, want)
-		}
+		assert.Contains(t, a.text, want)
 	}
 	if set := h.fake.last().GetSetSeries(); set.ReceivedAtMs != testNow.UnixMilli() || set.Series.Repeat.AnchorMs != nil {
 		t.Errorf("the command is %v", set)

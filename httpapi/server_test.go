@@ -189,20 +189,15 @@ func TestRoutingProblems(t *testing.T) {
 
 // TestNameRule checks that nameRule equals the rule of package task, which refusals of ids quote.
 func TestNameRule(t *testing.T) {
-	if err := task.CheckName("id", ""); err.Limit != nameRule {
-		t.Fatalf("the rule of fsm/task is %q", err.Limit)
-	}
+	err := task.CheckName("id", "")
+	assert.MustEqual(t, err.Limit, nameRule, "the rule of fsm/task")
 }
 
 func TestEncodedIDIsDecoded(t *testing.T) {
 	h := newHarness(t)
 	h.call("PUT", "/v1/tasks/%61%3Ab", `{"delay":"1s"}`).mustStatus(t, 201)
-	if id := h.fake.last().Id; id != "a:b" {
-		t.Fatalf("id %q", id)
-	}
-	if id := h.call("GET", "/v1/tasks/a:b", "").mustStatus(t, 200)["id"]; id != "a:b" {
-		t.Fatalf("id %v", id)
-	}
+	assert.MustEqual(t, h.fake.last().Id, "a:b", "id")
+	assert.MustEqual(t, h.call("GET", "/v1/tasks/a:b", "").mustStatus(t, 200)["id"], "a:b", "id")
 }
 
 func TestHead(t *testing.T) {
@@ -286,9 +281,7 @@ func TestAdvance(t *testing.T) {
 		h.call("POST", "/v1/dev/advance", body).mustProblem(t, 400, "by")
 	}
 	h.call("POST", "/v1/dev/advance", `{"by":"1h","to":1}`).mustProblem(t, 400, "to")
-	if len(keys) != 1 {
-		t.Errorf("the clock moved %d times", len(keys))
-	}
+	assert.Equal(t, len(keys), 1, "the clock moved N times")
 	without := newHarness(t, func(c *Config) { c.DevClock = nil })
 	if a := without.call("POST", "/v1/dev/advance", `{"by":"2d"}`); a.StatusCode != 404 || a.Header.Get("belfry-clock") != "" {
 		t.Errorf("%d with %q", a.StatusCode, a.Header.Get("belfry-clock"))

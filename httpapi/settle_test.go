@@ -51,9 +51,7 @@ func TestSettle(t *testing.T) {
 	for _, one := range results {
 		order = append(order, fmt.Sprint(one.ID, one.Status))
 	}
-	if got := strings.Join(order, " "); got != "a200 404 b200 c200 d200 e200" {
-		t.Fatalf("answered %s", got)
-	}
+	assert.MustEqual(t, strings.Join(order, " "), "a200 404 b200 c200 d200 e200", "answered")
 	if results[1].Receipt != "torn" || results[1].Problem["field"] != "receipt" {
 		t.Errorf("%+v", results[1])
 	}

@@ -42,9 +42,7 @@ func (h *harness) stream(t *testing.T, url, query string) *openStream {
 	resp, err := http.DefaultClient.Do(r)
 	assert.NoError(t, err)
 	t.Cleanup(func() { _, _ = w.Close(), resp.Body.Close() })
-	if resp.StatusCode != 200 {
-		t.Fatalf("status %d", resp.StatusCode)
-	}
+	assert.MustEqual(t, resp.StatusCode, 200, "status")
 	lines := bufio.NewScanner(resp.Body)
 	lines.Buffer(nil, 1<<20)
 	return &openStream{t: t, lines: lines, write: w, body: resp.Body}
@@ -94,9 +92,8 @@ func TestStream(t *testing.T) {
 	s.say(`{"credit":1}`)
 	c := s.task()
 	s.say(`{"boil":1}`)
-	if l := s.next(); l.Problem["field"] != "boil" {
-		t.Fatalf("%+v", l)
-	}
+	l := s.next()
+	assert.MustEqual(t, l.Problem["field"], "boil", "%+v", l)
 	s.say(`{"credit":10000}`)
 	s.say(`{"credit":1}`)
 	if l := s.next(); l.Problem["field"] != "credit" || l.Problem["limit"] != "10000" {
@@ -129,9 +126,8 @@ func TestStreamBeats(t *testing.T) {
 	h := newHarness(t, func(c *Config) { c.StreamBeat = time.Millisecond })
 	s := h.stream(t, h.listen(), "")
 	for range 2 {
-		if l := s.next(); l.Heartbeat != "2026-11-21T10:00:00.000Z" {
-			t.Fatalf("%+v", l)
-		}
+		l := s.next()
+		assert.MustEqual(t, l.Heartbeat, "2026-11-21T10:00:00.000Z", "%+v", l)
 	}
 }
 
@@ -217,9 +213,8 @@ func TestShutdownEndsStreamsInOrder(t *testing.T) {
 	s := h.stream(t, url, "?credit=5")
 	a := s.task()
 	s.say(fmt.Sprintf(`{"ack":[%q]}`, a.Receipt))
-	if l := s.next(); l.Settled[0].Status != 200 {
-		t.Fatalf("%+v", l)
-	}
+	l := s.next()
+	assert.MustEqual(t, l.Settled[0].Status, 200, "%+v", l)
 	done := make(chan error)
 	go func() { done <- server.Shutdown(context.WithoutCancel(t.Context())) }()
 	if l := s.next(); l != nil {

@@ -49,9 +49,7 @@ func TestPutAnswersTheWholeTask(t *testing.T) {
 		`"expires_after":"1h","labels":{"b":"","t":"a"},` +
 		`"state":"scheduled","attempts":0,"next_attempt_at":null,"last_error":"","revision":1,"shard":` +
 		fmt.Sprint(task.Slot("", "order-1042")%12) + `,"created_at":"2026-11-21T10:00:00.000Z"}` + "\n"
-	if a.text != want {
-		t.Fatalf("got  %s\nwant %s", a.text, want)
-	}
+	assert.MustEqual(t, a.text, want, "got")
 	assert.Equal(t, a.Header.Get("ETag"), `"1"`, "ETag")
 	if got := h.call("GET", "/v1/tasks/order-1042", ""); got.text != want || got.Header.Get("ETag") != `"1"` {
 		t.Errorf("GET differs: %s", got.text)
@@ -346,9 +344,7 @@ func TestMetrics(t *testing.T) {
 		`belfry_http_request_duration_seconds_count{method="PUT",route="/v1/tasks/:id",status="201"} 1`,
 		`status="404"} 1`,
 	} {
-		if !strings.Contains(page, want) {
-			t.Errorf("no %s in\n%s", want, page)
-		}
+		assert.Contains(t, page, want)
 	}
 	_, err := New(Config{Backend: h.fake, Registerer: r})
 	assert.Error(t, err, "the same metrics twice on one registry, without an error")

@@ -52,9 +52,8 @@ func TestWaiting(t *testing.T) {
 	rebound := httptest.NewRequest("GET", "/metrics", nil)
 	rebound.Host = "rebound.example"
 	w := httptest.NewRecorder()
-	if h.ServeHTTP(w, rebound); w.Code != 403 {
-		t.Errorf("metrics by a foreign name: %d %s", w.Code, w.Body)
-	}
+	h.ServeHTTP(w, rebound)
+	assert.Equal(t, w.Code, 403, "metrics by a foreign name: %s", w.Body)
 	w = httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest("GET", "/v1/doctor", nil))
 	const finding = `{"findings":[{"severity":"critical","code":"node-waits","summary":"","do":[]}]}`

@@ -269,9 +269,7 @@ func TestProfilesOfRevokedKey(t *testing.T) {
 		t.Fatal(resp.Status)
 	}
 	trace := send("GET", profiles+"trace?seconds=300", made.Key, "")
-	if trace.StatusCode != http.StatusOK {
-		t.Fatal(trace.Status)
-	}
+	assert.MustEqual(t, trace.StatusCode, http.StatusOK, "%v", trace.Status)
 	if resp := send("DELETE", api+"/v1/keys/"+made.ID, rootText, ""); resp.StatusCode != http.StatusNoContent {
 		t.Fatal(resp.Status)
 	}

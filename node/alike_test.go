@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/access"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -29,9 +30,8 @@ func TestRefusalsOfANodeAreTheSame(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		a := newTenantAPI(t)
 		for name, pair := range a.alikePairs(20) {
-			if one, other := a.answerOf(pair[0]), a.answerOf(pair[1]); one != other {
-				t.Errorf("%s: %s and %s", name, one, other)
-			}
+			one, other := a.answerOf(pair[0]), a.answerOf(pair[1])
+			assert.Equal(t, one, other, "%s", name)
 		}
 	})
 }
@@ -125,9 +125,7 @@ func (a *tenantAPI) endedKeys(root string) (expired, revoked, wrong string) {
 
 func (a *tenantAPI) read(text string, into any) {
 	a.t.Helper()
-	if err := json.Unmarshal([]byte(text), into); err != nil {
-		a.t.Fatalf("%v: %s", err, text)
-	}
+	assert.NoError(a.t, json.Unmarshal([]byte(text), into), "%s", text)
 }
 
 // request returns a call as a request. Each has another address, so that none is over the limit of wrong keys.

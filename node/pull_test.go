@@ -31,9 +31,7 @@ func TestTasksAreConsumed(t *testing.T) {
 		receipts := map[string]string{}
 		for tasks := <-first; len(receipts) < n; {
 			for _, task := range tasks {
-				if receipts[task.ID] != "" {
-					t.Fatalf("%s is leased twice", task.ID)
-				}
+				assert.MustEqual(t, receipts[task.ID], "", "%s is leased twice", task.ID)
 				receipts[task.ID] = task.Receipt
 			}
 			var err error

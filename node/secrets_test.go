@@ -132,14 +132,10 @@ func TestNoSecretShows(t *testing.T) {
 		failSecretCalls(t, callers, c, url)
 
 		checkNoCanary(t, "the log", []byte(logged.String()))
-		if !strings.Contains(logged.String(), "level=DEBUG") {
-			t.Error("the log has no detail")
-		}
+		assert.Contains(t, logged.String(), "level=DEBUG", "the log has no detail")
 		records := get(t, callers, url+"/v1/audit?limit=1000")
 		for _, want := range []string{`"signing.secrets"`, `"target.headers"`, `"foreign-origin"`} {
-			if !strings.Contains(records, want) {
-				t.Errorf("/v1/audit has no %s: %s", want, records)
-			}
+			assert.Contains(t, records, want, "/v1/audit")
 		}
 		for _, path := range []string{"/v1/audit?limit=1000", "/metrics", "/v1/queues/q", "/v1/queues", "/v1/tasks", "/v1/cluster",
 			"/v1/doctor"} {
@@ -244,8 +240,6 @@ func restoreSecrets(t *testing.T, old Config, backup io.Reader, key string, to *
 func get(t *testing.T, callers *http.Client, url string) string {
 	t.Helper()
 	status, body := request(t, callers, http.MethodGet, url)
-	if status != http.StatusOK {
-		t.Fatalf("%s: %d\n%s", url, status, body)
-	}
+	assert.MustEqual(t, status, http.StatusOK, "%s:\n%s", url, body)
 	return body
 }

@@ -87,9 +87,8 @@ func deliver(t *testing.T, tracing TracingConfig) (received string) {
 	req.Header.Set("Traceparent", callersTrace)
 	resp, err := plain(t, cfg).Do(req)
 	assert.NoError(t, err)
-	if resp.Body.Close(); resp.StatusCode != http.StatusCreated {
-		t.Fatal(resp.Status)
-	}
+	resp.Body.Close()
+	assert.MustEqual(t, resp.StatusCode, http.StatusCreated, "%v", resp.Status)
 	received = <-arrived
 	if err := n.Close(); err != nil { // sends the spans that wait
 		t.Fatal(err)

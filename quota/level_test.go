@@ -308,9 +308,7 @@ func TestLowerLimit(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newLevels(t, 3, 30)
 				c.burst(40, 10, anyOf(3))
-				if c.most != 30 {
-					t.Fatalf("%d tasks of 30", c.most)
-				}
+				assert.MustEqual(t, c.most, 30, "tasks of 30")
 				c.setLimit(12)
 				for i := range 3 {
 					if full, _ := c.create(i); full == nil {
@@ -332,9 +330,8 @@ func TestLowerLimit(t *testing.T) {
 					c.drop(i, n)
 				}
 				sleep(fullFor)
-				if c.burst(40, 10, anyOf(3)); c.most != 12 {
-					t.Errorf("%d tasks of 12", c.most)
-				}
+				c.burst(40, 10, anyOf(3))
+				assert.Equal(t, c.most, 12, "tasks of 12")
 			})
 		})
 	}
@@ -469,9 +466,8 @@ func TestSilentShard(t *testing.T) {
 				}
 				had := c.sum()
 				sleep(patientTrips * trip)
-				if c.burst(10, 1, func() int { return 1 }); c.sum() != had+10 {
-					t.Errorf("%d tasks, and later %d", had, c.sum())
-				}
+				c.burst(10, 1, func() int { return 1 })
+				assert.Equal(t, c.sum(), had+10, "%d tasks, and later", had)
 			})
 		})
 	}

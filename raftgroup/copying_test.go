@@ -147,9 +147,7 @@ func TestUselessCopyEnds(t *testing.T) {
 			g, joining, _, meter := slowLeader(t)
 			addLearner(t, g)
 			<-time.After(time.Second)
-			if len(meter.UnderWay()) != 1 {
-				t.Fatalf("%s: no copy is under way", name)
-			}
+			assert.MustEqual(t, len(meter.UnderWay()), 1, "%s: no copy is under way", name)
 			_, err := g.copyEnds("d", g.Term()+1)
 			assert.ErrorIs(t, err, errNoLeaderNow, "a copy of another term goes on")
 			began := time.Now()

@@ -112,9 +112,7 @@ func TestRules(t *testing.T) {
 			"(03-07 00:00 by 2026-03-07), 03-08 01:00:00-04:00 gap, 03-08 02:00:00-04:00"},
 	} {
 		n := strings.Count(row.want, ",") + 1 - strings.Count(row.want, "by")
-		if got := list(t, row.spec, row.after, n); got != row.want {
-			t.Errorf("%s:\n got %s\nwant %s", row.name, got, row.want)
-		}
+		assert.Equal(t, list(t, row.spec, row.after, n), row.want, "%s:\n got", row.name)
 	}
 }
 

@@ -225,8 +225,6 @@ func TestDueTogetherOnAFullNode(t *testing.T) {
 		if len(came) != 1 || came[0].at.Sub(due) > 50*commit {
 			t.Errorf("beside %d tasks due at %v it came %v", storm, due, came)
 		}
-		if n := len(c.sink.of(fmt.Sprint("storm-", storm-1))); n != 1 {
-			t.Errorf("the last task came %d times", n)
-		}
+		assert.Equal(t, len(c.sink.of(fmt.Sprint("storm-", storm-1))), 1, "the last task came N times")
 	})
 }

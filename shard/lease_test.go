@@ -272,9 +272,7 @@ func TestLeaseSurvivesItsLeader(t *testing.T) {
 		n.must(t, inQueue("work", "a", time.Now()))
 		n.must(t, inQueue("work", "b", time.Now()))
 		time.Sleep(time.Second)
-		if p.ids() != "ab" {
-			t.Fatalf("got %q", p.ids())
-		}
+		assert.MustEqual(t, p.ids(), "ab", "got")
 		dead := n.cfg.NodeID
 		c.kill(dead)
 		next := c.leader(c.others(dead)...)

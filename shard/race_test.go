@@ -125,9 +125,7 @@ func TestTransferRepeatsNothing(t *testing.T) {
 			from := c.leader()
 			to := c.others(from.cfg.NodeID)[0]
 			assert.NoError(t, from.Transfer(t.Context(), to))
-			if got := c.leader().cfg.NodeID; got != to {
-				t.Fatalf("%s leads, not %s", got, to)
-			}
+			assert.MustEqual(t, c.leader().cfg.NodeID, to, "leads")
 		}
 		time.Sleep(time.Minute)
 		assert.Equal(t, len(c.sink.all()), tasks, "arrivals")

@@ -47,9 +47,7 @@ func (n *node) leaseFor(t *testing.T, holder uint32, id string) *fsmpb.Task {
 	time.Sleep(time.Second)
 	synctest.Wait()
 	d.Withdraw()
-	if p.ids() != id {
-		t.Fatalf("got %q, not %q", p.ids(), id)
-	}
+	assert.MustEqual(t, p.ids(), id)
 	return p.tasks[0]
 }
 

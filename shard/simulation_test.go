@@ -59,9 +59,7 @@ func TestRetriesToDeadLetter(t *testing.T) {
 		c.leader().must(t, cmd)
 		time.Sleep(time.Minute)
 		got := c.sink.all()
-		if len(got) != 4 {
-			t.Fatalf("%d attempts", len(got))
-		}
+		assert.MustEqual(t, len(got), 4, "attempts")
 		for i := 1; i < len(got); i++ {
 			if wait := got[i].at.Sub(got[i-1].at); wait < time.Second || wait > 3100*time.Millisecond {
 				t.Errorf("attempt %d came %v after the one before", i+1, wait)

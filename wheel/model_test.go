@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 const hour = int64(3_600_000) // ms
@@ -128,9 +130,7 @@ func (p *pair) advance(to int64, limit int) (more bool) {
 	if !slices.Equal(got, want) || more != wantMore {
 		p.t.Fatalf("Advance(%d, %d) popped %v, more %t, want %v, %t", to, limit, got, more, want, wantMore)
 	}
-	if p.wheel.Position() != p.model.position {
-		p.t.Fatalf("position %d, want %d", p.wheel.Position(), p.model.position)
-	}
+	assert.MustEqual(p.t, p.wheel.Position(), p.model.position, "position")
 	for _, h := range got {
 		p.release(h)
 	}
@@ -155,9 +155,7 @@ func (p *pair) rebuild() {
 
 func (p *pair) check() {
 	p.t.Helper()
-	if p.wheel.Len() != len(p.model.items) {
-		p.t.Fatalf("Len is %d, want %d", p.wheel.Len(), len(p.model.items))
-	}
+	assert.MustEqual(p.t, p.wheel.Len(), len(p.model.items), "Len")
 	checkInvariants(p.t, p.wheel)
 	p.checkRows()
 	p.nodes.check(p.t)

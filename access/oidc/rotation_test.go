@@ -38,9 +38,7 @@ func TestUnknownKeysAreFetchedRarely(t *testing.T) {
 		for n := range 100 {
 			refuses(t, i, newSigner(t, fmt.Sprint("forged", n)).sign(t, "", claims(nil)), errForeign)
 		}
-		if w.fetched != 2 {
-			t.Errorf("the keys were fetched %d times", w.fetched)
-		}
+		assert.Equal(t, w.fetched, 2, "the keys were fetched N times")
 		second := newSigner(t, "second")
 		w.set(func() { w.keys = []jose.JSONWebKey{second.public()} })
 		token := second.sign(t, "", claims(nil))
@@ -77,9 +75,7 @@ func TestTokensOfNewKeyShareAFetch(t *testing.T) {
 		synctest.Wait()
 		close(slow)
 		wg.Wait()
-		if w.fetched != 2 {
-			t.Errorf("the keys were fetched %d times", w.fetched)
-		}
+		assert.Equal(t, w.fetched, 2, "the keys were fetched N times")
 	})
 }
 
@@ -116,9 +112,7 @@ func TestWaitsForNewKeyAreBounded(t *testing.T) {
 				}
 				n--
 			}
-			if n != 0 {
-				t.Fatalf("%d answers are missing", n)
-			}
+			assert.MustEqual(t, n, 0, "answers are missing")
 		}
 		call(t.Context(), 156)
 		call(gone, 100)
@@ -139,9 +133,7 @@ func TestWaitsForNewKeyAreBounded(t *testing.T) {
 		synctest.Wait()
 		expect(100, nil, 2*time.Second)
 		passes(t, i, token)
-		if w.fetched != 2 {
-			t.Errorf("the keys were fetched %d times", w.fetched)
-		}
+		assert.Equal(t, w.fetched, 2, "the keys were fetched N times")
 	})
 }
 

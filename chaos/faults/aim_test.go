@@ -83,9 +83,7 @@ func TestAimsAreHit(t *testing.T) {
 		t.Errorf("left %v and %v", left, aims.Left(Replica))
 	}
 	for _, row := range []string{"| slots: seal | | 2 | | |", "| replica: drop | | | 0 | |", "| slots: give_up | | | | |"} {
-		if !strings.Contains(aims.Markdown(), row) {
-			t.Errorf("no %q in\n%s", row, aims.Markdown())
-		}
+		assert.Contains(t, aims.Markdown(), row)
 	}
 }
 

@@ -56,9 +56,7 @@ func TestGossipIsWholeAfterFaults(t *testing.T) {
 			t.Errorf("%+v", f)
 		}
 	}
-	if len(struck) != len(kinds) {
-		t.Fatalf("%d faults are recorded", len(struck))
-	}
+	assert.MustEqual(t, len(struck), len(kinds), "faults are recorded")
 	for {
 		view, err := s.View(t.Context())
 		if err == nil && !slices.ContainsFunc(view.Nodes, func(n client.Node) bool { return !n.Alive }) {

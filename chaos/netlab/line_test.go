@@ -88,9 +88,7 @@ func TestDelay(t *testing.T) {
 			t.Fatal(came)
 		}
 		for i, after := range afters {
-			if want := time.Duration(i)*7*time.Millisecond + 50*time.Millisecond; after != want {
-				t.Errorf("frame %d came after %v, not %v", i, after, want)
-			}
+			assert.Equal(t, after, time.Duration(i)*7*time.Millisecond+50*time.Millisecond, "frame %d came after", i)
 		}
 	})
 }

@@ -189,9 +189,7 @@ func TestReport(t *testing.T) {
 		`go run ./chaos/cmd/siege --seed 7 --round 2 --nodes 3 --shards 6 --faults "process,disk" --rate=300 --race`,
 		`2 faults of group "disk" (full disk, failed fsync): no FUSE`,
 	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("no %q in\n%s", want, text)
-		}
+		assert.Contains(t, text, want)
 	}
 	if strings.Contains(text, "Round 1 failed") || r.OK() || (&Report{}).OK() {
 		t.Error("the report calls a held round failed, or a failed siege held")

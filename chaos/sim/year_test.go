@@ -163,7 +163,6 @@ func (n night) put(t *testing.T, l *driver, id string) {
 		Body: load.Payload{Op: 1}.Encode(),
 	}
 	rng := rand.New(rand.NewPCG(1, 1))
-	if outcome, answer := l.TrySchedule(t.Context(), rng, op); outcome != history.OK {
-		t.Fatalf("the schedule %s: %s %+v", id, outcome, answer)
-	}
+	outcome, answer := l.TrySchedule(t.Context(), rng, op)
+	assert.MustEqual(t, outcome, history.OK, "the schedule %s: %+v", id, answer)
 }

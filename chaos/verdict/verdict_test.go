@@ -7,6 +7,7 @@ import (
 
 	"github.com/belfryhq/belfry/chaos/check"
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func lost(n int) *history.History {
@@ -28,9 +29,7 @@ func TestReport(t *testing.T) {
 		"a bad day: 1 calls, 0 arrivals", "FAIL   1  nothing acknowledged is lost", "1 lost",
 		"1 order: operation 1 was acknowledged", "0.0000  operation 1: schedule via node-1", "none   2  nothing is early: not exercised, no arrivals of tasks",
 	} {
-		if !strings.Contains(report, want) {
-			t.Errorf("no %q in\n%s", want, report)
-		}
+		assert.Contains(t, report, want)
 	}
 	if v.OK() {
 		t.Error("a history with a breach is called OK")
@@ -55,7 +54,5 @@ func TestManyBreachesAreCutShort(t *testing.T) {
 	for i := range h.Calls {
 		h.Calls[i].ID += strings.Repeat("x", i) // give each call its own task
 	}
-	if report := Of("a worse day", h, check.DefaultLimits()).String(); !strings.Contains(report, "… and 4 more") {
-		t.Errorf("%s", report)
-	}
+	assert.Contains(t, Of("a worse day", h, check.DefaultLimits()).String(), "… and 4 more")
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 const forgedTerm = 1 << 62
@@ -23,9 +25,8 @@ func TestRaftWinsOverHints(t *testing.T) {
 		if !l.Hint(1, forgedTerm, "b") || l.Leader(1) != "b" {
 			t.Errorf("without a leader from Raft %q is the leader", l.Leader(1))
 		}
-		if l.Note(1, 6, "a"); l.Leader(1) != "a" {
-			t.Errorf("%q is the leader although Raft says a", l.Leader(1))
-		}
+		l.Note(1, 6, "a")
+		assert.Equal(t, l.Leader(1), "a", "the leader although Raft says a")
 		if all := l.All(); len(all) != 1 || all[0].Leader != "a" || all[0].Term != 6 {
 			t.Errorf("others are told %v", all)
 		}
@@ -80,12 +81,10 @@ func TestAnswersWinOverHints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := NewBeliefs()
 		l.Hint(1, forgedTerm, "b")
-		if l.Answered(1, "a"); l.Leader(1) != "a" {
-			t.Errorf("%q is the leader", l.Leader(1))
-		}
-		if l.Doubt(1, "a"); l.Leader(1) != "" {
-			t.Errorf("%q is the leader", l.Leader(1))
-		}
+		l.Answered(1, "a")
+		assert.Equal(t, l.Leader(1), "a", "the leader")
+		l.Doubt(1, "a")
+		assert.Equal(t, l.Leader(1), "", "the leader")
 	})
 }
 
@@ -102,11 +101,9 @@ func TestLastLeaderOfAReplicaThatLeft(t *testing.T) {
 		}
 		l.Note(1, 7, "b")
 		l.Left(1)
-		if l.Doubt(1, "b"); l.Leader(1) != "" {
-			t.Errorf("%q is the leader after a call was misled", l.Leader(1))
-		}
-		if l.Note(1, 7, "b"); len(l.All()) != 1 {
-			t.Error("the leader that a new replica knows is not told to others")
-		}
+		l.Doubt(1, "b")
+		assert.Equal(t, l.Leader(1), "", "the leader after a call was misled")
+		l.Note(1, 7, "b")
+		assert.Equal(t, len(l.All()), 1, "the leader that a new replica knows is not told to others")
 	})
 }

@@ -59,9 +59,8 @@ func remote(t *testing.T, table *Table, edit func(*clusterpb.CallReply)) Remote 
 		if edit != nil {
 			edit(answer)
 		}
-		if resend(t, answer, reply); reply.Number != 7 {
-			t.Errorf("call 7 was answered with number %d", reply.Number)
-		}
+		resend(t, answer, reply)
+		assert.Equal(t, reply.Number, 7, "call 7 was answered with number")
 		return reply, nil
 	}
 	return Remote{Node: "b", Send: send}

@@ -43,9 +43,7 @@ func believing(leader string) *Beliefs {
 func wantNext(t *testing.T, s *Search, nodes ...string) {
 	t.Helper()
 	for i, want := range nodes {
-		if got := s.Next(); got != want {
-			t.Fatalf("try %d asks %q, want %q", i, got, want)
-		}
+		assert.MustEqual(t, s.Next(), want, "try %d asks", i)
 		s.Refused("")
 	}
 }
@@ -70,9 +68,7 @@ func TestSearchWithoutABelief(t *testing.T) {
 func TestSearchAsksTheDeadLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := search(NewBeliefs(), "a", "c")
-		if first := s.Next(); first != "b" {
-			t.Fatalf("asks %q", first)
-		}
+		assert.MustEqual(t, s.Next(), "b", "asks")
 		s.Refused("")
 		if second := s.Next(); second == "b" {
 			t.Error("asks the same node again, though it has not asked the others")
@@ -123,9 +119,8 @@ func TestSearchPausesLongerAndLonger(t *testing.T) {
 func TestSearchAsksTheSameNodeAgainAfterNews(t *testing.T) {
 	s := search(RaftLeader(func() string { return "b" }))
 	wantNext(t, s, "b", "c")
-	if s.Next(); s.asked != "b" {
-		t.Fatalf("asks %q", s.asked)
-	}
+	s.Next()
+	assert.MustEqual(t, s.asked, "b", "asks")
 	s.Refused("")
 	s.News()
 	wantNext(t, s, "b")

@@ -27,9 +27,7 @@ func TestOffsetIsWithinItsBound(t *testing.T) {
 		answered := received.Add(work)
 		lead := ms("lead", -1e9, 1e9)
 		s := sampleOf(reading{asked, lead}, received, answered, reading{answered.Add(back - offset), lead})
-		if s.trip != there+back {
-			t.Fatalf("trip %v, not %v", s.trip, there+back)
-		}
+		assert.MustEqual(t, s.trip, there+back, "trip")
 		if (s.ahead - lead - offset).Abs() > s.trip/2+1 {
 			t.Fatalf("offset %v ± %v, in truth %v", s.ahead-lead, s.trip/2, offset)
 		}

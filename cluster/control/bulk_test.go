@@ -142,9 +142,7 @@ func TestEntriesOfAnOperation(t *testing.T) {
 	b.refuses(t, "a namespace that is being deleted", beginEntry("a", "old"))
 	b.do(t, beginEntry("a", "shop"))
 	b.do(t, beginEntry("a", "shop"))
-	if len(b.state.Bulks) != 1 {
-		t.Fatalf("begun twice: %v", b.state.Bulks)
-	}
+	assert.MustEqual(t, len(b.state.Bulks), 1, "begun twice: %v", b.state.Bulks)
 	b.refuses(t, "a count without a page", countEntry("a", 0))
 	b.refuses(t, "a page of another number", pinEntry("a", 2, 3, false))
 	b.refuses(t, "a page that is too large", pinEntry("a", 1, pageTasks+1, false))

@@ -284,9 +284,7 @@ func (w *bulkWorld) mustCount(t *testing.T, name string, op *clusterpb.BulkOpera
 		t.Errorf("%s: %v of %d tasks, %v; want %v", name, got, op.Matched, op.State, want)
 	}
 	for id, times := range w.effects {
-		if times != 1 {
-			t.Errorf("%s: task %s was changed %d times", name, id, times)
-		}
+		assert.Equal(t, times, 1, "%s: task %s was changed N times", name, id)
 	}
 }
 

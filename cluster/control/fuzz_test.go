@@ -193,9 +193,7 @@ func FuzzControlRestore(f *testing.F) {
 				t.Fatalf("refused with %v, and readers are told of a change", err)
 			default:
 			}
-			if after != before {
-				t.Fatalf("refused with %v, and the state is another", err)
-			}
+			assert.MustEqual(t, after, before, "refused with %v, and the state is another", err)
 			return
 		}
 		<-changed

@@ -86,9 +86,7 @@ func checkSlotMap(t *rapid.T, s *clusterpb.ControlState) {
 		}
 		next = r.End
 	}
-	if next != task.Slots {
-		t.Fatalf("the slot map ends at %d", next)
-	}
+	assert.MustEqual(t, next, task.Slots, "the slot map ends at")
 	for i, m := range s.SlotMoves {
 		owner := m.From
 		if m.State == opening {

@@ -139,9 +139,7 @@ func TestGroupsShareThePort(t *testing.T) {
 		if term, err := vote(from, 2); err != nil || term != uint64(100+group) {
 			t.Fatalf("group %d: term %d, %v", group, term, err)
 		}
-		if from.LocalAddr() != raft.ServerAddress(nodeID(1)) {
-			t.Fatalf("local address %s", from.LocalAddr())
-		}
+		assert.MustEqual(t, from.LocalAddr(), raft.ServerAddress(nodeID(1)), "local address")
 	}
 }
 
@@ -402,9 +400,7 @@ func FuzzFirstBytes(f *testing.F) {
 		}()
 		go func() { _, _ = io.Copy(io.Discard, here) }()
 		conn, to, reason, err := e.receive(there, "")
-		if (reason == "") != (conn != nil && to != nil) {
-			t.Fatalf("%q: place %v, reason %q, %v", said, to, reason, err)
-		}
+		assert.MustEqual(t, reason == "", conn != nil && to != nil, "%q: place %v, reason %q, %v", said, to, reason, err)
 		_, messages := conn.(*Incoming)
 		s, appends := to.(appender)
 		if (messages || appends && s.header.To == nodeID(2)) && said[0] == wireByte {

@@ -131,9 +131,7 @@ func TestNewFilesAreTaken(t *testing.T) {
 				t.Error("the old certificate is in use")
 			}
 			assert.Equal(t, w.metric("belfry_peer_key_changes_total", "certificate"), float64(i+1), "changes")
-			if n := w.logged("a new certificate is in use"); n != 1 {
-				t.Errorf("logged %d times", n)
-			}
+			assert.Equal(t, w.logged("a new certificate is in use"), 1, "logged N times")
 		}
 		if w.metric("belfry_peer_key_changes_total", "gossip") != 0 || w.gossip != nil {
 			t.Error("unchanged gossip keys were passed on")

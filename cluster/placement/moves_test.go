@@ -32,9 +32,7 @@ func TestMovesLeadToTheTarget(t *testing.T) {
 		want := target(t, w)
 		change := Compare(w.present, want)
 		for _, n := range change.Nodes {
-			if n.Before.Replicas+n.Adds-n.Removes != n.After.Replicas {
-				t.Fatalf("%+v does not add up", n)
-			}
+			assert.MustEqual(t, n.Before.Replicas+n.Adds-n.Removes, n.After.Replicas, "%+v does not add up", n)
 		}
 		for _, m := range change.Moves {
 			w.present = apply(w.present, m)
@@ -42,9 +40,7 @@ func TestMovesLeadToTheTarget(t *testing.T) {
 		for i := range want {
 			slices.Sort(w.present[i].Nodes)
 		}
-		if fmt.Sprint(w.present) != fmt.Sprint(want) {
-			t.Fatalf("the moves lead to %v, not %v", w.present, want)
-		}
+		assert.MustEqual(t, fmt.Sprint(w.present), fmt.Sprint(want), "the moves lead to")
 	})
 }
 

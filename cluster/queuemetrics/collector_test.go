@@ -104,9 +104,7 @@ func TestSeriesAreBounded(t *testing.T) {
 		total += i + 1
 	}
 	shown := collector(bound, []string{"q-0", "q-7", "z"}, sizes...).choose()
-	if len(shown) != bound+1 {
-		t.Fatalf("%d queues are shown", len(shown))
-	}
+	assert.MustEqual(t, len(shown), bound+1, "queues are shown")
 	var names []string
 	sum := 0
 	for _, size := range shown {

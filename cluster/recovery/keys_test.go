@@ -45,17 +45,14 @@ func TestKeysAreRestored(t *testing.T) {
 		op, err := n.Tenants().DeleteNamespace(t.Context(), "old")
 		assert.NoError(t, err)
 		data := backupOf(t, n)
-		if got, _ := n.Operations().Operation(op.Id); got.EndedMs != 0 {
-			t.Fatal("the deletion ended before the backup was made")
-		}
+		got, _ := n.Operations().Operation(op.Id)
+		assert.MustEqual(t, got.EndedMs, 0, "the deletion ended before the backup was made")
 		if bytes.Contains(data, []byte(text)) {
 			t.Error("the backup has the text of a key")
 		}
 
 		restored, report := started(t, data, recovery.RestoreConfig{Shards: 2})
-		if report.Keys != 1 {
-			t.Errorf("the report tells of %d keys", report.Keys)
-		}
+		assert.Equal(t, report.Keys, 1, "the report tells of N keys")
 		n = restored.Node(0)
 		authority, err := access.New(access.Config{Source: n.Tenants()})
 		assert.NoError(t, err)

@@ -143,9 +143,7 @@ func inspect(t *testing.T, dir string) Replica {
 	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
-	if len(report.Groups) != 1 {
-		t.Fatalf("%+v", report)
-	}
+	assert.MustEqual(t, len(report.Groups), 1, "%+v", report)
 	assert.Equal(t, report.Sound(), (len(report.Groups[0].Problems) == 0), "sound: %+v", report)
 	return report.Groups[0]
 }

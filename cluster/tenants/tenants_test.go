@@ -307,9 +307,7 @@ func TestUsesAreReportedOnceAnHour(t *testing.T) {
 				n.roster.Store(newRoster(state, n.roster.Load()))
 			}
 		}
-		if len(leader.reports) != 3 {
-			t.Fatalf("%d reports in three hours", len(leader.reports))
-		}
+		assert.MustEqual(t, len(leader.reports), 3, "reports in three hours")
 		for i, r := range leader.reports {
 			if fmt.Sprint(r.Ids) != "[k]" || i > 0 && r.HourMs != leader.reports[i-1].HourMs+3_600_000 {
 				t.Errorf("report %d: %v", i, r)

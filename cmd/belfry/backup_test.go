@@ -86,9 +86,8 @@ func TestVerifySaysWhereABackupIsDamaged(t *testing.T) {
 	addr, c, _ := inNamespace(t)
 	fill(t, c)
 	file := filepath.Join(t.TempDir(), "now.backup")
-	if out, code := belfry(t, "backup", "--addr", "http://"+addr, "--to", file); code != 0 {
-		t.Fatalf("%d\n%s", code, out)
-	}
+	out, code := belfry(t, "backup", "--addr", "http://"+addr, "--to", file)
+	assert.MustEqual(t, code, 0, "%s", out)
 	whole, err := os.ReadFile(file)
 	assert.NoError(t, err)
 	flipped := bytes.Clone(whole)

@@ -25,9 +25,7 @@ func certsDir(t *testing.T, args ...string) (dir, out string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "certs")
 	out, code := belfry(t, append([]string{"certs", "init", "--dir", dir}, args...)...)
-	if code != 0 {
-		t.Fatalf("%d\n%s", code, out)
-	}
+	assert.MustEqual(t, code, 0, "%s", out)
 	return dir, out
 }
 
@@ -108,9 +106,7 @@ func TestCertsShow(t *testing.T) {
 func showCerts(t *testing.T, dir string) (entries []certs.Entry) {
 	t.Helper()
 	out, code := belfry(t, "certs", "show", "--dir", dir, "--json")
-	if code != 0 {
-		t.Fatalf("%d\n%s", code, out)
-	}
+	assert.MustEqual(t, code, 0, "%s", out)
 	for lines := json.NewDecoder(strings.NewReader(out)); lines.More(); {
 		var e certs.Entry
 		assert.NoError(t, lines.Decode(&e))
@@ -147,9 +143,8 @@ func TestRotationOfRealNodes(t *testing.T) {
 		n.call(t)
 	}
 	for _, step := range rotations {
-		if out, code := belfry(t, append([]string{"certs", "rotate", "--dir", dir}, step...)...); code != 0 {
-			t.Fatalf("%v: %d\n%s", step, code, out)
-		}
+		out, code := belfry(t, append([]string{"certs", "rotate", "--dir", dir}, step...)...)
+		assert.MustEqual(t, code, 0, "%v:\n%s", step, out)
 		for j, n := range nodes {
 			n.uses(t, filepath.Join(dir, "nodes", fmt.Sprint("n", j+1)))
 		}

@@ -165,9 +165,7 @@ func TestCompletionInShells(t *testing.T) {
 				t.Skipf("NOT TESTED: completion in %s, which is not installed", shell)
 			}
 			script, code := belfry(t, "completion", shell)
-			if code != 0 {
-				t.Fatal(script)
-			}
+			assert.MustEqual(t, code, 0, "%v", script)
 			file := filepath.Join(t.TempDir(), "script")
 			assert.NoError(t, os.WriteFile(file, []byte(script), 0o600))
 			for line, want := range map[string]string{

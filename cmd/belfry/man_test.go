@@ -37,9 +37,8 @@ func manuals(t *testing.T, epoch string) (dir string, pages map[string]string) {
 	t.Helper()
 	t.Setenv(epochVariable, epoch)
 	dir = filepath.Join(t.TempDir(), "man1")
-	if out, code := belfry(t, "man", "--to", dir); code != 0 {
-		t.Fatal(out)
-	}
+	out, code := belfry(t, "man", "--to", dir)
+	assert.MustEqual(t, code, 0, "%v", out)
 	files, err := filepath.Glob(filepath.Join(dir, "*.1"))
 	assert.NoError(t, err)
 	pages = map[string]string{}
@@ -68,9 +67,7 @@ func TestManualPages(t *testing.T) {
 			sections = append(sections, "\n.SH ENVIRONMENT", `BELFRY_KEY\fR`, "\n.SH OPTIONS OF THE CONNECTION")
 		}
 		for _, section := range sections {
-			if !strings.Contains(page, section) {
-				t.Errorf("%s has no %s:\n%s", file, section, page)
-			}
+			assert.Contains(t, page, section, "%s", file)
 		}
 		for line := range strings.Lines(page[strings.Index(page, ".SH SEE ALSO"):]) {
 			name, _, isPage := strings.Cut(strings.TrimPrefix(line, `\fB`), `\fR(1)`)

@@ -158,9 +158,7 @@ func (n *neighbours) lease(queue string) string {
 	var leased struct{ Tasks []struct{ Receipt string } }
 	n.decode(n.call(n.admin, 0, 200, "POST", "/v1/namespaces/"+neighbour+"/queues/"+queue+"/lease",
 		`{"lease":"12h","wait":"20s"}`), &leased)
-	if len(leased.Tasks) != 1 {
-		n.t.Fatalf("leased %+v", leased)
-	}
+	assert.MustEqual(n.t, len(leased.Tasks), 1, "leased %+v", leased)
 	return leased.Tasks[0].Receipt
 }
 
@@ -235,9 +233,7 @@ func (n *neighbours) about(name, role, route, prefix, query string, turn int) st
 func (n *neighbours) call(key string, node, status int, method, path, body string, header ...string) string {
 	n.t.Helper()
 	got, _, text := n.send(key, node, method, path, body, header...)
-	if got != status {
-		n.t.Fatalf("%s %s %s: %d %s", method, path, body, got, text)
-	}
+	assert.MustEqual(n.t, got, status, "%s %s %s: %s", method, path, body, text)
 	return text
 }
 

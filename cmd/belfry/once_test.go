@@ -95,9 +95,8 @@ func TestScheduleOnce(t *testing.T) {
 	}
 
 	for range 2 {
-		if status, _ := put(t, nodes[1], "again", body); status != http.StatusCreated {
-			t.Fatalf("a plain call: %d", status)
-		}
+		status, _ := put(t, nodes[1], "again", body)
+		assert.MustEqual(t, status, http.StatusCreated, "a plain call")
 		awaitState(t, c, "again", client.StateDelivered)
 	}
 	if ids := arrived.webhookIDs("again"); len(ids) != 2 || ids[0] == ids[1] {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/contract"
 	"github.com/belfryhq/belfry/internal/gated"
 )
@@ -169,9 +170,7 @@ func TestPendingTasksOnRealNodes(t *testing.T) {
 	q := &quotaCaller{guarded: g, key: g.text(g.admin), quota: "max_pending", limit: limit}
 	q.limitTo(1, "dock", "--max-pending")
 	tasks := q.schedule("dock", "first", 40)
-	if len(tasks) != limit {
-		t.Fatalf("%d tasks of %d", len(tasks), limit)
-	}
+	assert.MustEqual(t, len(tasks), limit, "tasks")
 	for i, path := range tasks[:5] {
 		q.call(i%3, http.StatusOK, "PUT", path, `{"delay":"2h"}`) // a task that is there needs no room
 		q.call(i%3, http.StatusOK, "DELETE", path, "")
@@ -182,7 +181,5 @@ func TestPendingTasksOnRealNodes(t *testing.T) {
 		more += len(q.schedule("dock", fmt.Sprint("turn", turns), 4))
 		return more >= 5
 	})
-	if more != 5 {
-		t.Errorf("%d tasks in place of 5", more)
-	}
+	assert.Equal(t, more, 5, "tasks in place of 5")
 }

@@ -187,9 +187,8 @@ func (l *lost) recover(to string) recovery.Plan {
 	for _, moment := range []string{restoring, groupDir(0), groupDir(last / 2), groupDir(last)} {
 		l.kill(to, moment, args)
 	}
-	if out, code = belfry(l.t, args...); code != 0 {
-		l.t.Fatalf("%d\n%s", code, out)
-	}
+	out, code = belfry(l.t, args...)
+	assert.MustEqual(l.t, code, 0, "%s", out)
 	return plan
 }
 

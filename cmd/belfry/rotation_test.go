@@ -65,9 +65,8 @@ func TestRotationRefusesNothing(t *testing.T) {
 			callers.Go(func() { n.call(ctx, t) })
 		}
 		for _, step := range rotations {
-			if out, code := belfry(t, append([]string{"certs", "rotate", "--dir", dir}, step...)...); code != 0 {
-				t.Fatalf("%v: %d\n%s", step, code, out)
-			}
+			out, code := belfry(t, append([]string{"certs", "rotate", "--dir", dir}, step...)...)
+			assert.MustEqual(t, code, 0, "%v:\n%s", step, out)
 			for _, n := range r.nodes {
 				n.reload <- struct{}{}
 			}

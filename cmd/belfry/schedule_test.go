@@ -219,9 +219,8 @@ once    ended         every 1h                                        0        0
 	if code != 0 || out != want || s.uri != "/v1/schedules?label=k%3Av&limit=5&order=due&prefix=r&queue=reports" {
 		t.Errorf("%d %s\n%s", code, s.uri, out)
 	}
-	if out, code = belfry(t, "schedule", "list", "-n", "2", "--json", "--addr", s.url); strings.Count(out, "\n") != 2 {
-		t.Errorf("%d\n%s", code, out)
-	}
+	out, code = belfry(t, "schedule", "list", "-n", "2", "--json", "--addr", s.url)
+	assert.Equal(t, strings.Count(out, "\n"), 2, "%d\n%s", code, out)
 	s = serveSchedules(t, 200, `{"schedules":[],"next_cursor":""}`)
 	out, code = belfry(t, "schedule", "list", "--order", "id", "--addr", s.url)
 	if code != 0 || s.uri != "/v1/schedules?limit=100&order=id" {

@@ -96,9 +96,7 @@ func TestBrokerThatIsDown(t *testing.T) {
 	eachKind(t, func(t *testing.T, url func(string) string) {
 		target := url(local(freePorts(t, 1)[0]))
 		out := newPublisher(t, permit(t, target)).Deliver(t.Context(), attemptOf(target))
-		if want := (task.Outcome{Error: "connection refused"}); out != want {
-			t.Errorf("%+v, want %+v", out, want)
-		}
+		assert.Equal(t, out, task.Outcome{Error: "connection refused"})
 	})
 }
 
@@ -120,9 +118,7 @@ func TestAttemptsAtNATSEndInTime(t *testing.T) {
 	a := attemptOf(target)
 	a.Timeout = 100 * time.Millisecond
 	out := newPublisher(t, permit(t, target)).Deliver(t.Context(), a)
-	if want := (task.Outcome{Error: "timed out after 100ms (connecting)"}); out != want {
-		t.Errorf("%+v, want %+v", out, want)
-	}
+	assert.Equal(t, out, (task.Outcome{Error: "timed out after 100ms (connecting)"}))
 }
 
 func TestAttemptsEndWithTheirContext(t *testing.T) {
@@ -130,9 +126,7 @@ func TestAttemptsEndWithTheirContext(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		target := url(listen(t, func(c net.Conn) { cancel(); hang(c) }))
 		out := newPublisher(t, permit(t, target)).Deliver(ctx, attemptOf(target))
-		if want := (task.Outcome{Error: "aborted: this node gave the attempt up"}); out != want {
-			t.Errorf("%+v, want %+v", out, want)
-		}
+		assert.Equal(t, out, task.Outcome{Error: "aborted: this node gave the attempt up"})
 	})
 }
 
@@ -351,9 +345,7 @@ func TestSilenceAfterTheWelcome(t *testing.T) {
 func TestNATSLimits(t *testing.T) {
 	addr := listen(t, func(c net.Conn) { natsServes(c, 100) })
 	out := newPublisher(t, permit(t, "nats://"+addr)).Deliver(t.Context(), attemptOf("nats://"+addr+"/s"))
-	if want := (task.Outcome{Permanent: true, Error: "the message is larger than the broker takes (100 bytes)"}); out != want {
-		t.Errorf("%+v", out)
-	}
+	assert.Equal(t, out, (task.Outcome{Permanent: true, Error: "the message is larger than the broker takes (100 bytes)"}))
 }
 
 // TestAMQPBlocked checks that attempts end at once when a broker blocks publishers for lack of memory.
@@ -380,7 +372,5 @@ func TestAMQPNames(t *testing.T) {
 	out := newPublisher(t, permit(t, url)).Deliver(t.Context(), attemptOf(url, func(t *fsmpb.Task) {
 		t.Spec.Target.Headers = []*fsmpb.Header{{Name: strings.Repeat("x", 256), Value: "1"}}
 	}))
-	if want := (task.Outcome{Permanent: true, Error: "a header's name has 256 bytes: AMQP takes 255"}); out != want {
-		t.Errorf("%+v", out)
-	}
+	assert.Equal(t, out, task.Outcome{Permanent: true, Error: "a header's name has 256 bytes: AMQP takes 255"})
 }

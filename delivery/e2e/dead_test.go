@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/deploy/receiver"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // count is the answer to a replay or a drop.
@@ -102,9 +103,7 @@ func keptDead(t *testing.T, s *stage) {
 	if after := time.Since(died); after < 3*time.Second {
 		t.Errorf("forgotten %v after its death: it was to be kept for 3 s", after)
 	}
-	if n := len(sink.came()); n != 1 {
-		t.Errorf("%d attempts after a 410", n)
-	}
+	assert.Equal(t, len(sink.came()), 1, "attempts after a 410")
 }
 
 // expired checks that a task that was not begun in its time becomes a dead letter and is never begun.
@@ -147,9 +146,7 @@ func retryAfter(t *testing.T, s *stage) {
 	s.one(t, queue, object{"retry": object{"min_backoff": "1s", "max_backoff": "1s"}})
 	awaitTaken(t, sink, 1, 15*time.Second)
 	came := sink.came()
-	if len(came) != 2 {
-		t.Fatalf("%d attempts", len(came))
-	}
+	assert.MustEqual(t, len(came), 2, "attempts")
 	if after := came[1].At.Sub(came[0].At); after < delay || after > delay+2*time.Second {
 		t.Errorf("next attempt after %v, want the receiver's Retry-After of %v", after, delay)
 	}

@@ -169,9 +169,7 @@ func TestBatch(t *testing.T) {
 	ok := task.Outcome{Delivered: true}
 	wantOutcomes := []task.Outcome{ok, {RetryAfter: 7 * time.Second, Error: "503 Service Unavailable: full"},
 		{Permanent: true, Error: "410 Gone"}, ok, ok, ok, ok, ok, ok}
-	if diff := cmp.Diff(wantOutcomes, outcomes); diff != "" {
-		t.Fatalf("outcomes (-want +got):\n%s", diff)
-	}
+	assert.MustEqual(t, cmp.Diff(wantOutcomes, outcomes), "", "outcomes (-want +got)")
 	want := make([]event, len(batch))
 	for i, data := range []string{`{"a":1.5}`, `{"answer":{"status":503,"retry_after":7,"error":"full"}}`,
 		`{"answer":{"status":410}}`, "", "", `{"order":1042}`, "", "", "null"} {

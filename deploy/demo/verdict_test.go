@@ -119,9 +119,7 @@ func TestReport(t *testing.T) {
 		"   under 500ms       1  " + strings.Repeat("░", barWidth/2) + "\n",
 		"verdict    nothing lost, nothing early\n",
 	} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("no %q in\n%s", want, out.String())
-		}
+		assert.Contains(t, out.String(), want)
 	}
 	if strings.Contains(out.String(), "under 1s") {
 		t.Error("empty bars at the end")

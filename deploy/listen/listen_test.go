@@ -46,9 +46,7 @@ func TestTextOfStrangers(t *testing.T) {
 	a.Body = bytes.Repeat([]byte("é"), maxShown)
 	got := text(a, 200, "")
 	for _, want := range []string{`"x\x1b[2J"`, "2.0 ms EARLY", "… (2000 bytes)"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("no %q in\n%s", want, got)
-		}
+		assert.Contains(t, got, want)
 	}
 	a.Due = time.Time{}
 	if got := text(a, 200, ""); !strings.Contains(got, "no due time") {

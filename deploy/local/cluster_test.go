@@ -124,9 +124,7 @@ func TestNodesGetTheirFlags(t *testing.T) {
 		"--allow-webhook-cidr", "127.0.0.0/8", "--allow-webhook-cidr", "::1/128",
 		"--allow-broker-cidr", "127.0.0.0/8", "--allow-broker-cidr", "::1/128", "--memory-limit", "25%",
 		"--bootstrap-expect", "3", "--join", nodes[0].PeerAddr + "," + nodes[2].PeerAddr, "--mood", "good"}
-	if !slices.Equal(told.Args, want) {
-		t.Errorf("arguments\n%v\nwant\n%v", told.Args, want)
-	}
+	assert.EqualSlices(t, told.Args, want, "arguments")
 	if slices.Contains(told.Env, "BELFRY_SHARDS=7") {
 		t.Error("the child sees the parent's variables")
 	}

@@ -135,8 +135,6 @@ func TestPooledMessagesLetGoOfTheirBytes(t *testing.T) {
 		assert.NoError(t, e.UnmarshalVTUnsafe(first))
 		e.ReturnToVTPool()
 		assert.NoError(t, new(Entry).UnmarshalVTUnsafe(second))
-		if string(first) != before {
-			t.Fatal("what was decoded first is written over")
-		}
+		assert.MustEqual(t, string(first), before, "what was decoded first is written over")
 	}
 }

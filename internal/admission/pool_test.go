@@ -68,9 +68,7 @@ func TestAllIsGivenBack(t *testing.T) {
 			h.Give(h.n)
 		}
 		for name, own := range p.holdings {
-			if own.held != 0 {
-				t.Fatalf("%s holds %d", name, own.held)
-			}
+			assert.MustEqual(t, own.held, 0, "%s holds", name)
 		}
 		if p.taken != 0 || len(p.holdings) > 151 {
 			t.Fatalf("%d are taken, %d names known", p.taken, len(p.holdings))

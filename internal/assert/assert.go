@@ -49,8 +49,20 @@ func ErrorIs(t TB, err, want error, about ...any) {
 func Equal[T comparable](t TB, got, want T, about ...any) {
 	t.Helper()
 	if got != want {
-		t.Error(prefix(about) + fmt.Sprintf("got %s, want %s", text(got), text(want)))
+		t.Error(differ(got, want, about))
 	}
+}
+
+// MustEqual ends the test unless got == want. About is as in NoError.
+func MustEqual[T comparable](t TB, got, want T, about ...any) {
+	t.Helper()
+	if got != want {
+		t.Fatal(differ(got, want, about))
+	}
+}
+
+func differ(got, want any, about []any) string {
+	return prefix(about) + fmt.Sprintf("got %s, want %s", text(got), text(want))
 }
 
 // EqualSlices fails the test, which goes on, unless slices.Equal(got, want). About is as in NoError.

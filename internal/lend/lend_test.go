@@ -247,9 +247,7 @@ func TestLapse(t *testing.T) {
 		a.Borrower, a.shard, a.wants = NewBorrower(ctx, 1, a), 7, 2
 		a.Report(time.Now(), 0, 2, 3)
 		sleep(2 * Life)
-		if a.count() != 2 {
-			t.Fatalf("%d begun", a.count())
-		}
+		assert.MustEqual(t, a.count(), 2, "begun")
 		die()
 		b.wants = 1
 		b.Report(time.Now(), 0, 1, 3)
@@ -309,15 +307,11 @@ func TestUnusedGoesBack(t *testing.T) {
 		a.holds = true
 		a.Report(time.Now(), 0, 1, 3)
 		sleep(100 * time.Millisecond)
-		if a.Free(time.Now()) != 1 {
-			t.Fatalf("%d free", a.Free(time.Now()))
-		}
+		assert.MustEqual(t, a.Free(time.Now()), 1, "free")
 		b.wants = 1
 		b.Report(time.Now(), 0, 1, 3)
 		sleep(100 * time.Millisecond)
-		if b.count() != 0 {
-			t.Fatal("lent twice")
-		}
+		assert.MustEqual(t, b.count(), 0, "lent twice")
 		a.Report(time.Now(), 0, 0, 3)
 		sleep(time.Millisecond)
 		if b.count() == 0 {

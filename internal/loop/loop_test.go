@@ -30,9 +30,7 @@ func TestClosed(t *testing.T) {
 			t.Errorf("%+v, %v", got, err)
 		}
 		for i := range made {
-			if n := made[i].Load(); n != 1 {
-				t.Errorf("call %d was made %d times", i, n)
-			}
+			assert.Equal(t, made[i].Load(), 1, "call %d was made N times", i)
 		}
 	})
 }

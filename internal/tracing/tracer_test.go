@@ -11,6 +11,8 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 const caller = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
@@ -35,9 +37,7 @@ func TestSpansOfATask(t *testing.T) {
 	attempt.End()
 
 	ended := spans.Ended()
-	if len(ended) != 3 {
-		t.Fatalf("%d spans", len(ended))
-	}
+	assert.MustEqual(t, len(ended), 3, "spans")
 	committed, called, delivered := ended[0], ended[1], ended[2]
 	if called.Name() != "PUT /v1/tasks/:id" || called.SpanContext().TraceID().String() != traceOf(caller) ||
 		called.Parent().SpanID().String() != "00f067aa0ba902b7" || called.SpanKind() != trace.SpanKindServer {
@@ -85,9 +85,8 @@ func TestSpansWithoutACaller(t *testing.T) {
 		span.End()
 	}
 	later := "01" + caller[2:] + "-more"
-	if _, span := tr.Call(t.Context(), "GET", "", later); traceOf(span.Traceparent()) != traceOf(caller) {
-		t.Errorf("%s is not continued", later)
-	}
+	_, span := tr.Call(t.Context(), "GET", "", later)
+	assert.Equal(t, traceOf(span.Traceparent()), traceOf(caller), "%s is not continued", later)
 	if ended := spans.Ended(); len(ended) != 7 || ended[0].Parent().IsValid() || ended[0].Name() != "GET" {
 		t.Errorf("%v", ended)
 	}
@@ -96,9 +95,8 @@ func TestSpansWithoutACaller(t *testing.T) {
 // Without a Tracer nothing begins and nothing is allocated.
 func TestOff(t *testing.T) {
 	ctx := t.Context()
-	if n := testing.AllocsPerRun(100, func() { off(ctx) }); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
+	n := testing.AllocsPerRun(100, func() { off(ctx) })
+	assert.Equal(t, n, 0, "allocations")
 }
 
 var errTorn = errors.New("torn")

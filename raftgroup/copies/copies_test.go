@@ -113,9 +113,8 @@ func TestPaceSharesTheLimit(t *testing.T) {
 		for left := size; left > 0; calls++ {
 			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			var err error
-			if left, err = m.Pace(ctx, left); (left == 0) != (err == nil) {
-				t.Errorf("%d bytes are left: %v", left, err)
-			}
+			left, err = m.Pace(ctx, left)
+			assert.Equal(t, left == 0, err == nil, "%d bytes are left: %v", left, err)
 			cancel()
 		}
 		<-took

@@ -316,9 +316,7 @@ func TestFailure(t *testing.T) {
 	}
 	assert.ErrorIs(t, w.journal.Forget(filepath.Join(w.root, "groups")), broken, "forgot with")
 	assert.ErrorIs(t, w.journal.Close(), broken, "closed with")
-	if len(w.fatal) != 1 {
-		t.Errorf("told %d times", len(w.fatal))
-	}
+	assert.Equal(t, len(w.fatal), 1, "told N times")
 }
 
 // TestFailureBehind checks that a segment is not overwritten if a file with frames in it cannot be synced.

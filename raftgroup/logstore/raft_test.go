@@ -78,9 +78,8 @@ func live(t *testing.T, s *Stores, snaps raft.SnapshotStore, life int) {
 	for i := range 100 {
 		f := r.Apply([]byte("x"), time.Second)
 		assert.NoError(t, f.Error())
-		if got, want := f.Response(), life*100+i+1; got != want {
-			t.Fatalf("command %d of life %d is counted as %v, want %d", i, life, got, want)
-		}
+		got, want := f.Response(), life*100+i+1
+		assert.MustEqual[any](t, got, want, "command %d of life %d is counted as", i, life)
 	}
 	if life%2 == 0 {
 		assert.NoError(t, r.Snapshot().Error())

@@ -42,9 +42,7 @@ func TestSegmentMadeInPartIsMadeAnew(t *testing.T) {
 	dir := t.TempDir()
 	mustClose(t, mustOpen(t, Config{Dir: dir}))
 	files := segmentFiles(t, dir)
-	if len(files) != 1 {
-		t.Fatalf("a new log has the segments %q", files)
-	}
+	assert.MustEqual(t, len(files), 1, "a new log has the segments %q", files)
 	whole := len(readFile(t, files[0]))
 	for _, size := range []int{0, whole / 2} {
 		assert.NoError(t, os.Truncate(files[0], int64(size)))

@@ -104,9 +104,7 @@ func TestClockChanges(t *testing.T) {
 		{"UTC has no changes", "UTC", "30 2 * * *", "2026-03-28 12:00:00", "03-29 02:30+00:00, 03-30 02:30+00:00"},
 	} {
 		n := strings.Count(row.want, ",") + 1
-		if got := after(t, row.rule, row.zone, row.from, n); got != row.want {
-			t.Errorf("%s: %q\n got %s\nwant %s", row.name, row.rule, got, row.want)
-		}
+		assert.Equal(t, after(t, row.rule, row.zone, row.from, n), row.want, "%s: %q\n got", row.name, row.rule)
 	}
 }
 

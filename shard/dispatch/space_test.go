@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/shard/internal/throttle"
 )
 
@@ -127,9 +128,7 @@ func TestSilentReceiversOfANeighbour(t *testing.T) {
 	w.storm("calm", 30, 1)
 	w.entry(true)
 	w.entry(false)
-	if got := w.planner.spaces.crowd.spaces["calm"]; got != 10 {
-		t.Errorf("%d attempts of the neighbour, want 10", got)
-	}
+	assert.Equal(t, w.planner.spaces.crowd.spaces["calm"], 10, "attempts of the neighbour")
 }
 
 // endOf ends all attempts of a namespace, and returns their number.
@@ -156,9 +155,7 @@ func TestNeighbourUsesItsRoomAgain(t *testing.T) {
 		if n := w.planner.pushed; n > 60 {
 			t.Fatalf("%d attempts are under way", n)
 		}
-		if n := w.planner.spaces.crowd.spaces["silent"]; n != 40 {
-			t.Fatalf("%d attempts of the silent namespace", n)
-		}
+		assert.MustEqual(t, w.planner.spaces.crowd.spaces["silent"], 40, "attempts of the silent namespace")
 		ended := w.endOf("calm") + w.endOf("other")
 		if done += ended; ended == 0 {
 			t.Fatalf("the neighbours stand still after %d tasks: %+v", done, w.planner.Stats())

@@ -121,9 +121,7 @@ func TestComing(t *testing.T) {
 		{"paused", &fsmpb.Series{Repeat: every(time.Hour), AfterMs: after, Paused: true}, "none"},
 		{"complete", &fsmpb.Series{Repeat: every(time.Hour), AfterMs: after, Complete: true}, "none"},
 	} {
-		if got := text(extend(t, row.series, at(now), least), "15:04:05.999"); got != row.want {
-			t.Errorf("%s:\n got %s\nwant %s", row.name, got, row.want)
-		}
+		assert.Equal(t, text(extend(t, row.series, at(now), least), "15:04:05.999"), row.want, "%s:\n got", row.name)
 	}
 }
 
@@ -234,9 +232,7 @@ func TestMissed(t *testing.T) {
 		}
 		s := &fsmpb.Series{Repeat: repeat, Misfire: row.misfire, MisfireWindowMs: row.window.Milliseconds(),
 			AfterMs: ms(row.after)}
-		if got := text(extend(t, s, at(now), least), "15:04:05.999"); got != row.want {
-			t.Errorf("%s:\n got %s\nwant %s", row.name, got, row.want)
-		}
+		assert.Equal(t, text(extend(t, s, at(now), least), "15:04:05.999"), row.want, "%s:\n got", row.name)
 	}
 }
 
@@ -255,9 +251,7 @@ func TestDenseExpression(t *testing.T) {
 	} {
 		s := &fsmpb.Series{Repeat: &fsmpb.Repeat{Cron: []string{"* * * * * *"}}, Misfire: row.misfire,
 			AfterMs: ms("2026-11-20T10:00:00Z")}
-		if got := text(extend(t, s, at(row.now), least), "15:04:05"); got != row.want {
-			t.Errorf("%v at %s:\n got %s\nwant %s", row.misfire, row.now, got, row.want)
-		}
+		assert.Equal(t, text(extend(t, s, at(row.now), least), "15:04:05"), row.want, "%v at %s:\n got", row.misfire, row.now)
 	}
 }
 
@@ -310,9 +304,7 @@ func TestComingOnesPrecedeLongExclusions(t *testing.T) {
 	s := &fsmpb.Series{Repeat: sparse("1"), AfterMs: ms("2026-11-30T23:59:57Z")}
 	now := at("2026-11-30T23:59:57Z")
 	x := extend(t, s, now, least)
-	if got := text(x, "15:04:05"); got != "23:59:58, 23:59:59" {
-		t.Fatal(got)
-	}
+	assert.MustEqual(t, text(x, "15:04:05"), "23:59:58, 23:59:59")
 	apply(s, x)
 	if x := extend(t, s, now, least); x != nil {
 		t.Errorf("behind the coming ones: %v", x)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/chaos/history"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // stained returns a long history in which one early answer is wrong.
@@ -44,9 +45,7 @@ func TestShortestPrefixIsTold(t *testing.T) {
 		"not linearizable: the shortest prefix", "has 51 calls and grants, and 1 calls of unknown outcome. After 50 of them",
 		"scheduled, revision 99, 0 attempts", "No way was found from there to: 52 get → scheduled, revision 95",
 	} {
-		if !strings.Contains(b.What, want) {
-			t.Errorf("no %q in\n%s", want, b.What)
-		}
+		assert.Contains(t, b.What, want)
 	}
 }
 
@@ -63,9 +62,7 @@ func TestPicture(t *testing.T) {
 		t.Fatalf("%v, %v", paths, err)
 	}
 	page, err := os.ReadFile(paths[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	for _, want := range []string{"granted 2000: attempt 1", "unknown outcome", "51 fire", "payload of 1"} {
 		if !strings.Contains(string(page), want) {
 			t.Errorf("no %q in the picture", want)

@@ -94,9 +94,8 @@ func FuzzStrangers(f *testing.F) {
 				_ = here.Close()
 			}
 		}
-		if members := locked.Members(); len(members) != 1 {
-			t.Fatalf("members %v", members)
-		}
+		members := locked.Members()
+		assert.MustEqual(t, len(members), 1, "members %v", members)
 		if len(open.Members()) == 0 {
 			t.Fatal("the node itself is gone")
 		}

@@ -87,9 +87,8 @@ func TestStandingFollowsTheNode(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld()
 			c.change(w)
-			if w.Judge(); w.replica.standing != c.want {
-				t.Errorf("the replica is %v, want %v", w.replica.standing, c.want)
-			}
+			w.Judge()
+			assert.Equal(t, w.replica.standing, c.want, "the replica")
 			w.low, w.rests = false, false
 			w.outvote("")
 			w.SetClockApart(false)

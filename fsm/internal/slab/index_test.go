@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // entry is a handle's slot and hash in the model of an Index.
@@ -66,9 +68,7 @@ func (m *indexModel) check(t *rapid.T) {
 			t.Fatalf("slot %d has %v, SlotLen %d, want %v", slot, got, m.x.SlotLen(slot), bySlot[slot])
 		}
 	}
-	if n := handleCount(m.x); n != len(m.want) {
-		t.Fatalf("%d handles, want %d", n, len(m.want))
-	}
+	assert.MustEqual(t, handleCount(m.x), len(m.want), "handles")
 	checkTables(t, m.x)
 }
 
@@ -133,9 +133,7 @@ func TestProbeYieldsOnlyWhatMatches(t *testing.T) {
 	}
 	p := x.Probe(9, 1<<32)
 	for range 2 {
-		if p.Next() != 0 {
-			t.Error("an unused slot yields a handle")
-		}
+		assert.Equal(t, p.Next(), 0, "an unused slot yields a handle")
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // record has the size of a task's hot record.
@@ -33,9 +35,7 @@ func (m *pagesModel) alloc(t *rapid.T) {
 		if _, taken := m.want[h]; taken || h == 0 {
 			t.Fatalf("handle %d is given twice, or zero", h)
 		}
-		if *m.s.Read(h) != (record{}) {
-			t.Fatalf("record %d is not zero when given", h)
-		}
+		assert.MustEqual(t, *m.s.Read(h), record{}, "record %d is not zero when given", h)
 		m.next++
 		m.set(h)
 		m.handles = append(m.handles, h)
@@ -87,13 +87,9 @@ func (m *pagesModel) release(t *rapid.T) {
 }
 
 func (m *pagesModel) check(t *rapid.T) {
-	if m.s.Len() != len(m.want) {
-		t.Fatalf("Len is %d, want %d", m.s.Len(), len(m.want))
-	}
+	assert.MustEqual(t, m.s.Len(), len(m.want), "Len")
 	for h, r := range m.want {
-		if *m.s.Read(h) != r {
-			t.Fatalf("record %d is %v, want %v", h, *m.s.Read(h), r)
-		}
+		assert.MustEqual(t, *m.s.Read(h), r, "record %d", h)
 	}
 	if m.frozen != nil {
 		checkFrozen(t, m.frozen, m.then)
@@ -181,9 +177,7 @@ func TestPagesReuseWhatIsFree(t *testing.T) {
 
 func TestPagesStartSmall(t *testing.T) {
 	s := NewPages[record]()
-	if got := s.Bytes(); got != 0 {
-		t.Errorf("an empty slab holds %d bytes", got)
-	}
+	assert.Equal(t, s.Bytes(), 0, "an empty slab holds N bytes")
 	s.Alloc()
 	if got := s.Bytes(); got > 5<<10 {
 		t.Errorf("a slab of one record holds %d bytes", got)
@@ -255,9 +249,8 @@ func TestOneImageAPage(t *testing.T) {
 	f := s.Freeze()
 	defer f.Release()
 	s.Write(h).id = 1
-	if got := testing.AllocsPerRun(10, func() { s.Write(h).id++ }); got != 0 {
-		t.Errorf("%v allocations a later write", got)
-	}
+	got := testing.AllocsPerRun(10, func() { s.Write(h).id++ })
+	assert.Equal(t, got, 0, "allocations a later write")
 }
 
 // TestFrozenWhileOwnerWrites is for the race detector. A reader compares the view with a copy, again and again, while

@@ -29,9 +29,7 @@ func TestTableEqualsArray(t *testing.T) {
 		}
 		again, err := TableOf(table.Messages())
 		assert.NoError(t, err)
-		if diff := cmp.Diff(table.Parts(), again.Parts()); diff != "" {
-			t.Fatalf("written (-) and read (+):\n%s", diff)
-		}
+		assert.MustEqual(t, cmp.Diff(table.Parts(), again.Parts()), "", "written (-) and read (+)")
 		checkSlots(t, &again, &want)
 		checkParts(t, &again, &want)
 	})
@@ -51,27 +49,19 @@ func checkSlots(t *rapid.T, table *Table, want *[task.Slots]State) {
 			t.Fatalf("slot %d: %+v, open %v, want %+v", slot, table.At(slot), table.IsOpen(slot), want[slot])
 		}
 	}
-	if table.AllOpen() != allOpen {
-		t.Fatalf("all open: %v, want %v", table.AllOpen(), allOpen)
-	}
+	assert.MustEqual(t, table.AllOpen(), allOpen, "all open")
 }
 
 func checkParts(t *rapid.T, table *Table, want *[task.Slots]State) {
 	r := drawRange(t)
 	at := r.First
 	for p := range table.In([]Range{r}) {
-		if p.First != at {
-			t.Fatalf("a part begins at %d, want %d", p.First, at)
-		}
+		assert.MustEqual(t, p.First, at, "a part begins at")
 		for ; at < p.End; at++ {
-			if p.State != want[at] {
-				t.Fatalf("slot %d: %+v, want %+v", at, p.State, want[at])
-			}
+			assert.MustEqual(t, p.State, want[at], "slot %d", at)
 		}
 	}
-	if at != r.End {
-		t.Fatalf("the parts end at %d, want %d", at, r.End)
-	}
+	assert.MustEqual(t, at, r.End, "the parts end at")
 }
 
 func TestRangesOfRefuses(t *testing.T) {

@@ -140,9 +140,8 @@ func TestLabelIndexBorders(t *testing.T) {
 		for ; n > step.n; n-- {
 			m.turn(k, handle(n))
 		}
-		if m.check(k); kind() != step.want {
-			t.Errorf("%d tasks are kept %s, want %s", n, kind(), step.want)
-		}
+		m.check(k)
+		assert.Equal(t, kind(), step.want, "%d tasks are kept", n)
 	}
 }
 
@@ -159,9 +158,7 @@ func TestCollidingLabels(t *testing.T) {
 	}
 	red := s.labels.key(task.DefaultNamespace, labels("red")[0])
 	s.labels.add(red, s.Find("", "blue").h)
-	if n := s.labels.len(red); n != 2 {
-		t.Fatalf("%d tasks share the key, want 2", n)
-	}
+	assert.MustEqual(t, s.labels.len(red), 2, "tasks share the key")
 	page := s.List(&fsmpb.ListQuery{Labels: labels("red"), Limit: 9}, task.Slots)
 	if len(page.Tasks) != 1 || page.Tasks[0].Id != "red" {
 		t.Errorf("found %v, want the task red alone", page.Tasks)

@@ -6,6 +6,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // The keys of a task decode to the values that they were encoded from, with any cold blob beside them.
@@ -19,13 +20,9 @@ func TestRememberedIsReadBack(t *testing.T) {
 			keys, blob = append(keys, k), k.appendTo(blob, c)
 		}
 		got := readKeys(nil, blob, c)
-		if len(got) != len(keys) {
-			t.Fatalf("%d keys, want %d", len(got), len(keys))
-		}
+		assert.MustEqual(t, len(got), len(keys), "keys")
 		for i := range keys {
-			if got[i] != keys[i] {
-				t.Fatalf("got %+v, want %+v", got[i], keys[i])
-			}
+			assert.MustEqual(t, got[i], keys[i])
 			var message keyMessage
 			keys[i].fill(&message.remembered, &message.key)
 			if rememberedOf(&message.remembered) != keys[i] {

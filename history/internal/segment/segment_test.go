@@ -106,9 +106,7 @@ func wantEvents(t testing.TB, got, want []*historypb.Event) {
 	if slices.EqualFunc(got, want, same) {
 		return
 	}
-	if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
-		t.Fatalf("events differ (-want +got):\n%s", diff)
-	}
+	assert.MustEqual(t, cmp.Diff(want, got, protocmp.Transform()), "", "events differ (-want +got)")
 }
 
 func TestRoundTrip(t *testing.T) {

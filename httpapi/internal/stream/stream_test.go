@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // TestFramer checks that the framer returns the same lines for any division of the stream into reads, that it reports
@@ -51,9 +53,7 @@ func frame(t *rapid.T, limit int, stream []byte) (handed [][]byte) {
 			t.Fatalf("%d bytes held for lines of at most %d", cap(f.block), limit)
 		}
 	}
-	if len(f.rest()) != 0 {
-		t.Fatalf("%d bytes are left", len(f.rest()))
-	}
+	assert.MustEqual(t, len(f.rest()), 0, "bytes are left")
 	return handed
 }
 
@@ -71,9 +71,7 @@ func TestOutboxLendsFromTheSharedMemory(t *testing.T) {
 		t.Error("the piece does not come out")
 	}
 	o.Release()
-	if memory.left != 1<<20 {
-		t.Error("memory is never given back")
-	}
+	assert.Equal(t, memory.left, 1<<20, "memory is never given back")
 }
 
 // budget is a memory of left bytes.

@@ -15,6 +15,7 @@ import (
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/backup"
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // world is a cluster whose nodes share a record and a folder.
@@ -241,9 +242,7 @@ func TestLostNodeIsReplaced(t *testing.T) {
 	run(t, isCutOff, func(w *world, nodes []*node) {
 		time.Sleep(20 * time.Second)
 		begun, _ := w.made()
-		if len(begun) != 1 {
-			t.Fatalf("%v", begun)
-		}
+		assert.MustEqual(t, len(begun), 1, "%v", begun)
 		for _, n := range nodes {
 			n.set(func() {
 				if n.id != begun[0] {
@@ -255,9 +254,7 @@ func TestLostNodeIsReplaced(t *testing.T) {
 		if begun, record := w.made(); len(begun) != 1 || record.Running == nil {
 			t.Errorf("two minutes are not over: %v, %v", begun, record)
 		}
-		if gaveUp != begun[0] {
-			t.Errorf("%q gave up", gaveUp)
-		}
+		assert.Equal(t, gaveUp, begun[0], "gave up")
 		time.Sleep(time.Minute + 20*time.Second)
 		again, record := w.made()
 		if len(again) != 2 || again[1] == begun[0] || record.Running != nil || record.LastKept.GetNode() != again[1] ||

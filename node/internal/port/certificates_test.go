@@ -209,9 +209,7 @@ func TestFaultyFilesAreNotTaken(t *testing.T) {
 				time.Sleep(looks)
 				assert.Equal(t, w.logged("faulty"), 1, "warnings")
 				w.reload <- struct{}{} // says it again
-				if n := w.logged(c.says); n != 1 {
-					t.Errorf("%q is said %d times", c.says, n)
-				}
+				assert.Equal(t, w.logged(c.says), 1, "%q is said N times", c.says)
 				if w.metric("belfry_http_certificate_files_refused", c.kind) != 1 || w.served() != before ||
 					!w.callers().ClientCAs.Equal(authorities) {
 					t.Error("faulty files were taken")

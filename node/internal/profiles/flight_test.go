@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func TestFlightRecorder(t *testing.T) {
@@ -15,21 +17,17 @@ func TestFlightRecorder(t *testing.T) {
 		recorder.ServeHTTP(w, httptest.NewRequest(method, "/debug/flight", nil))
 		return w
 	}
-	if w := ask(http.MethodGet); w.Code != http.StatusConflict {
-		t.Errorf("a record before it was begun: %d", w.Code)
-	}
+	w := ask(http.MethodGet)
+	assert.Equal(t, w.Code, http.StatusConflict, "a record before it was begun")
 	for range 2 { // a second begin changes nothing
-		if w := ask(http.MethodPost); w.Code != http.StatusOK {
-			t.Fatalf("begin: %d %s", w.Code, w.Body)
-		}
+		w := ask(http.MethodPost)
+		assert.MustEqual(t, w.Code, http.StatusOK, "begin: %s", w.Body)
 	}
 	if w := ask(http.MethodGet); w.Code != http.StatusOK || !bytes.HasPrefix(w.Body.Bytes(), []byte("go 1.")) {
 		t.Errorf("no trace: %d, %d bytes", w.Code, w.Body.Len())
 	}
-	if w := ask(http.MethodDelete); w.Code != http.StatusOK {
-		t.Errorf("end: %d", w.Code)
-	}
-	if w := ask(http.MethodGet); w.Code != http.StatusConflict {
-		t.Errorf("a record after it was ended: %d", w.Code)
-	}
+	w = ask(http.MethodDelete)
+	assert.Equal(t, w.Code, http.StatusOK, "end")
+	w = ask(http.MethodGet)
+	assert.Equal(t, w.Code, http.StatusConflict, "a record after it was ended")
 }

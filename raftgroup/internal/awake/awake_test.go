@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // sleeper is a process that can be stopped: its clock runs ahead of the bubble's timers by the time that it slept.
@@ -70,9 +72,7 @@ func TestStopped(t *testing.T) {
 			t.Error("the first Stop must report that it kept the Timer from ringing, and no other one")
 		}
 		time.Sleep(time.Minute)
-		if rang.Load() != 0 {
-			t.Error("a stopped Timer rang")
-		}
+		assert.Equal(t, rang.Load(), 0, "a stopped Timer rang")
 	})
 }
 
@@ -88,8 +88,6 @@ func TestMeter(t *testing.T) {
 			want += min(max(time.Duration(gap), 0), 2*time.Second)
 			m.see(now)
 		}
-		if m.ran != want {
-			t.Fatalf("%v counted, want %v", m.ran, want)
-		}
+		assert.MustEqual(t, m.ran, want, "counted")
 	})
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 func configured(index uint64, ids ...raft.ServerID) *raft.Log {
@@ -27,13 +29,9 @@ func TestMembersAreReported(t *testing.T) {
 		for _, logs := range [][]*raft.Log{
 			{configured(1, "a")}, entries(2, 3), {configured(4, "a", "b"), configured(5, "a", "b", "c")},
 		} {
-			if err := s.StoreLogs(logs); err != nil {
-				t.Fatal(err)
-			}
+			assert.NoError(t, s.StoreLogs(logs))
 		}
-		if len(got) != 3 {
-			t.Fatalf("%v", got)
-		}
+		assert.MustEqual(t, len(got), 3, "%v", got)
 		for i, r := range got {
 			if len(r.Before.Servers) != i || len(r.After.Servers) != i+1 {
 				t.Errorf("%v", r)

@@ -30,9 +30,7 @@ func TestPlain(t *testing.T) {
 func TestBlocks(t *testing.T) {
 	got := blocks("A paragraph\nof two lines.\n\n  raw   a\n  raw b\n\nEnd.")
 	want := []Block{{Text: "A paragraph of two lines."}, {Text: "  raw   a\n  raw b", Raw: true}, {Text: "End."}}
-	if len(got) != len(want) {
-		t.Fatalf("%+v", got)
-	}
+	assert.MustEqual(t, len(got), len(want), "%+v", got)
 	for i := range want {
 		assert.Equal(t, got[i], want[i])
 	}
