@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
@@ -118,4 +120,75 @@ func BenchmarkPullDrain(b *testing.B) {
 		b.Logf("node %d: released %v of %v", i, counter(b, c.Registry(i), "belfry_pull_released_total"),
 			counter(b, c.Registry(i), "belfry_pull_leased_total"))
 	}
+}
+
+// BenchmarkDo schedules single tasks by 64 callers at the three nodes of one process. Two of three calls go on to the
+// leader's node. The allocations are those of all nodes.
+func BenchmarkDo(b *testing.B) {
+	c := clustertest.NewOnLoopback(b, 3, nil)
+	c.Until("leaderships are where they belong", func() error { return atHome(c.Node(0).View(b.Context())) })
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	b.ReportAllocs()
+	b.ResetTimer()
+	for caller := range 64 {
+		wg.Go(func() {
+			for n := next.Add(1); n <= int64(b.N); n = next.Add(1) {
+				cmd := pulled("work", fmt.Sprint("task-", n), 0)
+				cmd.GetSchedule().FireAtMs = time.Now().Add(time.Hour).UnixMilli()
+				mustDo(b, c.Node(caller%3), cmd)
+			}
+		})
+	}
+	wg.Wait()
+	b.StopTimer()
+	calls, messages := 0.0, 0.0
+	for i := range 3 {
+		calls += counter(b, c.Registry(i), "belfry_forward_calls_total")
+		messages += counter(b, c.Registry(i), "belfry_forward_messages_total")
+	}
+	b.ReportMetric(calls/messages, "calls/message")
+}
+
+// BenchmarkReports asks five nodes with 48 shards for the reports that the leader of the control group needs: for
+// faults every two seconds, for one replica's applied index ten times a second while it is copied, and for the commands
+// of all shards twice a minute. The whole status is the measure for all of them.
+func BenchmarkReports(b *testing.B) {
+	c := clustertest.NewOnLoopback(b, 5, func(_ int, cfg *cluster.Config) { cfg.Shards = 48 })
+	n := c.Node(0)
+	shard := n.View(b.Context()).Shards[0]
+	other := shard.Replicas[0].Node
+	if other == n.ID() {
+		other = shard.Replicas[1].Node
+	}
+	b.Run("faults", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if faults := n.Faults(b.Context()); len(faults) > 0 {
+				b.Fatal(faults)
+			}
+		}
+	})
+	b.Run("applied", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, err := n.Applied(b.Context(), other, shard.ID); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("commands", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if commands := n.Commands(b.Context()); len(commands) != 48 {
+				b.Fatal(len(commands), " shards report")
+			}
+		}
+	})
+	b.Run("status", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			n.View(b.Context())
+		}
+	})
 }

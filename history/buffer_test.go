@@ -1,6 +1,10 @@
 package history
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
+)
 
 func TestBufferDropsUntilHalfIsFree(t *testing.T) {
 	b := buffer{limit: 20 * blockBytes}
@@ -37,9 +41,7 @@ func TestBufferDropsUntilHalfIsFree(t *testing.T) {
 	for range chunks {
 		b.pop()
 	}
-	if b.bytes != 0 {
-		t.Fatalf("%d bytes in an empty buffer", b.bytes)
-	}
+	assert.MustEqual(t, b.bytes, 0, "bytes in an empty buffer")
 }
 
 func TestBlocksEndAtGaps(t *testing.T) {
@@ -58,9 +60,7 @@ func TestBlocksEndAtGaps(t *testing.T) {
 		}
 		b.pop()
 	}
-	if len(b.chunks) != 0 {
-		t.Fatalf("%d chunks are left", len(b.chunks))
-	}
+	assert.MustEqual(t, len(b.chunks), 0, "chunks are left")
 }
 
 // A view stays as it was while events are added, and the writer's block gets no more of them.

@@ -1,11 +1,20 @@
 package httpapi
 
 import (
+	"context"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/internal/assert"
@@ -189,4 +198,159 @@ func TestQueuesAreFull(t *testing.T) {
 		}
 		d.conflict(call[0], "/v1/queues/q"+call[1], call[2])
 	}
+}
+
+func TestPatchQueue(t *testing.T) {
+	h := newHarness(t)
+	secret := whsec('a', 24)
+	h.call("PATCH", "/v1/queues/q", `{"max_in_flight":7,"signing":{"secrets":["`+secret+`"]}}`).mustStatus(t, 200)
+	print := fingerprint([]byte(strings.Repeat("a", 24)))
+	signing := `,"signing":{"secrets":["` + print + `"]}`
+	for _, step := range []struct{ patch, want string }{
+		{`{}`, `"max_in_flight":7,"paused":false` + signing},
+		{`{"queue":"q","paused":true}`, `"max_in_flight":7,"paused":true` + signing},
+		{`{"target":{"url":"http://x/","headers":{"X-A":"1","x-b":"2"},"timeout":"5s"},"retry":{"max_attempts":3}}`,
+			`"target":{"url":"http://x/","headers":{"x-a":"1","x-b":"2"},"timeout":"5s"},"retry":{"max_attempts":3},` +
+				`"max_in_flight":7,"paused":true` + signing},
+		{`{"target":{"headers":{"x-A":null},"timeout":null},"retry":{"max_backoff":"1h"}}`,
+			`"target":{"url":"http://x/","headers":{"x-b":"2"}},"retry":{"max_attempts":3,"max_backoff":"1h"},` +
+				`"max_in_flight":7,"paused":true` + signing},
+		{`{"retry":{"max_attempts":null,"max_backoff":null},"max_in_flight":null,"max_per_second":0.5,"batch_max":10}`,
+			`"target":{"url":"http://x/","headers":{"x-b":"2"}},"max_per_second":0.5,"batch_max":10,"paused":true` + signing},
+		{`{"retry":{"delays":["4m","10m","1h"]}}`, `"target":{"url":"http://x/","headers":{"x-b":"2"}},` +
+			`"retry":{"delays":["4m","10m","1h"]},"max_per_second":0.5,"batch_max":10,"paused":true` + signing},
+		{`{"retry":{"delays":null,"max_attempts":4}}`, `"target":{"url":"http://x/","headers":{"x-b":"2"}},` +
+			`"retry":{"max_attempts":4},"max_per_second":0.5,"batch_max":10,"paused":true` + signing},
+		{`{"retry":null,"target":null,"max_per_second":null,"batch_max":null,"paused":null,"keep_done":"3d","keep_dead":"30d"}`,
+			`"paused":false,"keep_done":"3d","keep_dead":"30d"` + signing},
+		{`{"keep_done":null,"keep_dead":null,"retry":null,"signing":{"secrets":["` + print + `"]}}`, `"paused":false` + signing},
+		{`{"signing":null}`, `"paused":false`},
+	} {
+		a := h.call("PATCH", "/v1/queues/q", step.patch, "Content-Type", mergeType)
+		a.mustStatus(t, 200)
+		assert.Equal(t, a.text, `{"queue":"q",`+step.want+"}\n", "%s: answered", step.patch)
+		if got := h.call("GET", "/v1/queues/q", "").text; !strings.HasPrefix(got, strings.TrimSuffix(a.text, "}\n")) {
+			t.Errorf("%s: read %s", step.patch, got)
+		}
+	}
+}
+
+func TestBadQueuePatches(t *testing.T) {
+	h := newHarness(t)
+	h.call("PUT", "/v1/queues/q", `{"retry":{"max_backoff":"1s"},"max_in_flight":7}`).mustStatus(t, 201)
+	before := h.call("GET", "/v1/queues/q", "").text
+	for _, c := range []struct{ body, field string }{
+		{`{"colour":1}`, "colour"},
+		{`{"counts":null}`, "counts"},
+		{`{"queue":"other"}`, "queue"},
+		{`{"queue":null}`, "queue"},
+		{`{"paused":"yes"}`, "paused"},
+		{`{"paused":true,"paused":null}`, "paused"},
+		{`{"max_in_flight":0}`, "max_in_flight"},
+		{`{"target":{"timeout":"5s"}}`, "target.url"}, // the queue has no target yet
+		{`{"target":{"url":"ftp://x/"}}`, "target.url"},
+		{`{"target":{"url":null}}`, "target.url"},
+		{`{"target":7}`, "target"},
+		{`{"retry":{"min_backoff":"2s"}}`, "retry.min_backoff"}, // longer than the stored max_backoff
+		{`{"signing":{}}`, "signing.secrets"},
+		{`{"signing":{"secrets":["sha256:00000000"]}}`, "signing.secrets[0]"},
+		{`{"keep_done":"0s"}`, "keep_done"},
+		{`[]`, ""}, {``, ""}, {`{"paused":true}}`, ""},
+	} {
+		h.call("PATCH", "/v1/queues/q", c.body).mustProblem(t, 400, c.field)
+	}
+	h.call("PATCH", "/v1/queues/q", "x", "Content-Type", "text/plain").mustProblem(t, 415, "Content-Type")
+	h.call("PATCH", "/v1/queues/q?x=1", "{}").mustProblem(t, 400, "x")
+	if after := h.call("GET", "/v1/queues/q", "").text; after != before {
+		t.Errorf("a bad patch changed %s to %s", before, after)
+	}
+}
+
+func TestPauseAndResume(t *testing.T) {
+	h := newHarness(t)
+	h.call("PUT", "/v1/queues/q", `{"max_in_flight":7}`).mustStatus(t, 201)
+	for _, step := range []struct{ verb, queue, want string }{
+		{"pause", "q", `{"queue":"q","max_in_flight":7,"paused":true}`},
+		{"pause", "q", `{"queue":"q","max_in_flight":7,"paused":true}`},
+		{"resume", "q", `{"queue":"q","max_in_flight":7,"paused":false}`},
+		{"resume", "q", `{"queue":"q","max_in_flight":7,"paused":false}`},
+		{"pause", "new", `{"queue":"new","paused":true}`},
+	} {
+		a := h.call("POST", "/v1/queues/"+step.queue+"/"+step.verb, "", keyHeader, "k")
+		a.mustStatus(t, 200)
+		if a.text != step.want+"\n" {
+			t.Errorf("%s: answered %s, want %s", step.verb, a.text, step.want)
+		}
+	}
+	h.call("POST", "/v1/queues/q/pause", `{}`).mustStatus(t, 200)
+	h.call("POST", "/v1/queues/q/pause", `{"for":"1h"}`).mustProblem(t, 400, "for")
+	h.call("POST", "/v1/queues/q/pause?x=1", "").mustProblem(t, 400, "x")
+	h.call("GET", "/v1/queues/q/pause", "").mustProblem(t, 405, "")
+}
+
+func waitingConfig(t *testing.T, metrics prometheus.Gatherer) WaitingConfig {
+	return WaitingConfig{
+		Node: fullDisk{}, Origins: testOrigins(t), Metrics: metrics, Logger: slog.New(slog.DiscardHandler),
+	}
+}
+
+// fullDisk is a node that waits for room on its disk.
+type fullDisk struct{}
+
+func (fullDisk) Barred() string { return "the disk is full" }
+
+func (fullDisk) Doctor(context.Context) []view.Finding {
+	return []view.Finding{{Severity: "critical", Code: "node-waits"}}
+}
+
+// TestWaiting checks that a waiting node answers every call with the reason, as a problem, and serves its metrics.
+func TestWaiting(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "some_gauge"}))
+	h := Waiting(waitingConfig(t, registry))
+	for _, call := range [][2]string{
+		{"GET", "/healthz"}, {"GET", "/readyz"}, {"PUT", "/v1/tasks/a"}, {"GET", "/v1/cluster"}, {"GET", "/"},
+		{"POST", "/v1/batch"}, {"DELETE", "/nothing"},
+	} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(call[0], call[1], strings.NewReader("{}")))
+		var p struct{ Type, Detail, Committed string }
+		assert.NoError(t, json.Unmarshal(w.Body.Bytes(), &p), "%v: %s", call, w.Body)
+		if w.Code != 503 || p.Detail != "the disk is full" || p.Committed != "no" || w.Header().Get("Retry-After") == "" ||
+			w.Header().Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%v: %d %v %s", call, w.Code, w.Header(), w.Body)
+		}
+	}
+	rebound := httptest.NewRequest("GET", "/metrics", nil)
+	rebound.Host = "rebound.example"
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, rebound)
+	assert.Equal(t, w.Code, 403, "metrics by a foreign name: %s", w.Body)
+	w = httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", "/v1/doctor", nil))
+	const finding = `{"findings":[{"severity":"critical","code":"node-waits","summary":"","do":[]}]}`
+	if w.Code != 200 || strings.TrimSpace(w.Body.String()) != finding {
+		t.Errorf("doctor: %d %s", w.Code, w.Body)
+	}
+	w = httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	if w.Code != 200 || !strings.Contains(w.Body.String(), "some_gauge") {
+		t.Errorf("metrics: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestWaitingAnswersAStream checks that a refusal does not wait for a stream's body, which does not end before the
+// answer.
+func TestWaitingAnswersAStream(t *testing.T) {
+	server := httptest.NewServer(Waiting(waitingConfig(t, prometheus.NewRegistry())))
+	t.Cleanup(server.Close)
+	body, writer := io.Pipe()
+	t.Cleanup(func() { _ = writer.Close() }) // a pipe's Close never fails
+	go func() { _, _ = io.WriteString(writer, `{"credit":1}`+"\n") }()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, server.URL+"/v1/queues/mails/stream", body)
+	assert.NoError(t, err)
+	answer, err := http.DefaultClient.Do(r)
+	assert.NoError(t, err)
+	defer answer.Body.Close()
+	assert.Equal(t, answer.StatusCode, http.StatusServiceUnavailable, "status")
 }

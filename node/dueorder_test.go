@@ -111,3 +111,66 @@ func TestListsInDueOrder(t *testing.T) {
 		assert.EqualSlices(t, runs, []string{"a", "b", "c", "none"}, "schedules")
 	})
 }
+
+// TestOverdueTasksComeInOrder checks that a consumer that takes one task after another gets overdue ones of all shards
+// in the order of their due times, but for the first one or two of each shard.
+func TestOverdueTasksComeInOrder(t *testing.T) {
+	const tasks, shards, first = 30, 3, 2 * 3
+	synctest.Test(t, func(t *testing.T) {
+		c := nodetest.Start(t, 3, func(_ int, cfg *node.Config) { cfg.Shards = shards })
+		calls := c.Client(client.Config{Addrs: []string{c.URL(0)}, FixedAddrs: true})
+		for i := range tasks {
+			due := time.Now().Add(time.Duration(i-2*tasks) * time.Second)
+			_, err := calls.Schedule(t.Context(), client.Task{ID: fmt.Sprint(i), Queue: "q", FireAt: due})
+			assert.NoError(t, err)
+		}
+		time.Sleep(time.Second)
+		order, inversions, last := "", 0, time.Time{}
+		for i := range tasks {
+			leased, err := calls.Lease(t.Context(), "q", client.Demand{Max: 1})
+			if err != nil || len(leased) != 1 {
+				t.Fatalf("%d tasks, %v, after %s", len(leased), err, order)
+			}
+			if order += " " + leased[0].ID; i > first && leased[0].FireAt.Before(last) {
+				inversions++
+			}
+			last = leased[0].FireAt
+		}
+		if inversions > 0 {
+			t.Errorf("%d inversions after the first tasks of each shard:%s", inversions, order)
+		}
+	})
+}
+
+// TestReceiptsHoldAtAnyNode checks that the receipts of every node settle their leases at every other one, also after
+// the node of the lease has died, and at no other queue.
+func TestReceiptsHoldAtAnyNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := nodetest.Start(t, 3, func(_ int, cfg *node.Config) { cfg.Shards = 3 })
+		at := func(i int) *client.Client {
+			return c.Client(client.Config{Addrs: []string{c.URL(i)}, FixedAddrs: true})
+		}
+		var receipts []string
+		for i := range 3 {
+			if _, err := at(i).Schedule(t.Context(), client.Task{ID: nodetest.Name(i), Queue: "q"}); err != nil {
+				t.Fatal(err)
+			}
+			tasks, err := at(i).Lease(t.Context(), "q", client.Demand{Wait: 10 * time.Second, Lease: time.Hour})
+			if err != nil || len(tasks) != 1 {
+				t.Fatalf("%v %v", tasks, err)
+			}
+			receipts = append(receipts, tasks[0].Receipt)
+		}
+		c.Kill(0)
+		for i, receipt := range receipts {
+			other := at(1 + (i+1)%2)
+			settle := func(queue string, want error) {
+				for _, r := range other.Settle(t.Context(), queue, client.Settlement{Ack: []string{receipt}}) {
+					assert.ErrorIs(t, r.Err, want, "the receipt of node %d, at queue %s", i, queue)
+				}
+			}
+			settle("mine", client.ErrNotFound)
+			settle("q", nil)
+		}
+	})
+}

@@ -338,18 +338,14 @@ func TestServedCallEnds(t *testing.T) {
 			room: semaphore.NewWeighted(maxServed), began: began, bounded: make(map[time.Duration]context.Context),
 		}
 		encoded, err := encode(&clusterpb.Commands{Commands: command("x")})
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		for number, timeout := range []int64{10, 99, 1000} {
 			s.begin(&clusterpb.Call{Number: uint64(number), Kind: "Commands", Request: encoded, TimeoutMs: timeout})
 		}
 		requireContexts := func(want int) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			if len(s.bounded) != want {
-				t.Errorf("%d contexts, not %d", len(s.bounded), want)
-			}
+			assert.Equal(t, len(s.bounded), want, "contexts")
 		}
 		requireContexts(2)
 		for _, least := range []time.Duration{99 * time.Millisecond, 99 * time.Millisecond, time.Second} {

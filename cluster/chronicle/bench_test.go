@@ -15,6 +15,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/history"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // replica is a state machine whose events go to a history.
@@ -32,15 +33,11 @@ func (r *replica) apply(b *testing.B, kind string, commands ...*fsmpb.Command) [
 	r.index++
 	at := int64(1_800_000_000_000) + int64(r.index)
 	data, err := proto.Marshal(&fsmpb.Entry{Version: fsm.CommandVersion, AtMs: at, Commands: commands})
-	if err != nil {
-		b.Fatal(err)
-	}
+	assert.NoError(b, err)
 	b.StartTimer()
 	began := processorTime(b)
 	applied, err := r.Apply(data, true)
-	if err != nil {
-		b.Fatal(err)
-	}
+	assert.NoError(b, err)
 	r.shard.Append(r.index, r.events)
 	r.events = r.events[:0]
 	r.spent[kind] += processorTime(b) - began
@@ -49,9 +46,7 @@ func (r *replica) apply(b *testing.B, kind string, commands ...*fsmpb.Command) [
 
 func processorTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
+	assert.NoError(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
@@ -60,13 +55,9 @@ func processorTime(b *testing.B) time.Duration {
 func BenchmarkBurst(b *testing.B) {
 	const count, batch = 50_000, 1000
 	store, err := history.Open(history.Config{Dir: b.TempDir()})
-	if err != nil {
-		b.Fatal(err)
-	}
+	assert.NoError(b, err)
 	shard, err := chronicle.NewKeeper(store).Shard(1)
-	if err != nil {
-		b.Fatal(err)
-	}
+	assert.NoError(b, err)
 	r := &replica{Machine: fsm.New(1), shard: shard, spent: map[string]time.Duration{}}
 	r.Observe(func(e task.Event) { r.events = append(r.events, e) })
 	policy := &fsmpb.Policy{Window: 1000, AttemptTimeoutMs: 15_000, LeaseMarginMs: 5000, MaxAttempts: 3, HorizonMs: 20}
@@ -99,9 +90,7 @@ func BenchmarkBurst(b *testing.B) {
 		}
 		for range count / batch {
 			granted := r.apply(b, "grant", &fsmpb.Command{Op: &fsmpb.Command_Grant{Grant: grant}})
-			if len(granted) != batch {
-				b.Fatalf("%d grants, want %d", len(granted), batch)
-			}
+			assert.MustEqual(b, len(granted), batch, "grants")
 			var commands []*fsmpb.Command
 			for _, g := range granted {
 				op := &fsmpb.Settle{
@@ -113,9 +102,7 @@ func BenchmarkBurst(b *testing.B) {
 			r.apply(b, "settle", commands...)
 		}
 		began := processorTime(b)
-		if err := shard.Sync(r.index); err != nil {
-			b.Fatal(err)
-		}
+		assert.NoError(b, shard.Sync(r.index))
 		r.spent["sync"] += processorTime(b) - began
 		n++
 	}
@@ -124,7 +111,5 @@ func BenchmarkBurst(b *testing.B) {
 			b.ReportMetric(float64(spent.Nanoseconds())/float64(n*count), kind+"-ns/task")
 		}
 	}
-	if err := store.Close(); err != nil {
-		b.Fatal(err)
-	}
+	assert.NoError(b, store.Close())
 }

@@ -2,8 +2,12 @@ package main
 
 import (
 	"errors"
+	"io"
+	"net/http"
 	"testing"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // awaitNil waits until condition returns nil. It gives up shortly before go test ends the tests, and then fails the test
@@ -33,4 +37,21 @@ func await(t *testing.T, what string, done func() bool) {
 		}
 		return nil
 	})
+}
+
+func request(t *testing.T, method, url string) (int, string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), method, url, http.NoBody)
+	assert.NoError(t, err)
+	return exchange(t, req)
+}
+
+func exchange(t *testing.T, req *http.Request) (int, string) {
+	t.Helper()
+	resp, err := http.DefaultClient.Do(req)
+	assert.NoError(t, err)
+	defer func() { _ = resp.Body.Close() }()
+	body, err := io.ReadAll(resp.Body)
+	assert.NoError(t, err)
+	return resp.StatusCode, string(body)
 }

@@ -1,12 +1,17 @@
 package main
 
 import (
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"mvdan.cc/sh/v3/syntax"
@@ -173,5 +178,96 @@ func TestCompletion(t *testing.T) {
 		if slices.Sort(got); !slices.Equal(got, want) {
 			t.Errorf("belfry %s: %q, want %q", args, got, want)
 		}
+	}
+}
+
+// Within a command each name and each alias stands for one command.
+func TestAliasesDoNotCollide(t *testing.T) {
+	root := newRoot()
+	check := func(parent *cobra.Command) {
+		owners := map[string]string{}
+		for _, cmd := range parent.Commands() {
+			for _, name := range append([]string{cmd.Name()}, cmd.Aliases...) {
+				if owners[name] != "" {
+					t.Errorf("%s %s is %s and %s", parent.CommandPath(), name, owners[name], cmd.Name())
+				}
+				owners[name] = cmd.Name()
+			}
+		}
+	}
+	check(root)
+	eachCommand(root, check)
+	for noun := range nounAliases {
+		cmd, _, err := root.Find([]string{noun})
+		if noun != "token" && (err != nil || len(cmd.Aliases) == 0) {
+			t.Errorf("no command %s has aliases: %v", noun, err)
+		}
+	}
+}
+
+// A short name leads to its command, and the help shows it.
+func TestAliases(t *testing.T) {
+	for line, want := range map[string]string{
+		"t ls": "belfry task list", "tasks show a": "belfry task get", "q rm x": "belfry queue delete",
+		"ns ls": "belfry namespace list", "sched get a": "belfry schedule show", "op ls": "belfry operation list",
+		"key rm a": "belfry key revoke", "no rm a": "belfry node remove", "dlq rm q": "belfry dead drop",
+		"node tokens ls": "belfry node token list", "ctx mv a b": "belfry context rename", "cl show": "belfry cluster status",
+		"shard ls": "belfry shards list", "cal rm a": "belfry calendar delete", "t add a": "belfry task schedule",
+		"t log a": "belfry task history",
+	} {
+		cmd, _, err := newRoot().Find(strings.Fields(line))
+		if err != nil || cmd.CommandPath() != want {
+			t.Errorf("belfry %s is %s, %v; want %s", line, cmd.CommandPath(), err, want)
+		}
+	}
+	for line, want := range map[string]string{"task --help": "task, tasks, t", "task list --help": "list, ls"} {
+		out, err := printed(t, strings.Fields(line)...)
+		if err != nil || !strings.Contains(out, want) {
+			t.Errorf("belfry %s: %v, want %q:\n%s", line, err, want, out)
+		}
+	}
+}
+
+// The flag --version prints the same text as the command, even where an image sets the environment variable of its
+// name.
+func TestVersionFlag(t *testing.T) {
+	t.Setenv("BELFRY_VERSION", "1.2.3")
+	flag, code := belfry(t, "--version")
+	command, _ := belfry(t, "version")
+	if code != 0 || flag != command || !strings.HasPrefix(flag, "belfry dev (commit ") {
+		t.Errorf("%d: %q, and the command prints %q", code, flag, command)
+	}
+	if out, code := belfry(t); code != 0 || !strings.Contains(out, "--version") {
+		t.Errorf("%d\n%s", code, out)
+	}
+}
+
+// TestModules compares the modules in the program, each with the number of its packages, with testdata/modules.txt. A
+// new module is one to trust and to keep up to date, and each package costs every first build and the size of the
+// program. With BELFRY_REFERENCE=write the test writes the file.
+func TestModules(t *testing.T) {
+	t.Parallel()
+	list := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}", ".")
+	list.Env = append(os.Environ(), "GOOS=linux", "GOARCH=amd64", "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOPROXY=off")
+	out, err := list.Output()
+	assert.NoError(t, err, "%v", list)
+	packages := map[string]int{}
+	for module := range strings.FieldsSeq(string(out)) { // the standard library's packages have none
+		packages[module]++
+	}
+	var got strings.Builder
+	for _, module := range slices.Sorted(maps.Keys(packages)) {
+		if module != "github.com/belfryhq/belfry" {
+			fmt.Fprintln(&got, module, packages[module])
+		}
+	}
+	const file = "testdata/modules.txt"
+	if os.Getenv("BELFRY_REFERENCE") == "write" {
+		assert.NoError(t, os.WriteFile(file, []byte(got.String()), 0o644))
+	}
+	want, err := os.ReadFile(file)
+	assert.NoError(t, err)
+	if diff := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(got.String(), "\n")); diff != "" {
+		t.Errorf("modules of the program; to accept them: BELFRY_REFERENCE=write go test -run TestModules .\n%s", diff)
 	}
 }

@@ -6,6 +6,11 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
+
+	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 const keptQueue = `{"queue":"q","target":{"url":"http://x/","headers":{"a":"b"}},"retry":{"max_attempts":3},"max_in_flight":7,
@@ -150,9 +155,7 @@ func TestSettle(t *testing.T) {
 	if code != exitFailed || !strings.Contains(out, "lease has ended") {
 		t.Errorf("%d\n%s", code, out)
 	}
-	if s.body != `{"ack":["r1"],"nack":[{"receipt":"r2","delay":"0s","reason":"late"}]}` {
-		t.Errorf("sent %s", s.body)
-	}
+	assert.Equal(t, s.body, `{"ack":["r1"],"nack":[{"receipt":"r2","delay":"0s","reason":"late"}]}`, "sent")
 	s = serveOne(t, 200, `{"results":[{"receipt":"r1","id":"a","status":200}]}`)
 	if out, code := belfry(t, "lease", "ack", "q", "r1", "--addr", s.url, "--json"); code != 0 || !strings.Contains(out, `"status":200`) {
 		t.Errorf("%d\n%s", code, out)
@@ -186,4 +189,45 @@ func TestScheduleWithJitter(t *testing.T) {
 	if code != 0 || s.body != `{"queue":"q","delay":"1h","jitter":"10m"}` {
 		t.Errorf("%d, sent %s\n%s", code, s.body, out)
 	}
+}
+
+func TestWindowFlag(t *testing.T) {
+	for text, want := range map[string]string{
+		"":            "",
+		"09:00-20:00": "09:00-20:00",
+		"Europe/Berlin 09:00-12:00 MON-SAT 14:00-18:00 calendar=holidays": "MON-SAT 09:00-12:00 14:00-18:00 Europe/Berlin calendar=holidays",
+	} {
+		w, err := readWindow(text)
+		if err != nil || window(w) != want {
+			t.Errorf("%q: %+v, %v", text, w, err)
+		}
+	}
+	for _, wrong := range []string{"MON TUE 09:00-20:00", "Europe/Berlin Asia/Tokyo 09:00-20:00"} {
+		w, err := readWindow(wrong)
+		assert.Error(t, err, "%q: %+v", wrong, w)
+	}
+}
+
+func TestGroupFlags(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "2 of each under way, in turn, acme=3"},
+		{[]string{"--group-in-flight", "0", "--fifo"}, "in order, in turn, acme=3"},
+		{[]string{"--group-weight", "acme=0,b=4"}, "2 of each under way, in turn, b=4"},
+		{[]string{"--fair=false", "--group-weight", "acme=0"}, "2 of each under way"},
+	} {
+		var f groupFlags
+		flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+		f.addFlags(flags)
+		assert.NoError(t, flags.Parse(c.args))
+		q := &client.Queue{GroupInFlight: 2, Fair: true, GroupWeights: map[string]int{"acme": 3}}
+		if err := f.apply(flags.Changed, q); err != nil || groups(q) != c.want {
+			t.Errorf("%q: %q, %v, want %q", c.args, groups(q), err, c.want)
+		}
+	}
+	f := groupFlags{weights: map[string]string{"acme": "many"}}
+	err := f.patch(func(string) bool { return false }, &client.QueuePatch{})
+	assert.Error(t, err, "a weight that is no number is taken")
 }

@@ -1,14 +1,20 @@
 package docstest
 
 import (
+	"bytes"
+	"context"
+	"fmt"
 	"go/format"
 	"net/url"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+
+	"mvdan.cc/sh/v3/syntax"
 
 	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/access/oidc"
@@ -185,4 +191,184 @@ func TestAnchors(t *testing.T) {
 	} {
 		assert.Equal(t, anchor(heading), want, "%s", heading)
 	}
+}
+
+// badge matches the name and the value of a badge of README.md.
+var badge = regexp.MustCompile(`!\[([A-Za-z]+): ([^\]]+)\]\((docs/pictures/[a-z]+\.svg)\)`)
+
+// TestBadgesAreTrue compares the badges of README.md with their pictures, and with the files that they sum up.
+func TestBadgesAreTrue(t *testing.T) {
+	t.Parallel()
+	read := func(name string) string {
+		text, err := os.ReadFile(filepath.Join(repository, name))
+		assert.NoError(t, err)
+		return string(text)
+	}
+	sources := map[string]struct {
+		file string
+		fact *regexp.Regexp // its groups make the value
+	}{
+		"Licence": {"LICENSE", regexp.MustCompile(`^\s*(Apache) License\s+Version (2\.0),`)},
+		"Go":      {"go.mod", regexp.MustCompile(`(?m)^go (\d+\.\d+)`)},
+		"Release": {"CHANGELOG.md", regexp.MustCompile(`(?m)^## .*\((not yet) released\)$`)},
+	}
+	for _, match := range badge.FindAllStringSubmatch(read("README.md"), -1) {
+		name, value, picture := match[1], match[2], match[3]
+		source, ok := sources[name]
+		if !ok {
+			t.Errorf("no file is known for the badge %s", name)
+			continue
+		}
+		delete(sources, name)
+		if want := `aria-label="` + name + ": " + value + `"`; !strings.Contains(read(picture), want) {
+			t.Errorf("%s lacks %s", picture, want)
+		}
+		fact := source.fact.FindStringSubmatch(read(source.file))
+		if fact == nil || strings.Join(fact[1:], "-") != value {
+			t.Errorf("%s: %s, while %s says %q", name, value, source.file, fact)
+		}
+	}
+	for name := range sources {
+		t.Errorf("README.md lacks the badge %s", name)
+	}
+}
+
+// namedTest matches the name of a test on a page, with its package's folder: `httpapi.TestForeignCalls`.
+var namedTest = regexp.MustCompile("`([a-z0-9_/]+)\\.((?:Test|Fuzz)[A-Za-z0-9_]+)`")
+
+// TestNamedTestsExist checks that the tests which the pages name are there.
+func TestNamedTestsExist(t *testing.T) {
+	t.Parallel()
+	found := 0
+	for _, p := range readPages(t, "SECURITY.md", "docs/*.md", "docs/guides/*.md", "docs/reference/*.md") {
+		source, err := os.ReadFile(filepath.Join(repository, p.name))
+		assert.NoError(t, err)
+		for _, match := range namedTest.FindAllStringSubmatch(string(source), -1) {
+			found++
+			assert.Equal(t, declared(match[1], match[2]), nil, "%s", p.name)
+		}
+	}
+	if found < 20 {
+		t.Errorf("the pages name %d tests", found)
+	}
+	if declared("docs/docstest", "TestNoSuchName") == nil || declared("nowhere", "TestNamedTestsExist") == nil {
+		t.Error("a test that is not there is found")
+	}
+}
+
+// declared returns an error unless a test file in a folder has a function of this name.
+func declared(folder, name string) error {
+	files, err := filepath.Glob(filepath.Join(repository, folder, "*_test.go"))
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		if strings.Contains(string(source), "\nfunc "+name+"(") {
+			return nil
+		}
+	}
+	return fmt.Errorf("%s has no %s", folder, name)
+}
+
+const (
+	firstPages = 10    // in docs/ itself, the first level of the site
+	pageWords  = 2500  // of one of them
+	allWords   = 25000 // of all of them
+
+	readmeLines = 120
+)
+
+// targets matches the targets of links, which are not read.
+var targets = regexp.MustCompile(`\]\([^)]*\)`)
+
+// TestFirstLevelIsShort counts the words of the pages in docs/ itself, commands included. All other pages are in
+// folders: guides, operations, runbooks, reference, measurements.
+func TestFirstLevelIsShort(t *testing.T) {
+	t.Parallel()
+	pages, err := filepath.Glob(filepath.Join(repository, "docs", "*.md"))
+	assert.NoError(t, err)
+	assert.Equal(t, len(pages), firstPages, "pages in docs/")
+	sum := 0
+	for _, name := range pages {
+		source, err := os.ReadFile(name)
+		assert.NoError(t, err)
+		words := len(bytes.Fields(targets.ReplaceAll(source, []byte("]"))))
+		sum += words
+		if words >= pageWords {
+			t.Errorf("%s has %d words, want fewer than %d", filepath.Base(name), words, pageWords)
+		}
+	}
+	t.Logf("%d words in %d pages", sum, len(pages))
+	if sum > allWords {
+		t.Errorf("the pages have %d words, want at most %d", sum, allWords)
+	}
+}
+
+// TestReadmeIsShort counts the lines of README.md.
+func TestReadmeIsShort(t *testing.T) {
+	t.Parallel()
+	source, err := os.ReadFile(filepath.Join(repository, "README.md"))
+	assert.NoError(t, err)
+	if lines := bytes.Count(source, []byte("\n")); lines > readmeLines {
+		t.Errorf("README.md has %d lines, want at most %d", lines, readmeLines)
+	}
+}
+
+// check checks that each command that cannot run exists and takes its flags.
+func (s *session) check(commands string) error {
+	statements, err := parseShell(commands)
+	if err != nil {
+		return err
+	}
+	for _, command := range statements {
+		trial, err := harmless(command)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(s.t.Context(), blockLimit)
+		out, err := s.shell(ctx, trial).CombinedOutput()
+		cancel()
+		if err != nil {
+			return fmt.Errorf("%s: %w\n%s", trial, err, out)
+		}
+	}
+	return nil
+}
+
+// parseShell returns the commands of a block, one a line, without comments.
+func parseShell(text string) ([]string, error) {
+	file, err := syntax.NewParser().Parse(strings.NewReader(text), "")
+	if err != nil {
+		return nil, err
+	}
+	var commands []string
+	for _, statement := range file.Stmts {
+		var line strings.Builder
+		if err := syntax.NewPrinter(syntax.SingleLine(true)).Print(&line, statement); err != nil {
+			return nil, err
+		}
+		commands = append(commands, strings.TrimSpace(strings.ReplaceAll(line.String(), "\\\n", " ")))
+	}
+	return commands, nil
+}
+
+// harmless returns a command that checks another one without running it.
+func harmless(command string) (string, error) {
+	words := strings.Fields(command)
+	verb := strings.Join(words[:min(2, len(words))], " ")
+	switch {
+	case words[0] == "belfry", verb == "go run":
+		return command + " --help", nil // --help is read after the other flags, which must all be known
+	case words[0] == "make":
+		return "make -n " + strings.Join(words[1:], " "), nil
+	case words[0] == "bash" && len(words) == 2:
+		return "bash -n " + words[1], nil
+	case verb == "go test":
+		return "go list " + strings.Join(words[2:], " "), nil
+	}
+	return "", fmt.Errorf("no way is known to check %q without running it", command)
 }
