@@ -11,8 +11,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/internal/clustertest"
@@ -54,12 +52,12 @@ func TestDamagedReplicaIsFound(t *testing.T) {
 			t.Errorf("found %v after the start", took)
 		}
 		c.Until("it is outvoted", func() error {
-			if gauge(t, c.Registry(damaged), "belfry_replica_outvoted") != 1 {
+			if metric(t, c.Registry(damaged), "belfry_replica_outvoted") != 1 {
 				return errors.New("not in the metrics yet")
 			}
 			return nil
 		})
-		if n := gauge(t, c.Registry(damaged), "belfry_replica_divergence"); n != 2 {
+		if n := metric(t, c.Registry(damaged), "belfry_replica_divergence"); n != 2 {
 			t.Errorf("it differs from %v replicas, by its metrics", n)
 		}
 		stays(t, c, damaged, shard.ID)
@@ -154,20 +152,4 @@ func replaceInFiles(t *testing.T, dir, from, to string) {
 	if found == 0 {
 		t.Fatalf("no file under %s has %q", dir, from)
 	}
-}
-
-// gauge returns the sum of a gauge of a node over its labels.
-func gauge(t testing.TB, r *prometheus.Registry, name string) float64 {
-	t.Helper()
-	families, err := r.Gather()
-	assert.NoError(t, err)
-	sum := 0.0
-	for _, f := range families {
-		if f.GetName() == name {
-			for _, m := range f.Metric {
-				sum += m.Gauge.GetValue()
-			}
-		}
-	}
-	return sum
 }

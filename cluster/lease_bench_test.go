@@ -90,8 +90,8 @@ func BenchmarkPullPunctual(b *testing.B) {
 		quantiles(b, all)
 	}
 	for i := range 3 {
-		b.Logf("node %d: released %v of %v", i, counter(b, c.Registry(i), "belfry_pull_released_total"),
-			counter(b, c.Registry(i), "belfry_pull_leased_total"))
+		b.Logf("node %d: released %v of %v", i, metric(b, c.Registry(i), "belfry_pull_released_total"),
+			metric(b, c.Registry(i), "belfry_pull_leased_total"))
 	}
 }
 
@@ -117,8 +117,8 @@ func BenchmarkPullDrain(b *testing.B) {
 		quantiles(b, all)
 	}
 	for i := range 3 {
-		b.Logf("node %d: released %v of %v", i, counter(b, c.Registry(i), "belfry_pull_released_total"),
-			counter(b, c.Registry(i), "belfry_pull_leased_total"))
+		b.Logf("node %d: released %v of %v", i, metric(b, c.Registry(i), "belfry_pull_released_total"),
+			metric(b, c.Registry(i), "belfry_pull_leased_total"))
 	}
 }
 
@@ -144,8 +144,8 @@ func BenchmarkDo(b *testing.B) {
 	b.StopTimer()
 	calls, messages := 0.0, 0.0
 	for i := range 3 {
-		calls += counter(b, c.Registry(i), "belfry_forward_calls_total")
-		messages += counter(b, c.Registry(i), "belfry_forward_messages_total")
+		calls += metric(b, c.Registry(i), "belfry_forward_calls_total")
+		messages += metric(b, c.Registry(i), "belfry_forward_messages_total")
 	}
 	b.ReportMetric(calls/messages, "calls/message")
 }

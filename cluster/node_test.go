@@ -46,8 +46,8 @@ func mustDo(t testing.TB, n *cluster.Node, cmds ...*fsmpb.Command) []task.Reply 
 	return replies
 }
 
-// counter returns the sum of a counter of a node over its labels.
-func counter(t testing.TB, r *prometheus.Registry, name string) float64 {
+// metric returns the sum of a counter or gauge of a node over its labels.
+func metric(t testing.TB, r *prometheus.Registry, name string) float64 {
 	t.Helper()
 	families, err := r.Gather()
 	assert.NoError(t, err)
@@ -55,7 +55,7 @@ func counter(t testing.TB, r *prometheus.Registry, name string) float64 {
 	for _, f := range families {
 		if f.GetName() == name {
 			for _, m := range f.Metric {
-				sum += m.Counter.GetValue()
+				sum += m.Counter.GetValue() + m.Gauge.GetValue()
 			}
 		}
 	}
@@ -237,13 +237,13 @@ func roundOfCalls(t *testing.T, c *clustertest.Cluster, node int) (local, hops, 
 	names := [3]string{"belfry_router_local_total", "belfry_router_hops_total", "belfry_router_retries_total"}
 	var grown [3]float64
 	for k, name := range names {
-		grown[k] = -counter(t, c.Registry(node), name)
+		grown[k] = -metric(t, c.Registry(node), name)
 	}
 	for j := range 60 {
 		mustDo(t, c.Node(node), schedule(fmt.Sprint("task-", j), 2*time.Hour))
 	}
 	for k, name := range names {
-		grown[k] += counter(t, c.Registry(node), name)
+		grown[k] += metric(t, c.Registry(node), name)
 	}
 	return grown[0], grown[1], grown[2]
 }

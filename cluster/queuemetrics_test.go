@@ -28,9 +28,9 @@ func TestQueueMetricsCountEachTaskOnce(t *testing.T) {
 				if c.Node(i) == nil {
 					continue
 				}
-				due += gauge(t, c.Registry(i), "belfry_due_tasks")
-				dueInQueue += gauge(t, c.Registry(i), "belfry_queue_due_tasks")
-				n := gauge(t, c.Registry(i), "belfry_queue_pending")
+				due += metric(t, c.Registry(i), "belfry_due_tasks")
+				dueInQueue += metric(t, c.Registry(i), "belfry_queue_due_tasks")
+				n := metric(t, c.Registry(i), "belfry_queue_pending")
 				if sum += n; n > 0 {
 					leaders++
 				}

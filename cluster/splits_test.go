@@ -164,7 +164,7 @@ func TestSlotsKeepToTheMoveRate(t *testing.T) {
 		scheduleKept(t, c, tasks, payload)
 		began := time.Now()
 		operate(t, c, &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_SPLIT, Shard: 1})
-		took, paced := time.Since(began), counter(t, c.Registry(0), "belfry_slots_copied_bytes_total")
+		took, paced := time.Since(began), metric(t, c.Registry(0), "belfry_slots_copied_bytes_total")
 		least := time.Duration(paced/rate*float64(time.Second)) - time.Second/16
 		if paced < tasks*payload/5 || took < least || took > least+3*time.Second {
 			t.Errorf("%.0f bytes were copied within %v, and the rate is %d a second", paced, took, rate)
@@ -191,7 +191,7 @@ func TestShardsSplitByThemselves(t *testing.T) {
 		})
 		splits := 0.0
 		for i := range nodes {
-			splits += counter(t, c.Registry(i), "belfry_auto_splits_total")
+			splits += metric(t, c.Registry(i), "belfry_auto_splits_total")
 		}
 		if v := lastNode(c).View(t.Context()); splits != float64(len(v.Shards)-1) || len(v.Shards) > 8 {
 			t.Errorf("%d shards after %.0f splits", len(v.Shards), splits)

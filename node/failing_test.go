@@ -19,30 +19,17 @@ import (
 )
 
 // A failing path holds no other path of its host: beside a thousand tasks for a path that refuses them, fails or never
-// answers, a task a second for another path is at most a second late after the first five seconds.
-func TestFailingPath(t *testing.T) {
-	t.Parallel()
-	for name, status := range map[string]int{"422": 422, "404": 404, "500": 500, "never": 0} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			synctest.Test(t, func(t *testing.T) {
-				r := newFailingReceiver(t, func(h hit) int {
-					if h.path == "/good" {
-						return http.StatusOK
-					}
-					return status
-				})
-				r.scheduleBad(t, 1000, "/bad")
-				r.checkGood(t, 15, "/good")
-			})
-		})
-	}
-}
-
-// Tasks that each fail at a path of their own hold no other path either.
+// answers, a task a second for another path is at most a second late after the first five seconds. Tasks that each fail
+// at a path of their own hold no other path either.
 func TestFailingPaths(t *testing.T) {
 	t.Parallel()
-	for name, status := range map[string]int{"500": 500, "never": 0} {
+	for name, test := range map[string]struct {
+		status, tasks int
+		path          string
+	}{
+		"one, 422": {422, 1000, "/bad"}, "one, 404": {404, 1000, "/bad"}, "one, 500": {500, 1000, "/bad"},
+		"one, never": {0, 1000, "/bad"}, "many, 500": {500, 300, "/bad/%d"}, "many, never": {0, 300, "/bad/%d"},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
@@ -50,9 +37,9 @@ func TestFailingPaths(t *testing.T) {
 					if h.path == "/good" {
 						return http.StatusOK
 					}
-					return status
+					return test.status
 				})
-				r.scheduleBad(t, 300, "/bad/%d")
+				r.scheduleBad(t, test.tasks, test.path)
 				r.checkGood(t, 15, "/good")
 			})
 		})
