@@ -257,7 +257,7 @@ func TestConsumerQuota(t *testing.T) {
 			leave()
 		}
 		again := consumersAt(t, c.Nodes(), "town", "", 5)
-		assert.Equal(t, len(again), 3, "consumers in place of 3")
+		assert.Equal(t, len(again), 3, "consumers")
 		c.Crash(0) // with 4 consumers at least
 		alive := c.Nodes()
 		c.Until("the places of the node are free", func() error {
@@ -311,7 +311,7 @@ func TestQueueQuota(t *testing.T) {
 			})
 		}
 		all.Wait()
-		assert.MustEqual(t, admitted.Load(), 5, "queues of 5")
+		assert.MustEqual(t, admitted.Load(), 5, "queues")
 		mustUse(t, c, "town", func(u task.NamespaceUse) bool { return u.Queues == 5 })
 		for i := range 10 {
 			queue := fmt.Sprint("q", i)

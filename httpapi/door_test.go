@@ -297,7 +297,7 @@ func TestAloneANamespaceCommitsAll(t *testing.T) {
 			c.note(namespace)
 			for range 3 {
 				n, _ := commitNow(t, c, namespace, 2000)
-				assert.Equal(t, n, 2000, "lines of 2000")
+				assert.Equal(t, n, 2000, "lines")
 			}
 		}
 		all("a")

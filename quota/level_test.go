@@ -308,7 +308,7 @@ func TestLowerLimit(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newLevels(t, 3, 30)
 				c.burst(40, 10, anyOf(3))
-				assert.MustEqual(t, c.most, 30, "tasks of 30")
+				assert.MustEqual(t, c.most, 30, "tasks")
 				c.setLimit(12)
 				for i := range 3 {
 					if full, _ := c.create(i); full == nil {
@@ -331,7 +331,7 @@ func TestLowerLimit(t *testing.T) {
 				}
 				sleep(fullFor)
 				c.burst(40, 10, anyOf(3))
-				assert.Equal(t, c.most, 12, "tasks of 12")
+				assert.Equal(t, c.most, 12, "tasks")
 			})
 		})
 	}

@@ -119,7 +119,7 @@ func TestDoThenInItsTerm(t *testing.T) {
 				t.Errorf("term %d in term %d: ended %v, %v", of, term, ended, err)
 			}
 		}
-		assert.Equal(t, n.machine.NamespaceUse("").Pending, 2, "tasks in place of 2")
+		assert.Equal(t, n.machine.NamespaceUse("").Pending, 2, "tasks")
 	})
 }
 

@@ -1,17 +1,22 @@
 package stand
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/deploy/local"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
 	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
@@ -153,4 +158,80 @@ func (r *row) off() (early, late time.Duration) {
 		early, late = max(early, -by), max(late, by)
 	}
 	return early, late
+}
+
+// An offset is in the file at once, and only in the file of that node.
+func TestClocks(t *testing.T) {
+	dir := t.TempDir()
+	env := slices.Grow([]string{"A=b"}, 8)
+	places := []local.Place{{Env: env}, {Env: env}}
+	clocks, err := shareClocks(dir, places)
+	assert.NoError(t, err)
+	s := &Stand{Clocks: clocks}
+	t.Cleanup(func() {
+		assert.Equal(t, closeAll(s.Clocks), nil)
+	})
+	s.Clocks["node-2"].Set(int64(-time.Hour))
+	for i, want := range []time.Duration{0, -time.Hour} {
+		path := filepath.Join(dir, "clocks", names(2)[i])
+		data, err := os.ReadFile(path)
+		assert.NoError(t, err)
+		assert.Equal(t, time.Duration(binary.NativeEndian.Uint64(data)), want, "%s holds", path)
+		got := []string{"A=b", "BELFRY_CLOCK_OFFSET_FILE=" + path}
+		assert.EqualSlices(t, places[i].Env, got, "%s runs with", path)
+	}
+}
+
+// zoned is a cluster of a shard with replicas on the given nodes, of a to e. The nodes a and b are in one zone, c and d
+// in another, and e in a third. Capital letters are nodes that are down.
+func zoned(replicas string) *client.Cluster {
+	view := &client.Cluster{Replication: client.ReplicaCounts{Wanted: 3}}
+	for i, name := range []string{"a", "b", "c", "d", "e"} {
+		down := strings.Contains(replicas, strings.ToUpper(name))
+		view.Nodes = append(view.Nodes, client.Node{ID: name, Zone: []string{"1", "1", "2", "2", "3"}[i], Alive: !down})
+	}
+	shard := client.Shard{ID: 1}
+	for _, node := range strings.Split(strings.ToLower(replicas), "") {
+		shard.Replicas = append(shard.Replicas, client.Replica{Node: node, Voter: true})
+	}
+	view.Shards = []client.Shard{shard}
+	return view
+}
+
+func TestLackingReplicas(t *testing.T) {
+	for _, c := range []struct {
+		replicas string
+		lost     []string
+		want     string
+	}{
+		{"ace", nil, ""},
+		{"acE", nil, "its node is down"},
+		{"ace", []string{"e"}, "on a lost node"},
+		{"abd", []string{"e"}, ""},
+		{"ac", nil, "2 replicas of 3"},
+		{"abc", nil, "in 2 zones, and 3 have live nodes"},
+		{"acde", nil, "4 replicas of 3"},
+	} {
+		if got := lacking(zoned(c.replicas), c.lost); c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%s without %v: %q", c.replicas, c.lost, got)
+		}
+	}
+	view := zoned("ace")
+	view.Shards[0].Replicas[1].Voter = false
+	if got := lacking(view, nil); !strings.Contains(got, "does not vote") {
+		t.Error(got)
+	}
+}
+
+func TestZonesAreEven(t *testing.T) {
+	places := make([]local.Place, 5)
+	zones := setZones(3, places)
+	if len(zones) != 3 || strings.Join(zones[0], " ") != "node-1 node-4" || strings.Join(zones[2], " ") != "node-3" ||
+		strings.Join(places[4].Args, " ") != "--zone zone-2" {
+		t.Errorf("%v, %v", zones, places)
+	}
+	s := &Stand{zones: zones, spare: []string{"node-3"}}
+	if got := s.Zones(); len(got[0]) != 2 || len(got[2]) != 0 {
+		t.Errorf("%v without node-3", got)
+	}
 }

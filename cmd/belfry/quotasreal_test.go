@@ -181,5 +181,5 @@ func TestPendingTasksOnRealNodes(t *testing.T) {
 		more += len(q.schedule("dock", fmt.Sprint("turn", turns), 4))
 		return more >= 5
 	})
-	assert.Equal(t, more, 5, "tasks in place of 5")
+	assert.Equal(t, more, 5, "tasks")
 }
