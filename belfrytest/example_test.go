@@ -9,6 +9,7 @@ import (
 
 	"github.com/belfryhq/belfry/belfrytest"
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // shop is the program under test: it closes orders that are not paid within 30 minutes.
@@ -27,17 +28,14 @@ func (s *shop) order(t *testing.T, id string) {
 		ID: id + "-close", Delay: 30 * time.Minute, Payload: json.RawMessage(`"` + id + `"`),
 		Target: &client.Target{URL: s.url},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 }
 
 func (s *shop) pay(t *testing.T, id string) {
 	t.Helper()
 	s.set(id, "paid")
-	if _, err := s.belfry.Cancel(t.Context(), id+"-close"); err != nil {
-		t.Fatal(err)
-	}
+	_, err := s.belfry.Cancel(t.Context(), id+"-close")
+	assert.NoError(t, err)
 }
 
 // closeUnpaid is the handler of the webhook.
@@ -96,9 +94,7 @@ func TestReceiverThatIsDown(t *testing.T) {
 	_, err := belfry.Client().Schedule(t.Context(), client.Task{
 		ID: "report", Target: &client.Target{URL: receiver.URL}, Retry: &client.Retry{MaxAttempts: 100},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	belfry.Advance(2 * time.Hour)
 	all := receiver.All()
 	if last := all[len(all)-1]; last.Attempt < 5 || last.At.Before(back) {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/belfryhq/belfry/belfrytest"
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 const day = 24 * time.Hour
@@ -19,9 +20,8 @@ const day = 24 * time.Hour
 func schedule(t testing.TB, c *client.Client, tasks ...client.Task) {
 	t.Helper()
 	for _, task := range tasks {
-		if _, err := c.Schedule(t.Context(), task); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.Schedule(t.Context(), task)
+		assert.NoError(t, err)
 	}
 }
 
@@ -46,19 +46,13 @@ func TestYear(t *testing.T) {
 					ID: fmt.Sprintf("t-%04d", i), Delay: time.Duration(i+1) * (365 * day / (tasks + 1)),
 					Target: &client.Target{URL: receiver.URL}, Retry: &client.Retry{Delays: []time.Duration{time.Hour}},
 				})
-				if err != nil {
-					t.Error(err)
-				}
+				assert.Equal(t, err, nil)
 			})
 		}
 		scheduled.Wait()
-		if begun := b.Advance(365 * day); begun != tasks*11/10 {
-			t.Errorf("%d attempts began", begun)
-		}
+		assert.Equal(t, b.Advance(365*day), tasks*11/10, "attempts began")
 		all := receiver.All()
-		if len(all) != tasks*11/10 {
-			t.Fatalf("%d deliveries", len(all))
-		}
+		assert.MustEqual(t, len(all), tasks*11/10, "deliveries")
 		for i, d := range all {
 			at := d.Due
 			if d.Attempt == 2 {
@@ -100,12 +94,8 @@ func TestFollowUp(t *testing.T) {
 			}
 			got = append(got, fmt.Sprint(d.TaskID, " ", d.At.Sub(began).Round(time.Minute)))
 		}
-		if fmt.Sprint(got) != "[first 1h0m0s second 1h30m0s third 2h0m0s]" {
-			t.Error(got)
-		}
-		if passed := b.Now().Sub(began); passed != 2*day {
-			t.Errorf("%v passed", passed)
-		}
+		assert.Equal(t, fmt.Sprint(got), "[first 1h0m0s second 1h30m0s third 2h0m0s]")
+		assert.Equal(t, b.Now().Sub(began), 2*day, "passed")
 	})
 }
 
@@ -138,9 +128,7 @@ func TestTaskStates(t *testing.T) {
 		}
 		b.Advance(time.Minute)
 		acked := c.Settle(ctx, "pulled", client.Settlement{Ack: []string{leased[0].Receipt}})
-		if !errors.Is(acked[0].Err, client.ErrConflict) {
-			t.Errorf("the ack after the lease's end: %v", acked[0].Err)
-		}
+		assert.ErrorIs(t, acked[0].Err, client.ErrConflict, "the ack after the lease's end")
 		for id, want := range map[string]client.State{
 			"leased": client.StateReady, "done": client.StateDelivered, "late": client.StateReady,
 		} {
@@ -148,9 +136,7 @@ func TestTaskStates(t *testing.T) {
 				t.Errorf("%s: %+v, %v", id, task, err)
 			}
 		}
-		if begun := b.Advance(50 * 365 * day); begun != 1 {
-			t.Errorf("%d attempts began", begun)
-		}
+		assert.Equal(t, b.Advance(50*365*day), 1, "attempts began")
 		for id, want := range map[string]client.State{"done": client.StateDelivered, "never": client.StateCancelled} {
 			if task, err := c.Get(ctx, id); err != nil || task.State != want {
 				t.Errorf("%s after 50 years: %+v, %v", id, task, err)
@@ -162,9 +148,8 @@ func TestTaskStates(t *testing.T) {
 		if task, err := c.Get(ctx, "late"); err != nil || task.State != client.StateDead || task.LastError != "expired" {
 			t.Errorf("%+v, %v", task, err)
 		}
-		if all := receiver.All(); len(all) != 2 {
-			t.Errorf("%d deliveries", len(all))
-		}
+		all := receiver.All()
+		assert.Equal(t, len(all), 2, "deliveries")
 	})
 }
 
@@ -177,9 +162,7 @@ func TestReceiverThatHangs(t *testing.T) {
 		receiver.Respond(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 		target := &client.Target{URL: receiver.URL, Timeout: 10 * time.Minute}
 		schedule(t, b.Client(), client.Task{ID: "a", Delay: 2 * day, Target: target})
-		if begun := b.Advance(2 * day); begun != 1 {
-			t.Errorf("%d attempts began", begun)
-		}
+		assert.Equal(t, b.Advance(2*day), 1, "attempts began")
 		receiver.Next(t)
 		task, err := b.Client().Get(t.Context(), "a")
 		if err != nil || task.State != client.StateFiring || task.Attempts != 1 {
@@ -187,13 +170,11 @@ func TestReceiverThatHangs(t *testing.T) {
 		}
 		receiver.Respond(func(http.ResponseWriter, *http.Request) {})
 		b.Advance(9 * time.Minute)
-		if all := receiver.All(); len(all) != 1 {
-			t.Errorf("%d attempts before the timeout", len(all))
-		}
+		all := receiver.All()
+		assert.Equal(t, len(all), 1, "attempts before the timeout")
 		b.Advance(2 * time.Minute)
-		if got := receiver.Next(t); got.Attempt != 2 {
-			t.Errorf("%+v", got)
-		}
+		got := receiver.Next(t)
+		assert.Equal(t, got.Attempt, 2, "%+v", got)
 		task, err = b.Client().Get(t.Context(), "a")
 		if err != nil || len(task.History) == 0 || !strings.HasPrefix(task.History[0].Error, "timed out after 10m") {
 			t.Errorf("%+v, %v", task, err)
@@ -207,9 +188,8 @@ func TestManyAtOnce(t *testing.T) {
 	t.Parallel()
 	belfrytest.Simulate(t, func(t *testing.T, b *belfrytest.Server) {
 		receiver := b.Receiver()
-		if _, err := b.Client().PutQueue(t.Context(), client.Queue{Name: "limited", MaxInFlight: 3}); err != nil {
-			t.Fatal(err)
-		}
+		_, err := b.Client().PutQueue(t.Context(), client.Queue{Name: "limited", MaxInFlight: 3})
+		assert.NoError(t, err)
 		due := b.Now().Add(day)
 		for i := range 100 {
 			for _, queue := range []string{"limited", "free"} {
@@ -218,9 +198,7 @@ func TestManyAtOnce(t *testing.T) {
 				})
 			}
 		}
-		if begun := b.Advance(day); begun != 200 {
-			t.Errorf("%d attempts began", begun)
-		}
+		assert.Equal(t, b.Advance(day), 200, "attempts began")
 	})
 }
 
@@ -232,19 +210,15 @@ func TestBounds(t *testing.T) {
 		var advances sync.WaitGroup
 		for range 8 {
 			advances.Go(func() {
-				if _, err := b.Client().Advance(t.Context(), time.Hour); err != nil {
-					t.Error(err)
-				}
+				_, err := b.Client().Advance(t.Context(), time.Hour)
+				assert.Equal(t, err, nil)
 			})
 		}
 		advances.Wait()
-		if passed := b.Now().Sub(began); passed != 8*time.Hour {
-			t.Errorf("%v passed", passed)
-		}
+		assert.Equal(t, b.Now().Sub(began), 8*time.Hour, "passed")
 		for range 2 {
-			if _, err := b.Client().Advance(t.Context(), 10*day, client.WithKey("k")); err != nil {
-				t.Error(err)
-			}
+			_, err := b.Client().Advance(t.Context(), 10*day, client.WithKey("k"))
+			assert.Equal(t, err, nil)
 		}
 		if passed := b.Now().Sub(began); passed < 10*day || passed > 11*day {
 			t.Errorf("%v passed after a repeat", passed)
@@ -299,13 +273,9 @@ func TestYearOfNights(t *testing.T) {
 		_, err := b.Client().PutSchedule(t.Context(), client.Schedule{
 			ID: "nightly", Repeat: rule, Task: client.Task{Target: &client.Target{URL: receiver.URL}},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		preview, err := b.Client().PreviewSchedule(t.Context(), rule, 370)
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		begun := b.Advance(365 * day)
 		all := receiver.All()
 		if len(all) < 364 || begun != len(all) {
@@ -332,18 +302,15 @@ func TestHolidays(t *testing.T) {
 		open, closed := []string{date(1), date(4), date(5)}, []string{date(2) + "/" + date(3), date(6)}
 		put := func(closed ...string) {
 			t.Helper()
-			if _, err := c.PutCalendar(t.Context(), client.Calendar{Name: "holidays", Closed: closed}); err != nil {
-				t.Fatal(err)
-			}
+			_, err := c.PutCalendar(t.Context(), client.Calendar{Name: "holidays", Closed: closed})
+			assert.NoError(t, err)
 		}
 		put(date(1))
 		_, err := c.PutSchedule(t.Context(), client.Schedule{
 			ID: "daily", Repeat: client.Repeat{Cron: []string{"0 12 * * *"}, Calendar: "holidays", Start: b.Now().Add(12 * time.Hour)},
 			Task: client.Task{Target: &client.Target{URL: receiver.URL}},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		put(closed...)
 		if _, err := c.DeleteCalendar(t.Context(), "holidays"); !errors.Is(err, client.ErrConflict) {
 			t.Errorf("the deletion of a calendar in use: %v", err)
@@ -351,9 +318,7 @@ func TestHolidays(t *testing.T) {
 		b.Advance(8 * day)
 		var on []string
 		for i, d := range receiver.All() {
-			if want := fmt.Sprint("daily@", i+1); d.TaskID != want {
-				t.Errorf("%s came, want %s", d.TaskID, want)
-			}
+			assert.Equal(t, d.TaskID, fmt.Sprint("daily@", i+1), "came")
 			on = append(on, d.Due.UTC().Format(time.DateOnly))
 		}
 		for _, day := range open {
@@ -439,9 +404,7 @@ func TestSendWindow(t *testing.T) {
 				t.Errorf("%s came at %v, want %v", want.attempt, at[want.attempt], want.at)
 			}
 		}
-		if len(at) != 4 {
-			t.Errorf("attempts: %v", at)
-		}
+		assert.Equal(t, len(at), 4, "attempts: %v", at)
 	})
 }
 
@@ -452,9 +415,8 @@ func TestGroupsInOrder(t *testing.T) {
 	belfrytest.Simulate(t, func(t *testing.T, b *belfrytest.Server) {
 		receiver, c := b.Receiver(), b.Client()
 		queue := client.Queue{Name: "steps", Target: &client.Target{URL: receiver.URL}, FIFO: true}
-		if _, err := c.PutQueue(t.Context(), queue); err != nil {
-			t.Fatal(err)
-		}
+		_, err := c.PutQueue(t.Context(), queue)
+		assert.NoError(t, err)
 		began := b.Now()
 		retry := &client.Retry{Delays: []time.Duration{90 * time.Minute}}
 		for _, n := range []int{4, 2, 5, 1, 3} {
@@ -475,8 +437,6 @@ func TestGroupsInOrder(t *testing.T) {
 		}
 		want := "map[a:[a1.1 1h0m0s a2.1 2h0m0s a2.2 3h30m0s a3.1 3h30m0s a4.1 4h0m0s a5.1 5h0m0s] " +
 			"b:[b1.1 1h0m0s b2.1 2h0m0s b3.1 3h0m0s b4.1 4h0m0s b5.1 5h0m0s]]"
-		if fmt.Sprint(got) != want {
-			t.Errorf("%v\nwant %v", got, want)
-		}
+		assert.Equal(t, fmt.Sprint(got), want)
 	})
 }

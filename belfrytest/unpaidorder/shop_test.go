@@ -11,6 +11,7 @@ import (
 
 	"github.com/belfryhq/belfry/belfrytest"
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // world is a shop beside a Belfry with a clock that the tests set ahead.
@@ -25,9 +26,7 @@ func newWorld(t *testing.T) *world {
 	w := &world{Server: belfrytest.New(t)}
 	secret := newSecret()
 	shop, err := New(w.Client(), secret)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	w.shop = httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 		if w.down.Load() && r.URL.Path == "/hooks/close" {
 			rw.WriteHeader(http.StatusServiceUnavailable)
@@ -36,9 +35,7 @@ func newWorld(t *testing.T) *world {
 		shop.ServeHTTP(rw, r)
 	}))
 	t.Cleanup(w.shop.Close)
-	if err := SetQueue(t.Context(), w.Client(), w.shop.URL+"/hooks/close", secret); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, SetQueue(t.Context(), w.Client(), w.shop.URL+"/hooks/close", secret))
 	return w
 }
 
@@ -46,22 +43,16 @@ func newWorld(t *testing.T) *world {
 func (w *world) call(t *testing.T, method, path string) (status int, state State, cancel client.Outcome) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, w.shop.URL+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	response, err := http.DefaultClient.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer func() { _ = response.Body.Close() }()
 	var a struct {
 		State  State
 		Cancel client.Outcome
 	}
 	if response.StatusCode == http.StatusOK {
-		if err := json.NewDecoder(response.Body).Decode(&a); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, json.NewDecoder(response.Body).Decode(&a))
 	}
 	return response.StatusCode, a.State, a.Cancel
 }
@@ -69,9 +60,8 @@ func (w *world) call(t *testing.T, method, path string) (status int, state State
 // want checks the state of an order.
 func (w *world) want(t *testing.T, id string, state State) {
 	t.Helper()
-	if _, got, _ := w.call(t, "GET", "/orders/"+id); got != state {
-		t.Errorf("order %s is %q, want %q", id, got, state)
-	}
+	_, got, _ := w.call(t, "GET", "/orders/"+id)
+	assert.Equal(t, got, state, "order %s", id)
 }
 
 // TestShop plays the stories of orders, one after the other. Each has orders of its own, and leaves no task behind.
@@ -98,9 +88,8 @@ func unpaidOrderIsClosed(t *testing.T, w *world) {
 	w.want(t, "1042", open)
 	w.Advance(2 * time.Minute)
 	w.want(t, "1042", closed)
-	if status, _, _ := w.call(t, "PUT", "/orders/1042/paid"); status != http.StatusConflict {
-		t.Errorf("a payment after the close is answered %d", status)
-	}
+	status, _, _ := w.call(t, "PUT", "/orders/1042/paid")
+	assert.Equal(t, status, http.StatusConflict, "a payment after the close is answered")
 }
 
 func paidOrderStaysOpen(t *testing.T, w *world) {
@@ -111,9 +100,7 @@ func paidOrderStaysOpen(t *testing.T, w *world) {
 			t.Errorf("the payment is answered %s, %s", state, cancel)
 		}
 	}
-	if begun := w.Advance(time.Hour); begun != 0 {
-		t.Errorf("%d attempts began after the cancel", begun)
-	}
+	assert.Equal(t, w.Advance(time.Hour), 0, "attempts began after the cancel")
 	w.want(t, "1043", paid)
 }
 
@@ -140,9 +127,7 @@ func repeatedCloseChangesNothing(t *testing.T, w *world) {
 		_, err := w.Client().Schedule(t.Context(), client.Task{
 			ID: taskID(id), Queue: queue, Payload: json.RawMessage(`{"order": "` + id + `"}`),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 	}
 	if begun := w.Advance(time.Minute); begun != 2 {
 		t.Errorf("%d attempts began, want one for each task", begun)
@@ -154,9 +139,7 @@ func repeatedCloseChangesNothing(t *testing.T, w *world) {
 func unsignedCloseIsRefused(t *testing.T, w *world) {
 	w.call(t, "PUT", "/orders/1047")
 	response, err := http.Post(w.shop.URL+"/hooks/close", "application/json", strings.NewReader(`{"order": "1047"}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	_ = response.Body.Close()
 	if response.StatusCode < 400 {
 		t.Errorf("answered %d", response.StatusCode)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/belfryhq/belfry/bench/subject"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
+	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
@@ -34,9 +35,7 @@ func newStage(t *testing.T) *stage {
 	t.Helper()
 	b := Subject(Config{Name: "Belfry", Binary: localtest.Build(t)})
 	service, err := b.Start(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() {
 		if err := service.Stop(); err != nil || service.PIDs() != nil {
 			t.Errorf("stopped with %v, processes %v", err, service.PIDs())
@@ -46,9 +45,7 @@ func newStage(t *testing.T) *stage {
 		t.Fatalf("%d processes", n)
 	}
 	caller, err := service.Caller(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	return &stage{t, service, caller, newSingle(asService(service))}
 }
 
@@ -56,9 +53,7 @@ func asService(s subject.Service) *service { return s.(*service) }
 
 func (s *stage) must(err error) {
 	s.t.Helper()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	assert.NoError(s.t, err)
 }
 
 func tasks(prefix string, n int, due time.Time) (tasks []subject.Task) {
@@ -101,9 +96,7 @@ func (s *stage) await(got <-chan arrival, due time.Time, want []string) {
 	}
 	slices.Sort(ids)
 	slices.Sort(want)
-	if !slices.Equal(ids, want) {
-		s.t.Errorf("%v came, want %v", ids, want)
-	}
+	assert.EqualSlices(s.t, ids, want, "came")
 }
 
 func soon(d time.Duration) time.Time { return time.Now().Add(d).Truncate(time.Millisecond) }
@@ -184,9 +177,7 @@ func TestBelfryIsBroken(t *testing.T) {
 		s.service.(subject.LeaderKiller).KillLeader, s.service.(subject.LeaderStopper).StopLeader,
 	} {
 		s.must(strike())
-		if n := len(s.service.PIDs()); n != nodes-1 {
-			t.Errorf("%d nodes live", n)
-		}
+		assert.Equal(t, len(s.service.PIDs()), nodes-1, "nodes live")
 		s.must(s.caller.Schedule(t.Context(), tasks("after", 1, time.Now())[0]))
 		s.consumed(time.Time{}, "after-0")
 		s.must(s.service.(subject.Killer).Restart(t.Context()))

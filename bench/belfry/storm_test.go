@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // stormed answers the calls of a storm and counts them.
@@ -63,9 +64,7 @@ func serveStorm(t *testing.T, n *stormed, key string, s subject.Storm) (tasks in
 	server := httptest.NewServer(n)
 	defer server.Close()
 	settings, err := json.Marshal(stormConfig{URLs: []string{server.URL}, Key: key, Storm: s})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	in, input := io.Pipe()
 	output, out := io.Pipe()
 	ended := make(chan error, 1)
@@ -126,10 +125,8 @@ func TestStormGoesOnWhenRefused(t *testing.T) {
 		t.Errorf("%d tasks: %v", tasks, err)
 	}
 	n = &stormed{enough: make(chan struct{})}
-	if _, err := serveStorm(t, n, "another", subject.Storm{Kind: subject.StormCalls, Connections: 1}); err == nil {
-		t.Error("a storm with a wrong key goes on")
-	}
-	if _, err := serveStorm(t, n, "the key", subject.Storm{Kind: "mild"}); err == nil {
-		t.Error("there is a mild storm")
-	}
+	_, err := serveStorm(t, n, "another", subject.Storm{Kind: subject.StormCalls, Connections: 1})
+	assert.Error(t, err, "a storm with a wrong key goes on")
+	_, err = serveStorm(t, n, "the key", subject.Storm{Kind: "mild"})
+	assert.Error(t, err, "there is a mild storm")
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/belfryhq/belfry/bench/subject"
 	"github.com/belfryhq/belfry/deploy/child"
 	"github.com/belfryhq/belfry/deploy/procstat"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // servers maps the first word of a subject's name to its server's name in BELFRY_TEST_BROKERS.
@@ -39,9 +40,7 @@ func wantPeer(t *testing.T, s subject.Subject) {
 	if !slices.Contains(strings.Split(os.Getenv("BELFRY_TEST_BROKERS"), ","), server) {
 		t.Skipf("BELFRY_TEST_BROKERS does not name %s: make test-brokers", server)
 	}
-	if missing := s.Missing(); missing != "" {
-		t.Fatalf("missing: %s", missing)
-	}
+	assert.MustEqual(t, s.Missing(), "", "missing")
 }
 
 // early returns how early a subject's tasks may be. asynq cuts due instants to whole seconds.
@@ -86,9 +85,8 @@ func startRound(t *testing.T, s subject.Subject) *round {
 	wantPeer(t, s)
 	r := &round{T: t, subject: s, dir: t.TempDir(), due: map[string]time.Time{}, gone: map[string]bool{}}
 	var err error
-	if r.service, err = s.Start(r.context(), r.dir); err != nil {
-		t.Fatal(err)
-	}
+	r.service, err = s.Start(r.context(), r.dir)
+	assert.NoError(t, err)
 	t.Cleanup(r.stop)
 	usage, err := procstat.OfTrees(r.service.PIDs()...)
 	if err != nil || len(usage) == 0 || usage[0].Memory < 1<<20 {
@@ -148,25 +146,19 @@ func (r *round) showLogs() {
 
 func (r *round) check(err error) {
 	r.Helper()
-	if err != nil {
-		r.Error(err)
-	}
+	assert.Equal(r, err, nil)
 }
 
 func (r *round) caller() subject.Caller {
 	r.Helper()
 	c, err := r.service.Caller(r.context())
-	if err != nil {
-		r.Fatal(err)
-	}
+	assert.NoError(r, err)
 	return c
 }
 
 func (r *round) must(err error) {
 	r.Helper()
-	if err != nil {
-		r.Fatal(err)
-	}
+	assert.NoError(r, err)
 }
 
 // ahead is the time between the first call of a round and its first due instant. It is many times as long as the calls
@@ -199,24 +191,18 @@ func (r *round) change(c subject.Caller) {
 		r.must(can.Cancel(r.context(), "task-0"))
 		r.cancelled("task-0")
 		for _, id := range []string{"task-0", "nobody"} {
-			if err := can.Cancel(r.context(), id); err == nil {
-				r.Errorf("%s was cancelled, though it is not there", id)
-			}
+			assert.Error(r, can.Cancel(r.context(), id), "%s was cancelled, though it is not there", id)
 		}
 	}
 	if can, ok := c.(subject.BatchCanceller); ok {
 		r.must(can.CancelBatch(r.context(), []string{"task-1", "task-51"}))
 		r.cancelled("task-1", "task-51")
-		if err := can.CancelBatch(r.context(), []string{"task-1"}); err == nil {
-			r.Error("task-1 was cancelled twice")
-		}
+		assert.Error(r, can.CancelBatch(r.context(), []string{"task-1"}), "task-1 was cancelled twice")
 	}
 	if can, ok := c.(subject.Toucher); ok {
 		r.due["task-2"] = time.Now().Add(2 * ahead).Truncate(time.Millisecond)
 		r.must(can.Touch(r.context(), "task-2", r.due["task-2"]))
-		if err := can.Touch(r.context(), "nobody", time.Now()); err == nil {
-			r.Error("a task that does not exist was touched")
-		}
+		assert.Error(r, can.Touch(r.context(), "nobody", time.Now()), "a task that does not exist was touched")
 	}
 }
 
@@ -239,9 +225,7 @@ func (r *round) settle(c subject.Caller) {
 		r.check(can.Cancel(r.context(), id))
 	}
 	for id := range r.gone {
-		if err := can.Cancel(r.context(), id); err == nil {
-			r.Errorf("%s was cancelled twice", id)
-		}
+		assert.Error(r, can.Cancel(r.context(), id), "%s was cancelled twice", id)
 	}
 }
 

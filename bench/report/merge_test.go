@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/belfryhq/belfry/bench/workload"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // parts returns a run cut by workloads and rounds, so that no part is complete.
@@ -35,19 +36,11 @@ func TestMergedPartsAreTheWhole(t *testing.T) {
 	cut := parts()
 	cut[0].Machine.Fsync = fixed().Machine.Fsync
 	merged, err := Merge(cut...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	var got, want strings.Builder
-	if err := merged.Markdown(&got); err != nil {
-		t.Fatal(err)
-	}
-	if err := fixed().Markdown(&want); err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want.String(), got.String()); diff != "" {
-		t.Errorf("(-whole +merged):\n%s", diff)
-	}
+	assert.NoError(t, merged.Markdown(&got))
+	assert.NoError(t, fixed().Markdown(&want))
+	assert.Equal(t, cmp.Diff(want.String(), got.String()), "", "(-whole +merged)")
 	rounds := map[int]int{}
 	for _, m := range merged.Measured {
 		rounds[m.Round]++
@@ -69,9 +62,8 @@ func TestOnlyPartsOfOneRunAreMerged(t *testing.T) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	if _, err := Merge(); err == nil {
-		t.Error("of no run a run was made")
-	}
+	_, err := Merge()
+	assert.Error(t, err, "of no run a run was made")
 }
 
 // TestMergedServiceWasInstalledMeanwhile merges a part that lacks a service with one that measured it. The service is
@@ -80,24 +72,14 @@ func TestMergedServiceWasInstalledMeanwhile(t *testing.T) {
 	before, after := fixed(), fixed()
 	after.Subjects[3].Missing = ""
 	merged, err := Merge(before, after)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if missing := merged.Subjects[3].Missing; missing != "" {
-		t.Errorf("missing: %s", missing)
-	}
+	assert.NoError(t, err)
+	assert.Equal(t, merged.Subjects[3].Missing, "", "missing")
 }
 
 func TestRoundsAreCounted(t *testing.T) {
 	run := fixed()
-	if got := run.rounds(); got != "3" {
-		t.Errorf("%s rounds", got)
-	}
+	assert.Equal(t, run.rounds(), "3", "rounds")
 	run.Measured = append(run.Measured, workload.Measured{Workload: "idle", Subject: Client, Round: 1})
-	if got := run.rounds(); got != "1 to 3" {
-		t.Errorf("%s rounds", got)
-	}
-	if got := (&Run{}).rounds(); got != "0" {
-		t.Errorf("%s rounds of nothing", got)
-	}
+	assert.Equal(t, run.rounds(), "1 to 3", "rounds")
+	assert.Equal(t, (&Run{}).rounds(), "0", "rounds of nothing")
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/belfryhq/belfry/bench/subject"
 	"github.com/belfryhq/belfry/bench/workload"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 var update = flag.Bool("update", false, "write what is made as what is wanted")
@@ -86,36 +87,22 @@ func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, os.WriteFile(path, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", name, diff)
-	}
+	assert.NoError(t, err)
+	assert.Equal(t, cmp.Diff(string(want), got), "", "%s (-want +got)", name)
 }
 
 func TestReportIsMadeOfItsFileAlone(t *testing.T) {
 	dir := t.TempDir()
-	if err := fixed().Write(dir); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, fixed().Write(dir))
 	again, err := Read(filepath.Join(dir, "results.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := again.Write(dir); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
+	assert.NoError(t, again.Write(dir))
 	for _, name := range []string{"RESULTS.md", "results.json", "schedule.svg", "lateness.svg"} {
 		made, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		assert.NoError(t, err)
 		golden(t, name, string(made))
 	}
 	if _, err := os.Stat(filepath.Join(dir, "burst.svg")); !os.IsNotExist(err) {
@@ -130,9 +117,7 @@ func TestTableOfBelfryAloneSaysWhy(t *testing.T) {
 	run.Workloads = []workload.Workload{{Name: "repeating", Title: "ten", Figures: rate}}
 	run.Measured = []workload.Measured{{Workload: "repeating", Subject: Client, Values: map[string]float64{"rate": 7}}}
 	var made bytes.Buffer
-	if err := run.Markdown(&made); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, run.Markdown(&made))
 	want := "## Repeating schedules\n\n" + alone["repeating"] + "\n\n| service |"
 	if !Alone("repeating") || Alone("schedule") || strings.Count(made.String(), want) != 1 {
 		t.Errorf("%s\nhas not once: %s", made.String(), want)
@@ -149,17 +134,13 @@ func TestNumbers(t *testing.T) {
 		{870.4, "/s", "870"}, {9949, "/s", "9949"}, {45_123, "/s", "45.1k"}, {300_000, "/s", "300k"},
 		{110, "", "110"}, {1.04321, "", "1.04"}, {0.5, "%", "0.5"}, {-0.25, "ms", "-0.25"},
 	} {
-		if got := number(tt.value, tt.unit); got != tt.want {
-			t.Errorf("%v %s is written %q, want %q", tt.value, tt.unit, got, tt.want)
-		}
+		assert.Equal(t, number(tt.value, tt.unit), tt.want, "%v %s is written", tt.value, tt.unit)
 	}
 }
 
 func TestMedian(t *testing.T) {
 	for want, values := range map[float64][]float64{0: nil, 1: {1}, 1.5: {1, 2}, 2: {1, 2, 9}} {
-		if got := median(values); got != want {
-			t.Errorf("median of %v is %v, want %v", values, got, want)
-		}
+		assert.Equal(t, median(values), want, "median of %v", values)
 	}
 }
 
@@ -198,9 +179,7 @@ func TestGoalsAreJudged(t *testing.T) {
 		{most, cell{present: true}, "**missed**: nothing was measured"},
 		{most, cell{}, "not run"},
 	} {
-		if got := tt.goal.verdict(tt.cell); got != tt.want {
-			t.Errorf("%+v of %+v: %q, want %q", tt.goal, tt.cell, got, tt.want)
-		}
+		assert.Equal(t, tt.goal.verdict(tt.cell), tt.want, "%+v of %+v", tt.goal, tt.cell)
 	}
 }
 
@@ -214,9 +193,7 @@ func TestScale(t *testing.T) {
 	if !wide.logarithmic || a <= shortestBar || b <= a || c <= b || wide.width(0) != shortestBar {
 		t.Errorf("%+v: lengths %v, %v, %v", wide, a, b, c)
 	}
-	if !strings.Contains(fmt.Sprint(wide.note()), "logarithmic") {
-		t.Error("the note does not say that the scale is logarithmic")
-	}
+	assert.Contains(t, fmt.Sprint(wide.note()), "logarithmic", "the note does not say that the scale is logarithmic")
 }
 
 // TestDearer checks that the costs of a build are compared with those of a baseline of the same run, by the medians.
@@ -235,9 +212,7 @@ func TestDearer(t *testing.T) {
 	for _, cost := range []float64{10, 37, 90} { // this build's median is 41.25
 		measure(Client+suffix, "schedule", cost)
 	}
-	if err := run.Dearer(suffix, 12); err != nil {
-		t.Errorf("11 %% more, and 12 are allowed: %v", err)
-	}
+	assert.Equal(t, run.Dearer(suffix, 12), nil, "11 %% more, and 12 are allowed")
 	if err := run.Dearer(suffix, 10); err == nil || !strings.Contains(err.Error(), "schedule: a task costs 41 µs, 11 % more") {
 		t.Errorf("11 %% more, and 10 are allowed: %v", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/belfryhq/belfry/deploy/local"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // fileThere returns a Ready that succeeds once the child has made a file.
@@ -28,9 +29,7 @@ func run(t *testing.T, script string) *Process {
 	p, err := Run(t.Context(), Command{
 		Args: []string{"sh", "-c", script}, Env: []string{"GREETING=hello"}, Dir: dir, Ready: fileThere(dir + "/ready"),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	t.Cleanup(func() { _ = p.KillAll() })
 	return p
 }
@@ -43,9 +42,7 @@ func TestProcessRunsUntilItIsStopped(t *testing.T) {
 	if err := p.Restart(t.Context()); err == nil || !strings.Contains(err.Error(), "runs already") {
 		t.Errorf("started twice: %v", err)
 	}
-	if err := p.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, p.Stop())
 	if p.PIDs() != nil {
 		t.Errorf("processes %v after it was stopped", p.PIDs())
 	}
@@ -61,9 +58,7 @@ func TestKilledProcessIsStartedAgain(t *testing.T) {
 	if err := p.KillAll(); err != nil || p.PIDs() != nil {
 		t.Fatalf("%v, %v", p.PIDs(), err)
 	}
-	if err := p.Start(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, p.Start(t.Context()))
 	if after := p.PIDs(); len(after) != 1 || after[0] == before[0] {
 		t.Errorf("process %v, was %v", after, before)
 	}
@@ -71,17 +66,11 @@ func TestKilledProcessIsStartedAgain(t *testing.T) {
 
 func TestWhatAProcessLeavesBehindEndsWithIt(t *testing.T) {
 	p := run(t, `mkfifo end; sleep 1000 & echo $! > ready.new; mv ready.new ready; read word < end`)
-	if err := os.WriteFile(filepath.Join(p.command.Dir, "end"), []byte("now\n"), 0); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, os.WriteFile(filepath.Join(p.command.Dir, "end"), []byte("now\n"), 0))
 	<-p.child.Done() // the server ended by itself, but its own child lives
 	data, err := os.ReadFile(filepath.Join(p.command.Dir, "ready"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
+	assert.NoError(t, p.Stop())
 	for alive(strings.TrimSpace(string(data))) {
 		runtime.Gosched()
 	}
@@ -118,9 +107,8 @@ func TestRunTellsWhyItFailed(t *testing.T) {
 			}
 		})
 	}
-	if _, err := Run(t.Context(), Command{Args: []string{"/does/not/exist"}, Dir: t.TempDir()}); err == nil {
-		t.Error("nothing runs, and no error")
-	}
+	_, err := Run(t.Context(), Command{Args: []string{"/does/not/exist"}, Dir: t.TempDir()})
+	assert.Error(t, err, "nothing runs, and no error")
 }
 
 func TestGroup(t *testing.T) {
@@ -144,18 +132,10 @@ func TestGroup(t *testing.T) {
 
 func TestAnswers(t *testing.T) {
 	addrs, err := local.FreeAddrs(1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := Answers(addrs[0])(t.Context()); err == nil {
-		t.Error("no server listens, but the check succeeds")
-	}
+	assert.NoError(t, err)
+	assert.Error(t, Answers(addrs[0])(t.Context()), "no server listens, but the check succeeds")
 	l, err := net.Listen("tcp", addrs[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, err)
 	defer l.Close()
-	if err := Answers(addrs[0])(t.Context()); err != nil {
-		t.Error(err)
-	}
+	assert.Equal(t, Answers(addrs[0])(t.Context()), nil)
 }

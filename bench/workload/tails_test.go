@@ -2,10 +2,11 @@ package workload
 
 import (
 	"context"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // TestTails runs the parts on a service that takes a millisecond a call, and on one that takes 60 ms, which is 10 ms
@@ -39,12 +40,8 @@ func TestStalls(t *testing.T) {
 		{100 * time.Millisecond, 3, 80 * time.Millisecond}, {500 * time.Millisecond, 1, 60 * time.Millisecond},
 	}
 	got := stallsIn(latencies, 1000)
-	if !slices.Equal(got, want) {
-		t.Errorf("stalls %v, want %v", got, want)
-	}
-	if one := longest(got, 1); !slices.Equal(one, want[:1]) {
-		t.Errorf("the longest is %v", one)
-	}
+	assert.EqualSlices(t, got, want, "stalls")
+	assert.EqualSlices(t, longest(got, 1), want[:1], "the longest")
 }
 
 // TestRecordsAreKept checks that recordings are kept twice for one reason, and never during another write.
@@ -62,9 +59,8 @@ func TestRecordsAreKept(t *testing.T) {
 	}
 	k.keep(t.Context(), "moves")
 	k.close()
-	if want := []string{"storm-1", "storm-2", "moves-1"}; !slices.Equal(service.kept, want) {
-		t.Errorf("kept %v, want %v", service.kept, want)
-	}
+	want := []string{"storm-1", "storm-2", "moves-1"}
+	assert.EqualSlices(t, service.kept, want, "kept")
 }
 
 type recordingService struct {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/bench/subject"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // sizes are so small that every figure can be computed in advance.
@@ -85,9 +86,7 @@ func TestScheduleIsAClosedLoop(t *testing.T) {
 		m := measure(t, name, &fake{latency: 2 * time.Millisecond})
 		expect(t, m, latencies)
 		expect(t, m, map[string]float64{"rate": rate})
-		if m.Usage.Elapsed != time.Second {
-			t.Errorf("%s: measured for %v", name, m.Usage.Elapsed)
-		}
+		assert.Equal(t, m.Usage.Elapsed, time.Second, "%s: measured for", name)
 	}
 }
 
@@ -268,13 +267,9 @@ func TestInterrupt(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 100*time.Millisecond, errors.New("time is up"))
 		defer cancel()
 		m := named(t, "schedule").Measure(ctx, f.subject(), sizes(), t.TempDir(), func(string) {})
-		if !strings.Contains(m.Failed, "time is up") {
-			t.Errorf("failed %q", m.Failed)
-		}
+		assert.Contains(t, m.Failed, "time is up", "failed")
 	})
-	if n := f.ended.Load(); n != 4 {
-		t.Errorf("%d of 4 callers were closed", n)
-	}
+	assert.Equal(t, f.ended.Load(), 4, "of 4 callers were closed")
 }
 
 func TestGrowthMeasuresAtEachSize(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/belfryhq/belfry/bench/report"
 	"github.com/belfryhq/belfry/bench/workload"
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // TestReportShowsWhatWorkloadsGive checks that a workload provides every figure in the report's tables, and that the
@@ -35,12 +36,8 @@ func TestQuickKeepsWhatIsGiven(t *testing.T) {
 			t.Errorf("the flag %s has no text", f.Name)
 		}
 	})
-	if err := flags.Parse([]string{"--cancel-tasks", "77", "--pending", "5,50", "--touch-for", "9s"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := o.makeQuick(flags); err != nil {
-		t.Fatal(err)
-	}
+	assert.NoError(t, flags.Parse([]string{"--cancel-tasks", "77", "--pending", "5,50", "--touch-for", "9s"}))
+	assert.NoError(t, o.makeQuick(flags))
 	s, quick := o.sizes, workload.Quick()
 	if s.CancelTasks != 77 || len(s.Pending) != 2 || s.Pending[1] != 50 || s.TouchFor != 9*time.Second {
 		t.Errorf("sizes %+v", s)
@@ -52,9 +49,7 @@ func TestQuickKeepsWhatIsGiven(t *testing.T) {
 
 func TestChoice(t *testing.T) {
 	all := entries(builds{}, false)
-	if all[0].subject.Name != report.Client {
-		t.Errorf("others are compared to %q", all[0].subject.Name)
-	}
+	assert.Equal(t, all[0].subject.Name, report.Client, "others are compared to")
 	if got := chosen(all, []string{"PUT a"}); len(got) != 1 || got[0].subject.Name != report.Single {
 		t.Errorf("chosen %v", got)
 	}
@@ -74,9 +69,8 @@ func TestChoice(t *testing.T) {
 		t.Errorf("chosen %v, %v", got, err)
 	}
 	o.workloads = []string{"idel"}
-	if _, err := o.chosenWorkloads(); err == nil {
-		t.Error("a workload that is not there was chosen")
-	}
+	_, err := o.chosenWorkloads()
+	assert.Error(t, err, "a workload that is not there was chosen")
 }
 
 func TestMachine(t *testing.T) {
