@@ -16,6 +16,16 @@ import (
 	"github.com/belfryhq/belfry/internal/assert"
 )
 
+// Twenty thousand junk packets in a second are a handful of lines, with a gossip key and without, and each counts in the
+// metric.
+func TestJunkPacketsAreFewLines(t *testing.T) {
+	for name, key := range map[string][]byte{"key": make([]byte, 32), "no key": nil} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { sendJunk(t, key) })
+		})
+	}
+}
+
 func sendJunk(t *testing.T, key []byte) {
 	metrics, log := prometheus.NewRegistry(), new(assert.Log)
 	logger := slog.New(slog.NewTextHandler(log, nil))
