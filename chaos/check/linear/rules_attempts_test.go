@@ -80,13 +80,21 @@ func attemptRules() []rule {
 			s.schedule(10, 2, 90).Answer.Previous = "scheduled"
 			s.arrive(95, 4, 1, 90, 1)
 		}},
-		{"an arrival is due when its task is", func(s *story) { s.schedule(0, 1, 90); s.arrive(95, 4, 1, 90, 1) }, func(s *story) { s.schedule(0, 1, 90); s.arrive(95, 4, 1, 80, 1) }},
-		{"attempts of an occurrence have one webhook-id", func(s *story) { s.schedule(0, 1, 90); s.arrive(95, 4, 1, 90, 1); s.arrive(99, 7, 1, 90, 1) }, func(s *story) {
-			s.schedule(0, 1, 90)
-			s.arrive(95, 4, 1, 90, 1)
-			s.arrive(99, 7, 1, 90, 1).WebhookID = "v"
-		}},
-		{"a renewed grant is the same attempt", func(s *story) { s.schedule(0, 1, 90); s.arrive(95, 4, 2, 90, 1); s.arrive(99, 7, 2, 90, 1) }, func(s *story) { s.schedule(0, 1, 90); s.arrive(95, 4, 2, 90, 1); s.arrive(99, 7, 1, 90, 1) }},
+		{"an arrival is due when its task is",
+			func(s *story) { s.schedule(0, 1, 90); s.arrive(95, 4, 1, 90, 1) },
+			func(s *story) { s.schedule(0, 1, 90); s.arrive(95, 4, 1, 80, 1) },
+		},
+		{"attempts of an occurrence have one webhook-id",
+			func(s *story) { s.schedule(0, 1, 90); s.arrive(95, 4, 1, 90, 1); s.arrive(99, 7, 1, 90, 1) },
+			func(s *story) {
+				s.schedule(0, 1, 90)
+				s.arrive(95, 4, 1, 90, 1)
+				s.arrive(99, 7, 1, 90, 1).WebhookID = "v"
+			}},
+		{"a renewed grant is the same attempt",
+			func(s *story) { s.schedule(0, 1, 90); s.arrive(95, 4, 2, 90, 1); s.arrive(99, 7, 2, 90, 1) },
+			func(s *story) { s.schedule(0, 1, 90); s.arrive(95, 4, 2, 90, 1); s.arrive(99, 7, 1, 90, 1) },
+		},
 		{"nothing is granted after a stop", func(s *story) {
 			s.schedule(0, 1, 90)
 			s.arrive(95, 4, 1, 90, 1)
@@ -177,7 +185,10 @@ func attemptRules() []rule {
 			s.schedule(100, 5, 900).Answer.Previous = "firing"
 			s.replaced(110, history.Extend, 4)
 		}},
-		{"two leases do not live at once", func(s *story) { s.schedule(0, 1, 90); s.lease(95, 4, 1, 90, 1, 200); s.lease(210, 7, 2, 90, 1, 300) }, func(s *story) { s.schedule(0, 1, 90); s.lease(95, 4, 1, 90, 1, 200); s.lease(150, 7, 2, 90, 1, 300) }},
+		{"two leases do not live at once",
+			func(s *story) { s.schedule(0, 1, 90); s.lease(95, 4, 1, 90, 1, 200); s.lease(210, 7, 2, 90, 1, 300) },
+			func(s *story) { s.schedule(0, 1, 90); s.lease(95, 4, 1, 90, 1, 200); s.lease(150, 7, 2, 90, 1, 300) },
+		},
 		{"an extension lets a lease live", func(s *story) {
 			s.schedule(0, 1, 90)
 			s.lease(95, 4, 1, 90, 1, 200)
@@ -255,7 +266,10 @@ func repeatRules() []rule {
 			s.schedule(20, 2, 800).Answer.Previous = "scheduled"
 			s.get(30, task(4, 900, 1))
 		}},
-		{"not before it was asked for", func(s *story) { s.schedule(0, 1, 900); until(s.get(10, task(3, 800, 3)), 40); s.maybe(20, 800) }, func(s *story) { s.schedule(0, 1, 900); until(s.get(10, task(3, 800, 3)), 15); s.maybe(20, 800) }},
+		{"not before it was asked for",
+			func(s *story) { s.schedule(0, 1, 900); until(s.get(10, task(3, 800, 3)), 40); s.maybe(20, 800) },
+			func(s *story) { s.schedule(0, 1, 900); until(s.get(10, task(3, 800, 3)), 15); s.maybe(20, 800) },
+		},
 		{"two tries are one", func(s *story) {
 			unknown(s, 1, 0, 900)
 			s.op = 1
@@ -292,6 +306,9 @@ func repeatRules() []rule {
 			s.get(15, task(2, 20, 1))
 			s.try(2, 80, history.Patch, history.Ask{FireAt: ms(20)}, history.Failed, history.Answer{Status: 409, State: "firing", Attempts: 1})
 		}},
-		{"no key is of two calls", func(s *story) { s.schedule(0, 1, 900) }, func(s *story) { s.refused(0, history.Schedule, s.due(900), 422, history.Answer{}) }},
+		{"no key is of two calls",
+			func(s *story) { s.schedule(0, 1, 900) },
+			func(s *story) { s.refused(0, history.Schedule, s.due(900), 422, history.Answer{}) },
+		},
 	}
 }

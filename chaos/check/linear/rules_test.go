@@ -42,13 +42,18 @@ func find(tell func(s *story)) string {
 
 func readRules() []rule {
 	return []rule{
-		{"a read shows the last change", func(s *story) { s.schedule(0, 1, 900); s.patch(10, 2, 800, 1); s.get(20, task(2, 800, 1)) }, func(s *story) { s.schedule(0, 1, 900); s.patch(10, 2, 800, 1); s.get(20, task(1, 900, 1)) }},
-		{"of two that overlap either may be first", func(s *story) { s.schedule(0, 1, 900); until(s.patch(10, 2, 800, 1), 30); s.get(20, task(1, 900, 1)) }, func(s *story) {
-			s.schedule(0, 1, 900)
-			until(s.patch(10, 2, 800, 1), 30)
-			s.get(20, task(2, 800, 1))
-			s.get(25, task(1, 900, 1))
-		}},
+		{"a read shows the last change",
+			func(s *story) { s.schedule(0, 1, 900); s.patch(10, 2, 800, 1); s.get(20, task(2, 800, 1)) },
+			func(s *story) { s.schedule(0, 1, 900); s.patch(10, 2, 800, 1); s.get(20, task(1, 900, 1)) },
+		},
+		{"of two that overlap either may be first",
+			func(s *story) { s.schedule(0, 1, 900); until(s.patch(10, 2, 800, 1), 30); s.get(20, task(1, 900, 1)) },
+			func(s *story) {
+				s.schedule(0, 1, 900)
+				until(s.patch(10, 2, 800, 1), 30)
+				s.get(20, task(2, 800, 1))
+				s.get(25, task(1, 900, 1))
+			}},
 		{"what is shown together belongs together", func(s *story) {
 			s.schedule(0, 1, 900)
 			s.schedule(10, 2, 800).Answer.Previous = "scheduled"
@@ -58,13 +63,19 @@ func readRules() []rule {
 			s.schedule(10, 2, 800).Answer.Previous = "scheduled"
 			s.get(20, task(2, 800, 1))
 		}},
-		{"the due time is the last one set", func(s *story) { s.schedule(0, 1, 900); s.get(10, task(1, 900, 1)) }, func(s *story) { s.schedule(0, 1, 900); s.get(10, task(1, 901, 1)) }},
+		{"the due time is the last one set",
+			func(s *story) { s.schedule(0, 1, 900); s.get(10, task(1, 900, 1)) },
+			func(s *story) { s.schedule(0, 1, 900); s.get(10, task(1, 901, 1)) },
+		},
 		{"a delay counts from receipt", func(s *story) {
 			s.call(5, history.Touch, history.Ask{Delay: 100 * time.Millisecond, OrSchedule: true, Body: body(1)}, history.OK, task(1, 106, 1))
 		}, func(s *story) {
 			s.call(5, history.Touch, history.Ask{Delay: 100 * time.Millisecond, OrSchedule: true, Body: body(1)}, history.OK, task(1, 140, 1))
 		}},
-		{"a payload is shown as it was sent", func(s *story) { s.schedule(0, 1, 900); s.get(10, task(1, 900, 1)) }, func(s *story) { s.schedule(0, 1, 900); s.get(10, task(1, 900, 1)).Answer.Body++ }},
+		{"a payload is shown as it was sent",
+			func(s *story) { s.schedule(0, 1, 900); s.get(10, task(1, 900, 1)) },
+			func(s *story) { s.schedule(0, 1, 900); s.get(10, task(1, 900, 1)).Answer.Body++ },
+		},
 		{"a finished task shows no payload", func(s *story) {
 			s.schedule(0, 1, 900)
 			s.cancel(10, "cancelled")
@@ -90,7 +101,10 @@ func readRules() []rule {
 			s.cancel(10, "cancelled")
 			s.refused(9*60_000, history.Get, history.Ask{}, 404, history.Answer{})
 		}},
-		{"nothing is due before its time", func(s *story) { s.schedule(0, 1, 900); s.get(860, in("firing", 1, task(5, 900, 1))) }, func(s *story) { s.schedule(0, 1, 900); s.get(840, in("firing", 1, task(5, 900, 1))) }},
+		{"nothing is due before its time",
+			func(s *story) { s.schedule(0, 1, 900); s.get(860, in("firing", 1, task(5, 900, 1))) },
+			func(s *story) { s.schedule(0, 1, 900); s.get(840, in("firing", 1, task(5, 900, 1))) },
+		},
 		{"time does not run back", func(s *story) {
 			s.schedule(0, 1, 900)
 			until(s.get(100, in("firing", 1, task(5, 900, 1))), 950)
@@ -100,14 +114,20 @@ func readRules() []rule {
 			until(s.get(100, in("firing", 1, task(5, 900, 1))), 950)
 			s.get(700, in("firing", 1, task(5, 900, 1)))
 		}},
-		{"there is no other state", func(s *story) { s.schedule(0, 1, 900); s.get(990, in("dead", 2, task(9, 900, 1))) }, func(s *story) { s.schedule(0, 1, 900); s.get(990, in("lost", 2, task(9, 900, 1))) }},
+		{"there is no other state",
+			func(s *story) { s.schedule(0, 1, 900); s.get(990, in("dead", 2, task(9, 900, 1))) },
+			func(s *story) { s.schedule(0, 1, 900); s.get(990, in("lost", 2, task(9, 900, 1))) },
+		},
 	}
 }
 
 func changeRules() []rule {
 	conflict := history.Answer{State: "firing", Attempts: 1}
 	return []rule{
-		{"a schedule tells what it replaced", func(s *story) { s.schedule(0, 1, 900); s.schedule(10, 2, 800).Answer.Previous = "scheduled" }, func(s *story) { s.schedule(0, 1, 900); s.schedule(10, 2, 800) }},
+		{"a schedule tells what it replaced",
+			func(s *story) { s.schedule(0, 1, 900); s.schedule(10, 2, 800).Answer.Previous = "scheduled" },
+			func(s *story) { s.schedule(0, 1, 900); s.schedule(10, 2, 800) },
+		},
 		{"a batch tells what it made", func(s *story) {
 			s.call(0, history.Schedule, s.due(900), history.OK, history.Answer{Status: 201, Revision: 1})
 			s.call(10, history.Schedule, s.due(900), history.OK, history.Answer{Status: 200, Revision: 2})
@@ -115,7 +135,10 @@ func changeRules() []rule {
 			s.call(0, history.Schedule, s.due(900), history.OK, history.Answer{Status: 201, Revision: 1})
 			s.call(10, history.Schedule, s.due(900), history.OK, history.Answer{Status: 201, Revision: 2})
 		}},
-		{"changes are in the order of their numbers", func(s *story) { s.schedule(0, 1, 900); s.patch(10, 2, 800, 1); s.patch(20, 3, 700, 1) }, func(s *story) { s.schedule(0, 1, 900); s.patch(10, 3, 800, 1); s.patch(20, 2, 700, 1) }},
+		{"changes are in the order of their numbers",
+			func(s *story) { s.schedule(0, 1, 900); s.patch(10, 2, 800, 1); s.patch(20, 3, 700, 1) },
+			func(s *story) { s.schedule(0, 1, 900); s.patch(10, 3, 800, 1); s.patch(20, 2, 700, 1) },
+		},
 		{"a condition holds: revision", func(s *story) {
 			s.schedule(0, 1, 900)
 			s.schedule(10, 2, 800).Answer.Previous = "scheduled"
@@ -148,7 +171,10 @@ func changeRules() []rule {
 			s.refused(100, history.Patch, history.Ask{}, 409, conflict)
 		}, func(s *story) { s.schedule(0, 1, 90); s.arrive(95, 4, 1, 90, 1); s.patch(100, 9, 500, 1) },
 		},
-		{"a patch until an attempt began", func(s *story) { s.schedule(0, 1, 900); s.patch(10, 2, 500, 1) }, func(s *story) { s.schedule(0, 1, 900); s.refused(10, history.Patch, history.Ask{}, 409, conflict) }},
+		{"a patch until an attempt began",
+			func(s *story) { s.schedule(0, 1, 900); s.patch(10, 2, 500, 1) },
+			func(s *story) { s.schedule(0, 1, 900); s.refused(10, history.Patch, history.Ask{}, 409, conflict) },
+		},
 		{"a conflict tells the attempts", func(s *story) {
 			s.schedule(0, 1, 90)
 			s.arrive(95, 4, 2, 90, 1)
@@ -173,7 +199,10 @@ func changeRules() []rule {
 			s.schedule(0, 1, 900)
 			s.call(10, history.Fire, history.Ask{}, history.OK, task(2, 900, 1))
 		}},
-		{"a cancel means never", func(s *story) { s.schedule(0, 1, 90); s.cancel(92, "stopped"); s.arrive(95, 4, 1, 90, 1) }, func(s *story) { s.schedule(0, 1, 90); s.cancel(92, "cancelled"); s.arrive(95, 4, 1, 90, 1) }},
+		{"a cancel means never",
+			func(s *story) { s.schedule(0, 1, 90); s.cancel(92, "stopped"); s.arrive(95, 4, 1, 90, 1) },
+			func(s *story) { s.schedule(0, 1, 90); s.cancel(92, "cancelled"); s.arrive(95, 4, 1, 90, 1) },
+		},
 		{"a cancel comes in time or too late", func(s *story) {
 			s.schedule(0, 1, 90)
 			s.get(100, in("delivered", 1, task(5, 90, 1)))
@@ -183,7 +212,10 @@ func changeRules() []rule {
 			s.get(100, in("delivered", 1, task(5, 90, 1)))
 			s.cancel(110, "stopped")
 		}},
-		{"a cancel is answered once", func(s *story) { s.schedule(0, 1, 90); s.cancel(80, "stopped"); s.cancel(300, "stopped") }, func(s *story) { s.schedule(0, 1, 90); s.cancel(80, "stopped"); s.cancel(300, "already_fired") }},
+		{"a cancel is answered once",
+			func(s *story) { s.schedule(0, 1, 90); s.cancel(80, "stopped"); s.cancel(300, "stopped") },
+			func(s *story) { s.schedule(0, 1, 90); s.cancel(80, "stopped"); s.cancel(300, "already_fired") },
+		},
 		{"a task is shown cancelled as its cancel was answered", func(s *story) {
 			s.schedule(0, 1, 90)
 			s.cancel(10, "cancelled")
@@ -193,6 +225,9 @@ func changeRules() []rule {
 			s.cancel(10, "cancelled")
 			s.get(20, ending("stopped", in("cancelled", 0, task(2, 90, 1))))
 		}},
-		{"nothing ends a task but a cancel, or its attempts", func(s *story) { s.schedule(0, 1, 90); s.get(200, in("dead", 1, task(9, 90, 1))) }, func(s *story) { s.schedule(0, 1, 90); s.get(200, in("cancelled", 1, task(9, 90, 1))) }},
+		{"nothing ends a task but a cancel, or its attempts",
+			func(s *story) { s.schedule(0, 1, 90); s.get(200, in("dead", 1, task(9, 90, 1))) },
+			func(s *story) { s.schedule(0, 1, 90); s.get(200, in("cancelled", 1, task(9, 90, 1))) },
+		},
 	}
 }
