@@ -28,6 +28,10 @@ lint: ## vet, golangci-lint with staticcheck and the import rules
 generate: ## generate code from the .proto files
 	.ci/generate
 
+.PHONY: profile
+profile: ## take the profile by which releases are compiled, on an idle machine
+	.ci/profile
+
 .PHONY: tzdata
 tzdata: ## embed the time zones of the installed Go, with their version
 	cp $$($(GO) env GOROOT)/lib/time/zoneinfo.zip repeat/zone/

@@ -160,8 +160,8 @@ func (l *latencies) horizon() time.Duration { return time.Duration(l.horizonNow.
 const maxPause = 4 * time.Millisecond
 
 // pause returns how long calls should wait after an entry that took so long: as long as the entry waited for
-// processors, disks and the network that others used. Fuller entries then cost them less. An entry of an idle machine is
-// as quick as the quickest, and the next one follows at once.
+// processors, disks and the network that others used. Fuller entries then cost them less. An entry of an idle machine
+// is as quick as the quickest, and the next one follows at once.
 func (l *latencies) pause(took time.Duration) time.Duration {
 	quick := time.Duration(l.quick.Load())
 	if quick == 0 {

@@ -150,8 +150,8 @@ func spaced(unit string) string {
 }
 
 // Dearer returns an error that names each workload in which a task costs more than so many percent above the baseline,
-// by the median of the processor time. suffix ends the names of the baseline's subjects. It is an error, too, if nothing
-// can be compared, or if the baseline was measured in a workload and the subject was not.
+// by the median of the processor time. suffix ends the names of the baseline's subjects. It is an error, too, if
+// nothing can be compared, or if the baseline was measured in a workload and the subject was not.
 func (r *Run) Dearer(suffix string, percent float64) error {
 	var errs []error
 	compared := 0

@@ -1,9 +1,9 @@
 // Package assert holds the assertions that most tests make: of errors, and of one certain value. A failure names the
 // line of the test, and prints the value that came and the value that was expected.
 //
-// The packages assert of testify and of gotest.tools were weighed. They compare values of any type: a constant has to be
-// converted to the type of each counter, and the compiler finds no pair of types that never match. Each of 140 test
-// programs would be 2.5 and 3.4 MB larger, of 4.4.
+// The packages assert of testify and of gotest.tools were weighed. They compare values of any type: a constant has to
+// be converted to the type of each counter, and the compiler finds no pair of types that never match. Each of 140 test
+// programs would be 2.5 or 3.4 MB larger, of 4.4.
 package assert
 
 import (

@@ -51,7 +51,10 @@ func TestAssertions(t *testing.T) {
 
 func TestLog(t *testing.T) {
 	var l Log
-	go fmt.Fprintln(&l, "a line")
+	go func() {
+		_, err := fmt.Fprintln(&l, "a line")
+		Equal(t, err, nil)
+	}()
 	l.Await("a line\n")
 	Equal(t, l.String(), "a line\n")
 	Equal(t, l.Take("line"), 1)

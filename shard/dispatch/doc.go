@@ -56,8 +56,8 @@
 //     success get more. A hundred thousand receivers that never answer would otherwise have a connection open each.
 //   - The planner remembers the last 1024 idle lanes, those without tasks, for the sake of their throttles.
 //
-// An Advance grants tasks at the moment when they come due, up to Plan.Window in each lane and up to Plan.Attempts in all
-// pushed lanes. The other due tasks leave the wheel too, and wait in their lanes. Credits name the lanes with
+// An Advance grants tasks at the moment when they come due, up to Plan.Window in each lane and up to Plan.Attempts in
+// all pushed lanes. The other due tasks leave the wheel too, and wait in their lanes. Credits name the lanes with
 // another window: lanes with consumers, and lanes whose throttle has left its first window. The machine does not know
 // of an open breaker or of the newest policy. A grant that meets either is given back, uncounted.
 //

@@ -289,9 +289,14 @@ func (b *bench) build(ctx context.Context) (builds, error) {
 	return built, errors.Join(err, gone)
 }
 
-// buildIn builds the belfry of a source tree.
+// buildIn builds the belfry of a source tree as its releases are built.
 func buildIn(ctx context.Context, tree, binary string) error {
-	_, err := run(ctx, "go", "build", "-C", tree, "-o", binary, module+"/cmd/belfry")
+	command := []string{"go", "build", "-C", tree, "-trimpath", "-o", binary}
+	profile := filepath.Join("deploy", "release.pgo")
+	if _, err := os.Stat(filepath.Join(tree, profile)); err == nil { // older trees have none
+		command = append(command, "-pgo", profile)
+	}
+	_, err := run(ctx, append(command, module+"/cmd/belfry")...)
 	return err
 }
 

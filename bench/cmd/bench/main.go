@@ -77,8 +77,8 @@ Peers that this machine does not have are named and left out: make bench-peers i
 	f.StringVar(&o.dir, "dir", "", "folder for the services' data, best on a disk (default: a temporary one)")
 	f.StringVar(&o.binary, "binary", "", "of belfry (default: built here)")
 	f.StringVar(&o.baseline, "baseline", "", "a commit: Belfry as it was then is measured too, by turns")
-	f.Float64Var(&o.dearer, "dearer", 0, "fail if a task costs this many percent more processor time than at --baseline, in any\n"+
-		"workload (default: do not judge)")
+	f.Float64Var(&o.dearer, "dearer", 0, "fail if a task costs this many percent more processor time than at\n"+
+		"--baseline, in any workload (default: do not judge)")
 	f.StringSliceVar(&o.from, "from", nil, "measure nothing: make tables and pictures of these results.json, as one run")
 	f.StringSliceVar(&o.subjects, "subjects", nil, "only services whose name has one of these words in it")
 	f.StringSliceVar(&o.workloads, "workloads", nil, "only these workloads")
