@@ -122,7 +122,8 @@ func (r *Router) Do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply {
 		return calls.Refuse(len(cmds), err)
 	}
 	replies := make([]task.Reply, len(cmds))
-	if parts := split(l, cmds); len(parts) == 1 {
+	parts := split(cmds, func(i int) (uint32, int) { return l.slots[task.Slot(cmds[i].Namespace, cmds[i].Id)].Shard, i })
+	if len(parts) == 1 {
 		r.doShard(ctx, parts[0], replies)
 	} else {
 		r.doShards(ctx, parts, replies)
@@ -146,20 +147,20 @@ type part struct {
 	at    []int
 }
 
-// split returns the parts of commands, in the order of their first commands.
-func split(l *layout, cmds []*fsmpb.Command) []part {
+// split returns the parts of commands, in the order of their first commands. place returns the shard of a command and
+// the index of its reply.
+func split(cmds []*fsmpb.Command, place func(i int) (shard uint32, at int)) []part {
 	var parts []part
 	byShard := make(map[uint32]int) // index of the shard's part
 	for i, c := range cmds {
-		shard := l.slots[task.Slot(c.Namespace, c.Id)].Shard
-		at, ok := byShard[shard]
+		shard, at := place(i)
+		n, ok := byShard[shard]
 		if !ok {
-			at = len(parts)
-			byShard[shard] = at
+			n = len(parts)
+			byShard[shard] = n
 			parts = append(parts, part{shard: shard})
 		}
-		parts[at].cmds = append(parts[at].cmds, c)
-		parts[at].at = append(parts[at].at, i)
+		parts[n].cmds, parts[n].at = append(parts[n].cmds, c), append(parts[n].at, at)
 	}
 	return parts
 }

@@ -59,17 +59,13 @@ func (r *Router) doMoved(ctx context.Context, p part, replies []task.Reply, way 
 	if !way.wait(ctx, moving) {
 		return // the replies are errors already
 	}
-	parts := make(map[uint32]*part)
-	for i, c := range p.cmds {
-		to := r.ownerOf(task.Slot(c.Namespace, c.Id), replies[p.at[i]].Err)
-		if parts[to] == nil {
-			parts[to] = &part{shard: to}
-		}
-		parts[to].cmds, parts[to].at = append(parts[to].cmds, c), append(parts[to].at, p.at[i])
-	}
+	parts := split(p.cmds, func(i int) (uint32, int) {
+		at := p.at[i]
+		return r.ownerOf(task.Slot(p.cmds[i].Namespace, p.cmds[i].Id), replies[at].Err), at
+	})
 	var wg sync.WaitGroup
 	for _, next := range parts {
-		wg.Go(func() { r.doPiece(ctx, *next, replies, way) })
+		wg.Go(func() { r.doPiece(ctx, next, replies, way) })
 	}
 	wg.Wait()
 }
