@@ -9,7 +9,7 @@ type Edit struct{ Task }
 // afterwards puts the changed task back unless edit has dropped it.
 func (s *Store) Change(t Task, edit func(Edit)) {
 	var before outline
-	dues, id := dueKeysOf(t), s.mem.identityOf(t.h)
+	dues, id := dueKeysOf(t), s.mem.identityOf(s.mem.slotOf(t.record()), t.h)
 	if s.events.tell != nil {
 		before = outlineOf(t)
 	}

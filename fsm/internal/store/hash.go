@@ -47,15 +47,15 @@ func (s *Store) Hash() uint64 {
 	return d.sum()
 }
 
-// identity is what the state hash and the counts take from a task's id. No change changes it.
+// identity holds the parts of the state hash and of the counts that come from a task's id. They never change.
 type identity struct {
 	slot uint32
 	sum  uint64 // see idDigest
 }
 
-func (m *memory) identityOf(h handle) identity {
-	r := m.tasks.Read(h)
-	return identity{m.slotOf(r), m.idDigest(r)}
+// identityOf returns the identity of a task in a slot.
+func (m *memory) identityOf(slot uint32, h handle) identity {
+	return identity{slot, m.idDigest(m.tasks.Read(h))}
 }
 
 // lift subtracts a task's record from the state hash and the counts, before the record changes.

@@ -391,7 +391,7 @@ func (ms *Moves) addCopy(m *fsmpb.SnapshotTask) error {
 			ms.addIdle(h)
 		}
 	}
-	s.land(h, s.mem.identityOf(h))
+	s.land(h, s.mem.identityOf(s.mem.slotOf(s.mem.tasks.Read(h)), h))
 	ms.countCopy(h, 1)
 	ms.coming.tasks++
 	ms.coming.sum += s.mem.contentDigest(h)

@@ -236,7 +236,7 @@ func (to *restoring) land() {
 		coming := to.s.Moves.coming
 		isCopy := coming != nil && !to.s.Slots.IsOpen(slot) && to.s.Slots.At(slot).Move == coming.move
 		for h := range to.s.index.Each(slot) {
-			to.s.land(h, to.s.mem.identityOf(h))
+			to.s.land(h, to.s.mem.identityOf(slot, h))
 			if isCopy {
 				to.s.Moves.countCopy(h, 1)
 			}

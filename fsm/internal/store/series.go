@@ -34,7 +34,7 @@ func (ss *Schedules) Add(at Place, namespace, id string, content Content) Task {
 	s.mem.tasks.Write(h).state = uint8(fsmpb.State_STATE_REPEATING)
 	s.mem.progressOf(h).revision = s.Number
 	s.dues.add(dueKeysOf(Task{s, h}), at.slot, h)
-	s.land(h, s.mem.identityOf(h))
+	s.land(h, s.mem.identityOf(at.slot, h))
 	ss.note(h, content.Series)
 	return Task{s, h}
 }

@@ -120,7 +120,7 @@ func (s *Store) Add(at Place, namespace, id string, key *fsmpb.Key, content Cont
 	h := s.add(at, namespace, id, &c)
 	s.waitUntil(h, fireAtMs)
 	s.dues.add(dueKeysOf(Task{s, h}), at.slot, h)
-	s.land(h, s.mem.identityOf(h))
+	s.land(h, s.mem.identityOf(at.slot, h))
 	if c.first.kept {
 		s.sum += s.mem.keysDigest(s.mem.tasks.Read(h))
 	}
