@@ -48,15 +48,15 @@ func TestNodeIsDrainedWhileItIsDown(t *testing.T) {
 		c.Stop(3)
 		drain := &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_DRAIN, Node: id}
 		resume := &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_RESUME, Node: id}
-		finish(t, c, 0, drain)
+		finish(t, c, c.Node(0), drain)
 		c.Start(3)
 		c.WaitReady()
 		awaitReplicas(c, 3, 3)
-		finish(t, c, 0, resume)
+		finish(t, c, c.Node(0), resume)
 		awaitReplicas(c, 3, 4)
 		began, err := c.Node(0).Operations().Begin(t.Context(), drain, false)
 		assert.NoError(t, err)
-		finish(t, c, 0, resume)
+		finish(t, c, c.Node(0), resume)
 		op, _ := c.Node(0).Operations().Operation(began.Operation.Id)
 		assert.Equal(t, op.GetState(), clusterpb.OperationState_OPERATION_STATE_STOPPED, "the drain is %v", op)
 		awaitReplicas(c, 3, 4)
@@ -112,9 +112,8 @@ func hasty(_ int, cfg *cluster.Config) {
 }
 
 // finish begins an operation through a node, and waits until the node knows that it is done.
-func finish(t *testing.T, c *clustertest.Cluster, at int, op *clusterpb.Operation) {
+func finish(t *testing.T, c *clustertest.Cluster, n *cluster.Node, op *clusterpb.Operation) {
 	t.Helper()
-	n := c.Node(at)
 	began, err := n.Operations().Begin(t.Context(), op, false)
 	assert.NoError(t, err, "%v", op)
 	c.Until(fmt.Sprint(op.Kind), func() error {
@@ -143,7 +142,7 @@ func TestRemovedNodeStandsAside(t *testing.T) {
 		c.Start(c.Add())
 		awaitReplicas(c, 3, 4)
 		old := c.Node(3).ID()
-		finish(t, c, 0, remove(c, 3))
+		finish(t, c, c.Node(0), remove(c, 3))
 		mustBeRemoved(t, c, 3)
 		c.Stop(3)
 		c.Start(3)
@@ -170,7 +169,7 @@ func moveOn(t *testing.T, c *clustertest.Cluster) {
 	c.Stop(0)
 	awaitReplicas(c, 3, 5)
 	for _, i := range []int{1, 2} {
-		finish(t, c, 3, remove(c, i))
+		finish(t, c, c.Node(3), remove(c, i))
 		c.Stop(i)
 	}
 	awaitReplicas(c, 3, 3)
@@ -202,7 +201,7 @@ func TestOldMajorityFormsNoCluster(t *testing.T) {
 		c := clustertest.New(t, 3, hasty)
 		gone := &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_REPLACE, Node: c.Node(0).ID()}
 		moveOn(t, c)
-		finish(t, c, 3, gone)
+		finish(t, c, c.Node(3), gone)
 		for i := range 3 {
 			c.Start(i)
 		}

@@ -165,6 +165,6 @@ func (l *load) moveAndCrash(t *testing.T, c *clustertest.Cluster, moment, victim
 		return nil
 	})
 	c.WaitReady()
-	finish(t, c, 0, &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_RESUME, Node: drained})
+	finish(t, c, c.Node(0), &clusterpb.Operation{Kind: clusterpb.OperationKind_OPERATION_KIND_RESUME, Node: drained})
 	awaitReplicas(c, 3, 4)
 }

@@ -64,16 +64,7 @@ func remove(c *clustertest.Cluster, i int) *clusterpb.Operation {
 // operate begins an operation through the last node, and waits until it is done.
 func operate(t *testing.T, c *clustertest.Cluster, op *clusterpb.Operation) {
 	t.Helper()
-	n := lastNode(c)
-	began, err := n.Operations().Begin(t.Context(), op, false)
-	assert.NoError(t, err, "%v", op)
-	c.Until(fmt.Sprint(op.Kind), func() error {
-		now, left := n.Operations().Operation(began.Operation.Id)
-		if now.GetState() != clusterpb.OperationState_OPERATION_STATE_DONE {
-			return fmt.Errorf("%v, %d of %d replicas left", now, left, now.GetTotal())
-		}
-		return nil
-	})
+	finish(t, c, lastNode(c), op)
 }
 
 func mustRefuse(t *testing.T, c *clustertest.Cluster, op *clusterpb.Operation, reason string) {
