@@ -119,14 +119,6 @@ func (b *bench) round(ctx context.Context, round int, w workload.Workload) error
 	return nil
 }
 
-// judge returns an error that names the workloads that became dearer than the options allow.
-func (b *bench) judge() error {
-	if b.options.dearer == 0 {
-		return nil
-	}
-	return b.run.Dearer(b.suffix, b.options.dearer)
-}
-
 func (b *bench) write() error {
 	if len(b.run.Measured) == 0 {
 		return nil

@@ -162,7 +162,10 @@ func (o *options) run(cmd *cobra.Command) error {
 		return err
 	}
 	defer b.clean()
-	return errors.Join(b.rounds(cmd.Context()), b.judge())
+	if err := b.rounds(cmd.Context()); err != nil || o.dearer == 0 {
+		return err
+	}
+	return b.run.Dearer(b.suffix, o.dearer)
 }
 
 // merge makes tables and pictures from the results of earlier runs.
