@@ -78,7 +78,7 @@ func followLanes(t *rapid.T, m *Machine, known map[task.Lane]task.LaneLoad, chan
 	for _, l := range m.Loads() {
 		all[l.Lane] = l
 	}
-	assert.MustEqual(t, cmp.Diff(all, known), "", "the lanes (-), and what the entries told of them (+)")
+	assert.MustEqual(t, cmp.Diff(all, known), "", "the lanes (-), and their loads in the entries (+)")
 }
 
 func sameCounts(t *rapid.T, a, b *Machine, now int64) {

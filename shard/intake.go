@@ -43,7 +43,7 @@ type intake struct {
 	room     *admission.Pool         // by namespace; holds waiting() of the calls, and the reservations
 	pace     pace
 	paused   time.Time // calls and settles wait for each other until then
-	resumes  *time.Timer
+	pauseEnd *time.Timer
 	flushed  chan struct{}
 	busy     bool // an entry is being committed
 }
@@ -85,7 +85,7 @@ func newIntake(limit int64, weights admission.Weights) *intake {
 		calls: admission.Queue[*call]{Weights: weights}, settles: admission.Queue[settle]{Weights: weights},
 		mix: admission.Mix{Now: time.Now},
 	}
-	q.resumes = time.AfterFunc(never, func() { wake(q.changed) })
+	q.pauseEnd = time.AfterFunc(never, func() { wake(q.changed) })
 	return q
 }
 
@@ -296,7 +296,7 @@ func (q *intake) pause(d time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.paused = time.Now().Add(d)
-	q.resumes.Reset(d)
+	q.pauseEnd.Reset(d)
 }
 
 // isPaused reports whether the pause of calls has not ended yet and nothing but calls and settles waits.
@@ -415,7 +415,7 @@ func (q *intake) close(reason error) {
 	}
 	q.calls.Clear()
 	q.settles.Clear()
-	q.resumes.Stop()
+	q.pauseEnd.Stop()
 	q.news, q.advance, q.room = nil, nil, admission.NewPool(0)
 	q.reportFlushed()
 }

@@ -202,7 +202,7 @@ func (r *round) change(c subject.Caller) {
 	if can, ok := c.(subject.Toucher); ok {
 		r.due["task-2"] = time.Now().Add(2 * ahead).Truncate(time.Millisecond)
 		r.must(can.Touch(r.context(), "task-2", r.due["task-2"]))
-		assert.Error(r, can.Touch(r.context(), "nobody", time.Now()), "a task that does not exist was touched")
+		assert.Error(r, can.Touch(r.context(), "nobody", time.Now()), "a touch of an absent task")
 	}
 }
 

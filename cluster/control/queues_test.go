@@ -196,7 +196,7 @@ func TestUnknownFieldsStay(t *testing.T) {
 	assert.NoError(t, err)
 	s, _ := m.watch()
 	got := s.ProtoReflect().GetUnknown()
-	assert.Equal(t, string(got), string(newer), "what was not known")
+	assert.Equal(t, string(got), string(newer), "the fields of a newer version")
 }
 
 func BenchmarkSetOneOf4096(b *testing.B) {

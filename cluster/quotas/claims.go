@@ -118,7 +118,7 @@ func (q *Quotas) Claim(
 	if len(c.claimed) == 0 {
 		return refused, c.term, func() {}
 	}
-	held := c.claimed
+	held := c.claimed // without c, which stays on the stack
 	return refused, c.term, held.release
 }
 
