@@ -104,13 +104,13 @@ func BenchmarkLife(b *testing.B) { benchLife(b, nil) }
 // BenchmarkLifeObserved is BenchmarkLife with a receiver of the task's three events.
 func BenchmarkLifeObserved(b *testing.B) {
 	events := 0
-	benchLife(b, func(task.Event) { events++ })
+	benchLife(b, func(*task.Event) { events++ })
 	if events < 3*b.N {
 		b.Errorf("%d events of %d tasks", events, b.N)
 	}
 }
 
-func benchLife(b *testing.B, observer func(task.Event)) {
+func benchLife(b *testing.B, observer func(*task.Event)) {
 	const each = 64
 	m := benchMachine(b, 100_000)
 	m.Observe(observer)

@@ -39,8 +39,8 @@ func replicasAreEqual(t *rapid.T) {
 	g := logGenerator{t: t, now: 1_700_000_000_000, m: New(3)}
 	follower := New(3)
 	var told, toldAgain []task.Event
-	g.m.Observe(func(e task.Event) { told = append(told, e) })
-	observeAgain := func(e task.Event) { toldAgain = append(toldAgain, e) }
+	g.m.Observe(func(e *task.Event) { told = append(told, *e) })
+	observeAgain := func(e *task.Event) { toldAgain = append(toldAgain, *e) }
 	follower.Observe(observeAgain)
 	known := map[task.Lane]task.LaneLoad{}
 	for range rapid.IntRange(1, 60).Draw(t, "entries") {

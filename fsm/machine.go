@@ -23,7 +23,7 @@ type Machine struct {
 	mu       sync.RWMutex // guards all fields below
 	store    *store.Store
 	applier  applier
-	observer func(task.Event) // nil: nobody wants events
+	observer func(*task.Event) // nil: nobody wants events
 }
 
 // applier makes the transitions of commands. It has no lock: Machine holds its own while an entry is applied.
@@ -44,8 +44,8 @@ func newMachine(shard uint32, state *store.Store) *Machine {
 }
 
 // Observe sets the receiver of the events of the entries that are applied from now on. It gets them in their order,
-// from the goroutine that calls Apply, and must not call the machine.
-func (m *Machine) Observe(observer func(task.Event)) {
+// from the goroutine that calls Apply, owns each Event only during the call, and must not call the machine.
+func (m *Machine) Observe(observer func(*task.Event)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.observer = observer

@@ -99,9 +99,9 @@ func (s *script) apply(entry *fsmpb.Entry) []string {
 	data, err := proto.Marshal(entry)
 	assert.NoError(s.t, err)
 	copied, told := restored(s.t, s.m), len(s.events)
-	s.m.Observe(func(e task.Event) { s.events = append(s.events, e) })
+	s.m.Observe(func(e *task.Event) { s.events = append(s.events, *e) })
 	var toldAgain []task.Event
-	copied.Observe(func(e task.Event) { toldAgain = append(toldAgain, e) })
+	copied.Observe(func(e *task.Event) { toldAgain = append(toldAgain, *e) })
 	applied := applyBytes(s.t, s.m, data)
 	again := applyBytes(s.t, copied, data)
 	s.changed = applied.Lanes

@@ -46,9 +46,9 @@ func (a *applier) keep(h History, logger *slog.Logger) {
 		a.machine.Observe(a.activity.Count)
 		return
 	}
-	a.machine.Observe(func(e task.Event) {
+	a.machine.Observe(func(e *task.Event) {
 		a.activity.Count(e)
-		a.chronicle.events = append(a.chronicle.events, e)
+		a.chronicle.events = append(a.chronicle.events, *e)
 	})
 }
 

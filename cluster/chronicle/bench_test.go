@@ -59,7 +59,7 @@ func BenchmarkBurst(b *testing.B) {
 	shard, err := chronicle.NewKeeper(store).Shard(1)
 	assert.NoError(b, err)
 	r := &replica{Machine: fsm.New(1), shard: shard, spent: map[string]time.Duration{}}
-	r.Observe(func(e task.Event) { r.events = append(r.events, e) })
+	r.Observe(func(e *task.Event) { r.events = append(r.events, *e) })
 	policy := &fsmpb.Policy{Window: 1000, AttemptTimeoutMs: 15_000, LeaseMarginMs: 5000, MaxAttempts: 3, HorizonMs: 20}
 	takeover := &fsmpb.Takeover{Policy: policy, Origin: 77}
 	rules := &fsmpb.SetRules{Rules: []*fsmpb.QueueRule{{Namespace: "default", Queue: "work"}}}

@@ -132,6 +132,15 @@ func readHead(b []byte) (coldHead, coldReader) {
 	return h, in
 }
 
+// occurrenceIn decodes only the occurrence of a blob.
+func occurrenceIn(b []byte) uint64 {
+	in := coldReader{b[6:]}
+	if b[0]&coldFarCreated != 0 {
+		in.rest = b[7:]
+	}
+	return in.uvarint() >> 1 // see readFirstKey
+}
+
 // coldIs reports whether the blob contains this id. It allocates nothing.
 func coldIs(b []byte, namespace, id string) bool {
 	if b[0]&coldHasID == 0 {

@@ -119,10 +119,18 @@ func (e Edit) SetDelay(ms int64) { e.rewriteCold(func(c *cold) { c.delay = ms })
 
 // DropPayload makes the task's payload empty.
 func (e Edit) DropPayload() {
-	if c := e.cold(); len(c.payload) == 0 && !c.asBytes {
+	c := e.cold()
+	if len(c.payload) == 0 && !c.asBytes {
 		return
 	}
-	e.rewriteCold(func(c *cold) { c.payload, c.asBytes = nil, false })
+	without := c
+	without.payload, without.asBytes = nil, false
+	m, r := &e.s.mem, e.s.mem.tasks.Write(e.h)
+	extra := m.extraOf(&c)
+	e.s.sum += m.digestContent(r, &without, extra) - m.digestContent(r, &c, extra)
+	old := r.cold
+	r.cold = m.putCold(&without)
+	m.blobs.Free(old)
 }
 
 // newCold makes the cold part of a task and counts its uses of shared values.
@@ -174,8 +182,12 @@ func mustRead[M any, P messageOf[M]](b []byte) P {
 // putCold stores a blob and adds it to the state hash.
 func (s *Store) putCold(r *record, c *cold) slab.Ref {
 	s.sum += s.mem.digestCold(r, c)
-	s.mem.scratch = c.appendTo(s.mem.scratch[:0])
-	return s.mem.blobs.Put(s.mem.scratch)
+	return s.mem.putCold(c)
+}
+
+func (m *memory) putCold(c *cold) slab.Ref {
+	m.scratch = c.appendTo(m.scratch[:0])
+	return m.blobs.Put(m.scratch)
 }
 
 // dropCold frees a task's blob and its uses of shared values.

@@ -62,9 +62,9 @@ func (h *history) errorOfLast() string {
 	return ""
 }
 
-// readHistory decodes a blob. A nil blob is an empty history.
-func readHistory(b []byte) history {
-	var h history
+// readHistory decodes a blob, and appends its attempts to past. A nil blob is an empty history.
+func readHistory(b []byte, past []ended) history {
+	h := history{past: past}
 	if len(b) == 0 {
 		return h
 	}
@@ -136,15 +136,16 @@ type Ended struct {
 // EndAttempt adds an attempt to the task's history. The attempt's error becomes the task's last error. A success may
 // come under an earlier fence than the current one.
 func (e Edit) EndAttempt(attempt Ended) {
-	p, h := e.write(), e.history()
-	number := p.attempts
+	p, m := e.write(), &e.s.mem
+	h, number := readHistory(m.blob(p.history), m.past[:0]), p.attempts
 	earlier := func(past ended) bool { return past.fence == attempt.Fence }
 	if i := slices.IndexFunc(h.past, earlier); i >= 0 {
 		number = h.past[i].attempt // the attempt had been given up, and succeeded after all
 		h.past = slices.Delete(h.past, i, i+1)
 	}
 	h.add(ended{number, attempt.Fence, attempt.StartedMs, e.s.NowMs, attempt.Node, attempt.Error})
-	e.s.mem.putHistory(p, &h)
+	m.putHistory(p, &h)
+	clear(m.past[:])
 }
 
 // SetLastError records why the task ended without an attempt, or clears the last error if text is empty.

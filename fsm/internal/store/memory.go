@@ -76,8 +76,9 @@ type memory struct {
 	progress *slab.Pages[progress]
 	blobs    *slab.Arena
 	shared
-	scratch []byte // for encoding; reused
-	changed cold   // for rewriteCold; reused
+	scratch []byte                 // for encoding; reused
+	changed cold                   // for rewriteCold; reused
+	past    [historyKept + 1]ended // for EndAttempt; reused
 }
 
 func newMemory() memory {

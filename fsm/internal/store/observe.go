@@ -12,13 +12,16 @@ import (
 // An observer learns what happens to tasks from the difference that each change makes, so that no transition needs to
 // name its events.
 
-// Observe sets the receiver of events; nil: none. It gets the events of an entry in order.
-func (s *Store) Observe(observer func(task.Event)) { s.events.tell = observer }
+// Observe sets the receiver of events; nil: none. It gets the events of an entry in order, and owns an Event during the
+// call. The texts of the Event stay valid.
+func (s *Store) Observe(observer func(*task.Event)) { s.events.tell = observer }
 
 // events tells an observer of changes.
 type events struct {
-	tell    func(task.Event) // nil: nobody wants events
-	startMs int64            // instant from which the attempt that was granted last may begin
+	tell    func(*task.Event) // nil: nobody wants events
+	startMs int64             // instant from which the attempt that was granted last may begin
+	event   task.Event        // reused
+	texts   texts
 }
 
 // outline is the part of a task that events follow from.
@@ -32,17 +35,21 @@ type outline struct {
 }
 
 func outlineOf(t Task) outline {
-	p := t.read()
-	return outline{
-		state: t.State(), attempts: p.attempts, occurrence: t.Occurrence(), outcome: p.outcome,
-		fireAt: t.FireAtMs(), waits: t.WaitsUntilMs(),
+	r, p := t.record(), t.read()
+	o := outline{
+		state: fsmpb.State(r.state), attempts: p.attempts, occurrence: occurrenceIn(t.s.mem.blobs.Get(r.cold)),
+		outcome: p.outcome, fireAt: r.Due(), waits: r.Due(),
 	}
+	if r.progress != 0 {
+		o.fireAt = p.fireAt
+	}
+	return o
 }
 
 // added tells of a new task.
 func (es *events) added(t Task) {
 	if es.tell != nil {
-		es.tell(eventOf(t, task.EventScheduled))
+		es.tell(es.of(t, task.EventScheduled))
 	}
 }
 
@@ -59,7 +66,7 @@ func (es *events) changed(t Task, before outline) {
 	ended := es.ended(t, before, after)
 	switch {
 	case before.outcome == 0 && after.outcome != 0:
-		e := eventOf(t, task.EventCancelled)
+		e := es.of(t, task.EventCancelled)
 		e.Answer = strings.ToLower(strings.TrimPrefix(fsmpb.CancelOutcome(after.outcome).String(), "CANCEL_OUTCOME_"))
 		es.tell(e)
 	case before.state != after.state && after.state == fsmpb.State_STATE_DEAD:
@@ -67,7 +74,7 @@ func (es *events) changed(t Task, before outline) {
 	case after.attempts > before.attempts:
 		es.fired(t, after)
 	case !ended && isMoved(before, after):
-		e := eventOf(t, task.EventMoved)
+		e := es.of(t, task.EventMoved)
 		e.DueMs = after.waits
 		if after.state == fsmpb.State_STATE_READY {
 			e.DueMs = t.s.NowMs
@@ -82,9 +89,9 @@ func (es *events) ended(t Task, before, after outline) bool {
 	fired, fires := before.state == fsmpb.State_STATE_FIRING, after.state == fsmpb.State_STATE_FIRING
 	switch {
 	case delivered:
-		es.tell(attemptEventOf(t, task.EventDelivered, after.occurrence))
+		es.tell(es.ofAttempt(t, task.EventDelivered, after.occurrence))
 	case fired && !fires && after.attempts == before.attempts, fired && after.attempts > before.attempts:
-		e := attemptEventOf(t, task.EventFailed, after.occurrence)
+		e := es.ofAttempt(t, task.EventFailed, after.occurrence)
 		if after.state == fsmpb.State_STATE_RETRYING {
 			e.DueMs = after.waits
 		}
@@ -100,15 +107,15 @@ func (es *events) dead(t Task, ended bool) {
 	if ended {
 		kind = task.EventDead
 	}
-	e := eventOf(t, kind)
+	e := es.of(t, kind)
 	e.Answer = t.history().lastError
 	es.tell(e)
 }
 
 func (es *events) fired(t Task, after outline) {
-	e := eventOf(t, task.EventFired)
+	e := es.of(t, task.EventFired)
 	e.Attempt, e.AtMs = after.attempts, max(t.s.NowMs, es.startMs)
-	e.WebhookID = t.s.Origins.WebhookID(e.Namespace, e.ID, after.occurrence)
+	e.WebhookID = es.webhookID(t, e, after.occurrence)
 	if after.attempts == 1 {
 		e.LatenessMs = max(e.AtMs-after.fireAt, 0)
 	}
@@ -126,20 +133,39 @@ func isMoved(before, after outline) bool {
 	return false
 }
 
-// eventOf returns an event without its attempt.
-func eventOf(t Task, kind task.EventType) task.Event {
-	c := t.cold()
-	namespace, id := t.ID()
-	return task.Event{
-		Type: kind, Namespace: namespace, ID: id, Queue: t.s.mem.queues.at(c.queue).name, Labels: t.s.mem.labelsOf(&c),
-		AtMs: t.s.NowMs, DueMs: t.FireAtMs(),
+// of returns an event without its attempt. It is valid until the next one.
+func (es *events) of(t Task, kind task.EventType) *task.Event {
+	m, r := &t.s.mem, t.record()
+	blob := m.blobs.Get(r.cold)
+	number, _, manner := coldShared(blob)
+	q, e := m.queues.at(number), &es.event
+	*e = task.Event{
+		Type: kind, Namespace: q.namespace, Queue: q.name, AtMs: t.s.NowMs, DueMs: m.fireAtOf(r),
 	}
+	if r.idLen != 0 {
+		e.ID = es.texts.of(r.id[:r.idLen])
+	} else {
+		_, e.ID = m.idOf(r)
+	}
+	switch {
+	case manner != 0:
+		e.Labels = m.manners.at(manner).value.extra.Spec.Labels
+	case blob[0]&coldHasExtra != 0:
+		c := readCold(blob)
+		e.Labels = m.labelsOf(&c)
+	}
+	return e
 }
 
-// attemptEventOf returns an event about the attempt of an occurrence that ended last.
-func attemptEventOf(t Task, kind task.EventType, occurrence uint64) task.Event {
-	e := eventOf(t, kind)
-	e.WebhookID = t.s.Origins.WebhookID(e.Namespace, e.ID, occurrence)
+func (es *events) webhookID(t Task, e *task.Event, occurrence uint64) string {
+	var room [webhookIDBytes]byte
+	return es.texts.of(t.s.Origins.appendWebhookID(room[:0], e.Namespace, e.ID, occurrence))
+}
+
+// ofAttempt returns an event about the attempt of an occurrence that ended last.
+func (es *events) ofAttempt(t Task, kind task.EventType, occurrence uint64) *task.Event {
+	e := es.of(t, kind)
+	e.WebhookID = es.webhookID(t, e, occurrence)
 	last, ok := t.lastEnded()
 	if !ok {
 		return e
@@ -161,16 +187,16 @@ func (es *events) skipped(t Task, series *fsmpb.Series, n uint64) {
 		}
 		count := min(max(o.Count, 1), n)
 		n -= count
-		skipped = append(skipped, skippedEventOf(t, o, count))
+		skipped = append(skipped, *es.ofSkipped(t, o, count))
 	}
-	for _, e := range slices.Backward(skipped) {
-		es.tell(e)
+	for i := range slices.Backward(skipped) {
+		es.tell(&skipped[i])
 	}
 }
 
-// skippedEventOf returns the event of the last occurrences of a record, which count.
-func skippedEventOf(t Task, o *fsmpb.Occurrence, count uint64) task.Event {
-	e := eventOf(t, task.EventSkipped)
+// ofSkipped returns the event of the last occurrences of a record, which count.
+func (es *events) ofSkipped(t Task, o *fsmpb.Occurrence, count uint64) *task.Event {
+	e := es.of(t, task.EventSkipped)
 	last := o.Number + max(o.Count, 1) - 1
 	schedule, _ := task.SplitSeries(e.ID)
 	e.ID = task.OccurrenceID(schedule, last-count+1)
@@ -180,4 +206,20 @@ func skippedEventOf(t Task, o *fsmpb.Occurrence, count uint64) task.Event {
 		e.Answer = fmt.Sprintf("%s: %d occurrences", e.Answer, count)
 	}
 	return e
+}
+
+// texts makes many short strings with few allocations.
+type texts struct{ strings.Builder }
+
+const textsBytes = 4 << 10 // of an allocation
+
+// of returns b as a string.
+func (t *texts) of(b []byte) string {
+	if t.Cap()-t.Len() < len(b) {
+		t.Reset()
+		t.Grow(max(textsBytes, len(b)))
+	}
+	at := t.Len()
+	t.Write(b)
+	return t.String()[at:]
 }

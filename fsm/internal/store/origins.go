@@ -22,16 +22,23 @@ type Origins struct {
 // webhookEncoding is base32.HexEncoding in lower case and without padding.
 var webhookEncoding = base32.NewEncoding("0123456789abcdefghijklmnopqrstuv").WithPadding(base32.NoPadding)
 
+const (
+	webhookPrefix  = "msg_"
+	webhookIDBytes = len(webhookPrefix) + 26
+)
+
 // WebhookID returns an id that is unique to an occurrence of a task.
 func (o *Origins) WebhookID(namespace, id string, occurrence uint64) string {
-	const prefix = "msg_"
-	var b [16]byte
-	binary.BigEndian.PutUint64(b[:], o.find(namespace, id, occurrence))
-	binary.BigEndian.PutUint64(b[8:], occurrence)
-	var text [len(prefix) + 26]byte
-	copy(text[:], prefix)
-	webhookEncoding.Encode(text[len(prefix):], b[:])
-	return string(text[:])
+	var room [webhookIDBytes]byte
+	return string(o.appendWebhookID(room[:0], namespace, id, occurrence))
+}
+
+// appendWebhookID appends the WebhookID to b.
+func (o *Origins) appendWebhookID(b []byte, namespace, id string, occurrence uint64) []byte {
+	var number [16]byte
+	binary.BigEndian.PutUint64(number[:], o.find(namespace, id, occurrence))
+	binary.BigEndian.PutUint64(number[8:], occurrence)
+	return webhookEncoding.AppendEncode(append(b, webhookPrefix...), number[:])
 }
 
 // find returns the origin of the shard in which an occurrence of a task began.

@@ -151,6 +151,9 @@ var noExtra = &fsmpb.Extra{Spec: &fsmpb.Spec{}} // never written to
 
 // extraBytes returns the size of an extra without its target, its instant and its series, shared parts included.
 func extraBytes(e *fsmpb.Extra) int {
+	if e == noExtra {
+		return 0
+	}
 	var spec fsmpb.Spec
 	task.CopySpec(&spec, e.Spec)
 	spec.Target, spec.ScheduledMs = nil, 0

@@ -190,7 +190,7 @@ func (m *taskMessage) addProgress(s taskSource, r *record) {
 	t := &m.seen
 	t.FireAtMs, t.Revision, t.Fence, t.Attempts = p.fireAt, p.revision, p.fence, p.attempts
 	t.Outcome, t.Leased = fsmpb.CancelOutcome(p.outcome), p.leased
-	history := readHistory(s.blob(p.history))
+	history := readHistory(s.blob(p.history), nil)
 	history.addTo(t)
 	m.stored.Order, m.stored.Idle, m.stored.Isolated = p.order, p.isUnlisted(t.State), p.isolated
 }

@@ -24,7 +24,7 @@ func (t Task) read() *progress {
 
 func (t Task) head() coldHead { return t.s.mem.headOf(t.record()) }
 
-func (t Task) history() history { return readHistory(t.s.mem.blob(t.read().history)) }
+func (t Task) history() history { return readHistory(t.s.mem.blob(t.read().history), nil) }
 
 // lastEnded returns the attempt that ended last. ok is false if none has ended.
 func (t Task) lastEnded() (last ended, ok bool) { return readLast(t.s.mem.blob(t.read().history)) }
@@ -56,7 +56,7 @@ func (t Task) FireAtMs() int64 { return t.s.mem.fireAtOf(t.record()) }
 func (t Task) WaitsUntilMs() int64 { return t.record().Due() }
 
 // Occurrence returns the number of the current occurrence.
-func (t Task) Occurrence() uint64 { return t.head().occurrence }
+func (t Task) Occurrence() uint64 { return occurrenceIn(t.s.mem.blobs.Get(t.record().cold)) }
 
 // CreatedMs returns the instant at which the task was made, in Unix milliseconds.
 func (t Task) CreatedMs() int64 { return t.head().created }

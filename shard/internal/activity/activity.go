@@ -58,7 +58,7 @@ func (l *Log) Began(at time.Time, late time.Duration, waited bool) {
 }
 
 // Count counts an event.
-func (l *Log) Count(e task.Event) {
+func (l *Log) Count(e *task.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if s := l.at(e.AtMs); s != nil {

@@ -12,7 +12,7 @@ const begin = int64(1_000_000_000)
 
 func count(l *Log, atMs int64, types ...task.EventType) {
 	for _, kind := range types {
-		l.Count(task.Event{Type: kind, AtMs: atMs})
+		l.Count(&task.Event{Type: kind, AtMs: atMs})
 	}
 }
 
