@@ -24,7 +24,7 @@
 //
 //   - Append, Gap and Wait never wait for the disk. Append keeps the events in memory, and readers see them at once.
 //   - Append encodes each event once, for the buffer and for its block. A reader decodes the blocks in the buffer that
-//     have a key that it looks for, from its position on.
+//     have a key that it looks for, from at most 4 KiB before its position on: there, an event has all of its fields.
 //   - The writer compresses every 64 KiB of events into a block, and the rest on Sync and Close. No timer flushes: a
 //     crash loses no event, because the log still has its entry until Sync returns.
 //   - Sync(index) comes before the log up to the index is cut. It records the index, so that Gap after a restart knows
@@ -40,7 +40,8 @@
 //	segment    header, blocks, directory, summary, trailer (the last three: sealed only)
 //	block      magic, length and CRC of the head, head, body
 //	head       first and last position, count, sizes, CRC of the body, Bloom filter of namespaces and tasks
-//	body       events, each with its length, compressed with zstd
+//	body       events, each with its length and without fields that equal those of the event before, compressed
+//	           with zstd
 //	directory  the heads of all blocks
 //	summary    range of positions, and the bytes of each namespace
 //
@@ -83,7 +84,7 @@
 //
 //	Append                              0.4 µs an event for the caller
 //	all of it, with writing and Sync    1.5 µs an event, 650,000 events/s
-//	disk                                22.6 bytes an event
+//	disk                                19.6 bytes an event
 //	Task among 10 million events        7 ms, in one shard; 15 ms if no directory of a segment is in memory
 //	Read of a page with a filter        20 ms for 80 events of one namespace in 20
 //	opening a shard of 225 MB           20 ms

@@ -240,7 +240,7 @@ func TestWaitReturnsWithANewerEvent(t *testing.T) {
 
 func TestFullDiskDropsEventsAndGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, func(c *Config) { c.Buffer = 512 << 10 })
+		w := newWorld(t, func(c *Config) { c.Buffer = 256 << 10 })
 		sh := w.shard(1)
 		appendAll(sh, 1, 1000, "a")
 		w.sync(sh, 1000)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/belfryhq/belfry/cluster/clusterpb"
+	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/history"
 	"github.com/belfryhq/belfry/history/historypb"
@@ -77,14 +78,15 @@ func (k *Keeper) Retain(exists func(namespace string) bool) error {
 // Shard is the history of a replica. It is a shard.History.
 type Shard struct {
 	*history.Shard
-	message history.Event // reused
+	message history.Event  // reused
+	labels  []*fsmpb.Label // of message
 }
 
 // Append keeps the events of an entry.
 func (s *Shard) Append(index uint64, events []task.Event) {
 	s.Shard.Append(index, func(yield func(*history.Event) bool) {
 		for i := range events {
-			if fill(&s.message, &events[i]); !yield(&s.message) {
+			if s.fill(&events[i]); !yield(&s.message) {
 				return
 			}
 		}
@@ -99,14 +101,19 @@ var types = [...]historypb.Type{
 	task.EventSkipped: historypb.Type_TYPE_SKIPPED,
 }
 
-// fill makes m the message of an event. The history sets its position.
-func fill(m *history.Event, e *task.Event) {
+// fill makes the message that of an event. The history sets its position.
+func (s *Shard) fill(e *task.Event) {
+	m := &s.message
 	m.AtMs, m.Type, m.Namespace, m.Task, m.Queue, m.DueMs = e.AtMs, types[e.Type], e.Namespace, e.ID, e.Queue, e.DueMs
 	m.LatenessMs, m.Attempt, m.WebhookId, m.Node, m.Answer = e.LatenessMs, e.Attempt, e.WebhookID, e.Node, e.Answer
-	m.BegunMs, m.Occurrence, m.Labels = e.BegunMs, 0, m.Labels[:0]
+	m.BegunMs, m.Occurrence = e.BegunMs, 0
 	if _, number, ok := task.SplitOccurrence(e.ID); ok {
 		m.Occurrence = number
 	}
+	if slices.Equal(s.labels, e.Labels) {
+		return
+	}
+	s.labels, m.Labels = e.Labels, nil
 	for _, l := range e.Labels {
 		m.Labels = append(m.Labels, &historypb.Label{Name: l.Name, Value: l.Value})
 	}

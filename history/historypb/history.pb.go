@@ -116,6 +116,7 @@ type Event struct {
 	Status        int32                  `protobuf:"varint,16,opt,name=status,proto3" json:"status,omitempty"`                  // of the answer; 0: the receiver gave none
 	Answer        string                 `protobuf:"bytes,17,opt,name=answer,proto3" json:"answer,omitempty"`                   // error text or the start of the answer
 	BegunMs       int64                  `protobuf:"varint,18,opt,name=begun_ms,json=begunMs,proto3" json:"begun_ms,omitempty"` // of an ended attempt, its begin; 0: not known
+	Same          uint32                 `protobuf:"varint,19,opt,name=same,proto3" json:"same,omitempty"`                      // in a file: bit n is set if field n is left out and equals that of the event before
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -276,6 +277,13 @@ func (x *Event) GetBegunMs() int64 {
 	return 0
 }
 
+func (x *Event) GetSame() uint32 {
+	if x != nil {
+		return x.Same
+	}
+	return 0
+}
+
 // Label is a name and a value that the caller gave the task.
 type Label struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -333,7 +341,7 @@ var File_history_historypb_history_proto protoreflect.FileDescriptor
 
 const file_history_historypb_history_proto_rawDesc = "" +
 	"\n" +
-	"\x1fhistory/historypb/history.proto\x12\x11belfry.history.v1\"\xf7\x03\n" +
+	"\x1fhistory/historypb/history.proto\x12\x11belfry.history.v1\"\x8b\x04\n" +
 	"\x05Event\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x14\n" +
 	"\x05index\x18\x02 \x01(\x04R\x05index\x12\x16\n" +
@@ -357,7 +365,8 @@ const file_history_historypb_history_proto_rawDesc = "" +
 	"\x04node\x18\x0f \x01(\tR\x04node\x12\x16\n" +
 	"\x06status\x18\x10 \x01(\x05R\x06status\x12\x16\n" +
 	"\x06answer\x18\x11 \x01(\tR\x06answer\x12\x19\n" +
-	"\bbegun_ms\x18\x12 \x01(\x03R\abegunMs\"1\n" +
+	"\bbegun_ms\x18\x12 \x01(\x03R\abegunMs\x12\x12\n" +
+	"\x04same\x18\x13 \x01(\rR\x04same\"1\n" +
 	"\x05Label\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value*\xbc\x01\n" +

@@ -42,6 +42,7 @@ func (m *Event) CloneVT() *Event {
 	r.Status = m.Status
 	r.Answer = m.Answer
 	r.BegunMs = m.BegunMs
+	r.Same = m.Same
 	if rhs := m.Labels; rhs != nil {
 		tmpContainer := make([]*Label, len(rhs))
 		for k, v := range rhs {
@@ -107,6 +108,13 @@ func (m *Event) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 	if m.unknownFields != nil {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
+	}
+	if m.Same != 0 {
+		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.Same))
+		i--
+		dAtA[i] = 0x1
+		i--
+		dAtA[i] = 0x98
 	}
 	if m.BegunMs != 0 {
 		i = protohelpers.EncodeVarint(dAtA, i, uint64(m.BegunMs))
@@ -341,6 +349,9 @@ func (m *Event) SizeVT() (n int) {
 	}
 	if m.BegunMs != 0 {
 		n += 2 + protohelpers.SizeOfVarint(uint64(m.BegunMs))
+	}
+	if m.Same != 0 {
+		n += 2 + protohelpers.SizeOfVarint(uint64(m.Same))
 	}
 	n += len(m.unknownFields)
 	return n
@@ -848,6 +859,25 @@ func (m *Event) UnmarshalVTUnsafe(dAtA []byte) error {
 				b := dAtA[iNdEx]
 				iNdEx++
 				m.BegunMs |= int64(b&0x7F) << shift
+				if b < 0x80 {
+					break
+				}
+			}
+		case 19:
+			if wireType != 0 {
+				return fmt.Errorf("proto: wrong wireType = %d for field Same", wireType)
+			}
+			m.Same = 0
+			for shift := uint(0); ; shift += 7 {
+				if shift >= 64 {
+					return protohelpers.ErrIntOverflow
+				}
+				if iNdEx >= l {
+					return io.ErrUnexpectedEOF
+				}
+				b := dAtA[iNdEx]
+				iNdEx++
+				m.Same |= uint32(b&0x7F) << shift
 				if b < 0x80 {
 					break
 				}

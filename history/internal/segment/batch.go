@@ -12,14 +12,16 @@ import (
 // Batch is the events of one block, encoded as they are added: see Writer.Append. The zero Batch is empty. It is not
 // safe for concurrent use, but a View is, while events are added to the original.
 type Batch struct {
-	raw     []byte // events, each with its length
-	first   *historypb.TimedPosition
-	last    *historypb.TimedPosition
-	count   int
-	entries []entry
-	keys    []Key // of the tasks and namespaces, with repetitions
-	usage   usage
-	viewed  bool // a View shares the memory
+	raw    []byte // events, each with its length
+	first  *historypb.TimedPosition
+	last   *historypb.TimedPosition
+	count  int
+	runs   []run
+	before historypb.Event // the last event, without its number
+	lean   historypb.Event // reused
+	keys   []Key           // of the tasks and namespaces, with repetitions
+	usage  usage
+	viewed bool // a View shares the memory
 }
 
 // unused has batches without events and with memory.
@@ -31,27 +33,34 @@ func NewBatch() *Batch { return unused.Get().(*Batch) }
 // Free ends the use of a batch. Views of it stay valid.
 func (b *Batch) Free() {
 	if !b.viewed {
-		*b = Batch{raw: b.raw[:0], entries: b.entries[:0], keys: b.keys[:0]}
+		*b = Batch{raw: b.raw[:0], runs: b.runs[:0], keys: b.keys[:0]}
 		unused.Put(b)
 	}
 }
 
-// entry is the place of the first event of a log entry in a batch.
-type entry struct {
-	index uint64
+// run is the place of an event that shares no field with the one before. A reader begins there.
+type run struct {
+	index uint64 // of its log entry
 	at    int
 }
 
-// Add encodes an event and adds it. The event must come after the last one.
+// runBytes is the length of a run, which a reader may decode in vain.
+const runBytes = 4 << 10
+
+// Add encodes an event and adds it. The event must come after the last one. The batch keeps its texts and labels, which
+// must not change.
 func (b *Batch) Add(e *historypb.Event) {
 	if b.count == 0 {
 		b.first, b.last = e.TimedPosition(), e.TimedPosition()
 		b.usage.byNamespace = map[string]*historypb.Usage{}
 	}
-	if n := len(b.entries); n == 0 || b.entries[n-1].index != e.Index {
-		b.entries = append(b.entries, entry{e.Index, len(b.raw)})
+	if n := len(b.runs); n == 0 || len(b.raw)-b.runs[n-1].at >= runBytes {
+		b.runs = append(b.runs, run{e.Index, len(b.raw)})
+		b.before.Reset()
 	}
-	size := e.SizeVT()
+	lean := &b.lean
+	leaveSame(lean, e, &b.before)
+	size := lean.SizeVT()
 	if b.usage.add(e, size) {
 		b.keys = append(b.keys, NamespaceKey(e.Namespace))
 	}
@@ -59,7 +68,7 @@ func (b *Batch) Add(e *historypb.Event) {
 	b.grow(binary.MaxVarintLen64 + size)
 	b.raw = binary.AppendUvarint(b.raw, uint64(size))
 	b.raw = b.raw[:len(b.raw)+size]
-	if _, err := e.MarshalToSizedBufferVT(b.raw[len(b.raw)-size:]); err != nil {
+	if _, err := lean.MarshalToSizedBufferVT(b.raw[len(b.raw)-size:]); err != nil {
 		panic(fmt.Sprintf("segment: an event cannot be encoded: %v", err)) // the encoding of the message never fails
 	}
 	b.last.Index, b.last.Number, b.last.AtMs = e.Index, e.Number, e.AtMs
@@ -80,7 +89,7 @@ func (b *Batch) Len() int { return b.count }
 func (b *Batch) Raw() int { return len(b.raw) }
 
 // Bytes returns about the memory that the batch takes.
-func (b *Batch) Bytes() int { return len(b.raw) + 8*len(b.keys) + 16*len(b.entries) }
+func (b *Batch) Bytes() int { return len(b.raw) + 8*len(b.keys) + 16*len(b.runs) }
 
 // First returns the position of the first event.
 func (b *Batch) First() *historypb.TimedPosition { return b.first }
@@ -92,7 +101,7 @@ func (b *Batch) Last() historypb.Position { return b.last.Position() }
 func (b *Batch) View() *Batch {
 	b.viewed = true
 	return &Batch{
-		raw: slices.Clip(b.raw), entries: slices.Clip(b.entries), keys: slices.Clip(b.keys),
+		raw: slices.Clip(b.raw), runs: slices.Clip(b.runs), keys: slices.Clip(b.keys),
 		first: b.first, last: b.last.CloneVT(), count: b.count,
 	}
 }
@@ -100,19 +109,19 @@ func (b *Batch) View() *Batch {
 // Has reports whether the batch has an event with the key.
 func (b *Batch) Has(k Key) bool { return slices.Contains(b.keys, k) }
 
-// After returns the events of the entry at a position and of all later ones. Their strings share the memory of the
-// batch.
+// After returns the events of the entry at a position, of all later ones, and perhaps of some before. Their strings
+// share the memory of the batch.
 func (b *Batch) After(p historypb.Position) ([]*historypb.Event, error) {
-	i, _ := slices.BinarySearchFunc(b.entries, p.Index, func(e entry, index uint64) int {
-		if e.index < index {
+	if b.count == 0 || b.last.Index < p.Index {
+		return nil, nil
+	}
+	i, _ := slices.BinarySearchFunc(b.runs, p.Index, func(r run, index uint64) int {
+		if r.index < index {
 			return -1
 		}
 		return 1
 	})
-	if i == len(b.entries) {
-		return nil, nil
-	}
-	return unmarshal(b.raw[b.entries[i].at:])
+	return unmarshal(b.raw[b.runs[max(0, i-1)].at:])
 }
 
 // usage counts the bytes of events, before compression, by namespace.

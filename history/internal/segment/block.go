@@ -16,6 +16,10 @@ import (
 // maxBlock is the limit on the bytes of a block, before and after decompression.
 const maxBlock = 16 << 20
 
+// window is how far back the encoder looks for repetitions: all of a usual block. The encoder keeps twice the window in
+// memory.
+const window = 128 << 10
+
 // ErrCorrupt is returned for bytes that a Writer did not write.
 var ErrCorrupt = errors.New("segment: corrupt")
 
@@ -32,7 +36,8 @@ type codec struct {
 var shared = newCodec()
 
 func newCodec() codec {
-	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(2))
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
+		zstd.WithWindowSize(window))
 	if err != nil {
 		panic(err) // the options are constants
 	}
@@ -107,6 +112,9 @@ func unmarshal(raw []byte) ([]*historypb.Event, error) {
 		e := &historypb.Event{}
 		if err := e.UnmarshalVTUnsafe(raw[n : n+int(size)]); err != nil {
 			return nil, fmt.Errorf("%w: event %d: %w", ErrCorrupt, len(events), err)
+		}
+		if len(events) > 0 {
+			takeSame(e, events[len(events)-1])
 		}
 		events, raw = append(events, e), raw[n+int(size):]
 	}

@@ -208,8 +208,12 @@ func (c *Contents) cover(first, last *historypb.TimedPosition) {
 // count divides the bytes of a block among the namespaces of its events, and returns the shares.
 func (c *Contents) count(b *historypb.Block, of usage) map[string]int64 {
 	stored, shares := int64(b.Body)+int64(len(b.Filter))+frameHeader, make(map[string]int64, len(of.byNamespace))
+	whole := int64(0)
+	for _, part := range of.byNamespace {
+		whole += part.Bytes
+	}
 	for namespace, part := range of.byNamespace {
-		shares[namespace] = max(1, stored*part.Bytes/int64(max(b.Raw, 1)))
+		shares[namespace] = max(1, stored*part.Bytes/whole)
 		u := c.Usage[namespace]
 		if u == nil {
 			u = &historypb.Usage{Namespace: strings.Clone(namespace), First: part.First} // not with its block's memory

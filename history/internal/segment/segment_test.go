@@ -2,13 +2,16 @@ package segment
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/belfryhq/belfry/history/historypb"
@@ -123,6 +126,75 @@ func TestRoundTrip(t *testing.T) {
 	if u := c.Usage["ns-1"]; u.Bytes <= 0 || u.First.Index != 1 || u.Last.Index != 49 {
 		t.Fatalf("usage of ns-1: %v", u)
 	}
+}
+
+// TestEqualFieldsAreLeftOut has events with all fields, each with one of few values, so that an event shares any of its
+// fields with the one before.
+func TestEqualFieldsAreLeftOut(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	var all []*historypb.Event
+	full := 0
+	for i := range uint64(2000) {
+		e := &historypb.Event{}
+		m := e.ProtoReflect()
+		for f := range m.Descriptor().Fields().Len() {
+			setAny(m, m.Descriptor().Fields().Get(f), random.IntN(3))
+		}
+		e.Index, e.Number, e.Same = 1+i/7, uint32(i%7), 0
+		full += e.SizeVT()
+		all = append(all, e)
+	}
+	b := batch(all)
+	assert.Equal(t, b.Raw() < full*3/4, true, "%d bytes of %d are left", b.Raw(), full)
+	m := &memory{}
+	w, err := Create(m)
+	assert.NoError(t, err)
+	_, err = w.Append(b)
+	assert.NoError(t, err)
+	got, _ := readAll(t, m.data)
+	wantEvents(t, got, all)
+	for index := uint64(0); index < 280; index += 23 {
+		after, err := b.After(historypb.Position{Index: index})
+		assert.NoError(t, err)
+		from := max(0, 7*int(index)-7)
+		wantEvents(t, after[len(after)-(len(all)-from):], all[from:])
+	}
+}
+
+// setAny gives a field one of a few values, of which 0 is none.
+func setAny(m protoreflect.Message, f protoreflect.FieldDescriptor, value int) {
+	switch kind := f.Kind(); {
+	case value == 0:
+	case f.IsList():
+		label := &historypb.Label{Name: "tenant", Value: fmt.Sprint(value)}
+		m.Mutable(f).List().Append(protoreflect.ValueOfMessage(label.ProtoReflect()))
+	case kind == protoreflect.StringKind:
+		m.Set(f, protoreflect.ValueOfString(fmt.Sprint("value-", value)))
+	case kind == protoreflect.EnumKind:
+		m.Set(f, protoreflect.ValueOfEnum(protoreflect.EnumNumber(value)))
+	case kind == protoreflect.Int32Kind:
+		m.Set(f, protoreflect.ValueOfInt32(int32(value)))
+	case kind == protoreflect.Uint32Kind:
+		m.Set(f, protoreflect.ValueOfUint32(uint32(value)))
+	case kind == protoreflect.Uint64Kind:
+		m.Set(f, protoreflect.ValueOfUint64(uint64(value)))
+	default:
+		m.Set(f, protoreflect.ValueOfInt64(int64(value)))
+	}
+}
+
+// TestWholeEventsAreRead reads events as builds wrote them that left out no field.
+func TestWholeEventsAreRead(t *testing.T) {
+	want := events(1, 20)
+	var raw []byte
+	for _, e := range want {
+		data, err := e.MarshalVT()
+		assert.NoError(t, err)
+		raw = append(binary.AppendUvarint(raw, uint64(len(data))), data...)
+	}
+	got, err := unmarshal(raw)
+	assert.NoError(t, err)
+	wantEvents(t, got, want)
 }
 
 func TestTornEndLeavesWholeBlocks(t *testing.T) {
