@@ -19,6 +19,7 @@ type call struct {
 	ends    []int  // the end of each command in data
 	version uint32 // lowest command version at which they may be written
 	ofUser  bool   // at least one command comes from a user, not from a consumer with a lease
+	rides   bool   // the call may wait for other work to make an entry
 	replies []task.Reply
 	// 0 <= answered <= taken <= len(ends)
 	taken    int

@@ -249,6 +249,7 @@ func (f *firing) conclude(b begun, op *fsmpb.Settle, how *dispatch.Ending) {
 		f.logUnsettled(b.grant, err)
 		return
 	}
+	s.rides = !b.grant.Waited && f.shard.mayRide(op, b.grant.Namespace, b.grant.Lane.Queue, b.grant.ID)
 	by.queue(s)
 }
 

@@ -35,6 +35,19 @@
 // Why not a planner that knows the windows? A closed queue would need lanes that sleep, and its tasks with windows of
 // their own lanes of their own. A held task costs a grant and a settle for each closing, and then waits at no cost.
 //
+// # Work that rides
+//
+// An entry costs about as much whatever it holds, so work that can wait rides in an entry that other work makes:
+//
+//   - The settle of a successful attempt, and a consumer's call that only acknowledges, wait up to maxRide after the
+//     last entry. They do not wait if a task may wait for the end of the attempt: a queue with limits or an order of
+//     groups, an occurrence of a schedule, a lane where tasks are ready. An idle shard makes their entry at once.
+//   - An entry takes an Advance along when the ticker would soon ask for one. While Advances are frequent, each goes
+//     maxRide further ahead, up to maxHorizon in all.
+//
+// The costs: if the leader dies, its successor repeats the attempts whose settles wait. If tasks come due often, a
+// cancel in the last 20 ms before the due instant, not 10, finds the task granted and answers stopped.
+//
 // # Namespaces
 //
 // Namespaces with calls or due tasks share the shard by weight, so that a storm of one costs its neighbours little:

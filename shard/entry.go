@@ -147,6 +147,7 @@ type settle struct {
 	lane    task.Lane        // the lane whose credit it frees
 	how     *dispatch.Ending // the evidence about the receiver; nil: none
 
+	rides     bool         // it may wait for other work to make an entry
 	delivered bool         // the attempt has succeeded
 	attempt   *openAttempt // nil: none was made
 }

@@ -43,6 +43,8 @@ type intake struct {
 	room     *admission.Pool         // by namespace; holds waiting() of the calls, and the reservations
 	pace     pace
 	paused   time.Time // calls and settles wait for each other until then
+	riding   time.Time // until then, calls and settles that ride wait for other work to make an entry
+	urgent   bool      // one that waits does not ride
 	pauseEnd *time.Timer
 	flushed  chan struct{}
 	busy     bool // an entry is being committed
@@ -105,7 +107,7 @@ func (q *intake) enqueue(c *call, reserved *reservation) error {
 	}
 	q.mix.Note(c.namespace)
 	q.calls.Add(c.namespace, c)
-	q.wakeUnlessPaused()
+	q.added(c.rides)
 	return nil
 }
 
@@ -174,7 +176,7 @@ func (q *intake) settle(s settle) (queued bool) {
 	namespace := task.CanonicalNamespace(s.lane.Namespace)
 	q.mix.Note(namespace)
 	q.settles.Add(namespace, s)
-	q.wakeUnlessPaused()
+	q.added(s.rides)
 	return true
 }
 
@@ -257,7 +259,10 @@ func (q *intake) tryTake() *work {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.busy = false
-	if q.isPaused() {
+	if d := q.pauseLeft(); d > 0 {
+		if q.calls.Len()+q.settles.Len() > 0 {
+			q.pauseEnd.Reset(d)
+		}
 		return nil
 	}
 	w := &work{within: full}
@@ -281,6 +286,9 @@ func (q *intake) tryTake() *work {
 		q.reportFlushed()
 		return nil
 	}
+	if q.calls.Len()+q.settles.Len() == 0 {
+		q.urgent = false
+	}
 	if w.within != full {
 		q.pace.taken(w.within)
 	}
@@ -296,17 +304,37 @@ func (q *intake) pause(d time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.paused = time.Now().Add(d)
-	q.pauseEnd.Reset(d)
 }
 
-// isPaused reports whether the pause of calls has not ended yet and nothing but calls and settles waits.
-func (q *intake) isPaused() bool {
+// maxRide is the longest time for which a settle waits for other work to make an entry, and by which an Advance goes
+// further than it must so that fewer follow.
+const maxRide = 10 * time.Millisecond
+
+// ride makes the calls and settles that ride wait for other work, for maxRide from now on.
+func (q *intake) ride() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.riding = time.Now().Add(maxRide)
+}
+
+// pauseLeft returns the rest of the pause of the calls and settles that wait; not positive: they need not wait.
+func (q *intake) pauseLeft() time.Duration {
 	own := q.takeover || q.grants || q.rules != nil || q.series != nil || q.advance != nil || len(q.news) > 0
-	return q.mode == taking && !own && time.Now().Before(q.paused)
+	if q.mode != taking || own {
+		return 0
+	}
+	if !q.urgent && q.riding.After(q.paused) {
+		return time.Until(q.riding)
+	}
+	return time.Until(q.paused)
 }
 
-func (q *intake) wakeUnlessPaused() {
-	if !q.isPaused() {
+// added wakes the proposer for a call or settle that has been added, now or at the end of the pause.
+func (q *intake) added(rides bool) {
+	q.urgent = q.urgent || !rides
+	if d := q.pauseLeft(); d > 0 {
+		q.pauseEnd.Reset(d)
+	} else {
 		wake(q.changed)
 	}
 }

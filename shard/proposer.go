@@ -102,6 +102,9 @@ func (p *proposer) assemble(w *work) (*entry, error) {
 	now, inOrder := p.shard.clock.now()
 	e := newEntry(now, w.bytes)
 	e.segments = w.segments
+	if w.advance == nil && w.mayGrant && inOrder && p.lead.ticker.mayRide(now) {
+		w.advance = &advance{}
+	}
 	if slices.ContainsFunc(w.segments, func(s segment) bool { return s.call.ofUser }) {
 		p.planner.Called(p.shard.dev.now())
 	}
@@ -179,7 +182,7 @@ func (p *proposer) addOwn(e *entry, w *work, plan dispatch.Plan, now time.Time) 
 	}
 	e.advance, e.advanceAt = w.advance, e.commands
 	policy.Window = plan.Window
-	to := now.Add(p.shard.latencies.horizon())
+	to := now.Add(p.lead.ticker.reach())
 	return e.add(&fsmpb.Command{Op: &fsmpb.Command_Advance{
 		Advance: &fsmpb.Advance{
 			ToMs: to.UnixMilli(), Max: maxPops, Policy: policy, Credits: plan.Credits, Attempts: plan.Attempts,
@@ -270,6 +273,9 @@ func (p *proposer) finish(e *entry, got applied, took time.Duration) {
 	}
 	if e.advance != nil {
 		e.advance.answer(advanced{more: got.Results[e.advanceAt].More})
+	}
+	if !slices.ContainsFunc(got.Lanes, func(l task.LaneLoad) bool { return l.Ready > 0 }) {
+		p.intake.ride()
 	}
 	p.lead.ticker.look()
 }

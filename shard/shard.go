@@ -12,6 +12,7 @@ import (
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/raftgroup"
+	"github.com/belfryhq/belfry/shard/dispatch"
 )
 
 // Shard is this node's replica of one shard, and the shard's leader while Raft has elected this node.
@@ -208,10 +209,13 @@ func (s *Shard) sift(cmds []*fsmpb.Command, lack error) (rest []*fsmpb.Command, 
 // none is proposed.
 func (s *Shard) prepare(cmds []*fsmpb.Command) (*call, error) {
 	now, _ := s.clock.now()
+	rides := true
 	for _, cmd := range cmds {
-		if op := cmd.GetSettle(); op != nil && !op.Pushed {
+		op := cmd.GetSettle()
+		if op != nil && !op.Pushed {
 			s.completeSettle(cmd, op, now)
 		}
+		rides = rides && op.GetQueue() != "" && s.mayRide(op, cmd.Namespace, op.Queue, cmd.Id)
 	}
 	c, err := newCall(cmds)
 	if err == nil && c.version > fsm.FirstVersion {
@@ -220,7 +224,19 @@ func (s *Shard) prepare(cmds []*fsmpb.Command) (*call, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", task.ErrNotProposed, err)
 	}
+	c.rides = rides
 	return c, nil
+}
+
+// mayRide reports whether a settle may wait for other work to make an entry, because no other task can wait for the end
+// of its attempt. The next occurrence of a schedule may wait for the last one.
+func (s *Shard) mayRide(op *fsmpb.Settle, namespace, queue, id string) bool {
+	_, _, repeats := task.SplitOccurrence(id)
+	if repeats || op.Verdict != fsmpb.Verdict_VERDICT_DELIVERED || s.cfg.DevClock != nil {
+		return false
+	}
+	policy := s.cfg.Policies.Policy(namespace, queue)
+	return dispatch.LimitOf(policy).IsNone() && !task.LimitsGroups(policy)
 }
 
 // refuse returns the replies of a call that was not proposed, and counts overload.

@@ -18,7 +18,10 @@ type ticker struct {
 	// next is the time of the wheel's next event that the ticker has seen, in Unix milliseconds; never: none.
 	next    atomic.Int64
 	changed chan struct{} // capacity 1: the wheel has an earlier event
-	last    time.Time     // when the ticker last asked for an Advance
+
+	mu    sync.Mutex
+	last  time.Time // when an Advance was last made
+	often bool      // the one before it was made less than maxHorizon earlier
 }
 
 func newTicker(l *leadership) *ticker {
@@ -49,15 +52,62 @@ func (t *ticker) run(ctx context.Context) {
 				t.lead.awaitClock(ctx)
 			}
 			if a.more {
-				t.last = time.Time{}
+				t.hurry()
 			}
 		}
 	}
 }
 
 func (t *ticker) ask() <-chan advanced {
-	t.last = time.Now()
+	t.note(time.Now())
 	return t.lead.proposer.intake.requestAdvance()
+}
+
+// note records the instant of an Advance.
+func (t *ticker) note(now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last, t.often = now, now.Sub(t.last) < maxHorizon
+}
+
+// hurry makes the next Advance follow at once.
+func (t *ticker) hurry() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.last = t.last.Add(-maxHorizon / 2)
+}
+
+// rest returns the time until the next Advance may be made: half a horizon after the last one.
+func (t *ticker) rest() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.shard.latencies.horizon()/2 - time.Since(t.last)
+}
+
+// reach returns the time by which an Advance goes ahead of the clock: the horizon, and maxRide more while Advances are
+// frequent, so that there are fewer of them. A task that comes due alone is granted no earlier for it.
+func (t *ticker) reach() time.Duration {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	horizon := t.shard.latencies.horizon()
+	if !t.often || t.shard.cfg.DevClock != nil {
+		return horizon
+	}
+	return min(horizon+maxRide, maxHorizon)
+}
+
+// mayRide reports whether an entry that is made for other work should hold an Advance, because the ticker would soon
+// ask for one. The proposer calls it.
+func (t *ticker) mayRide(now time.Time) bool {
+	if t.shard.cfg.DevClock != nil || t.rest() > 0 {
+		return false
+	}
+	due, ok := t.shard.machine.Next()
+	if !ok || due > now.Add(t.reach()).UnixMilli() {
+		return false
+	}
+	t.note(time.Now())
+	return true
 }
 
 // waitForDue sleeps until the wheel's next event is less than a horizon away and the last Advance at least half a
@@ -86,12 +136,11 @@ func (t *ticker) untilAdvance(due int64) time.Duration {
 	if due == never {
 		return never
 	}
-	horizon := t.shard.latencies.horizon()
 	now, inOrder := t.shard.clock.now()
 	if !inOrder { // the time until due is unknown; the next Advance pauses and has the clock compared
-		return horizon/2 - time.Since(t.last)
+		return t.rest()
 	}
-	wait := max(time.UnixMilli(due).Sub(now)-horizon, horizon/2-time.Since(t.last))
+	wait := max(time.UnixMilli(due).Sub(now)-t.shard.latencies.horizon(), t.rest())
 	return min(wait, t.shard.cfg.Timing.ClockLook)
 }
 
