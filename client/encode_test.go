@@ -70,7 +70,7 @@ func (d draws) task() Task {
 		task.Payload = json.RawMessage(values[d.IntN(len(values))])
 	}
 	if d.yes() {
-		task.Target = &Target{URL: d.text(0), Headers: d.texts(), Timeout: d.span()}
+		task.Target = &Target{URL: d.text(0), Method: d.text(0), Headers: d.texts(), Timeout: d.span()}
 	}
 	if d.yes() {
 		task.Retry = &Retry{MaxAttempts: int(int32(d.number())), MinBackoff: d.span(), MaxBackoff: d.span()}

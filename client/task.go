@@ -84,6 +84,7 @@ type Task struct {
 // Target is the receiver of a task.
 type Target struct {
 	URL     string
+	Method  string // of a webhook: POST, PUT, PATCH, DELETE, or GET, which carries no payload; empty: POST
 	Headers map[string]string
 	Timeout time.Duration // of one attempt; 0: the queue's
 }
@@ -139,7 +140,8 @@ func (t *Task) status() [16]member {
 
 func (t *Target) members() []member {
 	return []member{
-		{contract.URL, &t.URL, always}, {contract.Headers, &t.Headers, 0}, {contract.Timeout, &t.Timeout, 0},
+		{contract.URL, &t.URL, always}, {contract.Method, &t.Method, 0},
+		{contract.Headers, &t.Headers, 0}, {contract.Timeout, &t.Timeout, 0},
 	}
 }
 

@@ -79,6 +79,7 @@ type wireStatus struct {
 
 type wireTarget struct {
 	URL     string            `json:"url"`
+	Method  string            `json:"method,omitempty"`
 	Headers map[string]string `json:"headers,omitempty"`
 	Timeout duration          `json:"timeout,omitzero"`
 }
@@ -106,14 +107,14 @@ func newWireTarget(t *Target) *wireTarget {
 	if t == nil {
 		return nil
 	}
-	return &wireTarget{t.URL, t.Headers, duration(t.Timeout)}
+	return &wireTarget{t.URL, t.Method, t.Headers, duration(t.Timeout)}
 }
 
 func (w *wireTarget) target() *Target {
 	if w == nil {
 		return nil
 	}
-	return &Target{w.URL, w.Headers, time.Duration(w.Timeout)}
+	return &Target{w.URL, w.Method, w.Headers, time.Duration(w.Timeout)}
 }
 
 func newWireRetry(r *Retry) *wireRetry {

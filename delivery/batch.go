@@ -68,7 +68,7 @@ func shortest(batch []task.Attempt) time.Duration {
 // batchRequest makes the HTTP request of a batch. Its errors are texts for last_error; no retry helps.
 func (w *Webhook) batchRequest(ctx context.Context, batch []task.Attempt, now time.Time) (*http.Request, error) {
 	target, body := batch[0].Task.GetSpec().GetTarget(), events(batch)
-	req, err := post(ctx, target, body)
+	req, err := newRequest(ctx, target, body)
 	if err != nil {
 		return nil, err
 	}

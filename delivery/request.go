@@ -2,9 +2,11 @@ package delivery
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -25,7 +27,7 @@ const (
 // request makes the HTTP request of an attempt that begins now. Its errors are texts for last_error; no retry helps.
 func (w *Webhook) request(ctx context.Context, a task.Attempt, now time.Time) (*http.Request, error) {
 	spec := a.Task.GetSpec()
-	req, err := post(ctx, spec.GetTarget(), spec.GetPayload())
+	req, err := newRequest(ctx, spec.GetTarget(), spec.GetPayload())
 	if err != nil {
 		return nil, err
 	}
@@ -33,12 +35,17 @@ func (w *Webhook) request(ctx context.Context, a task.Attempt, now time.Time) (*
 	return req, nil
 }
 
-// post returns a POST request without headers.
-func post(ctx context.Context, target *fsmpb.Target, body []byte) (*http.Request, error) {
+// newRequest returns a request without headers. A GET carries no body: a queue's target may have this method, which the
+// tasks with a payload do not know.
+func newRequest(ctx context.Context, target *fsmpb.Target, body []byte) (*http.Request, error) {
 	if target.GetUrl() == "" {
 		return nil, errors.New("the task has no webhook target")
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, target.Url, bytes.NewReader(body))
+	method := cmp.Or(target.Method, http.MethodPost)
+	if method == http.MethodGet && len(body) > 0 {
+		return nil, errors.New("target.method is GET, and a GET carries no payload")
+	}
+	req, err := http.NewRequestWithContext(ctx, method, target.Url, bytes.NewReader(body))
 	if err != nil {
 		return nil, errors.New("target.url " + urlFault(err))
 	}
@@ -46,6 +53,9 @@ func post(ctx context.Context, target *fsmpb.Target, body []byte) (*http.Request
 		return nil, errors.New("target.url is not an http or https URL with a host")
 	}
 	req.URL.RawQuery = targeturl.EscapeQuery(req.URL.RawQuery)
+	if method == http.MethodGet { // a transport repeats a GET by itself, unless it has a body that cannot be read twice
+		req.Body, req.GetBody = io.NopCloser(req.Body), nil
+	}
 	return req, nil
 }
 

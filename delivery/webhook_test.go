@@ -3,6 +3,7 @@ package delivery
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -227,6 +228,57 @@ func TestConnectionsAreKept(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestMethods sends a task by each method. A GET has no body, and a queue's GET no task with a payload.
+func TestMethods(t *testing.T) {
+	got := make(chan string, 1)
+	url := serve(t, func(rw http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		got <- fmt.Sprintf("%s %d bytes, %v", r.Method, len(body), err)
+	})
+	w := newWebhook(t)
+	for method, want := range map[string]string{
+		"": "POST 15 bytes, <nil>", "PUT": "PUT 15 bytes, <nil>", "PATCH": "PATCH 15 bytes, <nil>",
+		"DELETE": "DELETE 15 bytes, <nil>",
+	} {
+		out := w.Deliver(t.Context(), attemptOf(url, func(task *fsmpb.Task) { task.Spec.Target.Method = method }))
+		assert.Equal(t, out.Delivered, true, "%s: %+v", method, out)
+		assert.Equal(t, <-got, want, "%s", method)
+	}
+	get := func(task *fsmpb.Task) { task.Spec.Target.Method = "GET" }
+	out := w.Deliver(t.Context(), attemptOf(url, get, func(task *fsmpb.Task) { task.Spec.Payload = nil }))
+	assert.Equal(t, out.Delivered, true, "%+v", out)
+	assert.Equal(t, <-got, "GET 0 bytes, <nil>", "without a payload")
+	out = w.Deliver(t.Context(), attemptOf(url, get))
+	assert.Equal(t, out.Permanent, true, "%+v", out)
+	assert.Equal(t, out.Error, "target.method is GET, and a GET carries no payload", "with a payload")
+}
+
+// A receiver that ends a kept connection after the request has the request once: whether it acted is unknown, and the
+// next attempt is the queue's decision. The transport would repeat a GET by itself.
+func TestGetIsSentOnce(t *testing.T) {
+	requests := make(chan string, 9)
+	addr := listen(t, func(c net.Conn) {
+		in := bufio.NewReader(c)
+		for reply := "HTTP/1.1 204 No Content\r\n\r\n"; ; reply = "" {
+			r, err := http.ReadRequest(in)
+			if err != nil {
+				return
+			}
+			requests <- r.Method
+			if reply == "" {
+				return
+			}
+			write(c, reply)
+		}
+	})
+	w := newWebhook(t)
+	a := attemptOf("http://"+addr, func(task *fsmpb.Task) { task.Spec.Target.Method, task.Spec.Payload = "GET", nil })
+	first, second := w.Deliver(t.Context(), a), w.Deliver(t.Context(), a)
+	assert.Equal(t, first.Delivered, true, "%+v", first)
+	assert.Equal(t, second.Delivered, false, "%+v", second)
+	assert.Equal(t, len(requests), 2, "requests")
 }
 
 func TestClosed(t *testing.T) {

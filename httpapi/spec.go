@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"mime"
+	"net/http"
 	"slices"
 	"strings"
 
@@ -215,6 +216,10 @@ func (s *specReader) target() error {
 		switch f {
 		case contract.URL:
 			t.Url, err = s.targetURL()
+		case contract.Method:
+			if !s.replaced("target.method") {
+				t.Method, err = s.method()
+			}
 		case contract.Headers:
 			if !s.cleared("target.headers") {
 				t.Headers, err = pairs(s, "target.headers", lowerASCII, func(name, value string) *fsmpb.Header {
@@ -247,6 +252,19 @@ func (s *specReader) targetURL() (string, error) {
 		}
 	}
 	return text, err
+}
+
+// method reads the method of a webhook's requests. The default is kept as "".
+func (s *specReader) method() (string, error) {
+	const field = "target.method"
+	text, err := s.r.Text(field)
+	switch {
+	case err != nil || text == http.MethodPost:
+		return "", err
+	case text == "":
+		return "", &task.FieldError{Field: field, Detail: "is empty", Limit: task.MethodNames}
+	}
+	return text, nil
 }
 
 // lowerASCII returns a header's name in lower case. It leaves other letters as they are, for the check of names to
@@ -298,6 +316,7 @@ func appendTarget(b []byte, spec *fsmpb.Spec) []byte {
 	b = contract.AppendName(b, contract.Target)
 	begin := len(b)
 	b = contract.AppendText(b, contract.URL, t.Url)
+	b = contract.AppendTextIf(b, contract.Method, t.Method)
 	if len(t.Headers) > 0 {
 		b = append(contract.AppendName(b, contract.Headers), '{')
 		for i, h := range t.Headers {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net/http"
 	"runtime"
 	"time"
 
@@ -54,8 +55,8 @@ type begun struct {
 	open  *openAttempt
 	plan  plan
 	span  tracing.Span // of the attempt
-	// batched is set if the queue sends batches. A single task goes as a batch too, so that the receiver meets one form
-	// only.
+	// batched is set if the queue sends batches, and the request has a body. A single task goes as a batch too, so that
+	// the receiver meets one form only.
 	batched bool
 }
 
@@ -107,7 +108,8 @@ func (f *firing) prepare(o *openAttempt) (_ begun, refused *fsmpb.Settle, later 
 	if granted.Spec.Target == nil {
 		granted.Spec.Target = queue.GetTarget()
 	}
-	b := begun{grant: g, open: o, plan: policy.planOf(granted, queue), batched: queue.GetBatchMax() > 1}
+	b := begun{grant: g, open: o, plan: policy.planOf(granted, queue)}
+	b.batched = queue.GetBatchMax() > 1 && granted.Spec.Target.GetMethod() != http.MethodGet
 	err := b.plan.unstartable(time.UnixMilli(leaseEndMs), now)
 	if granted.Spec.Target == nil {
 		err = errNoTarget
@@ -142,7 +144,7 @@ func batchesOf(attempts []begun) [][]begun {
 		batch, rest, bytes := attempts[:1:1], []begun(nil), len(attempts[0].Task.Spec.Payload)
 		for _, b := range attempts[1:] {
 			n := len(b.Task.Spec.Payload)
-			if bytes+n <= maxBatchBytes && proto.Equal(b.Task.Spec.Target, batch[0].Task.Spec.Target) {
+			if batch[0].batched && bytes+n <= maxBatchBytes && proto.Equal(b.Task.Spec.Target, batch[0].Task.Spec.Target) {
 				batch = append(batch, b)
 				bytes += n
 			} else {

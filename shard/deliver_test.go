@@ -70,18 +70,20 @@ func TestRequestsKeepTheOrder(t *testing.T) {
 
 func TestBatchesOf(t *testing.T) {
 	of := func(url string, bytes int) begun {
-		return begun{Attempt: task.Attempt{Task: &fsmpb.Task{Spec: &fsmpb.Spec{
+		return begun{batched: true, Attempt: task.Attempt{Task: &fsmpb.Task{Spec: &fsmpb.Spec{
 			Target: &fsmpb.Target{Url: url}, Payload: make([]byte, bytes),
 		}}}}
 	}
+	alone := of("d", 0) // as a GET
+	alone.batched = false
 	got := batchesOf([]begun{
-		of("a", 1), of("b", 1), of("a", 600<<10), of("a", 500<<10), of("b", 2), of("a", 2), of("c", 2<<20),
+		of("a", 1), of("b", 1), of("a", 600<<10), of("a", 500<<10), of("b", 2), of("a", 2), of("c", 2<<20), alone, alone,
 	})
 	var sizes []int
 	for _, batch := range got {
 		sizes = append(sizes, len(batch))
 	}
-	if !slices.Equal(sizes, []int{3, 2, 1, 1}) {
+	if !slices.Equal(sizes, []int{3, 2, 1, 1, 1, 1}) {
 		t.Errorf("batches of %v", sizes)
 	}
 }

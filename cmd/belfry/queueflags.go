@@ -152,6 +152,7 @@ func (f *queueFlags) apply(given func(flag string) bool, q *client.Queue) error 
 func (f *queueFlags) setDelivery(given func(flag string) bool, q *client.Queue) error {
 	target, retry := cmp.Or(q.Target, &client.Target{}), cmp.Or(q.Retry, &client.Retry{})
 	setGiven(given, &target.URL, "url", f.url)
+	setGiven(given, &target.Method, "method", f.method)
 	setGiven(given, &target.Headers, "header", nil)
 	setGiven(given, &target.Timeout, "attempt-timeout", 0)
 	setGiven(given, &retry.MaxAttempts, "max-attempts", f.maxAttempts)
@@ -162,7 +163,7 @@ func (f *queueFlags) setDelivery(given func(flag string) bool, q *client.Queue) 
 		q.Target = nil
 	}
 	var err error
-	if q.Target == nil && (given("header") || given("attempt-timeout")) {
+	if q.Target == nil && (given("method") || given("header") || given("attempt-timeout")) {
 		err = errNoURL
 	}
 	err = errors.Join(err, f.read(target, retry))
@@ -179,7 +180,7 @@ func (f *queueFlags) patch(given func(flag string) bool) (client.QueuePatch, err
 		return p, errors.New("give what to change, as in --max-in-flight 20; see belfry queue patch --help")
 	}
 	setGiven(given, &p.Paused, "paused", &f.paused)
-	target, retry := client.Target{URL: f.url}, client.Retry{MaxAttempts: f.maxAttempts}
+	target, retry := client.Target{URL: f.url, Method: f.method}, client.Retry{MaxAttempts: f.maxAttempts}
 	window, err := readWindow(f.window)
 	p.Window = window
 	err = errors.Join(
@@ -189,7 +190,7 @@ func (f *queueFlags) patch(given func(flag string) bool) (client.QueuePatch, err
 		cli.ParseInto(&p.KeepDead, "keep-dead", f.keepDead),
 		f.read(&target, &retry),
 	)
-	if f.url != "" || target.Headers != nil || target.Timeout != 0 {
+	if f.url != "" || f.method != "" || target.Headers != nil || target.Timeout != 0 {
 		p.Target = &target
 	}
 	if !retry.IsZero() {
@@ -200,6 +201,7 @@ func (f *queueFlags) patch(given func(flag string) bool) (client.QueuePatch, err
 		isDefault  bool
 	}{
 		{"url", "target", f.url == ""},
+		{"method", "target.method", f.method == ""},
 		{"attempt-timeout", "target.timeout", target.Timeout == 0},
 		{"max-attempts", "retry.max_attempts", retry.MaxAttempts == 0},
 		{"min-backoff", "retry.min_backoff", retry.MinBackoff == 0},

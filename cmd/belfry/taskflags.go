@@ -83,7 +83,7 @@ func (f *taskFlags) addContent(flags *pflag.FlagSet) {
 
 // deliveryFlags describe the receiver and the attempts of a task, or of the tasks of a queue.
 type deliveryFlags struct {
-	url                    string
+	url, method            string
 	headers                []string
 	attemptTimeout         string
 	maxAttempts            int
@@ -93,12 +93,13 @@ type deliveryFlags struct {
 
 // Names of the flags of a delivery.
 var (
-	targetNames   = []string{"url", "header", "attempt-timeout"}
+	targetNames   = []string{"url", "method", "header", "attempt-timeout"}
 	deliveryNames = append([]string{"max-attempts", "min-backoff", "max-backoff", "retry-delays"}, targetNames...)
 )
 
 func (f *deliveryFlags) addFlags(flags *pflag.FlagSet, url string) {
 	flags.StringVarP(&f.url, "url", "u", "", url)
+	flags.StringVar(&f.method, "method", "", "send webhooks by this `method`: POST, PUT, PATCH, DELETE or GET")
 	flags.StringArrayVarP(&f.headers, "header", "H", nil, "also send this `header`, as in 'X-Shop: 1'; repeatable")
 	flags.StringVar(&f.attemptTimeout, "attempt-timeout", "", "longest `duration` of an attempt")
 	flags.IntVar(&f.maxAttempts, "max-attempts", 0, "most attempts in all")
@@ -126,7 +127,7 @@ func (f *taskFlags) task(id string, stdin io.Reader) (client.Task, error) {
 		t.Retry = nil
 	}
 	if t.Target.URL == "" {
-		if t.Target.Headers != nil || t.Target.Timeout != 0 {
+		if t.Target.Headers != nil || t.Target.Timeout != 0 || t.Target.Method != "" {
 			err = errors.Join(err, errNoURL)
 		}
 		t.Target = nil
@@ -135,7 +136,7 @@ func (f *taskFlags) task(id string, stdin io.Reader) (client.Task, error) {
 }
 
 var (
-	errNoURL   = errors.New("--header and --attempt-timeout need --url")
+	errNoURL   = errors.New("--method, --header and --attempt-timeout need --url")
 	errNoDelay = errors.New("--in must be more than 0; belfry task fire makes a task due now")
 )
 
@@ -143,7 +144,7 @@ var (
 func (f *taskFlags) parse(id string, stdin io.Reader) (client.Task, error) {
 	t := client.Task{
 		ID: id, Queue: f.queue, Group: f.group, Priority: f.priority, ContentType: f.contentType,
-		Target: &client.Target{URL: f.url},
+		Target: &client.Target{URL: f.url, Method: f.method},
 		Retry:  &client.Retry{MaxAttempts: f.maxAttempts},
 	}
 	if f.delay != "" && f.at != "" || f.payload != "" && f.payloadFile != "" {

@@ -1546,6 +1546,7 @@ type Target struct {
 	Url           string                 `protobuf:"bytes,1,opt,name=url,proto3" json:"url,omitempty"`
 	Headers       []*Header              `protobuf:"bytes,2,rep,name=headers,proto3" json:"headers,omitempty"`                       // names in lower case, sorted, unique
 	TimeoutMs     int64                  `protobuf:"varint,3,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"` // 0: the queue's timeout
+	Method        string                 `protobuf:"bytes,4,opt,name=method,proto3" json:"method,omitempty"`                         // of a webhook; empty: POST
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1599,6 +1600,13 @@ func (x *Target) GetTimeoutMs() int64 {
 		return x.TimeoutMs
 	}
 	return 0
+}
+
+func (x *Target) GetMethod() string {
+	if x != nil {
+		return x.Method
+	}
+	return ""
 }
 
 type Header struct {
@@ -6502,12 +6510,13 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	" \x01(\x03R\vscheduledMs\x12-\n" +
 	"\x06window\x18\v \x01(\v2\x15.belfry.fsm.v1.WindowR\x06window\x12\x14\n" +
 	"\x05group\x18\f \x01(\tR\x05group\x12\x1a\n" +
-	"\bpriority\x18\r \x01(\rR\bpriority\"j\n" +
+	"\bpriority\x18\r \x01(\rR\bpriority\"\x82\x01\n" +
 	"\x06Target\x12\x10\n" +
 	"\x03url\x18\x01 \x01(\tR\x03url\x12/\n" +
 	"\aheaders\x18\x02 \x03(\v2\x15.belfry.fsm.v1.HeaderR\aheaders\x12\x1d\n" +
 	"\n" +
-	"timeout_ms\x18\x03 \x01(\x03R\ttimeoutMs\"2\n" +
+	"timeout_ms\x18\x03 \x01(\x03R\ttimeoutMs\x12\x16\n" +
+	"\x06method\x18\x04 \x01(\tR\x06method\"2\n" +
 	"\x06Header\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\"k\n" +

@@ -2,6 +2,8 @@ package task
 
 import (
 	"fmt"
+	"net/http"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -93,6 +95,9 @@ func CheckSpec(s *fsmpb.Spec) *FieldError {
 	if err := checkTarget(s.Target); err != nil {
 		return err
 	}
+	if s.Target.GetMethod() == http.MethodGet && len(s.Payload) > 0 {
+		return &FieldError{Field: "target.method", Detail: "is GET, and a GET carries no payload"}
+	}
 	if err := checkRetry(s.Retry); err != nil {
 		return err
 	}
@@ -120,10 +125,30 @@ func checkTarget(t *fsmpb.Target) *FieldError {
 		return &FieldError{Field: "target.timeout", Detail: "is out of range",
 			Limit: "more than 0s, at most " + MaxTimeout.String()}
 	}
+	if err := checkMethod(to, t.Method); err != nil {
+		return err
+	}
 	if err := checkHeaders(t.Headers); err != nil {
 		return err
 	}
 	return checkFields(to, t.Headers)
+}
+
+// MethodNames are the methods of webhooks' requests.
+const MethodNames = "POST, PUT, PATCH, DELETE, GET"
+
+// checkMethod checks the method of a webhook; "" is POST. A broker has none.
+func checkMethod(to *targeturl.Target, method string) *FieldError {
+	const field = "target.method"
+	switch {
+	case method == "":
+		return nil
+	case to.Kind != targeturl.HTTP:
+		return &FieldError{Field: field, Detail: "is only for http and https targets"}
+	case !slices.Contains(strings.Split(MethodNames, ", "), method):
+		return &FieldError{Field: field, Detail: fmt.Sprintf("is %.20q", method), Limit: MethodNames}
+	}
+	return nil
 }
 
 // checkFields refuses a header with the name of the payload's field, because a Redis entry has one field for each

@@ -3,6 +3,7 @@ package task
 import (
 	"crypto/sha256"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/belfryhq/belfry/fsm/fsmpb"
@@ -47,6 +48,9 @@ func CheckQueue(p *fsmpb.QueuePolicy) *FieldError {
 	if p.BatchMax > MaxBatch {
 		return &FieldError{Field: "batch_max", Detail: fmt.Sprintf("is %d", p.BatchMax),
 			Limit: fmt.Sprintf("0 to %d", MaxBatch)}
+	}
+	if p.BatchMax > 1 && p.Target.GetMethod() == http.MethodGet {
+		return &FieldError{Field: "batch_max", Detail: "is for targets whose requests have a body, and target.method is GET"}
 	}
 	if err := checkKeep(p); err != nil {
 		return err

@@ -31,6 +31,7 @@ const (
 
 	// Members of a target and of a retry policy.
 	URL
+	Method
 	Headers
 	Timeout
 	MaxAttempts
@@ -177,7 +178,7 @@ var names = [...]string{
 	Previous: "previous", History: "history", LeaseEndsAt: "lease_ends_at", Receipt: "receipt", Attempt: "attempt",
 	Fence: "fence",
 
-	URL: "url", Headers: "headers", Timeout: "timeout", MaxAttempts: "max_attempts", MinBackoff: "min_backoff",
+	URL: "url", Method: "method", Headers: "headers", Timeout: "timeout", MaxAttempts: "max_attempts", MinBackoff: "min_backoff",
 	MaxBackoff: "max_backoff", Delays: "delays",
 
 	MaxInFlight: "max_in_flight", MaxPerSecond: "max_per_second", BatchMax: "batch_max", Paused: "paused",

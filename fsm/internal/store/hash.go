@@ -272,6 +272,7 @@ func (d *digester) message(m sizedMessage) { d.bytes(mustMarshal(m)) }
 
 func (d *digester) target(t *fsmpb.Target) {
 	d.string(t.Url)
+	d.string(t.Method)
 	d.int(t.TimeoutMs)
 	for _, h := range t.Headers {
 		d.string(h.Name)

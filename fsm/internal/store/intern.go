@@ -118,7 +118,7 @@ func newTarget(spec *fsmpb.Target) target {
 // targetKey returns a key that is equal for equal targets only.
 func targetKey(t *fsmpb.Target) string {
 	b := appendSized(make([]byte, 0, len(t.Url)+16), t.Url)
-	b = binary.AppendVarint(b, t.TimeoutMs)
+	b = binary.AppendVarint(appendSized(b, t.Method), t.TimeoutMs)
 	for _, h := range t.Headers {
 		b = appendSized(appendSized(b, h.Name), h.Value)
 	}
