@@ -109,6 +109,10 @@ site-all: ## check the site as the gate does, with Lighthouse on every page, and
 test-typescript: ## check the examples of the pages with the types that openapi-typescript generates
 	.ci/typescript -v
 
+.PHONY: clients
+clients: ## lint and test the clients of other languages, play the conformance cases, and write their table
+	.ci/clients write
+
 .PHONY: dashboard-scale
 dashboard-scale: ## time the pages of the dashboard with TASKS tasks behind them (10000000 take minutes and 12 GB)
 	npm ci --prefix web --ignore-scripts --no-audit --no-fund

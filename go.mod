@@ -2,6 +2,9 @@ module github.com/belfryhq/belfry
 
 go 1.26.0
 
+// Packages of npm bring Go files along.
+ignore node_modules
+
 require (
 	charm.land/bubbletea/v2 v2.1.1
 	github.com/KimMachineGun/automemlimit v1.0.1
