@@ -475,7 +475,7 @@ func (a *auditor) walkDue(id string, slot uint32, h handle) {
 			continue
 		}
 		a.due++
-		if !a.s.dues.places.Has(k.place(slot, h)) {
+		if !a.s.dues.places.has(k.place(slot, h)) {
 			a.breach("%q is not in the index of due times at %x", id, k)
 		}
 	}
@@ -483,7 +483,7 @@ func (a *auditor) walkDue(id string, slot uint32, h handle) {
 
 // checkDueIndex compares the size of the index of due times with the tasks that a full walk found.
 func (a *auditor) checkDueIndex() {
-	if n := a.s.dues.places.Len(); n != a.due {
+	if n := a.s.dues.places.count; n != a.due {
 		a.breach("the index of due times has %d places, and the tasks have %d", n, a.due)
 	}
 }

@@ -210,7 +210,7 @@ func (s *Store) Counts() Counts {
 		Tasks:   s.mem.tasks.Len() - s.Moves.coming.count(),
 		Lanes:   len(s.Lanes.numbers),
 		Bytes: s.mem.tasks.Bytes() + s.mem.progress.Bytes() + s.mem.blobs.Bytes() + s.index.Bytes() +
-			s.labels.Bytes() + s.dues.Bytes() + s.mem.queues.bytes(),
+			s.labels.Bytes() + s.dues.places.bytes() + s.mem.queues.bytes(),
 		Free:   s.mem.tasks.FreeBytes() + s.mem.progress.FreeBytes() + s.mem.blobs.FreeBytes(),
 		Coming: int64(s.mem.tasks.Len()-s.mem.progress.Len()) * comingBytes,
 	}

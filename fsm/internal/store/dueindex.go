@@ -3,8 +3,6 @@ package store
 import (
 	"fmt"
 
-	"github.com/google/btree"
-
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
@@ -19,18 +17,7 @@ import (
 // Why not the wheel? Its far slots are not sorted, and one of them can hold millions of tasks. A task that waits for
 // its next attempt lies there under that instant and not under its due time, and one that was moved to a later time
 // lies where it was before.
-type dueIndex struct {
-	places dueTree
-}
-
-// dueTree is a *btree.BTreeG[duePlace]; see rankTree.
-type dueTree interface {
-	Len() int
-	Has(duePlace) bool
-	ReplaceOrInsert(duePlace) (duePlace, bool)
-	Delete(duePlace) (duePlace, bool)
-	AscendGreaterOrEqual(duePlace, btree.ItemIteratorG[duePlace])
-}
+type dueIndex struct{ places places }
 
 // dueClass is a kind of place in the index.
 type dueClass uint64
@@ -92,16 +79,6 @@ func (p duePlace) before(other duePlace) bool {
 	return p.task < other.task
 }
 
-// dueDegree is the degree of the B-tree, whose nodes have up to 127 places. A larger one moves more memory with each
-// task, a smaller one has more levels.
-const dueDegree = 64
-
-// dueBytes is the memory that a place takes in the index, measured with due times in random order: 18.3 bytes with ten
-// million tasks. Due times that rise from task to task leave nodes half full, and take twice the memory.
-const dueBytes = 18
-
-func newDueIndex() dueIndex { return dueIndex{btree.NewG(dueDegree, duePlace.before)} }
-
 // dueKeys are the keys of a task's places, without its slot. The second may be none.
 type dueKeys [2]dueKey
 
@@ -139,21 +116,18 @@ func deathMs(t Task) int64 {
 }
 
 // add gives a task its places.
-func (x dueIndex) add(k dueKeys, slot uint32, h handle) {
+func (x *dueIndex) add(k dueKeys, slot uint32, h handle) {
 	for _, k := range k {
 		if k != 0 {
-			x.places.ReplaceOrInsert(k.place(slot, h))
+			x.places.add(k.place(slot, h))
 		}
 	}
 }
 
 // remove takes the places of a task away. It panics if the task has another place.
-func (x dueIndex) remove(k dueKeys, slot uint32, h handle) {
+func (x *dueIndex) remove(k dueKeys, slot uint32, h handle) {
 	for _, k := range k {
-		if k == 0 {
-			continue
-		}
-		if _, ok := x.places.Delete(k.place(slot, h)); !ok {
+		if k != 0 && !x.places.remove(k.place(slot, h)) {
 			panic(fmt.Sprintf("fsm: task %d is not at %x in the index of due times", h, k))
 		}
 	}
@@ -161,27 +135,51 @@ func (x dueIndex) remove(k dueKeys, slot uint32, h handle) {
 
 // between returns the tasks that are due from fromMs up to, but not including, toMs. A zero bound is none. ok is false
 // if there are more than most.
-func (x dueIndex) between(fromMs, toMs int64, most int) (tasks []handle, ok bool) {
-	ok = true
+func (x *dueIndex) between(fromMs, toMs int64, most int) (tasks []handle, ok bool) {
 	for _, class := range []dueClass{dueNext, dueEnded, dueRest} {
 		end := newDueKey(class+1, 0)
 		if toMs != 0 && toMs <= maxDueMs {
 			end = newDueKey(class, toMs)
 		}
-		x.places.AscendGreaterOrEqual(newDueKey(class, fromMs).place(0, 0), func(p duePlace) bool {
-			if p.key() >= end {
-				return false
+		run := x.run(newDueKey(class, fromMs), end)
+		for p, ok := run.next(); ok; p, ok = run.next() {
+			if len(tasks) == most {
+				return tasks, false
 			}
-			ok = len(tasks) < most
 			tasks = append(tasks, p.task)
-			return ok
-		})
-		if !ok {
-			break
 		}
 	}
-	return tasks, ok
+	return tasks, true
 }
 
-// Bytes returns about the bytes that the index holds.
-func (x dueIndex) Bytes() int64 { return int64(x.places.Len()) * dueBytes }
+// dueRun reads places in their order. It is valid until the index changes.
+type dueRun struct {
+	ahead []duePlace
+	rest  [][]duePlace
+	end   dueKey // the first key behind the run
+}
+
+// run returns the places with keys from one up to, but not including, another.
+func (x *dueIndex) run(from, end dueKey) dueRun {
+	ahead, rest := x.places.from(from.place(0, 0))
+	return dueRun{ahead, rest, end}
+}
+
+// peek returns the first place that has not been taken. ok is false at the end of the run.
+func (r *dueRun) peek() (p duePlace, ok bool) {
+	if len(r.ahead) == 0 && len(r.rest) > 0 {
+		r.ahead, r.rest = r.rest[0], r.rest[1:]
+	}
+	if len(r.ahead) == 0 || r.ahead[0].key() >= r.end {
+		return duePlace{}, false
+	}
+	return r.ahead[0], true
+}
+
+// next takes the first place.
+func (r *dueRun) next() (p duePlace, ok bool) {
+	if p, ok = r.peek(); ok {
+		r.ahead = r.ahead[1:]
+	}
+	return p, ok
+}

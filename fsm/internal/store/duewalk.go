@@ -88,28 +88,13 @@ type dueWalk struct {
 	cell dueCell
 }
 
-// dueRun reads the places of one class in steps, for a B-tree can only be walked by a callback.
-type dueRun struct {
-	x        dueIndex
-	from     duePlace
-	end      dueKey // 0: no further places are read
-	ahead    []duePlace
-	stepSize int
-}
-
-// The first and the largest number of places that a run reads in one step.
-const (
-	firstStep = 32
-	lastStep  = 1024
-)
-
 // walk returns a walk from the query's cursor on.
 func (l *lister) walk() *dueWalk {
 	s, q := l.s, l.q
 	classes := dueClassesOf(q.States)
 	from, w := duePosition(q), &dueWalk{}
 	if few, ok := s.labels.fewTasks(q); ok {
-		var run dueRun
+		run := dueRun{end: noPosition}
 		for _, h := range few {
 			slot := s.mem.slotOf(s.mem.tasks.Read(h))
 			for _, k := range dueKeysOf(Task{s, h}) {
@@ -124,11 +109,11 @@ func (l *lister) walk() *dueWalk {
 	}
 	for _, class := range classes {
 		first := max(from, l.firstDue(class))
-		run := dueRun{x: s.dues, from: first.in(class).place(0, 0), end: newDueKey(class+1, 0), stepSize: firstStep}
-		if end := clampDue(q.DueBeforeMs); end > 0 && end < maxDueMs && (class == dueNext || class == dueEnded) {
-			run.end = newDueKey(class, end)
+		end := newDueKey(class+1, 0)
+		if before := clampDue(q.DueBeforeMs); before > 0 && before < maxDueMs && (class == dueNext || class == dueEnded) {
+			end = newDueKey(class, before)
 		}
-		w.runs = append(w.runs, run)
+		w.runs = append(w.runs, s.dues.run(first.in(class), end))
 	}
 	return w
 }
@@ -202,40 +187,8 @@ func (w *dueWalk) next() dueCell {
 	for i := range w.runs {
 		for p, ok := w.runs[i].peek(); ok && p.key().position() == at; p, ok = w.runs[i].peek() {
 			w.cell = append(w.cell, p)
-			w.runs[i].ahead = w.runs[i].ahead[1:]
+			w.runs[i].next()
 		}
 	}
 	return w.cell
-}
-
-// peek returns the first place of a run that has not been taken.
-func (r *dueRun) peek() (p duePlace, ok bool) {
-	if len(r.ahead) == 0 && r.end != 0 {
-		r.read()
-	}
-	if len(r.ahead) == 0 {
-		return duePlace{}, false
-	}
-	return r.ahead[0], true
-}
-
-// read reads the next step of places.
-func (r *dueRun) read() {
-	r.ahead = make([]duePlace, 0, r.stepSize)
-	more := false
-	r.x.places.AscendGreaterOrEqual(r.from, func(p duePlace) bool {
-		if p.key() >= r.end {
-			return false
-		}
-		if more = len(r.ahead) == r.stepSize; more {
-			r.from = p
-			return false
-		}
-		r.ahead = append(r.ahead, p)
-		return true
-	})
-	if !more {
-		r.end = 0
-	}
-	r.stepSize = min(2*r.stepSize, lastStep)
 }

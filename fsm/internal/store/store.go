@@ -70,7 +70,6 @@ func New(shard uint32) *Store {
 		mem:     newMemory(),
 		index:   slab.NewIndex(),
 		seed:    maphash.MakeSeed(),
-		dues:    newDueIndex(),
 		bySlot:  make(slotCounts, task.Slots),
 	}
 	s.wheel = wheel.New(nodes{s.mem.tasks}, 0)
