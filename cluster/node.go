@@ -282,21 +282,21 @@ func (n *Node) List(ctx context.Context, q *fsmpb.ListQuery, stale bool) (*fsmpb
 	return n.router.List(ctx, q, stale)
 }
 
-// Ready returns nil once the node knows the shards and the keys, each replica on it has caught up once, and the node
-// can tell the time. Otherwise it returns the reason.
+var errNoShards = errors.New(
+	"this node does not know the shards yet: it is forming or joining a cluster, or has not caught up")
+
+// Ready returns nil once the node knows the present shards and keys, each replica on it has caught up once, and the
+// node can tell the time. Otherwise it returns the reason.
 func (n *Node) Ready() error {
 	if reason := n.Barred(); reason != "" {
 		return errors.New(reason)
 	}
-	state := n.control.State()
-	if len(state.Shards) == 0 {
-		if err := n.member.NoRoom(); err != nil {
-			return err
-		}
-		if err := n.member.Refused(); err != nil {
-			return err
-		}
-		return errors.New("this node does not know the shards yet: it is forming or joining a cluster, or has not caught up")
+	state, refused := n.control.State(), n.member.Refused()
+	switch {
+	case len(state.Shards) == 0:
+		return cmp.Or(n.member.NoRoom(), refused, errNoShards)
+	case !n.control.IsCurrent(state) && refused == nil:
+		return errors.New("this node has not caught up with the control group yet")
 	}
 	for _, s := range state.Shards {
 		if len(s.Replicas) == 0 {

@@ -5,13 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 	"sync/atomic"
 
 	"github.com/hashicorp/raft"
 )
 
-// applier is the state machine that Raft gets, over the Machine. Raft calls it from one goroutine. All other goroutines
-// use only the atomics.
+// applier is the state machine that Raft gets, over the Machine. Raft calls it from one goroutine, and a start's replay
+// from another one. All other goroutines use only the atomics.
 type applier struct {
 	name    string // of the group
 	machine Machine
@@ -19,7 +20,12 @@ type applier struct {
 	ctx     context.Context // ends the writing of snapshots
 	cfg     SnapshotConfig
 	owner   Owner // nil: none
-	failed  error // set once: no entry is applied any more
+
+	mu        sync.Mutex // held while the machine is called
+	failed    error      // set once: no entry is applied any more
+	replaying bool       // the state grows out of the one that Raft started from; a leader has not replaced it
+	last      uint64     // index of the last entry in the state; 0: not known
+	given     uint64     // index of the last entry that Raft gave; less than last while the replay is ahead
 
 	steps      atomic.Uint64 // entries applied and snapshots restored
 	appendedAt atomic.Int64  // when the leader appended the last entry applied, in Unix nanoseconds; 0: unknown
@@ -49,17 +55,51 @@ func (a *applier) ApplyBatch(logs []*raft.Log) []any {
 	for i, l := range logs {
 		answers[i] = a.Apply(l)
 	}
-	if a.cfg.Bytes > 0 && a.logBytes() >= a.cfg.Bytes {
+	if a.cfg.Bytes > 0 && a.logBytes() >= a.cfg.Bytes && !a.isAhead() {
 		wake(a.grown)
 	}
 	return answers
 }
 
-// Apply applies one committed entry.
+// Apply applies one committed entry, unless the replay has applied it.
 func (a *applier) Apply(l *raft.Log) any {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.given = l.Index
+	if l.Index <= a.last {
+		return nil
+	}
+	return a.apply(l)
+}
+
+// beginReplay allows calls of replay for the entries after an index, which is that of the state that Raft started from.
+func (a *applier) beginReplay(after uint64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.replaying, a.last, a.given = true, max(a.last, after), max(a.given, after)
+}
+
+// replay applies an entry that an earlier process has applied. It reports false if Raft has given the entry or replaced
+// the state meanwhile, or no entry is applied any more.
+func (a *applier) replay(l *raft.Log) bool {
+	if l.Type != raft.LogCommand && l.Type != raft.LogConfiguration {
+		return true // Raft keeps the others from its state machine
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.replaying || l.Index <= a.last || a.failed != nil {
+		return false
+	}
+	a.apply(l)
+	return true
+}
+
+// apply applies an entry. The caller holds the lock.
+func (a *applier) apply(l *raft.Log) any {
 	if a.failed != nil {
 		return failure{a.failed}
 	}
+	a.last = l.Index
 	answer, err := a.machine.Apply(EntryOf(l))
 	if err != nil {
 		a.failed = fmt.Errorf("%s: log entry %d of term %d: %w", a.name, l.Index, l.Term, err)
@@ -76,10 +116,25 @@ func (a *applier) Apply(l *raft.Log) any {
 	return answer
 }
 
+// errAhead is the error of a snapshot that Raft would file under an older entry than the last one in the state.
+var errAhead = errors.New("raft has not given the entries again that were applied before the restart")
+
+// isAhead reports whether the state has entries that Raft has not given yet.
+func (a *applier) isAhead() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.given < a.last
+}
+
 // Snapshot marks the machine's present state. Raft calls it between two entries.
 func (a *applier) Snapshot() (raft.FSMSnapshot, error) {
-	if a.failed != nil {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	switch {
+	case a.failed != nil:
 		return nil, a.failed
+	case a.given < a.last:
+		return nil, errAhead
 	}
 	marked, err := a.machine.Snapshot()
 	if err != nil {
@@ -90,12 +145,15 @@ func (a *applier) Snapshot() (raft.FSMSnapshot, error) {
 
 // Restore replaces the machine's state. Raft closes the source.
 func (a *applier) Restore(source io.ReadCloser) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	if a.failed != nil {
 		return a.failed
 	}
 	if err := a.machine.Restore(source); err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
+	a.replaying, a.last, a.given = false, 0, 0
 	a.saved.Store(a.bytes.Load())
 	a.steps.Add(1)
 	a.fates.cover()

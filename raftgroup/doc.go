@@ -7,6 +7,8 @@
 //	│ futures    one wait for every answer of Raft                 │
 //	│ watch      one leadership after the other ───────────────────┼──▶ Lead(func(ctx))
 //	│ tuning     timeouts of a leader, a follower, a head start    │
+//	│ candidacy  the first election after a start                  │
+//	│ replay     what the previous process had applied             │
 //	│ standstill nothing applied for Timing.Stuck ─────────────────┼──▶ Config.Fatal
 //	│                                                              │
 //	│ raft.Raft ───── applier ─────────────────────────────────────┼──▶ Machine
@@ -40,6 +42,18 @@
 //   - Raft's main loop blocks on its channel of such reports. One goroutine only empties this channel.
 //   - A leader runs with a longer heartbeat timeout than its followers. Raft sends heartbeats at a tenth of that
 //     timeout, and they are most of the cost of an idle cluster.
+//
+// # A start
+//
+// Raft by itself learns from the next leader which entries are committed, and waits one to two heartbeat timeouts for a
+// leader before it becomes a candidate. After a restart of all replicas three waits would follow each other: for the
+// timeout, for the election, and for the log. Three things shorten them:
+//
+//   - The replica applies its log up to Config.Applied at once (replay.go). Raft later gives the same entries to the
+//     applier, which passes over them. Until then there is no snapshot: Raft would file the state under an older entry.
+//   - The replica asks the voters for pre-votes again and again, and becomes a candidate as soon as a majority grants
+//     them (candidacy.go).
+//   - The preferred node does so at once, the others after HeadStart. Without a preferred node the voters take turns.
 //
 // # Giving a leadership away
 //
@@ -112,6 +126,8 @@
 //
 //   - Not one goroutine that owns all of Raft's calls: each call has its own deadline.
 //   - Not Raft's heartbeat fast path: see package install.
+//   - Not a shorter timeout for the first election: a replica that asks before the others are open waits longer for its
+//     second election.
 //   - Not raft's leader lease as a proof: it is no lease, since a follower may elect another leader while it runs.
 //   - Not an interface over Raft with a second implementation: simulations exchange the Transport and the Storage.
 package raftgroup

@@ -64,19 +64,22 @@ func Open(cfg Config) (*Group, error) {
 	}
 	g.applier = newApplier(ctx, cfg, g.fatal)
 	g.watch = newWatch(g.futures.down, g.Leads)
-	if err := g.openRaft(); err != nil {
+	transport, base, err := g.openRaft()
+	if err != nil {
 		cancel()
 		return nil, err
 	}
 	g.opened.Store(true)
 	g.workers.Go(g.watch.listen)
-	g.workers.Go(g.endHeadStart)
+	g.workers.Go(func() { g.replay(base) })
+	g.workers.Go(func() { g.stand(transport) })
 	g.observeLeaders()
 	return g, nil
 }
 
-// openRaft bootstraps a new group and starts Raft.
-func (g *Group) openRaft() error {
+// openRaft bootstraps a new group and starts Raft. It returns Raft's transport, and the last index in the
+// state that Raft started from.
+func (g *Group) openRaft() (_ raft.Transport, base uint64, _ error) {
 	storage := g.cfg.Storage
 	if disk, ok := storage.(failing); ok {
 		disk.OnFatal(g.fatal)
@@ -94,15 +97,17 @@ func (g *Group) openRaft() error {
 		copy: g.sendCopy,
 	}.wrap(g.gate.Transport())
 	if err := g.bootstrap(log, transport); err != nil {
-		return err
+		return nil, 0, err
 	}
 	var err error
 	g.raft, err = raft.NewRaft(g.raftConfig(), g.applier, log, storage.Stable(), storage.Snapshots(), transport)
 	if err != nil {
-		return err
+		return nil, 0, err
 	}
+	base = g.stat("last_snapshot_index")
+	g.applier.beginReplay(base)
 	g.gate.Open(g.raft)
-	return nil
+	return transport, base, nil
 }
 
 // bootstrap writes the configuration of a new group. Every voter of the group writes the same one.

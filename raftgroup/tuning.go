@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/hashicorp/raft"
-
-	"github.com/belfryhq/belfry/internal/wait"
 )
 
 // beats is the number of parts into which Raft divides the heartbeat timeout. A leader waits one to two parts between
@@ -22,21 +20,37 @@ const beats = 10
 type tuning struct {
 	timing Timing
 
-	mu      sync.Mutex
-	early   bool // this node is not preferred and leaves the first election after a start to the preferred one
-	leading bool
+	yields bool // this node is not preferred and leaves the first election after a start to the preferred one
+
+	mu       sync.Mutex
+	starting bool // the replica has not stood for the first election after its start
+	leading  bool
 }
 
 func newTuning(cfg Config) *tuning {
-	early := cfg.Preferred != "" && cfg.Preferred != cfg.NodeID && cfg.Timing.HeadStart > 0
-	return &tuning{timing: cfg.Timing, early: early}
+	return &tuning{
+		timing: cfg.Timing, yields: cfg.Preferred != "" && cfg.Preferred != cfg.NodeID, starting: true,
+	}
 }
+
+// headStart returns the time for which this replica leaves the first election to the preferred one.
+func (t *tuning) headStart() time.Duration {
+	if t.yields {
+		return t.timing.HeadStart
+	}
+	return 0
+}
+
+// moment is the difference between the timeouts before and after the first candidacy. Raft looks at its timer when the
+// timeout becomes shorter.
+const moment = time.Millisecond
 
 // timeouts returns Raft's timeouts for the present state.
 func (t *tuning) timeouts() (heartbeat, election time.Duration) {
 	heartbeat, election = t.timing.Heartbeat, t.timing.Election
-	if t.early {
-		heartbeat, election = heartbeat+t.timing.HeadStart, election+t.timing.HeadStart
+	if t.starting {
+		longer := t.headStart() + moment
+		heartbeat, election = heartbeat+longer, election+longer
 	}
 	if t.leading {
 		heartbeat = max(t.timing.Beat*beats, t.timing.Lease)
@@ -61,12 +75,6 @@ func (g *Group) reload(stays string, change func(*raft.ReloadableConfig)) {
 	change(&c)
 	if err := g.raft.ReloadConfig(c); err != nil {
 		g.cfg.Logger.Error(stays, "err", err)
-	}
-}
-
-func (g *Group) endHeadStart() {
-	if g.tuning.early && wait.For(g.ctx, g.cfg.Timing.HeadStart) {
-		g.retune(func(t *tuning) { t.early = false })
 	}
 }
 
