@@ -310,11 +310,15 @@ func (q *intake) pause(d time.Duration) {
 // further than it must so that fewer follow.
 const maxRide = 10 * time.Millisecond
 
-// ride makes the calls and settles that ride wait for other work, for maxRide from now on.
-func (q *intake) ride() {
+// ride makes the calls and settles that ride wait for other work, for maxRide from now on. If tasks wait in the lanes
+// that the last entry changed, none rides: these tasks may wait for the ends of attempts.
+func (q *intake) ride(waiting bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.riding = time.Now().Add(maxRide)
+	q.riding = time.Time{}
+	if !waiting {
+		q.riding = time.Now().Add(maxRide)
+	}
 }
 
 // pauseLeft returns the rest of the pause of the calls and settles that wait; not positive: they need not wait.

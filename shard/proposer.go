@@ -274,9 +274,7 @@ func (p *proposer) finish(e *entry, got applied, took time.Duration) {
 	if e.advance != nil {
 		e.advance.answer(advanced{more: got.Results[e.advanceAt].More})
 	}
-	if !slices.ContainsFunc(got.Lanes, func(l task.LaneLoad) bool { return l.Ready > 0 }) {
-		p.intake.ride()
-	}
+	p.intake.ride(slices.ContainsFunc(got.Lanes, func(l task.LaneLoad) bool { return l.Ready > 0 }))
 	p.lead.ticker.look()
 }
 

@@ -42,7 +42,7 @@ func TestRide(t *testing.T) {
 				q.requestTakeover()
 				q.take(t.Context())
 				began := time.Now()
-				q.ride()
+				q.ride(false)
 				c := callOf(t, "ns", 10, 1)
 				c.rides = true
 				mustEnqueue(t, q, c)
@@ -54,6 +54,26 @@ func TestRide(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestNoneRidesBesideWaitingTasks checks that an entry after which tasks wait in its lanes ends the wait of the settles
+// that ride.
+func TestNoneRidesBesideWaitingTasks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		q := newIntake(1<<30, nil)
+		defer q.close(errors.New("the test ends"))
+		q.requestTakeover()
+		q.take(t.Context())
+		began := time.Now()
+		q.ride(false)
+		q.settle(settle{rides: true})
+		if w := q.tryTake(); w != nil {
+			t.Fatalf("an entry of %d commands", w.commands())
+		}
+		q.ride(true)
+		assert.Equal(t, q.take(t.Context()).commands(), 1, "commands of the entry")
+		assert.Equal(t, time.Since(began), 0, "waited for")
+	})
 }
 
 // TestMayRide checks that a settle rides only where no other task can wait for it.
@@ -125,7 +145,7 @@ func TestSteadyFires(t *testing.T) {
 				<-time.After(4 * time.Second)
 				assert.Equal(t, len(c.sink.all()), tasks, "arrivals")
 				for _, a := range c.sink.all() {
-					if late := a.at.Sub(dues[a.id]); late < 0 || late > 2*maxRide {
+					if late := a.at.Sub(dues[a.id]); late < 0 || late > maxRide/2 {
 						t.Fatalf("%s came %v late", a.id, late)
 					}
 				}
