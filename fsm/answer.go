@@ -11,6 +11,18 @@ import (
 // done returns the result of a command that succeeded, or that found nothing left to do.
 func done() *fsmpb.Result { return &fsmpb.Result{Code: fsmpb.Code_CODE_OK} }
 
+// result returns a result with a code, in memory that the results of an entry share. It is valid until the next one if
+// the caller wants no results.
+func (a *applier) result(code fsmpb.Code) *fsmpb.Result {
+	result := &a.unread
+	if a.full {
+		result, a.room = &a.room[0], a.room[1:]
+	}
+	result.Reset()
+	result.Code = code
+	return result
+}
+
 // refused returns the result, with this code, of a command that the task's state does not allow.
 func refused(t store.Task, code fsmpb.Code) *fsmpb.Result {
 	return &fsmpb.Result{Code: code, Revision: t.Revision()}

@@ -26,7 +26,7 @@ func (a *applier) schedule(r request, op *fsmpb.Schedule) *fsmpb.Result {
 	}
 	if !r.task.Exists() {
 		a.store.Add(r.at, r.Namespace, r.Id, r.Key, a.contentOf(op), op.FireAtMs)
-		return &fsmpb.Result{Code: fsmpb.Code_CODE_CREATED}
+		return a.result(fsmpb.Code_CODE_CREATED)
 	}
 	if op.GeneratedId {
 		return refused(r.task, fsmpb.Code_CODE_KEY_FORGOTTEN)

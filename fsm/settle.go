@@ -10,7 +10,7 @@ import (
 // consumer has the task.
 func (a *applier) applySettle(r request) *fsmpb.Result {
 	op, t := r.GetSettle(), a.store.FindAt(r.at, r.Namespace, r.Id)
-	result := done()
+	result := a.result(fsmpb.Code_CODE_OK)
 	switch {
 	case !t.Exists():
 		result.Code = fsmpb.Code_CODE_NOT_FOUND
