@@ -79,7 +79,8 @@ func (n *Node) controlConfig() control.Config {
 		Shards: moves{n}, Slots: n.router, Tasks: tasks{n},
 		Limits: reshape.Limits{Calm: n.cfg.Calm, ReplaceAfter: n.cfg.ReplaceAfter}, StepPause: n.cfg.StepPause,
 		AutoSplit: n.cfg.AutoSplit, Secrets: n.cfg.Secrets, Tokens: n.cfg.Keys != nil, Clock: n.cfg.Clock,
-		Heartbeat: 2 * n.cfg.Timing.Heartbeat, Logger: n.cfg.Logger.With("group", "control"), Fatal: n.cfg.Fatal,
+		Heartbeat: 2 * n.cfg.Timing.Heartbeat, Grid: n.cfg.Timing.Beat, Logger: n.cfg.Logger.With("group", "control"),
+		Fatal: n.cfg.Fatal,
 	}
 }
 

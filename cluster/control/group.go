@@ -44,6 +44,7 @@ type Config struct {
 	Transport raftgroup.Transport // without a fast path for heartbeats
 	Heartbeat time.Duration       // see raftgroup.Timing; 0: 600 ms. Running shards do not need the group; those of a
 	// starting node wait for it
+	Grid time.Duration // see raftgroup.Timing: that of the shards, so that all heartbeats of a node leave together
 
 	Logger *slog.Logger
 	Fatal  func(error) // called when the group cannot go on
@@ -75,7 +76,7 @@ func (c Config) withDefaults() (Config, error) {
 // tenth of it, and these are a quarter of an idle cluster's cost.
 func (c Config) timing() raftgroup.Timing {
 	return raftgroup.Timing{
-		Heartbeat: c.Heartbeat, Election: c.Heartbeat, Lease: c.Heartbeat * 3 / 4, Beat: c.Heartbeat / 5,
+		Heartbeat: c.Heartbeat, Election: c.Heartbeat, Lease: c.Heartbeat * 3 / 4, Beat: c.Heartbeat / 5, Grid: c.Grid,
 		Commit: c.Heartbeat / 3, // how late an idle node learns of the last change
 	}
 }

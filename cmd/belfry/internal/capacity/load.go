@@ -250,10 +250,10 @@ type Idle struct {
 }
 
 // The Raft library sends at a timer of 1 to 2 times its setting, and so at 1.5 times on average. A shard's heartbeat
-// then waits for the next multiple of half its setting, which makes 1.75 times.
+// then waits for the next multiple of its setting, which makes 2 times.
 const (
 	timerSpread = 1.5
-	beatSpread  = 1.75
+	beatSpread  = 2
 )
 
 // Intervals of the mesh (package gossip) and of the questions (packages clocks, compare).
