@@ -107,8 +107,9 @@ const calls = {
   },
 
   // Handles the tasks of a queue by a list of outcomes, the last of which repeats, until `count` handlers have ended.
-  async consume(c, { queue, count, concurrency, lease, outcomes = ["ack"] }) {
+  async consume(c, { queue, count, distinct, concurrency, lease, outcomes = ["ack"] }) {
     const handled = [];
+    const ids = new Set();
     let begun = 0;
     const worker = new Worker(
       c,
@@ -127,7 +128,8 @@ const calls = {
             });
           });
         }
-        if (handled.push(seen) === count) worker.stop();
+        ids.add(webhookId);
+        if (handled.push(seen) === count || ids.size === distinct) worker.stop();
         if (outcome === "release") throw new Release();
         if (outcome.retry_in) throw new RetryIn(outcome.retry_in, outcome.reason);
         if (outcome.fail) throw new Error(outcome.fail);
@@ -135,7 +137,7 @@ const calls = {
       { concurrency: concurrency ?? 8, wait: "5s", ...(lease && { lease }) },
     );
     await worker.run();
-    return { handled };
+    return { handled, webhook_ids: ids.size };
   },
 
   receiver(_, { secrets, now }, b, q, o, { client }) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -72,12 +73,11 @@ func (s *stage) close() {
 // proxy passes requests on to a node. A node that does not run looks as a connection that breaks.
 func (s *stage) proxy(to *url.URL) http.Handler {
 	pass := &httputil.ReverseProxy{
-		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(to) },
-		FlushInterval: -1,
-		ErrorHandler:  func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
-		ModifyResponse: func(answer *http.Response) error {
-			return s.spring(answer)
-		},
+		Rewrite:        func(r *httputil.ProxyRequest) { r.SetURL(to) },
+		FlushInterval:  -1,
+		ErrorLog:       log.New(io.Discard, "", 0), // of answers that end with a killed node
+		ErrorHandler:   func(http.ResponseWriter, *http.Request, error) { panic(http.ErrAbortHandler) },
+		ModifyResponse: s.spring,
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()

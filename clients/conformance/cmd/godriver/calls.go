@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/belfryhq/belfry/client"
@@ -271,7 +272,8 @@ func consume(k *k) (any, error) {
 	}
 	turns := make(chan int, 1)
 	turns <- 0
-	handled := make(chan object, 1000)
+	var mu sync.Mutex // guards the next two
+	handled, ids := []object{}, map[string]bool{}
 	err := c.Consume(ctx, w.text("queue"), client.ConsumeOptions{Concurrency: 8, Lease: w.span("lease")},
 		func(held context.Context, task *client.Leased) error {
 			turn := <-turns
@@ -290,9 +292,12 @@ func consume(k *k) (any, error) {
 				case <-time.After(hold):
 				}
 			}
-			if handled <- seen; len(handled) == arg[int](w, "count") {
+			mu.Lock()
+			handled, ids[task.WebhookID] = append(handled, seen), true
+			if len(handled) == arg[int](w, "count") || len(ids) == arg[int](w, "distinct") {
 				stop()
 			}
+			mu.Unlock()
 			switch {
 			case string(outcome) == `"release"`:
 				return client.ErrRelease
@@ -303,12 +308,7 @@ func consume(k *k) (any, error) {
 			}
 			return nil
 		})
-	close(handled)
-	all := []object{}
-	for one := range handled {
-		all = append(all, one)
-	}
-	return object{"handled": all}, err
+	return object{"handled": handled, "webhook_ids": len(ids)}, err
 }
 
 // operation returns the preview of an operation.
