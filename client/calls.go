@@ -57,10 +57,10 @@ func (c *Client) FireNow(ctx context.Context, id string, opts ...Option) (Change
 	return c.conn.gathered(ctx, w, c.conn.appendHead(w.line.data, "fire", id, &o), nil)
 }
 
-// Touch restarts the task's delay from now.
+// Touch restarts the task's delay from now, and changes its payload if touch says so.
 func (c *Client) Touch(ctx context.Context, id string, touch Touch, opts ...Option) (Change, error) {
 	o := gather(opts)
-	if c.conn.single(&o) || touch.OrSchedule != nil && breaksLine(touch.OrSchedule.Payload) {
+	if c.conn.single(&o) || touch.breaksLine() {
 		fields, err := appendTouch(nil, &touch)
 		if err != nil {
 			return Change{}, fmt.Errorf("touch %s: %w", id, err)

@@ -3,19 +3,63 @@ package client
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// Touch describes how a task's delay restarts.
+// Touch describes how a task's delay restarts, and how its payload changes in the same step.
 type Touch struct {
 	Delay time.Duration // 0: the task's last delay
 	// At most one of the next two fields bounds how far touching can push a task.
 	NoLaterThan time.Time     // an instant
 	NoOlderThan time.Duration // counted from the task's creation
-	OrSchedule  *Task         // the task to schedule if there is none, or it is done or firing
+	// At most one of the next two fields is set.
+	Payload json.RawMessage   // replaces the payload
+	Append  []json.RawMessage // values to add to the end of the JSON array that is the payload; none is an empty array
+	// OrSchedule is the task to schedule if there is none, or it is done or firing. Without a payload, or with an empty
+	// array, it gets Payload or the values of Append.
+	OrSchedule *Task
+}
+
+// breaksLine reports whether a touch has a line break, so that it cannot stand in a line.
+func (t *Touch) breaksLine() bool {
+	return breaksLine(t.Payload) || t.OrSchedule != nil && breaksLine(t.OrSchedule.Payload) ||
+		slices.ContainsFunc(t.Append, func(v json.RawMessage) bool { return breaksLine(v) })
+}
+
+// oneLine returns the touch with payloads that have no line breaks.
+func (t Touch) oneLine() Touch {
+	t.Payload, t.Append = oneLine(t.Payload), slices.Clone(t.Append)
+	for i, v := range t.Append {
+		t.Append[i] = oneLine(v)
+	}
+	if t.OrSchedule != nil {
+		made := *t.OrSchedule
+		made.Payload = oneLine(made.Payload)
+		t.OrSchedule = &made
+	}
+	return t
+}
+
+// appendArray appends a member whose value is an array of JSON values, unless it is empty.
+func appendArray(b []byte, f contract.Field, values []json.RawMessage) ([]byte, error) {
+	if len(values) == 0 {
+		return b, nil
+	}
+	b = append(contract.AppendName(b, f), '[')
+	for i, v := range values {
+		if err := contract.Valid(v); err != nil {
+			return b, fmt.Errorf("%s[%d] is not JSON (%w)", f, i, err)
+		}
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, v...)
+	}
+	return append(b, ']'), nil
 }
 
 // appendTouch appends the members of a touch.
@@ -30,8 +74,11 @@ func appendTouch(b []byte, t *Touch) ([]byte, error) {
 	case t.NoOlderThan != 0:
 		b = appendDuration(b, contract.NoLaterThan, t.NoOlderThan)
 	}
-	if t.OrSchedule == nil {
-		return b, nil
+	if b, err = appendPayload(b, t.Payload); err != nil {
+		return b, err
+	}
+	if b, err = appendArray(b, contract.Append, t.Append); err != nil || t.OrSchedule == nil {
+		return b, err
 	}
 	b = contract.AppendName(b, contract.OrSchedule)
 	begin := len(b)

@@ -64,6 +64,9 @@ func TestTouchBody(t *testing.T) {
 		{"until an age", Touch{NoOlderThan: time.Hour}, `{"no_later_than":"1h"}`},
 		{"or schedule", Touch{OrSchedule: &Task{Delay: time.Second, Payload: json.RawMessage(`{"a":1}`)}},
 			`{"or_schedule":{"delay":"1s","payload":{"a":1}}}`},
+		{"with a payload", Touch{Payload: json.RawMessage(`{"a": 1}`)}, `{"payload":{"a": 1}}`},
+		{"with more elements", Touch{Append: []json.RawMessage{json.RawMessage(`1`), json.RawMessage(`{"a": 2}`)}},
+			`{"append":[1,{"a": 2}]}`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

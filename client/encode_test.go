@@ -126,7 +126,7 @@ func TestLineIsOneLine(t *testing.T) {
 		k := c.conn.newChunk()
 		op := ScheduleOp(Task{}, WithKey(key), IfAbsent(), IfRevision(7))
 		if d.yes() {
-			op = TouchOp(id, Touch{Delay: task.Delay, NoLaterThan: task.FireAt, NoOlderThan: task.Jitter, OrSchedule: &task})
+			op = TouchOp(id, Touch{Delay: task.Delay, NoLaterThan: task.FireAt, NoOlderThan: task.Jitter, OrSchedule: &task, Payload: task.Payload})
 		} else {
 			op = ScheduleOp(task, WithKey(key), IfAbsent(), IfRevision(7))
 		}

@@ -34,11 +34,7 @@ func FireOp(id string, opts ...Option) Op { return Op{verb: "fire", id: id, opts
 // TouchOp returns the operation of Touch, for a batch.
 func TouchOp(id string, touch Touch, opts ...Option) Op {
 	op := Op{verb: "touch", id: id, opts: gather(opts)}
-	if touch.OrSchedule != nil {
-		task := *touch.OrSchedule
-		task.Payload = oneLine(task.Payload)
-		touch.OrSchedule = &task
-	}
+	touch = touch.oneLine()
 	op.fields, op.err = appendTouch(nil, &touch)
 	return op
 }

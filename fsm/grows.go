@@ -14,7 +14,7 @@ func Grows(c *fsmpb.Command) bool {
 	case *fsmpb.Command_Schedule:
 		return true
 	case *fsmpb.Command_Touch:
-		return op.Touch.OrSchedule != nil
+		return op.Touch.OrSchedule != nil || op.Touch.Payload != nil || len(op.Touch.Append) > 0
 	case *fsmpb.Command_Patch:
 		return patchGrows(op.Patch)
 	case *fsmpb.Command_SetSeries, *fsmpb.Command_StartOccurrence, *fsmpb.Command_Backfill:

@@ -18,6 +18,8 @@ func TestGrows(t *testing.T) {
 	}{
 		{"schedule", &fsmpb.Command{Op: &fsmpb.Command_Schedule{Schedule: &fsmpb.Schedule{}}}, true},
 		{"touch that may schedule", touch(&fsmpb.Touch{OrSchedule: &fsmpb.Schedule{}}), true},
+		{"touch with a payload", touch(&fsmpb.Touch{Payload: &fsmpb.Payload{}}), true},
+		{"touch with elements", touch(&fsmpb.Touch{Append: []byte("1")}), true},
 		{"touch", touch(&fsmpb.Touch{DelayMs: proto.Int64(1)}), false},
 		{"patch of the payload", patch(&fsmpb.Patch{Set: &fsmpb.Spec{PayloadIsBytes: true}}), true},
 		{"patch of the target", patch(&fsmpb.Patch{Set: &fsmpb.Spec{Target: &fsmpb.Target{}}}), true},

@@ -89,7 +89,7 @@ func (a args) spec() *fsmpb.Spec {
 	spec := &fsmpb.Spec{Queue: a.named["queue"], Payload: []byte(a.named["payload"]), ExpiresAfterMs: a.intOr("expires", 0)}
 	spec.Window, spec.Group, spec.Priority = a.window(), a.named["group"], uint32(a.intOr("priority", 0))
 	if url, ok := a.named["url"]; ok {
-		spec.Target = &fsmpb.Target{Url: url, TimeoutMs: a.intOr("timeout", 0)}
+		spec.Target = &fsmpb.Target{Url: url, Method: a.named["method"], TimeoutMs: a.intOr("timeout", 0)}
 		if v, ok := a.named["auth"]; ok {
 			spec.Target.Headers = []*fsmpb.Header{{Name: "authorization", Value: v}, {Name: "x-a", Value: v}}
 		}

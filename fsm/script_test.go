@@ -416,6 +416,10 @@ func setOp(c *fsmpb.Command, verb string, a args, now int64) bool {
 		c.Op = &fsmpb.Command_Patch{Patch: a.patch(now)}
 	case "touch":
 		op := &fsmpb.Touch{ReceivedAtMs: now, DelayMs: a.optional("delay"), NoLaterThanMs: a.optional("no_later_than"), NoLaterThanAgeMs: a.optional("max_age")}
+		op.Append, op.MaxPayload = []byte(a.named["append"]), a.intOr("most", 0)
+		if v, ok := a.named["replace"]; ok {
+			op.Payload = &fsmpb.Payload{Data: []byte(v)}
+		}
 		if _, ok := a.named["or_schedule"]; ok {
 			op.OrSchedule = &fsmpb.Schedule{FireAtMs: now + a.int("or_schedule"), ReceivedAtMs: now, Spec: a.spec()}
 		}

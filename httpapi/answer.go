@@ -215,6 +215,8 @@ func resultProblem(r *fsmpb.Result) *problem {
 		return &problem{kind: leaseEnded, detail: "the task was settled, released, leased again or scheduled anew since"}
 	case fsmpb.Code_CODE_INVALID:
 		return fieldProblem(r.Field, r.Detail, r.Limit)
+	case fsmpb.Code_CODE_TOO_LARGE:
+		return &problem{kind: tooLarge, field: r.Field, detail: r.Detail, limit: r.Limit}
 	}
 	detail := "unexpected result " + r.Code.String()
 	return &problem{kind: internalError, detail: detail, committed: "unknown", retryAfter: 1}

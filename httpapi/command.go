@@ -283,15 +283,16 @@ func encoded(m interface{ MarshalVT() ([]byte, error) }) []byte {
 }
 
 // setAside clears the values of an operation that may differ between a call and its repeat: the time of receipt, the
-// trace, and the instant that a delay leads to. It returns a function that puts them back.
+// trace, a quota, and the instant that a delay leads to. It returns a function that puts them back.
 func setAside(operation any) (restore func()) {
 	switch op := operation.(type) {
 	case *fsmpb.Command_Schedule:
 		return setScheduleAside(op.Schedule)
 	case *fsmpb.Command_Touch:
-		received, restoreInner := op.Touch.ReceivedAtMs, setScheduleAside(op.Touch.OrSchedule)
-		op.Touch.ReceivedAtMs = 0
-		return func() { op.Touch.ReceivedAtMs = received; restoreInner() }
+		touch, restoreInner := op.Touch, setScheduleAside(op.Touch.OrSchedule)
+		received, most := touch.ReceivedAtMs, touch.MaxPayload
+		touch.ReceivedAtMs, touch.MaxPayload = 0, 0
+		return func() { touch.ReceivedAtMs, touch.MaxPayload = received, most; restoreInner() }
 	case *fsmpb.Command_Patch:
 		if at := op.Patch.FireAtMs; op.Patch.DelayMs != nil {
 			op.Patch.FireAtMs = nil

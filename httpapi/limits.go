@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 
 	"github.com/labstack/echo/v4"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/quota"
 )
 
 // Limits keeps the calls of namespaces and keys within their quotas. key is the id of the caller's key, or empty. A
@@ -81,12 +83,17 @@ func (s *core) admitCommand(ctx context.Context, c *call, cmd *fsmpb.Command) er
 		return nil
 	}
 	spec := givenSpec(cmd)
-	payload := spec.GetPayload()
-	if payload == nil {
-		payload = cmd.GetPatch().GetSet().GetPayload()
-	}
-	if err := s.limits.Payload(c.namespace, c.key(), int64(len(payload))); err != nil || spec == nil {
+	touch := cmd.GetTouch()
+	payload := max(len(spec.GetPayload()), len(cmd.GetPatch().GetSet().GetPayload()), len(touch.GetPayload().GetData()))
+	if err := s.limits.Payload(c.namespace, c.key(), int64(payload)); err != nil {
 		return err
+	}
+	var bound *quota.Exceeded
+	if touch != nil && errors.As(s.limits.Payload(c.namespace, c.key(), task.MaxPayloadBytes), &bound) {
+		touch.MaxPayload = int64(bound.Limit)
+	}
+	if spec == nil {
+		return nil
 	}
 	return s.limits.Queue(ctx, c.namespace, orElse(spec.Queue, task.DefaultQueue))
 }

@@ -65,6 +65,7 @@ type draft struct {
 
 	// Of a touch: at most one of an instant and an age, nil if it is not given.
 	latestMs, latestAgeMs *int64
+	added                 []byte // the elements to append
 }
 
 func (p *parser) newDraft(data []byte) *draft {
@@ -115,6 +116,8 @@ func (d *draft) member(f contract.Field) (err error) {
 		err = d.noLaterThan()
 	case contract.OrSchedule:
 		cmd.orSchedule, err = d.orSchedule(r)
+	case contract.Append:
+		d.added, err = elements(r)
 	default:
 		err = d.specReader.member(f)
 	}
@@ -205,11 +208,55 @@ func (p *parser) asTouch(d *draft) error {
 		ReceivedAtMs: contract.CeilUnixMs(p.now.at), DelayMs: d.command.schedule.msg.DelayMs,
 		NoLaterThanMs: d.latestMs, NoLaterThanAgeMs: d.latestAgeMs,
 	}
-	if d.command.orSchedule != nil {
-		touch.OrSchedule = &d.command.orSchedule.msg
+	if err := d.touchPayload(touch); err != nil {
+		return err
 	}
 	d.command.msg.Op = &fsmpb.Command_Touch{Touch: touch}
 	return nil
+}
+
+// touchPayload gives a touch its payload and its task. A task without a payload of its own, or with an empty array,
+// gets the payload of the touch.
+func (d *draft) touchPayload(touch *fsmpb.Touch) error {
+	if err := onePayload(d.seen); err != nil {
+		return err
+	}
+	replaces, adds := d.seen&(1<<contract.Payload|1<<contract.PayloadBase64) != 0, d.seen.Has(contract.Append)
+	if replaces && adds {
+		return &task.FieldError{Field: "append", Detail: "and a payload are both given: at most one of them"}
+	}
+	payload, isBytes := d.spec.Payload, d.spec.PayloadIsBytes
+	switch {
+	case replaces:
+		touch.Payload = &fsmpb.Payload{Data: payload, IsBytes: isBytes}
+	case adds:
+		touch.Append = d.added
+		payload = slices.Concat([]byte{'['}, d.added, []byte{']'})
+	}
+	if d.command.orSchedule == nil {
+		return nil
+	}
+	made := &d.command.orSchedule.spec
+	touch.OrSchedule = &d.command.orSchedule.msg
+	if within, ok := task.Elements(made); (replaces || adds) && ok && len(within) == 0 {
+		made.Payload, made.PayloadIsBytes = payload, isBytes
+		return d.checkSpec(made)
+	}
+	return nil
+}
+
+// elements reads a JSON array and returns its elements as they were sent, without the brackets.
+func elements(r *contract.Reader) ([]byte, error) {
+	const field = "append"
+	if r.Peek() != '[' {
+		return nil, r.WrongType(field, "an array")
+	}
+	array, err := r.Value()
+	if err != nil {
+		return nil, err
+	}
+	within, _ := task.Elements(&fsmpb.Spec{Payload: array})
+	return within, checkPayload(field, len(array))
 }
 
 func (p *parser) asCancel(d *draft) {

@@ -181,10 +181,40 @@ func TestTouchAndFire(t *testing.T) {
 		`{"or_schedule":[]}`:                                        "or_schedule",
 		`{"no_later_than":"soon"}`:                                  "no_later_than",
 		`{"no_later_than":"-5s"}`:                                   "no_later_than",
-		`{"payload":1}`:                                             "payload",
+		`{"payload":1,"append":[1]}`:                                "append",
+		`{"payload":1,"payload_base64":""}`:                         "payload_base64",
+		`{"append":1}`:                                              "append",
+		`{"labels":{}}`:                                             "labels",
 	} {
 		h.call("POST", "/v1/tasks/a/touch", body).mustProblem(t, 400, field)
 	}
+}
+
+// TestTouchWithPayload checks that the command has the payload of the request, and the task that it may make has it too
+// unless that has its own.
+func TestTouchWithPayload(t *testing.T) {
+	h := newHarness(t)
+	for _, c := range []struct {
+		body, payload, added, made string
+	}{
+		{`{"payload":{"n": 1}}`, `{"n": 1}`, "", ""},
+		{`{"append":[1, {"n": 2} ]}`, "", `1, {"n": 2}`, ""},
+		{`{"append":[ ]}`, "", "", ""},
+		{`{"payload":1,"or_schedule":{"delay":"5s"}}`, "1", "", "1"},
+		{`{"append":[1],"or_schedule":{"delay":"5s"}}`, "", "1", "[1]"},
+		{`{"append":[1],"or_schedule":{"delay":"5s","payload":[ ]}}`, "", "1", "[1]"},
+		{`{"append":[1],"or_schedule":{"delay":"5s","payload":[0]}}`, "", "1", "[0]"},
+		{`{"payload_base64":"/w==","or_schedule":{"delay":"5s"}}`, "\xff", "", "\xff"},
+	} {
+		h.call("PUT", "/v1/tasks/a", `{"delay":"1h","payload":[]}`)
+		h.call("POST", "/v1/tasks/a/touch", `{"delay":"5s",`+c.body[1:]).mustStatus(t, 200)
+		touch := h.fake.last().GetTouch()
+		assert.Equal(t, string(touch.GetPayload().GetData()), c.payload, "%s: payload", c.body)
+		assert.Equal(t, string(touch.Append), c.added, "%s: added", c.body)
+		assert.Equal(t, string(touch.OrSchedule.GetSpec().GetPayload()), c.made, "%s: the made task", c.body)
+	}
+	p := h.call("POST", "/v1/tasks/a/touch", `{"append":["`+strings.Repeat("x", 256<<10)+`"]}`).mustProblem(t, 413, "append")
+	assert.Equal(t, p["limit"], "262144 bytes", "limit")
 }
 
 func TestPatch(t *testing.T) {

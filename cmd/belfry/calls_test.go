@@ -228,6 +228,12 @@ func TestTouch(t *testing.T) {
 	out, code := belfry(t, "task", "touch", "a", "--addr", s.url, "--delay", "5s", "--no-later-than", "1h")
 	assert.Equal(t, code, 0, "%s", out)
 	assert.Equal(t, s.body, `{"delay":"5s","no_later_than":"1h"}`, "sent")
+	out, code = belfry(t, "task", "touch", "a", "--addr", s.url, "--append", "1", "--append", `{"b": 2}`)
+	assert.Equal(t, code, 0, "%s", out)
+	assert.Equal(t, s.body, `{"append":[1,{"b": 2}]}`, "sent")
+	out, code = belfry(t, "task", "touch", "a", "--addr", s.url, "--payload", `[3]`)
+	assert.Equal(t, code, 0, "%s", out)
+	assert.Equal(t, s.body, `{"payload":[3]}`, "sent")
 }
 
 // A delay has the same flags in all commands and takes all forms of the HTTP interface.

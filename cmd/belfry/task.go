@@ -166,15 +166,23 @@ func describeOutcome(o client.Outcome) string {
 }
 
 func newTaskTouch() *cobra.Command {
-	var delay, latest string
+	var delay, latest, payload string
+	var added []string
 	var times cli.Times
 	cmd := withKeyFlag(cli.Verb(&cobra.Command{
 		Use:   "touch ID",
 		Short: "Start a task's delay again from now",
 		Example: `  belfry task touch session-7 --in 15m
-  belfry task touch session-7 --no-later-than 1h   # 1h after its creation`,
+  belfry task touch session-7 --no-later-than 1h   # 1h after its creation
+  belfry task touch cart-7 --append '{"sku": 12}'  # to its array`,
 	}, func(c *cli.Call) (*client.Task, error) {
-		var touch client.Touch
+		touch := client.Touch{Payload: json.RawMessage(payload)}
+		for _, v := range added {
+			touch.Append = append(touch.Append, json.RawMessage(v))
+		}
+		if payload == "" {
+			touch.Payload = nil
+		}
 		err := cli.ParseInto(&touch.Delay, "in", delay)
 		if err == nil {
 			err = times.AtOrSpan(&touch.NoLaterThan, &touch.NoOlderThan, "no-later-than", latest)
@@ -190,6 +198,8 @@ func newTaskTouch() *cobra.Command {
 	flags.StringVarP(&delay, "in", "d", "", "the `delay` to start (default: the task's last)")
 	flags.StringVar(&latest, "no-later-than", "",
 		"latest `time` at which it is due: an instant, or a duration from the task's creation")
+	flags.StringVarP(&payload, "payload", "p", "", "replace the payload by this `JSON`")
+	flags.StringArrayVar(&added, "append", nil, "add this `JSON` to the array that is the payload; repeatable")
 	times.AddFlags(cmd)
 	cli.HiddenName(cmd, "delay", "in")
 	return cmd

@@ -550,8 +550,9 @@ const (
 	Code_CODE_STALE               Code = 10 // settle: the fence is no longer the current one, or the lease has ended
 	Code_CODE_REPLACED            Code = 11 // settle: the task has been scheduled anew; nothing changed
 	// The task's slot belongs to task.shard from the epoch in revision on.
-	Code_CODE_MOVING Code = 12 // not yet: repeat the call soon
-	Code_CODE_MOVED  Code = 13 // already
+	Code_CODE_MOVING    Code = 12 // not yet: repeat the call soon
+	Code_CODE_MOVED     Code = 13 // already
+	Code_CODE_TOO_LARGE Code = 14 // the changed payload breaks a limit: see field, detail and limit
 )
 
 // Enum value maps for Code.
@@ -571,6 +572,7 @@ var (
 		11: "CODE_REPLACED",
 		12: "CODE_MOVING",
 		13: "CODE_MOVED",
+		14: "CODE_TOO_LARGE",
 	}
 	Code_value = map[string]int32{
 		"CODE_UNSPECIFIED":         0,
@@ -587,6 +589,7 @@ var (
 		"CODE_REPLACED":            11,
 		"CODE_MOVING":              12,
 		"CODE_MOVED":               13,
+		"CODE_TOO_LARGE":           14,
 	}
 )
 
@@ -2044,6 +2047,9 @@ type Touch struct {
 	NoLaterThanMs    *int64                 `protobuf:"varint,3,opt,name=no_later_than_ms,json=noLaterThanMs,proto3,oneof" json:"no_later_than_ms,omitempty"`            // an instant
 	NoLaterThanAgeMs *int64                 `protobuf:"varint,4,opt,name=no_later_than_age_ms,json=noLaterThanAgeMs,proto3,oneof" json:"no_later_than_age_ms,omitempty"` // a duration from creation
 	OrSchedule       *Schedule              `protobuf:"bytes,5,opt,name=or_schedule,json=orSchedule,proto3" json:"or_schedule,omitempty"`                                // applies if there is no task, or the task is done or firing
+	Payload          *Payload               `protobuf:"bytes,6,opt,name=payload,proto3" json:"payload,omitempty"`                                                        // replaces the task's payload
+	Append           []byte                 `protobuf:"bytes,7,opt,name=append,proto3" json:"append,omitempty"`                                                          // elements of a JSON array, for the end of the array that is the task's payload
+	MaxPayload       int64                  `protobuf:"varint,8,opt,name=max_payload,json=maxPayload,proto3" json:"max_payload,omitempty"`                               // bound of the payload with these elements, in bytes; 0: MaxPayloadBytes
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -2113,6 +2119,80 @@ func (x *Touch) GetOrSchedule() *Schedule {
 	return nil
 }
 
+func (x *Touch) GetPayload() *Payload {
+	if x != nil {
+		return x.Payload
+	}
+	return nil
+}
+
+func (x *Touch) GetAppend() []byte {
+	if x != nil {
+		return x.Append
+	}
+	return nil
+}
+
+func (x *Touch) GetMaxPayload() int64 {
+	if x != nil {
+		return x.MaxPayload
+	}
+	return 0
+}
+
+// Payload is a payload that a caller gives, which may be empty.
+type Payload struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Data          []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
+	IsBytes       bool                   `protobuf:"varint,2,opt,name=is_bytes,json=isBytes,proto3" json:"is_bytes,omitempty"` // as payload_is_bytes of Spec
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Payload) Reset() {
+	*x = Payload{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Payload) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Payload) ProtoMessage() {}
+
+func (x *Payload) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Payload.ProtoReflect.Descriptor instead.
+func (*Payload) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *Payload) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+func (x *Payload) GetIsBytes() bool {
+	if x != nil {
+		return x.IsBytes
+	}
+	return false
+}
+
 // FireNow makes the task due at the entry's instant. A retrying task is attempted at once.
 type FireNow struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2122,7 +2202,7 @@ type FireNow struct {
 
 func (x *FireNow) Reset() {
 	*x = FireNow{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[14]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2134,7 +2214,7 @@ func (x *FireNow) String() string {
 func (*FireNow) ProtoMessage() {}
 
 func (x *FireNow) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[14]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2147,7 +2227,7 @@ func (x *FireNow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FireNow.ProtoReflect.Descriptor instead.
 func (*FireNow) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{14}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{15}
 }
 
 // Policy has the defaults for tasks and queues without values of their own, as the leader knew them at the proposal.
@@ -2166,7 +2246,7 @@ type Policy struct {
 
 func (x *Policy) Reset() {
 	*x = Policy{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[15]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2178,7 +2258,7 @@ func (x *Policy) String() string {
 func (*Policy) ProtoMessage() {}
 
 func (x *Policy) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[15]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2191,7 +2271,7 @@ func (x *Policy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Policy.ProtoReflect.Descriptor instead.
 func (*Policy) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{15}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Policy) GetWindow() uint32 {
@@ -2258,7 +2338,7 @@ type Lane struct {
 
 func (x *Lane) Reset() {
 	*x = Lane{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[16]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2270,7 +2350,7 @@ func (x *Lane) String() string {
 func (*Lane) ProtoMessage() {}
 
 func (x *Lane) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[16]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2283,7 +2363,7 @@ func (x *Lane) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lane.ProtoReflect.Descriptor instead.
 func (*Lane) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{16}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Lane) GetNamespace() string {
@@ -2336,7 +2416,7 @@ type LaneCredit struct {
 
 func (x *LaneCredit) Reset() {
 	*x = LaneCredit{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[17]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2348,7 +2428,7 @@ func (x *LaneCredit) String() string {
 func (*LaneCredit) ProtoMessage() {}
 
 func (x *LaneCredit) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[17]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2361,7 +2441,7 @@ func (x *LaneCredit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LaneCredit.ProtoReflect.Descriptor instead.
 func (*LaneCredit) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{17}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *LaneCredit) GetLane() *Lane {
@@ -2417,7 +2497,7 @@ type Advance struct {
 
 func (x *Advance) Reset() {
 	*x = Advance{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[18]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2429,7 +2509,7 @@ func (x *Advance) String() string {
 func (*Advance) ProtoMessage() {}
 
 func (x *Advance) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[18]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2442,7 +2522,7 @@ func (x *Advance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Advance.ProtoReflect.Descriptor instead.
 func (*Advance) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{18}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Advance) GetToMs() int64 {
@@ -2500,7 +2580,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[19]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2512,7 +2592,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[19]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2525,7 +2605,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{19}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Grant) GetLane() *Lane {
@@ -2597,7 +2677,7 @@ type Isolate struct {
 
 func (x *Isolate) Reset() {
 	*x = Isolate{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[20]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2609,7 +2689,7 @@ func (x *Isolate) String() string {
 func (*Isolate) ProtoMessage() {}
 
 func (x *Isolate) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[20]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2622,7 +2702,7 @@ func (x *Isolate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Isolate.ProtoReflect.Descriptor instead.
 func (*Isolate) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{20}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Isolate) GetLane() *Lane {
@@ -2660,7 +2740,7 @@ type Settle struct {
 
 func (x *Settle) Reset() {
 	*x = Settle{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[21]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2672,7 +2752,7 @@ func (x *Settle) String() string {
 func (*Settle) ProtoMessage() {}
 
 func (x *Settle) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[21]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2685,7 +2765,7 @@ func (x *Settle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settle.ProtoReflect.Descriptor instead.
 func (*Settle) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{21}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Settle) GetFence() uint64 {
@@ -2778,7 +2858,7 @@ type Extend struct {
 
 func (x *Extend) Reset() {
 	*x = Extend{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[22]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2790,7 +2870,7 @@ func (x *Extend) String() string {
 func (*Extend) ProtoMessage() {}
 
 func (x *Extend) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[22]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2803,7 +2883,7 @@ func (x *Extend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extend.ProtoReflect.Descriptor instead.
 func (*Extend) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{22}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Extend) GetFence() uint64 {
@@ -2851,7 +2931,7 @@ type QueueRule struct {
 
 func (x *QueueRule) Reset() {
 	*x = QueueRule{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[23]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2863,7 +2943,7 @@ func (x *QueueRule) String() string {
 func (*QueueRule) ProtoMessage() {}
 
 func (x *QueueRule) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[23]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2876,7 +2956,7 @@ func (x *QueueRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueRule.ProtoReflect.Descriptor instead.
 func (*QueueRule) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{23}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *QueueRule) GetNamespace() string {
@@ -2945,7 +3025,7 @@ type SetRules struct {
 
 func (x *SetRules) Reset() {
 	*x = SetRules{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[24]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2957,7 +3037,7 @@ func (x *SetRules) String() string {
 func (*SetRules) ProtoMessage() {}
 
 func (x *SetRules) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[24]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2970,7 +3050,7 @@ func (x *SetRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetRules.ProtoReflect.Descriptor instead.
 func (*SetRules) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{24}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SetRules) GetRules() []*QueueRule {
@@ -2989,7 +3069,7 @@ type Replay struct {
 
 func (x *Replay) Reset() {
 	*x = Replay{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[25]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3001,7 +3081,7 @@ func (x *Replay) String() string {
 func (*Replay) ProtoMessage() {}
 
 func (x *Replay) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[25]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3014,7 +3094,7 @@ func (x *Replay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Replay.ProtoReflect.Descriptor instead.
 func (*Replay) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{25}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{26}
 }
 
 // Drop removes a dead letter.
@@ -3026,7 +3106,7 @@ type Drop struct {
 
 func (x *Drop) Reset() {
 	*x = Drop{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[26]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3038,7 +3118,7 @@ func (x *Drop) String() string {
 func (*Drop) ProtoMessage() {}
 
 func (x *Drop) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[26]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3051,7 +3131,7 @@ func (x *Drop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drop.ProtoReflect.Descriptor instead.
 func (*Drop) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{26}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{27}
 }
 
 // Erase removes a task in any state. It leaves no tombstone.
@@ -3063,7 +3143,7 @@ type Erase struct {
 
 func (x *Erase) Reset() {
 	*x = Erase{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[27]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3075,7 +3155,7 @@ func (x *Erase) String() string {
 func (*Erase) ProtoMessage() {}
 
 func (x *Erase) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[27]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3088,7 +3168,7 @@ func (x *Erase) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Erase.ProtoReflect.Descriptor instead.
 func (*Erase) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{27}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{28}
 }
 
 // SlotRange is the slots [first, end).
@@ -3102,7 +3182,7 @@ type SlotRange struct {
 
 func (x *SlotRange) Reset() {
 	*x = SlotRange{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[28]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3114,7 +3194,7 @@ func (x *SlotRange) String() string {
 func (*SlotRange) ProtoMessage() {}
 
 func (x *SlotRange) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[28]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3127,7 +3207,7 @@ func (x *SlotRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotRange.ProtoReflect.Descriptor instead.
 func (*SlotRange) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{28}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SlotRange) GetFirst() uint32 {
@@ -3155,7 +3235,7 @@ type TaskName struct {
 
 func (x *TaskName) Reset() {
 	*x = TaskName{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[29]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3167,7 +3247,7 @@ func (x *TaskName) String() string {
 func (*TaskName) ProtoMessage() {}
 
 func (x *TaskName) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[29]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3180,7 +3260,7 @@ func (x *TaskName) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskName.ProtoReflect.Descriptor instead.
 func (*TaskName) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{29}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *TaskName) GetNamespace() string {
@@ -3212,7 +3292,7 @@ type Inherited struct {
 
 func (x *Inherited) Reset() {
 	*x = Inherited{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[30]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3224,7 +3304,7 @@ func (x *Inherited) String() string {
 func (*Inherited) ProtoMessage() {}
 
 func (x *Inherited) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[30]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3237,7 +3317,7 @@ func (x *Inherited) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Inherited.ProtoReflect.Descriptor instead.
 func (*Inherited) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{30}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Inherited) GetFirstSlot() uint32 {
@@ -3283,7 +3363,7 @@ type ExpectSlots struct {
 
 func (x *ExpectSlots) Reset() {
 	*x = ExpectSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[31]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3295,7 +3375,7 @@ func (x *ExpectSlots) String() string {
 func (*ExpectSlots) ProtoMessage() {}
 
 func (x *ExpectSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[31]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3308,7 +3388,7 @@ func (x *ExpectSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExpectSlots.ProtoReflect.Descriptor instead.
 func (*ExpectSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{31}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ExpectSlots) GetMove() uint64 {
@@ -3359,7 +3439,7 @@ type ImportTasks struct {
 
 func (x *ImportTasks) Reset() {
 	*x = ImportTasks{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[32]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3371,7 +3451,7 @@ func (x *ImportTasks) String() string {
 func (*ImportTasks) ProtoMessage() {}
 
 func (x *ImportTasks) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[32]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3384,7 +3464,7 @@ func (x *ImportTasks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportTasks.ProtoReflect.Descriptor instead.
 func (*ImportTasks) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{32}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ImportTasks) GetMove() uint64 {
@@ -3422,7 +3502,7 @@ type ReadySlots struct {
 
 func (x *ReadySlots) Reset() {
 	*x = ReadySlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[33]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3434,7 +3514,7 @@ func (x *ReadySlots) String() string {
 func (*ReadySlots) ProtoMessage() {}
 
 func (x *ReadySlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[33]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3447,7 +3527,7 @@ func (x *ReadySlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadySlots.ProtoReflect.Descriptor instead.
 func (*ReadySlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{33}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ReadySlots) GetMove() uint64 {
@@ -3499,7 +3579,7 @@ type OpenSlots struct {
 
 func (x *OpenSlots) Reset() {
 	*x = OpenSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[34]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3511,7 +3591,7 @@ func (x *OpenSlots) String() string {
 func (*OpenSlots) ProtoMessage() {}
 
 func (x *OpenSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[34]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3524,7 +3604,7 @@ func (x *OpenSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenSlots.ProtoReflect.Descriptor instead.
 func (*OpenSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{34}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *OpenSlots) GetMove() uint64 {
@@ -3564,7 +3644,7 @@ type AbandonSlots struct {
 
 func (x *AbandonSlots) Reset() {
 	*x = AbandonSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[35]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3576,7 +3656,7 @@ func (x *AbandonSlots) String() string {
 func (*AbandonSlots) ProtoMessage() {}
 
 func (x *AbandonSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[35]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3589,7 +3669,7 @@ func (x *AbandonSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbandonSlots.ProtoReflect.Descriptor instead.
 func (*AbandonSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{35}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *AbandonSlots) GetMove() uint64 {
@@ -3640,7 +3720,7 @@ type SealSlots struct {
 
 func (x *SealSlots) Reset() {
 	*x = SealSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[36]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3652,7 +3732,7 @@ func (x *SealSlots) String() string {
 func (*SealSlots) ProtoMessage() {}
 
 func (x *SealSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[36]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3665,7 +3745,7 @@ func (x *SealSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealSlots.ProtoReflect.Descriptor instead.
 func (*SealSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{36}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SealSlots) GetMove() uint64 {
@@ -3712,7 +3792,7 @@ type UnsealSlots struct {
 
 func (x *UnsealSlots) Reset() {
 	*x = UnsealSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[37]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3724,7 +3804,7 @@ func (x *UnsealSlots) String() string {
 func (*UnsealSlots) ProtoMessage() {}
 
 func (x *UnsealSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[37]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3737,7 +3817,7 @@ func (x *UnsealSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnsealSlots.ProtoReflect.Descriptor instead.
 func (*UnsealSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{37}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *UnsealSlots) GetMove() uint64 {
@@ -3793,7 +3873,7 @@ type DropSlots struct {
 
 func (x *DropSlots) Reset() {
 	*x = DropSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[38]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3805,7 +3885,7 @@ func (x *DropSlots) String() string {
 func (*DropSlots) ProtoMessage() {}
 
 func (x *DropSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[38]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3818,7 +3898,7 @@ func (x *DropSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropSlots.ProtoReflect.Descriptor instead.
 func (*DropSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{38}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *DropSlots) GetMove() uint64 {
@@ -3864,7 +3944,7 @@ type QueuePolicy struct {
 
 func (x *QueuePolicy) Reset() {
 	*x = QueuePolicy{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[39]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3876,7 +3956,7 @@ func (x *QueuePolicy) String() string {
 func (*QueuePolicy) ProtoMessage() {}
 
 func (x *QueuePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[39]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3889,7 +3969,7 @@ func (x *QueuePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuePolicy.ProtoReflect.Descriptor instead.
 func (*QueuePolicy) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{39}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *QueuePolicy) GetNamespace() string {
@@ -4029,7 +4109,7 @@ type GroupWeight struct {
 
 func (x *GroupWeight) Reset() {
 	*x = GroupWeight{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[40]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4041,7 +4121,7 @@ func (x *GroupWeight) String() string {
 func (*GroupWeight) ProtoMessage() {}
 
 func (x *GroupWeight) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[40]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4054,7 +4134,7 @@ func (x *GroupWeight) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupWeight.ProtoReflect.Descriptor instead.
 func (*GroupWeight) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{40}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *GroupWeight) GetGroup() string {
@@ -4083,7 +4163,7 @@ type Sealed struct {
 
 func (x *Sealed) Reset() {
 	*x = Sealed{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[41]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4095,7 +4175,7 @@ func (x *Sealed) String() string {
 func (*Sealed) ProtoMessage() {}
 
 func (x *Sealed) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[41]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4108,7 +4188,7 @@ func (x *Sealed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sealed.ProtoReflect.Descriptor instead.
 func (*Sealed) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{41}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Sealed) GetKey() string {
@@ -4143,7 +4223,7 @@ type PolicySecrets struct {
 
 func (x *PolicySecrets) Reset() {
 	*x = PolicySecrets{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[42]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4155,7 +4235,7 @@ func (x *PolicySecrets) String() string {
 func (*PolicySecrets) ProtoMessage() {}
 
 func (x *PolicySecrets) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[42]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4168,7 +4248,7 @@ func (x *PolicySecrets) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicySecrets.ProtoReflect.Descriptor instead.
 func (*PolicySecrets) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{42}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *PolicySecrets) GetSecrets() [][]byte {
@@ -4211,7 +4291,7 @@ type QueueCounts struct {
 
 func (x *QueueCounts) Reset() {
 	*x = QueueCounts{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[43]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4223,7 +4303,7 @@ func (x *QueueCounts) String() string {
 func (*QueueCounts) ProtoMessage() {}
 
 func (x *QueueCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[43]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4236,7 +4316,7 @@ func (x *QueueCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueCounts.ProtoReflect.Descriptor instead.
 func (*QueueCounts) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{43}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *QueueCounts) GetNamespace() string {
@@ -4372,7 +4452,7 @@ type Broken struct {
 
 func (x *Broken) Reset() {
 	*x = Broken{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[44]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4384,7 +4464,7 @@ func (x *Broken) String() string {
 func (*Broken) ProtoMessage() {}
 
 func (x *Broken) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[44]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4397,7 +4477,7 @@ func (x *Broken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Broken.ProtoReflect.Descriptor instead.
 func (*Broken) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{44}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Broken) GetReceiver() string {
@@ -4454,7 +4534,7 @@ type Outlook struct {
 
 func (x *Outlook) Reset() {
 	*x = Outlook{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[45]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4466,7 +4546,7 @@ func (x *Outlook) String() string {
 func (*Outlook) ProtoMessage() {}
 
 func (x *Outlook) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[45]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4479,7 +4559,7 @@ func (x *Outlook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outlook.ProtoReflect.Descriptor instead.
 func (*Outlook) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{45}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Outlook) GetNowMs() int64 {
@@ -4544,7 +4624,7 @@ type WheelRow struct {
 
 func (x *WheelRow) Reset() {
 	*x = WheelRow{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[46]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4556,7 +4636,7 @@ func (x *WheelRow) String() string {
 func (*WheelRow) ProtoMessage() {}
 
 func (x *WheelRow) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[46]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4569,7 +4649,7 @@ func (x *WheelRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WheelRow.ProtoReflect.Descriptor instead.
 func (*WheelRow) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{46}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *WheelRow) GetLevel() uint32 {
@@ -4611,7 +4691,7 @@ type Activity struct {
 
 func (x *Activity) Reset() {
 	*x = Activity{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[47]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4623,7 +4703,7 @@ func (x *Activity) String() string {
 func (*Activity) ProtoMessage() {}
 
 func (x *Activity) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[47]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4636,7 +4716,7 @@ func (x *Activity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Activity.ProtoReflect.Descriptor instead.
 func (*Activity) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{47}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Activity) GetSteps() []*ActivityStep {
@@ -4674,7 +4754,7 @@ type ActivityStep struct {
 
 func (x *ActivityStep) Reset() {
 	*x = ActivityStep{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[48]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4686,7 +4766,7 @@ func (x *ActivityStep) String() string {
 func (*ActivityStep) ProtoMessage() {}
 
 func (x *ActivityStep) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[48]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4699,7 +4779,7 @@ func (x *ActivityStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActivityStep.ProtoReflect.Descriptor instead.
 func (*ActivityStep) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{48}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ActivityStep) GetAtMs() int64 {
@@ -4787,7 +4867,7 @@ type Past struct {
 
 func (x *Past) Reset() {
 	*x = Past{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4799,7 +4879,7 @@ func (x *Past) String() string {
 func (*Past) ProtoMessage() {}
 
 func (x *Past) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4812,7 +4892,7 @@ func (x *Past) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Past.ProtoReflect.Descriptor instead.
 func (*Past) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{49}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *Past) GetAttempt() uint32 {
@@ -4869,7 +4949,7 @@ type Takeover struct {
 
 func (x *Takeover) Reset() {
 	*x = Takeover{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4881,7 +4961,7 @@ func (x *Takeover) String() string {
 func (*Takeover) ProtoMessage() {}
 
 func (x *Takeover) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4894,7 +4974,7 @@ func (x *Takeover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Takeover.ProtoReflect.Descriptor instead.
 func (*Takeover) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{50}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Takeover) GetOrigin() uint64 {
@@ -4942,7 +5022,7 @@ type Series struct {
 
 func (x *Series) Reset() {
 	*x = Series{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4954,7 +5034,7 @@ func (x *Series) String() string {
 func (*Series) ProtoMessage() {}
 
 func (x *Series) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4967,7 +5047,7 @@ func (x *Series) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Series.ProtoReflect.Descriptor instead.
 func (*Series) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{51}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Series) GetRepeat() *Repeat {
@@ -5122,7 +5202,7 @@ type Repeat struct {
 
 func (x *Repeat) Reset() {
 	*x = Repeat{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5134,7 +5214,7 @@ func (x *Repeat) String() string {
 func (*Repeat) ProtoMessage() {}
 
 func (x *Repeat) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5147,7 +5227,7 @@ func (x *Repeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Repeat.ProtoReflect.Descriptor instead.
 func (*Repeat) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{52}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Repeat) GetCron() []string {
@@ -5236,7 +5316,7 @@ type Calendar struct {
 
 func (x *Calendar) Reset() {
 	*x = Calendar{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5248,7 +5328,7 @@ func (x *Calendar) String() string {
 func (*Calendar) ProtoMessage() {}
 
 func (x *Calendar) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5261,7 +5341,7 @@ func (x *Calendar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Calendar.ProtoReflect.Descriptor instead.
 func (*Calendar) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{53}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Calendar) GetNamespace() string {
@@ -5324,7 +5404,7 @@ type CalendarHours struct {
 
 func (x *CalendarHours) Reset() {
 	*x = CalendarHours{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5336,7 +5416,7 @@ func (x *CalendarHours) String() string {
 func (*CalendarHours) ProtoMessage() {}
 
 func (x *CalendarHours) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5349,7 +5429,7 @@ func (x *CalendarHours) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CalendarHours.ProtoReflect.Descriptor instead.
 func (*CalendarHours) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{54}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *CalendarHours) GetDays() string {
@@ -5377,7 +5457,7 @@ type Instant struct {
 
 func (x *Instant) Reset() {
 	*x = Instant{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5389,7 +5469,7 @@ func (x *Instant) String() string {
 func (*Instant) ProtoMessage() {}
 
 func (x *Instant) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5402,7 +5482,7 @@ func (x *Instant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Instant.ProtoReflect.Descriptor instead.
 func (*Instant) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{55}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Instant) GetScheduledMs() int64 {
@@ -5440,7 +5520,7 @@ type Occurrence struct {
 
 func (x *Occurrence) Reset() {
 	*x = Occurrence{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5452,7 +5532,7 @@ func (x *Occurrence) String() string {
 func (*Occurrence) ProtoMessage() {}
 
 func (x *Occurrence) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5465,7 +5545,7 @@ func (x *Occurrence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Occurrence.ProtoReflect.Descriptor instead.
 func (*Occurrence) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{56}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Occurrence) GetNumber() uint64 {
@@ -5557,7 +5637,7 @@ type SetSeries struct {
 
 func (x *SetSeries) Reset() {
 	*x = SetSeries{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5569,7 +5649,7 @@ func (x *SetSeries) String() string {
 func (*SetSeries) ProtoMessage() {}
 
 func (x *SetSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5582,7 +5662,7 @@ func (x *SetSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetSeries.ProtoReflect.Descriptor instead.
 func (*SetSeries) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{57}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *SetSeries) GetSpec() *Spec {
@@ -5617,7 +5697,7 @@ type PauseSeries struct {
 
 func (x *PauseSeries) Reset() {
 	*x = PauseSeries{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5629,7 +5709,7 @@ func (x *PauseSeries) String() string {
 func (*PauseSeries) ProtoMessage() {}
 
 func (x *PauseSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5642,7 +5722,7 @@ func (x *PauseSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseSeries.ProtoReflect.Descriptor instead.
 func (*PauseSeries) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{58}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *PauseSeries) GetPaused() bool {
@@ -5668,7 +5748,7 @@ type StartOccurrence struct {
 
 func (x *StartOccurrence) Reset() {
 	*x = StartOccurrence{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5680,7 +5760,7 @@ func (x *StartOccurrence) String() string {
 func (*StartOccurrence) ProtoMessage() {}
 
 func (x *StartOccurrence) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5693,7 +5773,7 @@ func (x *StartOccurrence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartOccurrence.ProtoReflect.Descriptor instead.
 func (*StartOccurrence) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{59}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{60}
 }
 
 // SkipOccurrence passes the next occurrence of the rule over.
@@ -5705,7 +5785,7 @@ type SkipOccurrence struct {
 
 func (x *SkipOccurrence) Reset() {
 	*x = SkipOccurrence{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5717,7 +5797,7 @@ func (x *SkipOccurrence) String() string {
 func (*SkipOccurrence) ProtoMessage() {}
 
 func (x *SkipOccurrence) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5730,7 +5810,7 @@ func (x *SkipOccurrence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkipOccurrence.ProtoReflect.Descriptor instead.
 func (*SkipOccurrence) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{60}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{61}
 }
 
 // Backfill begins occurrences of the past, one after the other unless the overlap policy allows them at once.
@@ -5743,7 +5823,7 @@ type Backfill struct {
 
 func (x *Backfill) Reset() {
 	*x = Backfill{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5755,7 +5835,7 @@ func (x *Backfill) String() string {
 func (*Backfill) ProtoMessage() {}
 
 func (x *Backfill) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5768,7 +5848,7 @@ func (x *Backfill) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Backfill.ProtoReflect.Descriptor instead.
 func (*Backfill) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{61}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *Backfill) GetScheduledMs() []int64 {
@@ -5798,7 +5878,7 @@ type ExtendSeries struct {
 
 func (x *ExtendSeries) Reset() {
 	*x = ExtendSeries{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5810,7 +5890,7 @@ func (x *ExtendSeries) String() string {
 func (*ExtendSeries) ProtoMessage() {}
 
 func (x *ExtendSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5823,7 +5903,7 @@ func (x *ExtendSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendSeries.ProtoReflect.Descriptor instead.
 func (*ExtendSeries) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{62}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *ExtendSeries) GetVersion() uint64 {
@@ -5890,8 +5970,8 @@ type Result struct {
 	Previous      State                  `protobuf:"varint,3,opt,name=previous,proto3,enum=belfry.fsm.v1.State" json:"previous,omitempty"` // schedule: state of the replaced task
 	Outcome       CancelOutcome          `protobuf:"varint,4,opt,name=outcome,proto3,enum=belfry.fsm.v1.CancelOutcome" json:"outcome,omitempty"`
 	Task          *Task                  `protobuf:"bytes,5,opt,name=task,proto3" json:"task,omitempty"`          // the task after the command; see Answer; with CODE_CONFLICT its state and attempts
-	Field         string                 `protobuf:"bytes,6,opt,name=field,proto3" json:"field,omitempty"`        // with CODE_INVALID: the field that breaks a limit
-	Detail        string                 `protobuf:"bytes,7,opt,name=detail,proto3" json:"detail,omitempty"`      // with CODE_INVALID
+	Field         string                 `protobuf:"bytes,6,opt,name=field,proto3" json:"field,omitempty"`        // with CODE_INVALID and CODE_TOO_LARGE: the field that breaks a limit
+	Detail        string                 `protobuf:"bytes,7,opt,name=detail,proto3" json:"detail,omitempty"`      // likewise
 	Repeated      bool                   `protobuf:"varint,8,opt,name=repeated,proto3" json:"repeated,omitempty"` // the answer comes from a remembered key; nothing changed
 	More          bool                   `protobuf:"varint,9,opt,name=more,proto3" json:"more,omitempty"`         // advance: further tasks are due beyond max
 	Limit         string                 `protobuf:"bytes,10,opt,name=limit,proto3" json:"limit,omitempty"`       // with CODE_INVALID: the limit, if the field breaks one
@@ -5902,7 +5982,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[63]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5914,7 +5994,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[63]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5927,7 +6007,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{63}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *Result) GetCode() Code {
@@ -6035,7 +6115,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[64]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6047,7 +6127,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[64]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6060,7 +6140,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{64}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Task) GetNamespace() string {
@@ -6220,7 +6300,7 @@ type ListQuery struct {
 
 func (x *ListQuery) Reset() {
 	*x = ListQuery{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[65]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6232,7 +6312,7 @@ func (x *ListQuery) String() string {
 func (*ListQuery) ProtoMessage() {}
 
 func (x *ListQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[65]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6245,7 +6325,7 @@ func (x *ListQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuery.ProtoReflect.Descriptor instead.
 func (*ListQuery) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{65}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ListQuery) GetNamespace() string {
@@ -6368,7 +6448,7 @@ type ListPage struct {
 
 func (x *ListPage) Reset() {
 	*x = ListPage{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[66]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6380,7 +6460,7 @@ func (x *ListPage) String() string {
 func (*ListPage) ProtoMessage() {}
 
 func (x *ListPage) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[66]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6393,7 +6473,7 @@ func (x *ListPage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPage.ProtoReflect.Descriptor instead.
 func (*ListPage) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{66}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ListPage) GetTasks() []*Task {
@@ -6549,17 +6629,24 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x05clear\x18\x03 \x03(\tR\x05clear\x12%\n" +
 	"\x03set\x18\x04 \x01(\v2\x13.belfry.fsm.v1.SpecR\x03setB\r\n" +
 	"\v_fire_at_msB\v\n" +
-	"\t_delay_ms\"\xa5\x02\n" +
+	"\t_delay_ms\"\x90\x03\n" +
 	"\x05Touch\x12$\n" +
 	"\x0ereceived_at_ms\x18\x01 \x01(\x03R\freceivedAtMs\x12\x1e\n" +
 	"\bdelay_ms\x18\x02 \x01(\x03H\x00R\adelayMs\x88\x01\x01\x12,\n" +
 	"\x10no_later_than_ms\x18\x03 \x01(\x03H\x01R\rnoLaterThanMs\x88\x01\x01\x123\n" +
 	"\x14no_later_than_age_ms\x18\x04 \x01(\x03H\x02R\x10noLaterThanAgeMs\x88\x01\x01\x128\n" +
 	"\vor_schedule\x18\x05 \x01(\v2\x17.belfry.fsm.v1.ScheduleR\n" +
-	"orScheduleB\v\n" +
+	"orSchedule\x120\n" +
+	"\apayload\x18\x06 \x01(\v2\x16.belfry.fsm.v1.PayloadR\apayload\x12\x16\n" +
+	"\x06append\x18\a \x01(\fR\x06append\x12\x1f\n" +
+	"\vmax_payload\x18\b \x01(\x03R\n" +
+	"maxPayloadB\v\n" +
 	"\t_delay_msB\x13\n" +
 	"\x11_no_later_than_msB\x17\n" +
-	"\x15_no_later_than_age_ms\"\t\n" +
+	"\x15_no_later_than_age_ms\"8\n" +
+	"\aPayload\x12\x12\n" +
+	"\x04data\x18\x01 \x01(\fR\x04data\x12\x19\n" +
+	"\bis_bytes\x18\x02 \x01(\bR\aisBytes\"\t\n" +
 	"\aFireNow\"\x83\x02\n" +
 	"\x06Policy\x12\x16\n" +
 	"\x06window\x18\x01 \x01(\rR\x06window\x12,\n" +
@@ -6999,7 +7086,7 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x1aCANCEL_OUTCOME_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18CANCEL_OUTCOME_CANCELLED\x10\x01\x12\x1a\n" +
 	"\x16CANCEL_OUTCOME_STOPPED\x10\x02\x12 \n" +
-	"\x1cCANCEL_OUTCOME_ALREADY_FIRED\x10\x03*\x96\x02\n" +
+	"\x1cCANCEL_OUTCOME_ALREADY_FIRED\x10\x03*\xaa\x02\n" +
 	"\x04Code\x12\x14\n" +
 	"\x10CODE_UNSPECIFIED\x10\x00\x12\v\n" +
 	"\aCODE_OK\x10\x01\x12\x10\n" +
@@ -7017,7 +7104,8 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\rCODE_REPLACED\x10\v\x12\x0f\n" +
 	"\vCODE_MOVING\x10\f\x12\x0e\n" +
 	"\n" +
-	"CODE_MOVED\x10\r*2\n" +
+	"CODE_MOVED\x10\r\x12\x12\n" +
+	"\x0eCODE_TOO_LARGE\x10\x0e*2\n" +
 	"\tListOrder\x12\x11\n" +
 	"\rLIST_ORDER_ID\x10\x00\x12\x12\n" +
 	"\x0eLIST_ORDER_DUE\x10\x01B&Z$github.com/belfryhq/belfry/fsm/fsmpbb\x06proto3"
@@ -7035,7 +7123,7 @@ func file_fsm_fsmpb_fsm_proto_rawDescGZIP() []byte {
 }
 
 var file_fsm_fsmpb_fsm_proto_enumTypes = make([]protoimpl.EnumInfo, 11)
-var file_fsm_fsmpb_fsm_proto_msgTypes = make([]protoimpl.MessageInfo, 67)
+var file_fsm_fsmpb_fsm_proto_msgTypes = make([]protoimpl.MessageInfo, 68)
 var file_fsm_fsmpb_fsm_proto_goTypes = []any{
 	(Answer)(0),             // 0: belfry.fsm.v1.Answer
 	(Verdict)(0),            // 1: belfry.fsm.v1.Verdict
@@ -7062,59 +7150,60 @@ var file_fsm_fsmpb_fsm_proto_goTypes = []any{
 	(*Cancel)(nil),          // 22: belfry.fsm.v1.Cancel
 	(*Patch)(nil),           // 23: belfry.fsm.v1.Patch
 	(*Touch)(nil),           // 24: belfry.fsm.v1.Touch
-	(*FireNow)(nil),         // 25: belfry.fsm.v1.FireNow
-	(*Policy)(nil),          // 26: belfry.fsm.v1.Policy
-	(*Lane)(nil),            // 27: belfry.fsm.v1.Lane
-	(*LaneCredit)(nil),      // 28: belfry.fsm.v1.LaneCredit
-	(*Advance)(nil),         // 29: belfry.fsm.v1.Advance
-	(*Grant)(nil),           // 30: belfry.fsm.v1.Grant
-	(*Isolate)(nil),         // 31: belfry.fsm.v1.Isolate
-	(*Settle)(nil),          // 32: belfry.fsm.v1.Settle
-	(*Extend)(nil),          // 33: belfry.fsm.v1.Extend
-	(*QueueRule)(nil),       // 34: belfry.fsm.v1.QueueRule
-	(*SetRules)(nil),        // 35: belfry.fsm.v1.SetRules
-	(*Replay)(nil),          // 36: belfry.fsm.v1.Replay
-	(*Drop)(nil),            // 37: belfry.fsm.v1.Drop
-	(*Erase)(nil),           // 38: belfry.fsm.v1.Erase
-	(*SlotRange)(nil),       // 39: belfry.fsm.v1.SlotRange
-	(*TaskName)(nil),        // 40: belfry.fsm.v1.TaskName
-	(*Inherited)(nil),       // 41: belfry.fsm.v1.Inherited
-	(*ExpectSlots)(nil),     // 42: belfry.fsm.v1.ExpectSlots
-	(*ImportTasks)(nil),     // 43: belfry.fsm.v1.ImportTasks
-	(*ReadySlots)(nil),      // 44: belfry.fsm.v1.ReadySlots
-	(*OpenSlots)(nil),       // 45: belfry.fsm.v1.OpenSlots
-	(*AbandonSlots)(nil),    // 46: belfry.fsm.v1.AbandonSlots
-	(*SealSlots)(nil),       // 47: belfry.fsm.v1.SealSlots
-	(*UnsealSlots)(nil),     // 48: belfry.fsm.v1.UnsealSlots
-	(*DropSlots)(nil),       // 49: belfry.fsm.v1.DropSlots
-	(*QueuePolicy)(nil),     // 50: belfry.fsm.v1.QueuePolicy
-	(*GroupWeight)(nil),     // 51: belfry.fsm.v1.GroupWeight
-	(*Sealed)(nil),          // 52: belfry.fsm.v1.Sealed
-	(*PolicySecrets)(nil),   // 53: belfry.fsm.v1.PolicySecrets
-	(*QueueCounts)(nil),     // 54: belfry.fsm.v1.QueueCounts
-	(*Broken)(nil),          // 55: belfry.fsm.v1.Broken
-	(*Outlook)(nil),         // 56: belfry.fsm.v1.Outlook
-	(*WheelRow)(nil),        // 57: belfry.fsm.v1.WheelRow
-	(*Activity)(nil),        // 58: belfry.fsm.v1.Activity
-	(*ActivityStep)(nil),    // 59: belfry.fsm.v1.ActivityStep
-	(*Past)(nil),            // 60: belfry.fsm.v1.Past
-	(*Takeover)(nil),        // 61: belfry.fsm.v1.Takeover
-	(*Series)(nil),          // 62: belfry.fsm.v1.Series
-	(*Repeat)(nil),          // 63: belfry.fsm.v1.Repeat
-	(*Calendar)(nil),        // 64: belfry.fsm.v1.Calendar
-	(*CalendarHours)(nil),   // 65: belfry.fsm.v1.CalendarHours
-	(*Instant)(nil),         // 66: belfry.fsm.v1.Instant
-	(*Occurrence)(nil),      // 67: belfry.fsm.v1.Occurrence
-	(*SetSeries)(nil),       // 68: belfry.fsm.v1.SetSeries
-	(*PauseSeries)(nil),     // 69: belfry.fsm.v1.PauseSeries
-	(*StartOccurrence)(nil), // 70: belfry.fsm.v1.StartOccurrence
-	(*SkipOccurrence)(nil),  // 71: belfry.fsm.v1.SkipOccurrence
-	(*Backfill)(nil),        // 72: belfry.fsm.v1.Backfill
-	(*ExtendSeries)(nil),    // 73: belfry.fsm.v1.ExtendSeries
-	(*Result)(nil),          // 74: belfry.fsm.v1.Result
-	(*Task)(nil),            // 75: belfry.fsm.v1.Task
-	(*ListQuery)(nil),       // 76: belfry.fsm.v1.ListQuery
-	(*ListPage)(nil),        // 77: belfry.fsm.v1.ListPage
+	(*Payload)(nil),         // 25: belfry.fsm.v1.Payload
+	(*FireNow)(nil),         // 26: belfry.fsm.v1.FireNow
+	(*Policy)(nil),          // 27: belfry.fsm.v1.Policy
+	(*Lane)(nil),            // 28: belfry.fsm.v1.Lane
+	(*LaneCredit)(nil),      // 29: belfry.fsm.v1.LaneCredit
+	(*Advance)(nil),         // 30: belfry.fsm.v1.Advance
+	(*Grant)(nil),           // 31: belfry.fsm.v1.Grant
+	(*Isolate)(nil),         // 32: belfry.fsm.v1.Isolate
+	(*Settle)(nil),          // 33: belfry.fsm.v1.Settle
+	(*Extend)(nil),          // 34: belfry.fsm.v1.Extend
+	(*QueueRule)(nil),       // 35: belfry.fsm.v1.QueueRule
+	(*SetRules)(nil),        // 36: belfry.fsm.v1.SetRules
+	(*Replay)(nil),          // 37: belfry.fsm.v1.Replay
+	(*Drop)(nil),            // 38: belfry.fsm.v1.Drop
+	(*Erase)(nil),           // 39: belfry.fsm.v1.Erase
+	(*SlotRange)(nil),       // 40: belfry.fsm.v1.SlotRange
+	(*TaskName)(nil),        // 41: belfry.fsm.v1.TaskName
+	(*Inherited)(nil),       // 42: belfry.fsm.v1.Inherited
+	(*ExpectSlots)(nil),     // 43: belfry.fsm.v1.ExpectSlots
+	(*ImportTasks)(nil),     // 44: belfry.fsm.v1.ImportTasks
+	(*ReadySlots)(nil),      // 45: belfry.fsm.v1.ReadySlots
+	(*OpenSlots)(nil),       // 46: belfry.fsm.v1.OpenSlots
+	(*AbandonSlots)(nil),    // 47: belfry.fsm.v1.AbandonSlots
+	(*SealSlots)(nil),       // 48: belfry.fsm.v1.SealSlots
+	(*UnsealSlots)(nil),     // 49: belfry.fsm.v1.UnsealSlots
+	(*DropSlots)(nil),       // 50: belfry.fsm.v1.DropSlots
+	(*QueuePolicy)(nil),     // 51: belfry.fsm.v1.QueuePolicy
+	(*GroupWeight)(nil),     // 52: belfry.fsm.v1.GroupWeight
+	(*Sealed)(nil),          // 53: belfry.fsm.v1.Sealed
+	(*PolicySecrets)(nil),   // 54: belfry.fsm.v1.PolicySecrets
+	(*QueueCounts)(nil),     // 55: belfry.fsm.v1.QueueCounts
+	(*Broken)(nil),          // 56: belfry.fsm.v1.Broken
+	(*Outlook)(nil),         // 57: belfry.fsm.v1.Outlook
+	(*WheelRow)(nil),        // 58: belfry.fsm.v1.WheelRow
+	(*Activity)(nil),        // 59: belfry.fsm.v1.Activity
+	(*ActivityStep)(nil),    // 60: belfry.fsm.v1.ActivityStep
+	(*Past)(nil),            // 61: belfry.fsm.v1.Past
+	(*Takeover)(nil),        // 62: belfry.fsm.v1.Takeover
+	(*Series)(nil),          // 63: belfry.fsm.v1.Series
+	(*Repeat)(nil),          // 64: belfry.fsm.v1.Repeat
+	(*Calendar)(nil),        // 65: belfry.fsm.v1.Calendar
+	(*CalendarHours)(nil),   // 66: belfry.fsm.v1.CalendarHours
+	(*Instant)(nil),         // 67: belfry.fsm.v1.Instant
+	(*Occurrence)(nil),      // 68: belfry.fsm.v1.Occurrence
+	(*SetSeries)(nil),       // 69: belfry.fsm.v1.SetSeries
+	(*PauseSeries)(nil),     // 70: belfry.fsm.v1.PauseSeries
+	(*StartOccurrence)(nil), // 71: belfry.fsm.v1.StartOccurrence
+	(*SkipOccurrence)(nil),  // 72: belfry.fsm.v1.SkipOccurrence
+	(*Backfill)(nil),        // 73: belfry.fsm.v1.Backfill
+	(*ExtendSeries)(nil),    // 74: belfry.fsm.v1.ExtendSeries
+	(*Result)(nil),          // 75: belfry.fsm.v1.Result
+	(*Task)(nil),            // 76: belfry.fsm.v1.Task
+	(*ListQuery)(nil),       // 77: belfry.fsm.v1.ListQuery
+	(*ListPage)(nil),        // 78: belfry.fsm.v1.ListPage
 }
 var file_fsm_fsmpb_fsm_proto_depIdxs = []int32{
 	12, // 0: belfry.fsm.v1.Entry.commands:type_name -> belfry.fsm.v1.Command
@@ -7125,31 +7214,31 @@ var file_fsm_fsmpb_fsm_proto_depIdxs = []int32{
 	22, // 5: belfry.fsm.v1.Command.cancel:type_name -> belfry.fsm.v1.Cancel
 	23, // 6: belfry.fsm.v1.Command.patch:type_name -> belfry.fsm.v1.Patch
 	24, // 7: belfry.fsm.v1.Command.touch:type_name -> belfry.fsm.v1.Touch
-	25, // 8: belfry.fsm.v1.Command.fire_now:type_name -> belfry.fsm.v1.FireNow
-	29, // 9: belfry.fsm.v1.Command.advance:type_name -> belfry.fsm.v1.Advance
-	30, // 10: belfry.fsm.v1.Command.grant:type_name -> belfry.fsm.v1.Grant
-	32, // 11: belfry.fsm.v1.Command.settle:type_name -> belfry.fsm.v1.Settle
-	61, // 12: belfry.fsm.v1.Command.takeover:type_name -> belfry.fsm.v1.Takeover
-	33, // 13: belfry.fsm.v1.Command.extend:type_name -> belfry.fsm.v1.Extend
-	35, // 14: belfry.fsm.v1.Command.set_rules:type_name -> belfry.fsm.v1.SetRules
-	31, // 15: belfry.fsm.v1.Command.isolate:type_name -> belfry.fsm.v1.Isolate
-	36, // 16: belfry.fsm.v1.Command.replay:type_name -> belfry.fsm.v1.Replay
-	37, // 17: belfry.fsm.v1.Command.drop:type_name -> belfry.fsm.v1.Drop
-	42, // 18: belfry.fsm.v1.Command.expect_slots:type_name -> belfry.fsm.v1.ExpectSlots
-	43, // 19: belfry.fsm.v1.Command.import_tasks:type_name -> belfry.fsm.v1.ImportTasks
-	44, // 20: belfry.fsm.v1.Command.ready_slots:type_name -> belfry.fsm.v1.ReadySlots
-	45, // 21: belfry.fsm.v1.Command.open_slots:type_name -> belfry.fsm.v1.OpenSlots
-	46, // 22: belfry.fsm.v1.Command.abandon_slots:type_name -> belfry.fsm.v1.AbandonSlots
-	47, // 23: belfry.fsm.v1.Command.seal_slots:type_name -> belfry.fsm.v1.SealSlots
-	48, // 24: belfry.fsm.v1.Command.unseal_slots:type_name -> belfry.fsm.v1.UnsealSlots
-	49, // 25: belfry.fsm.v1.Command.drop_slots:type_name -> belfry.fsm.v1.DropSlots
-	38, // 26: belfry.fsm.v1.Command.erase:type_name -> belfry.fsm.v1.Erase
-	68, // 27: belfry.fsm.v1.Command.set_series:type_name -> belfry.fsm.v1.SetSeries
-	69, // 28: belfry.fsm.v1.Command.pause_series:type_name -> belfry.fsm.v1.PauseSeries
-	70, // 29: belfry.fsm.v1.Command.start_occurrence:type_name -> belfry.fsm.v1.StartOccurrence
-	71, // 30: belfry.fsm.v1.Command.skip_occurrence:type_name -> belfry.fsm.v1.SkipOccurrence
-	72, // 31: belfry.fsm.v1.Command.backfill:type_name -> belfry.fsm.v1.Backfill
-	73, // 32: belfry.fsm.v1.Command.extend_series:type_name -> belfry.fsm.v1.ExtendSeries
+	26, // 8: belfry.fsm.v1.Command.fire_now:type_name -> belfry.fsm.v1.FireNow
+	30, // 9: belfry.fsm.v1.Command.advance:type_name -> belfry.fsm.v1.Advance
+	31, // 10: belfry.fsm.v1.Command.grant:type_name -> belfry.fsm.v1.Grant
+	33, // 11: belfry.fsm.v1.Command.settle:type_name -> belfry.fsm.v1.Settle
+	62, // 12: belfry.fsm.v1.Command.takeover:type_name -> belfry.fsm.v1.Takeover
+	34, // 13: belfry.fsm.v1.Command.extend:type_name -> belfry.fsm.v1.Extend
+	36, // 14: belfry.fsm.v1.Command.set_rules:type_name -> belfry.fsm.v1.SetRules
+	32, // 15: belfry.fsm.v1.Command.isolate:type_name -> belfry.fsm.v1.Isolate
+	37, // 16: belfry.fsm.v1.Command.replay:type_name -> belfry.fsm.v1.Replay
+	38, // 17: belfry.fsm.v1.Command.drop:type_name -> belfry.fsm.v1.Drop
+	43, // 18: belfry.fsm.v1.Command.expect_slots:type_name -> belfry.fsm.v1.ExpectSlots
+	44, // 19: belfry.fsm.v1.Command.import_tasks:type_name -> belfry.fsm.v1.ImportTasks
+	45, // 20: belfry.fsm.v1.Command.ready_slots:type_name -> belfry.fsm.v1.ReadySlots
+	46, // 21: belfry.fsm.v1.Command.open_slots:type_name -> belfry.fsm.v1.OpenSlots
+	47, // 22: belfry.fsm.v1.Command.abandon_slots:type_name -> belfry.fsm.v1.AbandonSlots
+	48, // 23: belfry.fsm.v1.Command.seal_slots:type_name -> belfry.fsm.v1.SealSlots
+	49, // 24: belfry.fsm.v1.Command.unseal_slots:type_name -> belfry.fsm.v1.UnsealSlots
+	50, // 25: belfry.fsm.v1.Command.drop_slots:type_name -> belfry.fsm.v1.DropSlots
+	39, // 26: belfry.fsm.v1.Command.erase:type_name -> belfry.fsm.v1.Erase
+	69, // 27: belfry.fsm.v1.Command.set_series:type_name -> belfry.fsm.v1.SetSeries
+	70, // 28: belfry.fsm.v1.Command.pause_series:type_name -> belfry.fsm.v1.PauseSeries
+	71, // 29: belfry.fsm.v1.Command.start_occurrence:type_name -> belfry.fsm.v1.StartOccurrence
+	72, // 30: belfry.fsm.v1.Command.skip_occurrence:type_name -> belfry.fsm.v1.SkipOccurrence
+	73, // 31: belfry.fsm.v1.Command.backfill:type_name -> belfry.fsm.v1.Backfill
+	74, // 32: belfry.fsm.v1.Command.extend_series:type_name -> belfry.fsm.v1.ExtendSeries
 	16, // 33: belfry.fsm.v1.Spec.target:type_name -> belfry.fsm.v1.Target
 	19, // 34: belfry.fsm.v1.Spec.retry:type_name -> belfry.fsm.v1.Retry
 	20, // 35: belfry.fsm.v1.Spec.labels:type_name -> belfry.fsm.v1.Label
@@ -7158,64 +7247,65 @@ var file_fsm_fsmpb_fsm_proto_depIdxs = []int32{
 	15, // 38: belfry.fsm.v1.Schedule.spec:type_name -> belfry.fsm.v1.Spec
 	15, // 39: belfry.fsm.v1.Patch.set:type_name -> belfry.fsm.v1.Spec
 	21, // 40: belfry.fsm.v1.Touch.or_schedule:type_name -> belfry.fsm.v1.Schedule
-	27, // 41: belfry.fsm.v1.LaneCredit.lane:type_name -> belfry.fsm.v1.Lane
-	26, // 42: belfry.fsm.v1.Advance.policy:type_name -> belfry.fsm.v1.Policy
-	28, // 43: belfry.fsm.v1.Advance.credits:type_name -> belfry.fsm.v1.LaneCredit
-	27, // 44: belfry.fsm.v1.Grant.lane:type_name -> belfry.fsm.v1.Lane
-	26, // 45: belfry.fsm.v1.Grant.policy:type_name -> belfry.fsm.v1.Policy
-	27, // 46: belfry.fsm.v1.Isolate.lane:type_name -> belfry.fsm.v1.Lane
-	1,  // 47: belfry.fsm.v1.Settle.verdict:type_name -> belfry.fsm.v1.Verdict
-	34, // 48: belfry.fsm.v1.SetRules.rules:type_name -> belfry.fsm.v1.QueueRule
-	39, // 49: belfry.fsm.v1.ExpectSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	40, // 50: belfry.fsm.v1.ImportTasks.gone:type_name -> belfry.fsm.v1.TaskName
-	41, // 51: belfry.fsm.v1.ReadySlots.inherited:type_name -> belfry.fsm.v1.Inherited
-	39, // 52: belfry.fsm.v1.AbandonSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	39, // 53: belfry.fsm.v1.SealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	39, // 54: belfry.fsm.v1.UnsealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	16, // 55: belfry.fsm.v1.QueuePolicy.target:type_name -> belfry.fsm.v1.Target
-	19, // 56: belfry.fsm.v1.QueuePolicy.retry:type_name -> belfry.fsm.v1.Retry
-	52, // 57: belfry.fsm.v1.QueuePolicy.sealed:type_name -> belfry.fsm.v1.Sealed
-	18, // 58: belfry.fsm.v1.QueuePolicy.window:type_name -> belfry.fsm.v1.Window
-	51, // 59: belfry.fsm.v1.QueuePolicy.group_weights:type_name -> belfry.fsm.v1.GroupWeight
-	17, // 60: belfry.fsm.v1.PolicySecrets.headers:type_name -> belfry.fsm.v1.Header
-	55, // 61: belfry.fsm.v1.QueueCounts.broken:type_name -> belfry.fsm.v1.Broken
-	57, // 62: belfry.fsm.v1.Outlook.rows:type_name -> belfry.fsm.v1.WheelRow
-	59, // 63: belfry.fsm.v1.Activity.steps:type_name -> belfry.fsm.v1.ActivityStep
-	26, // 64: belfry.fsm.v1.Takeover.policy:type_name -> belfry.fsm.v1.Policy
-	63, // 65: belfry.fsm.v1.Series.repeat:type_name -> belfry.fsm.v1.Repeat
-	4,  // 66: belfry.fsm.v1.Series.misfire:type_name -> belfry.fsm.v1.Misfire
-	5,  // 67: belfry.fsm.v1.Series.overlap:type_name -> belfry.fsm.v1.Overlap
-	66, // 68: belfry.fsm.v1.Series.next:type_name -> belfry.fsm.v1.Instant
-	67, // 69: belfry.fsm.v1.Series.live:type_name -> belfry.fsm.v1.Occurrence
-	67, // 70: belfry.fsm.v1.Series.queued:type_name -> belfry.fsm.v1.Occurrence
-	67, // 71: belfry.fsm.v1.Series.past:type_name -> belfry.fsm.v1.Occurrence
-	65, // 72: belfry.fsm.v1.Calendar.hours:type_name -> belfry.fsm.v1.CalendarHours
-	6,  // 73: belfry.fsm.v1.Occurrence.origin:type_name -> belfry.fsm.v1.Origin
-	7,  // 74: belfry.fsm.v1.Occurrence.passed:type_name -> belfry.fsm.v1.Passed
-	3,  // 75: belfry.fsm.v1.Occurrence.state:type_name -> belfry.fsm.v1.State
-	15, // 76: belfry.fsm.v1.SetSeries.spec:type_name -> belfry.fsm.v1.Spec
-	62, // 77: belfry.fsm.v1.SetSeries.series:type_name -> belfry.fsm.v1.Series
-	67, // 78: belfry.fsm.v1.ExtendSeries.passed:type_name -> belfry.fsm.v1.Occurrence
-	66, // 79: belfry.fsm.v1.ExtendSeries.next:type_name -> belfry.fsm.v1.Instant
-	9,  // 80: belfry.fsm.v1.Result.code:type_name -> belfry.fsm.v1.Code
-	3,  // 81: belfry.fsm.v1.Result.previous:type_name -> belfry.fsm.v1.State
-	8,  // 82: belfry.fsm.v1.Result.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	75, // 83: belfry.fsm.v1.Result.task:type_name -> belfry.fsm.v1.Task
-	15, // 84: belfry.fsm.v1.Task.spec:type_name -> belfry.fsm.v1.Spec
-	3,  // 85: belfry.fsm.v1.Task.state:type_name -> belfry.fsm.v1.State
-	8,  // 86: belfry.fsm.v1.Task.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	60, // 87: belfry.fsm.v1.Task.history:type_name -> belfry.fsm.v1.Past
-	62, // 88: belfry.fsm.v1.Task.series:type_name -> belfry.fsm.v1.Series
-	3,  // 89: belfry.fsm.v1.ListQuery.states:type_name -> belfry.fsm.v1.State
-	20, // 90: belfry.fsm.v1.ListQuery.labels:type_name -> belfry.fsm.v1.Label
-	10, // 91: belfry.fsm.v1.ListQuery.order:type_name -> belfry.fsm.v1.ListOrder
-	39, // 92: belfry.fsm.v1.ListQuery.slots:type_name -> belfry.fsm.v1.SlotRange
-	75, // 93: belfry.fsm.v1.ListPage.tasks:type_name -> belfry.fsm.v1.Task
-	94, // [94:94] is the sub-list for method output_type
-	94, // [94:94] is the sub-list for method input_type
-	94, // [94:94] is the sub-list for extension type_name
-	94, // [94:94] is the sub-list for extension extendee
-	0,  // [0:94] is the sub-list for field type_name
+	25, // 41: belfry.fsm.v1.Touch.payload:type_name -> belfry.fsm.v1.Payload
+	28, // 42: belfry.fsm.v1.LaneCredit.lane:type_name -> belfry.fsm.v1.Lane
+	27, // 43: belfry.fsm.v1.Advance.policy:type_name -> belfry.fsm.v1.Policy
+	29, // 44: belfry.fsm.v1.Advance.credits:type_name -> belfry.fsm.v1.LaneCredit
+	28, // 45: belfry.fsm.v1.Grant.lane:type_name -> belfry.fsm.v1.Lane
+	27, // 46: belfry.fsm.v1.Grant.policy:type_name -> belfry.fsm.v1.Policy
+	28, // 47: belfry.fsm.v1.Isolate.lane:type_name -> belfry.fsm.v1.Lane
+	1,  // 48: belfry.fsm.v1.Settle.verdict:type_name -> belfry.fsm.v1.Verdict
+	35, // 49: belfry.fsm.v1.SetRules.rules:type_name -> belfry.fsm.v1.QueueRule
+	40, // 50: belfry.fsm.v1.ExpectSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	41, // 51: belfry.fsm.v1.ImportTasks.gone:type_name -> belfry.fsm.v1.TaskName
+	42, // 52: belfry.fsm.v1.ReadySlots.inherited:type_name -> belfry.fsm.v1.Inherited
+	40, // 53: belfry.fsm.v1.AbandonSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	40, // 54: belfry.fsm.v1.SealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	40, // 55: belfry.fsm.v1.UnsealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	16, // 56: belfry.fsm.v1.QueuePolicy.target:type_name -> belfry.fsm.v1.Target
+	19, // 57: belfry.fsm.v1.QueuePolicy.retry:type_name -> belfry.fsm.v1.Retry
+	53, // 58: belfry.fsm.v1.QueuePolicy.sealed:type_name -> belfry.fsm.v1.Sealed
+	18, // 59: belfry.fsm.v1.QueuePolicy.window:type_name -> belfry.fsm.v1.Window
+	52, // 60: belfry.fsm.v1.QueuePolicy.group_weights:type_name -> belfry.fsm.v1.GroupWeight
+	17, // 61: belfry.fsm.v1.PolicySecrets.headers:type_name -> belfry.fsm.v1.Header
+	56, // 62: belfry.fsm.v1.QueueCounts.broken:type_name -> belfry.fsm.v1.Broken
+	58, // 63: belfry.fsm.v1.Outlook.rows:type_name -> belfry.fsm.v1.WheelRow
+	60, // 64: belfry.fsm.v1.Activity.steps:type_name -> belfry.fsm.v1.ActivityStep
+	27, // 65: belfry.fsm.v1.Takeover.policy:type_name -> belfry.fsm.v1.Policy
+	64, // 66: belfry.fsm.v1.Series.repeat:type_name -> belfry.fsm.v1.Repeat
+	4,  // 67: belfry.fsm.v1.Series.misfire:type_name -> belfry.fsm.v1.Misfire
+	5,  // 68: belfry.fsm.v1.Series.overlap:type_name -> belfry.fsm.v1.Overlap
+	67, // 69: belfry.fsm.v1.Series.next:type_name -> belfry.fsm.v1.Instant
+	68, // 70: belfry.fsm.v1.Series.live:type_name -> belfry.fsm.v1.Occurrence
+	68, // 71: belfry.fsm.v1.Series.queued:type_name -> belfry.fsm.v1.Occurrence
+	68, // 72: belfry.fsm.v1.Series.past:type_name -> belfry.fsm.v1.Occurrence
+	66, // 73: belfry.fsm.v1.Calendar.hours:type_name -> belfry.fsm.v1.CalendarHours
+	6,  // 74: belfry.fsm.v1.Occurrence.origin:type_name -> belfry.fsm.v1.Origin
+	7,  // 75: belfry.fsm.v1.Occurrence.passed:type_name -> belfry.fsm.v1.Passed
+	3,  // 76: belfry.fsm.v1.Occurrence.state:type_name -> belfry.fsm.v1.State
+	15, // 77: belfry.fsm.v1.SetSeries.spec:type_name -> belfry.fsm.v1.Spec
+	63, // 78: belfry.fsm.v1.SetSeries.series:type_name -> belfry.fsm.v1.Series
+	68, // 79: belfry.fsm.v1.ExtendSeries.passed:type_name -> belfry.fsm.v1.Occurrence
+	67, // 80: belfry.fsm.v1.ExtendSeries.next:type_name -> belfry.fsm.v1.Instant
+	9,  // 81: belfry.fsm.v1.Result.code:type_name -> belfry.fsm.v1.Code
+	3,  // 82: belfry.fsm.v1.Result.previous:type_name -> belfry.fsm.v1.State
+	8,  // 83: belfry.fsm.v1.Result.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	76, // 84: belfry.fsm.v1.Result.task:type_name -> belfry.fsm.v1.Task
+	15, // 85: belfry.fsm.v1.Task.spec:type_name -> belfry.fsm.v1.Spec
+	3,  // 86: belfry.fsm.v1.Task.state:type_name -> belfry.fsm.v1.State
+	8,  // 87: belfry.fsm.v1.Task.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	61, // 88: belfry.fsm.v1.Task.history:type_name -> belfry.fsm.v1.Past
+	63, // 89: belfry.fsm.v1.Task.series:type_name -> belfry.fsm.v1.Series
+	3,  // 90: belfry.fsm.v1.ListQuery.states:type_name -> belfry.fsm.v1.State
+	20, // 91: belfry.fsm.v1.ListQuery.labels:type_name -> belfry.fsm.v1.Label
+	10, // 92: belfry.fsm.v1.ListQuery.order:type_name -> belfry.fsm.v1.ListOrder
+	40, // 93: belfry.fsm.v1.ListQuery.slots:type_name -> belfry.fsm.v1.SlotRange
+	76, // 94: belfry.fsm.v1.ListPage.tasks:type_name -> belfry.fsm.v1.Task
+	95, // [95:95] is the sub-list for method output_type
+	95, // [95:95] is the sub-list for method input_type
+	95, // [95:95] is the sub-list for extension type_name
+	95, // [95:95] is the sub-list for extension extendee
+	0,  // [0:95] is the sub-list for field type_name
 }
 
 func init() { file_fsm_fsmpb_fsm_proto_init() }
@@ -7257,16 +7347,16 @@ func file_fsm_fsmpb_fsm_proto_init() {
 	file_fsm_fsmpb_fsm_proto_msgTypes[10].OneofWrappers = []any{}
 	file_fsm_fsmpb_fsm_proto_msgTypes[12].OneofWrappers = []any{}
 	file_fsm_fsmpb_fsm_proto_msgTypes[13].OneofWrappers = []any{}
-	file_fsm_fsmpb_fsm_proto_msgTypes[21].OneofWrappers = []any{}
-	file_fsm_fsmpb_fsm_proto_msgTypes[52].OneofWrappers = []any{}
-	file_fsm_fsmpb_fsm_proto_msgTypes[62].OneofWrappers = []any{}
+	file_fsm_fsmpb_fsm_proto_msgTypes[22].OneofWrappers = []any{}
+	file_fsm_fsmpb_fsm_proto_msgTypes[53].OneofWrappers = []any{}
+	file_fsm_fsmpb_fsm_proto_msgTypes[63].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fsm_fsmpb_fsm_proto_rawDesc), len(file_fsm_fsmpb_fsm_proto_rawDesc)),
 			NumEnums:      11,
-			NumMessages:   67,
+			NumMessages:   68,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"slices"
@@ -306,6 +307,21 @@ func ContentType(s *fsmpb.Spec) string {
 		return DefaultBytesType
 	}
 	return DefaultContentType
+}
+
+// Elements returns the elements of the JSON array that is a task's payload, without the brackets. No payload counts as
+// an empty array. ok is false if the payload is no array.
+func Elements(s *fsmpb.Spec) (within []byte, ok bool) {
+	text := bytes.TrimSpace(s.GetPayload())
+	switch {
+	case s.GetPayloadIsBytes():
+		return nil, false
+	case len(text) == 0:
+		return nil, true
+	case len(text) < 2 || text[0] != '[':
+		return nil, false
+	}
+	return bytes.TrimSpace(text[1 : len(text)-1]), true
 }
 
 func tooLarge(field string, n, limit int) *FieldError {

@@ -28,6 +28,7 @@ const (
 	Priority
 	NoLaterThan
 	OrSchedule
+	Append
 
 	// Members of a target and of a retry policy.
 	URL
@@ -171,7 +172,7 @@ var names = [...]string{
 	FireAt: "fire_at", Delay: "delay", Jitter: "jitter", Payload: "payload", PayloadBase64: "payload_base64",
 	ContentType: "content_type", Target: "target", Retry: "retry", ExpiresAfter: "expires_after", Labels: "labels",
 	Window: "window", Group: "group", Priority: "priority",
-	NoLaterThan: "no_later_than", OrSchedule: "or_schedule",
+	NoLaterThan: "no_later_than", OrSchedule: "or_schedule", Append: "append",
 
 	State: "state", Attempts: "attempts", NextAttemptAt: "next_attempt_at", LastError: "last_error",
 	Revision: "revision", Shard: "shard", CreatedAt: "created_at", WebhookID: "webhook_id", Outcome: "outcome",

@@ -15,7 +15,7 @@ const (
 	TaskFields  = SpecFields | 1<<FireAt | 1<<Delay | 1<<Jitter
 	PutFields   = TaskFields | 1<<ID
 	PatchFields = SpecFields&^(1<<Queue|1<<ExpiresAfter) | 1<<FireAt | 1<<Delay
-	TouchFields = Set(1<<Delay | 1<<NoLaterThan | 1<<OrSchedule)
+	TouchFields = Set(1<<Delay | 1<<NoLaterThan | 1<<OrSchedule | 1<<Payload | 1<<PayloadBase64 | 1<<Append)
 	HeadFields  = Set(1<<Op | 1<<ID | 1<<Key | 1<<IfMatch | 1<<IfNoneMatch)
 	LineFields  = HeadFields | PutFields | TouchFields
 
