@@ -126,12 +126,21 @@ export type TaskPatch<P = unknown> = Partial<When> &
   };
 
 /** Starts a delay again. `noLaterThan` is an instant, or a duration from the creation. */
-export interface Touch<P = unknown> {
+export type Touch<P = unknown> = TouchPayload<P> & {
   delay?: Duration;
   noLaterThan?: Instant | Duration;
-  /** The task to make if there is none, or if it is done or firing. */
+  /**
+   * The task to make if there is none, or if it is done or firing. Without a payload, or with an empty array, it gets
+   * that of the touch.
+   */
   orSchedule?: NewTask<P>;
-}
+};
+
+/** A new payload, or elements for the end of the array that is the payload. */
+type TouchPayload<P> =
+  | { payload?: P; payloadBase64?: never; append?: never }
+  | { payloadBase64: string; payload?: never; append?: never }
+  | { append: P extends readonly (infer E)[] ? readonly E[] : readonly unknown[]; payload?: never; payloadBase64?: never };
 
 /** The choice of tasks of a list. */
 export interface TaskFilter {

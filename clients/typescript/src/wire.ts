@@ -3,6 +3,7 @@
 /** The members whose content is the caller's, with names that stay as they are. */
 const opaque = new Set([
   "payload",
+  "append",
   "labels",
   "headers",
   "group_weights",

@@ -19,7 +19,7 @@ holds<Same<keyof ours.Retry, Names<Schemas["Retry"]>>>();
 holds<Same<keyof ours.Window, Names<Schemas["Window"]>>>();
 holds<Same<keyof ours.LeasedTask, Names<Schemas["LeasedTask"]>>>();
 holds<Same<Own<ours.TaskPatch>, Names<Schemas["TaskPatch"]>>>();
-holds<Same<keyof ours.Touch, Names<Schemas["Touch"]>>>();
+holds<Same<Own<ours.Touch>, Names<Schemas["Touch"]>>>();
 holds<Same<keyof ours.QueuePolicy | "queue", Names<Schemas["QueueRequest"]>>>();
 holds<Same<keyof ours.Queue, Names<Schemas["Queue"]>>>();
 holds<Same<keyof ours.QueueCounts, Names<Schemas["QueueCounts"]>>>();
@@ -52,4 +52,6 @@ const span: ours.NewTask = { delay: "soon" };
 const payloads: ours.NewTask = { delay: "1h", payload: 1, payloadBase64: "" };
 // @ts-expect-error two rules
 const rules: ours.Repeat = { cron: ["@daily"], every: "1h" };
-void [two, none, span, payloads, rules];
+// @ts-expect-error two changes of the payload
+const changes: ours.Touch = { payload: 1, append: [1] };
+void [two, none, span, payloads, rules, changes];

@@ -106,7 +106,10 @@ func schedule(k *k) (any, error) {
 }
 
 func touchOf(w with) client.Touch {
-	return client.Touch{Delay: w.span("delay"), OrSchedule: arg[*client.Task](w, "or_schedule")}
+	return client.Touch{
+		Delay: w.span("delay"), OrSchedule: arg[*client.Task](w, "or_schedule"), Payload: w["payload"],
+		Append: arg[[]json.RawMessage](w, "append"),
+	}
 }
 
 // cleared returns the names of the members that are null, which a patch resets.
