@@ -179,8 +179,8 @@ var names = [...]string{
 	Previous: "previous", History: "history", LeaseEndsAt: "lease_ends_at", Receipt: "receipt", Attempt: "attempt",
 	Fence: "fence",
 
-	URL: "url", Method: "method", Headers: "headers", Timeout: "timeout", MaxAttempts: "max_attempts", MinBackoff: "min_backoff",
-	MaxBackoff: "max_backoff", Delays: "delays",
+	URL: "url", Method: "method", Headers: "headers", Timeout: "timeout",
+	MaxAttempts: "max_attempts", MinBackoff: "min_backoff", MaxBackoff: "max_backoff", Delays: "delays",
 
 	MaxInFlight: "max_in_flight", MaxPerSecond: "max_per_second", BatchMax: "batch_max", Paused: "paused",
 	GroupInFlight: "group_in_flight", FIFO: "fifo", Fair: "fair", GroupWeights: "group_weights",
