@@ -16,6 +16,9 @@ func done() *fsmpb.Result { return &fsmpb.Result{Code: fsmpb.Code_CODE_OK} }
 func (a *applier) result(code fsmpb.Code) *fsmpb.Result {
 	result := &a.unread
 	if a.full {
+		if a.room == nil {
+			a.room = make([]fsmpb.Result, a.commands)
+		}
 		result, a.room = &a.room[0], a.room[1:]
 	}
 	result.Reset()

@@ -23,19 +23,20 @@ type Machine struct {
 	mu       sync.RWMutex // guards all fields below
 	store    *store.Store
 	applier  applier
-	observer func(*task.Event) // nil: nobody wants events
+	observer func(*task.Event) // nil: no receiver
 }
 
 // applier makes the transitions of commands. It has no lock: Machine holds its own while an entry is applied.
 type applier struct {
-	store  *store.Store   // that of the machine
-	full   bool           // the caller wants the results of the current entry
-	room   []fsmpb.Result // for results of the current entry: see result
-	unread fsmpb.Result   // instead of them if the caller wants no results
-	grants []task.Grant   // made by the current entry
-	after  []func()       // work of the current command for its end, when no task is being changed
-	shard  uint32
-	drops  atomic.Uint64 // see Machine.Drops
+	store    *store.Store   // that of the machine
+	full     bool           // the caller wants the results of the current entry
+	commands int            // in the current entry
+	room     []fsmpb.Result // for results of the current entry: see result
+	unread   fsmpb.Result   // instead of them if the caller wants no results
+	grants   []task.Grant   // made by the current entry
+	after    []func()       // work of the current command for its end, when no task is being changed
+	shard    uint32
+	drops    atomic.Uint64 // see Machine.Drops
 }
 
 // New returns an empty machine.
@@ -79,11 +80,10 @@ func (m *Machine) Apply(data []byte, full bool) (Applied, error) {
 	defer m.mu.Unlock()
 	m.store.Version = max(m.store.Version, entry.Version)
 	m.applier.passTime(entry.AtMs)
-	m.applier.full, m.applier.grants, m.applier.room = full, nil, nil
+	m.applier.full, m.applier.grants, m.applier.room, m.applier.commands = full, nil, nil, len(entry.Commands)
 	var applied Applied
 	if full {
 		applied.Results = make([]*fsmpb.Result, 0, len(entry.Commands))
-		m.applier.room = make([]fsmpb.Result, len(entry.Commands))
 	}
 	places := m.store.Locate(entry.Commands)
 	for i, c := range entry.Commands {
