@@ -54,28 +54,23 @@ func touchedContent(op *fsmpb.Touch, t store.Task) (*store.Content, *fsmpb.Resul
 	spec := content.Spec
 	if op.Payload != nil {
 		spec.Payload, spec.PayloadIsBytes = op.Payload.Data, op.Payload.IsBytes
-		return &content, specFault(t, spec)
+	} else {
+		whole, ok := appended(spec, op.Append)
+		if !ok {
+			return nil, invalid(t, &task.FieldError{Field: "append", Detail: "needs a payload that is a JSON array"})
+		}
+		if most := cmp.Or(op.MaxPayload, task.MaxPayloadBytes); int64(len(whole)) > most {
+			result := invalid(t, &task.FieldError{Field: "append", Limit: fmt.Sprintf("%d bytes", most),
+				Detail: fmt.Sprintf("makes a payload of %d bytes", len(whole))})
+			result.Code = fsmpb.Code_CODE_TOO_LARGE
+			return nil, result
+		}
+		spec.Payload = whole
 	}
-	whole, ok := appended(spec, op.Append)
-	if !ok {
-		return nil, invalid(t, &task.FieldError{Field: "append", Detail: "needs a payload that is a JSON array"})
-	}
-	if most := cmp.Or(op.MaxPayload, task.MaxPayloadBytes); int64(len(whole)) > most {
-		result := invalid(t, &task.FieldError{Field: "append", Limit: fmt.Sprintf("%d bytes", most),
-			Detail: fmt.Sprintf("makes a payload of %d bytes", len(whole))})
-		result.Code = fsmpb.Code_CODE_TOO_LARGE
-		return nil, result
-	}
-	spec.Payload = whole
-	return &content, specFault(t, spec)
-}
-
-// specFault returns the refusal of a spec that breaks a limit, or nil.
-func specFault(t store.Task, spec *fsmpb.Spec) *fsmpb.Result {
 	if err := task.CheckSpec(spec); err != nil {
-		return invalid(t, err)
+		return nil, invalid(t, err)
 	}
-	return nil
+	return &content, nil
 }
 
 // appended returns the payload of a spec with further elements of a JSON array. No payload is an empty array. ok is

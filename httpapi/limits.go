@@ -89,7 +89,7 @@ func (s *core) admitCommand(ctx context.Context, c *call, cmd *fsmpb.Command) er
 		return err
 	}
 	var bound *quota.Exceeded
-	if touch != nil && errors.As(s.limits.Payload(c.namespace, c.key(), task.MaxPayloadBytes), &bound) {
+	if len(touch.GetAppend()) > 0 && errors.As(s.limits.Payload(c.namespace, c.key(), task.MaxPayloadBytes), &bound) {
 		touch.MaxPayload = int64(bound.Limit)
 	}
 	if spec == nil {
