@@ -95,7 +95,7 @@ func (c *contract) of(method, path string) string {
 	return ""
 }
 
-// coverage is what the passed cases of one client have reached.
+// coverage holds the operations and types of problems reached by the passed cases of one client.
 type coverage struct {
 	mu         sync.Mutex
 	operations map[string]bool // seen by the proxies and the peers

@@ -46,6 +46,9 @@ func conform(ctx context.Context) (err error) {
 	only := flag.String("run", "", "runs only the cases whose names match this `expression`, and judges no coverage")
 	table := flag.String("table", "", "`file` that gets the table of cases and clients")
 	flag.Parse()
+	if len(drivers) == 0 {
+		return errors.New("name a client by --client")
+	}
 	matching, err := regexp.Compile(*only)
 	if err != nil {
 		return err

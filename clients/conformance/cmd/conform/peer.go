@@ -54,7 +54,7 @@ func newScript(exchanges []exchange, peers int, vars variables, seen func(method
 	return s
 }
 
-// close ends the peers, and returns what the requests lacked.
+// close ends the peers, and returns the faults of the requests.
 func (s *script) close() error {
 	for _, server := range s.servers {
 		server.CloseClientConnections()

@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -13,8 +13,8 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"time"
 
+	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/local"
 )
 
@@ -22,6 +22,7 @@ import (
 type stage struct {
 	cluster *local.Cluster
 	key     string
+	client  *client.Client // of the nodes themselves, to find leaders
 	proxies []*httptest.Server
 
 	mu   sync.Mutex // guards the fields below
@@ -34,8 +35,8 @@ type stage struct {
 type trap struct {
 	method, path string
 	then         func() error
-	fault        error
 	sprung       bool
+	done         chan error // capacity 1: the outcome of then
 }
 
 // newStage starts the cluster in a new folder. It demands a key, so that cases can be refused.
@@ -51,6 +52,11 @@ func newStage(ctx context.Context, binary, dir string) (*stage, error) {
 		return nil, err
 	}
 	s.key = strings.TrimSpace(string(key))
+	s.client, err = client.New(client.Config{Addrs: cluster.URLs(), Key: client.NewSecret(s.key)})
+	if err != nil {
+		cluster.Stop()
+		return nil, err
+	}
 	for _, node := range cluster.URLs() {
 		to, err := url.Parse(node)
 		if err != nil {
@@ -63,6 +69,7 @@ func newStage(ctx context.Context, binary, dir string) (*stage, error) {
 }
 
 func (s *stage) close() {
+	s.client.Close()
 	for _, proxy := range s.proxies {
 		proxy.CloseClientConnections()
 		proxy.Close()
@@ -101,9 +108,7 @@ func (s *stage) spring(answer *http.Response) error {
 	}
 	t.sprung = true
 	s.mu.Unlock()
-	if t.then != nil {
-		t.fault = t.then()
-	}
+	t.done <- t.then()
 	return io.ErrUnexpectedEOF // the error handler cuts the connection
 }
 
@@ -118,18 +123,12 @@ func (s *stage) addresses() []any {
 
 // killLeader kills the node that leads the shard of a task, and remembers it for restore.
 func (s *stage) killLeader(ctx context.Context, task string) error {
-	var found struct{ Shard int }
-	if err := s.get(ctx, "/v1/tasks/"+url.PathEscape(task), &found); err != nil {
+	found, err := s.client.Get(ctx, task)
+	if err != nil {
 		return err
 	}
-	var cluster struct {
-		Nodes  []struct{ ID, Name string }
-		Shards []struct {
-			ID     int
-			Leader string
-		}
-	}
-	if err := s.get(ctx, "/v1/cluster", &cluster); err != nil {
+	cluster, err := s.client.Cluster(ctx)
+	if err != nil {
 		return err
 	}
 	for _, shard := range cluster.Shards {
@@ -153,48 +152,26 @@ func (s *stage) end(name string, by func(string) error) error {
 	return by(name)
 }
 
-// restore starts the nodes that the last case has ended.
+// restore starts the nodes that the last case has ended. It returns the failure of the trap that the case has set.
 func (s *stage) restore(ctx context.Context) error {
 	s.mu.Lock()
-	down := s.down
+	down, set := s.down, s.trap
 	s.down, s.trap = nil, nil
+	sprung := set != nil && set.sprung
 	s.mu.Unlock()
+	var failed error
+	switch {
+	case sprung:
+		failed = <-set.done
+	case set != nil:
+		failed = fmt.Errorf("no %s of %s came into the trap", set.method, set.path)
+	}
 	for _, name := range down {
 		if err := s.cluster.StartNode(ctx, name); err != nil {
-			return err
+			return errors.Join(failed, err)
 		}
 	}
-	return nil
-}
-
-// get reads an answer of the first node that gives one.
-func (s *stage) get(ctx context.Context, path string, into any) error {
-	var last error
-	for _, node := range s.cluster.URLs() {
-		if last = s.ask(ctx, node+path, into); last == nil {
-			return nil
-		}
-	}
-	return last
-}
-
-func (s *stage) ask(ctx context.Context, address string, into any) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Authorization", "Bearer "+s.key)
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = resp.Body.Close() }() // it was read as far as needed
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", address, resp.Status)
-	}
-	return json.NewDecoder(resp.Body).Decode(into)
+	return failed
 }
 
 // hook is a receiver that hands its deliveries to the case, and answers 200.

@@ -274,7 +274,8 @@ func (r *run) judge(s *step, parts map[string]any, got any) error {
 }
 
 func (r *run) setTrap(ctx context.Context, with map[string]any) {
-	t := &trap{method: fmt.Sprint(with["method"]), path: fmt.Sprint(with["path"])}
+	t := &trap{method: fmt.Sprint(with["method"]), path: fmt.Sprint(with["path"]), done: make(chan error, 1)}
+	t.then = func() error { return nil } // the answer alone is lost
 	if task, ok := with["kill_leader_of"]; ok {
 		t.then = func() error { return r.suite.stage.killLeader(ctx, fmt.Sprint(task)) }
 	}

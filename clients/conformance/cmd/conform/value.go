@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -116,7 +117,7 @@ func match(want, got any, path string) string {
 		if !ok {
 			return path + " is " + show(got) + ", and should be an object"
 		}
-		for _, name := range sortedKeys(want) {
+		for _, name := range slices.Sorted(maps.Keys(want)) {
 			if diff := match(want[name], inner[name], path+"."+name); diff != "" {
 				return diff
 			}
@@ -171,13 +172,4 @@ func show(value any) string {
 		return string(text[:300]) + "…"
 	}
 	return string(text)
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }
