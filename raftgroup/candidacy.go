@@ -98,7 +98,7 @@ func (g *Group) preVote() *raft.RequestPreVoteRequest {
 	return request
 }
 
-// stat returns a number of Raft's Stats, which has those that no method returns.
+// stat returns a number of Raft's Stats. Those of the log and the snapshots have no method of their own.
 func (g *Group) stat(name string) uint64 {
 	n, err := strconv.ParseUint(g.raft.Stats()[name], 10, 64)
 	if err != nil {

@@ -8,7 +8,7 @@
 //	│ watch      one leadership after the other ───────────────────┼──▶ Lead(func(ctx))
 //	│ tuning     timeouts of a leader, a follower, a head start    │
 //	│ candidacy  the first election after a start                  │
-//	│ replay     what the previous process had applied             │
+//	│ replay     entries that the previous process had applied     │
 //	│ standstill nothing applied for Timing.Stuck ─────────────────┼──▶ Config.Fatal
 //	│                                                              │
 //	│ raft.Raft ───── applier ─────────────────────────────────────┼──▶ Machine

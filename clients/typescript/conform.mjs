@@ -152,44 +152,13 @@ const calls = {
   },
 };
 
+const problemMembers =
+  "type status title detail field limit quota used committed retryAfter state attempts task schedule count".split(" ");
+
 function errorOf(err) {
   if (err instanceof VerificationError) return { type: err.reason };
   if (err instanceof ProblemError) {
-    const {
-      type,
-      status,
-      title,
-      detail,
-      field,
-      limit,
-      quota,
-      used,
-      committed,
-      retryAfter,
-      state,
-      attempts,
-      task,
-      schedule,
-      count,
-    } = err;
-    return theirs({
-      type,
-      status,
-      title,
-      detail,
-      field,
-      limit,
-      quota,
-      used,
-      committed,
-      retryAfter,
-      state,
-      attempts,
-      task,
-      schedule,
-      count,
-      text: err.message,
-    });
+    return theirs({ ...Object.fromEntries(problemMembers.map((name) => [name, err[name]])), text: err.message });
   }
   const type =
     err instanceof TimeoutError

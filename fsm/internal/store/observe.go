@@ -18,7 +18,7 @@ func (s *Store) Observe(observer func(*task.Event)) { s.events.tell = observer }
 
 // events tells an observer of changes.
 type events struct {
-	tell    func(*task.Event) // nil: nobody wants events
+	tell    func(*task.Event) // nil: no receiver
 	startMs int64             // instant from which the attempt that was granted last may begin
 	event   task.Event        // reused
 	texts   texts
