@@ -1,5 +1,5 @@
-// Package broker publishes due tasks to message brokers: NATS JetStream, RabbitMQ (AMQP 0-9-1), Redis Streams and
-// Kafka. Package targeturl describes the targets' URLs.
+// Package broker publishes due tasks to message brokers: NATS JetStream, RabbitMQ (AMQP 0-9-1), streams and lists of
+// Redis, and Kafka. Package targeturl describes the targets' URLs.
 //
 //	              confirmed by                 a repeat is dropped               also
 //	NATS          the stream's PubAck          by Nats-Msg-Id = webhook-id,
@@ -7,7 +7,8 @@
 //	RabbitMQ      the publisher confirm; an    never                             message-id = webhook-id, content-type,
 //	              unroutable message is                                          timestamp, persistent
 //	              returned: a failure
-//	Redis         the reply to XADD            never                             a field for each header; payload
+//	Redis stream  the reply to XADD            never                             a field for each header; payload
+//	Redis list    the reply to RPUSH, LPUSH    never                             the payload alone
 //	Kafka         all in-sync replicas         if the client itself sent it      key, if the URL has one
 //	                                           twice (idempotent producer)
 //
@@ -20,7 +21,7 @@
 //     the meaning of an outcome, as for webhooks (package delivery).
 //   - This package does not retry, queue or remember tasks.
 //   - This package never creates streams, queues, exchanges or topics. A missing one is a failed attempt, and the next
-//     attempt may find it. (A Redis stream is created by its first entry.)
+//     attempt may find it. (A stream or list of Redis is created by its first entry.)
 //
 // # Message
 //
@@ -29,8 +30,10 @@
 //     belfry-fence, belfry-due, belfry-group (if the task has a group), belfry-schedule, belfry-occurrence and
 //     belfry-scheduled (of an occurrence), content-type (if there is a payload), traceparent (if the task has one), and
 //     the headers of the target. For Kafka the prefix is ce_ instead of ce-, as in its CloudEvents binding.
+//   - An element of a Redis list is the payload alone, in the form of the workers that take it: those of Celery, Sidekiq,
+//     BullMQ or Laravel. They recognise a repeat by their own id in the payload.
 //   - Messages are not signed: each broker decides which users may publish to it.
-//   - A consumer drops repeats by webhook-id.
+//   - A consumer drops repeats by webhook-id, which a list lacks.
 //   - The worth of a confirm depends on the broker's configuration: Redis with appendfsync everysec answers before the
 //     disk has the entry.
 //

@@ -283,22 +283,31 @@ func TestUnknownBrokers(t *testing.T) {
 	}
 }
 
-// TestRedisAnswers checks that only an entry's id confirms it.
+// TestRedisAnswers checks that only an entry's id confirms it, and an element by the length of its list.
 func TestRedisAnswers(t *testing.T) {
-	for reply, says := range map[string]string{
-		"$0\r\n\r\n":            "the broker's answer has no id of an entry in it",
-		"$-1\r\n":               "the broker's answer has no id of an entry in it",
-		"-OOM too full\r\n":     "the broker refused: OOM too full",
-		"-READONLY replica\r\n": "the broker refused: READONLY replica",
-		":1\r\n":                "the broker's answer has no id of an entry in it",
-		"":                      "",
+	const noID, noLength = "the broker's answer has no id of an entry in it", "the broker's answer is no length of a list"
+	for _, c := range []struct{ place, reply, says string }{
+		{"stream=s", "$0\r\n\r\n", noID},
+		{"stream=s", "$-1\r\n", noID},
+		{"stream=s", ":1\r\n", noID},
+		{"stream=s", "-OOM too full\r\n", "the broker refused: OOM too full"},
+		{"stream=s", "-READONLY replica\r\n", "the broker refused: READONLY replica"},
+		{"stream=s", "", ""},
+		{"list=l", ":0\r\n", noLength},
+		{"list=l&push=left", "$3\r\n1-1\r\n", noLength},
+		{"list=l", "-OOM too full\r\n", "the broker refused: OOM too full"},
+		{"list=l", "", ""},
+		{"list=l&push=left", "", ""},
 	} {
 		url := "redis://" + fakeRedis(t, func(command string) string {
-			return map[string]string{"xadd": reply}[command]
-		}) + "/?stream=s"
+			if command == "ping" {
+				return ""
+			}
+			return c.reply
+		}) + "/?" + c.place
 		out := newPublisher(t, permit(t, url)).Deliver(t.Context(), attemptOf(url))
-		if out.Delivered != (says == "") || out.Permanent || !strings.HasPrefix(out.Error, says) {
-			t.Errorf("%q: %+v", reply, out)
+		if out.Delivered != (c.says == "") || out.Permanent || !strings.HasPrefix(out.Error, c.says) {
+			t.Errorf("%s, %q: %+v", c.place, c.reply, out)
 		}
 	}
 }

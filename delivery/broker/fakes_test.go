@@ -40,6 +40,8 @@ func redisReply(command string) string {
 		return "+PONG\r\n"
 	case "xadd":
 		return "$3\r\n1-1\r\n"
+	case "rpush", "lpush":
+		return ":1\r\n"
 	}
 	return "-ERR unknown command\r\n"
 }

@@ -17,10 +17,13 @@ const (
 	redisInProgress = 1024    // entries without an answer
 )
 
-var errNoID = failed("the broker's answer has no id of an entry in it")
+var (
+	errNoID     = failed("the broker's answer has no id of an entry in it")
+	errNoLength = failed("the broker's answer is no length of a list")
+)
 
-// redisLink adds entries to streams over one connection. The entries that wait while one pipeline is written form the
-// next one, and the broker answers in their order.
+// redisLink adds entries to streams and lists over one connection. The entries that wait while one pipeline is written
+// form the next one, and the broker answers in their order.
 type redisLink struct {
 	life
 	conn    redis.Conn
@@ -30,9 +33,29 @@ type redisLink struct {
 }
 
 type redisEntry struct {
-	args []any
-	size int
-	done chan error
+	command string
+	args    []any
+	size    int
+	done    chan error
+}
+
+// judge returns an error unless the answer confirms the entry: by its id in the stream, or by the length of the list.
+// Without one of them, the entry may be missing.
+func (e *redisEntry) judge(answer any) error {
+	switch answer := answer.(type) {
+	case []byte:
+		if e.command == "XADD" && bytes.Contains(answer, []byte("-")) {
+			return nil
+		}
+	case int64:
+		if e.command != "XADD" && answer > 0 {
+			return nil
+		}
+	}
+	if e.command == "XADD" {
+		return errNoID
+	}
+	return errNoLength
 }
 
 func openRedis(ctx context.Context, e *endpoint) (link, error) {
@@ -58,7 +81,8 @@ func openRedis(ctx context.Context, e *endpoint) (link, error) {
 }
 
 func (l *redisLink) publish(ctx context.Context, t *targeturl.Target, m *message) error {
-	entry := &redisEntry{args: redisArgs(t, m), size: len(m.payload), done: make(chan error, 1)}
+	entry := &redisEntry{size: len(m.payload), done: make(chan error, 1)}
+	entry.command, entry.args = redisCall(t, m)
 	select {
 	case l.entries <- entry:
 	case <-ctx.Done():
@@ -81,8 +105,18 @@ func (l *redisLink) publish(ctx context.Context, t *targeturl.Target, m *message
 	}
 }
 
-// redisArgs returns the arguments of XADD.
-func redisArgs(t *targeturl.Target, m *message) []any {
+// redisCall returns the command that adds a message, and its arguments. A list gets the payload alone.
+func redisCall(t *targeturl.Target, m *message) (command string, args []any) {
+	switch {
+	case t.List != "" && t.Left:
+		return "LPUSH", []any{t.List, m.payload}
+	case t.List != "":
+		return "RPUSH", []any{t.List, m.payload}
+	}
+	return "XADD", streamArgs(t, m)
+}
+
+func streamArgs(t *targeturl.Target, m *message) []any {
 	args := make([]any, 0, 2*len(m.headers)+7)
 	args = append(args, t.Stream)
 	if t.MaxLen > 0 {
@@ -134,7 +168,7 @@ func (l *redisLink) gather(first *redisEntry) []*redisEntry {
 
 func (l *redisLink) send(batch []*redisEntry) error {
 	for _, entry := range batch {
-		if err := l.conn.Send("XADD", entry.args...); err != nil {
+		if err := l.conn.Send(entry.command, entry.args...); err != nil {
 			return err
 		}
 	}
@@ -151,9 +185,8 @@ func (l *redisLink) read() {
 				l.close(err)
 				return
 			}
-			id, _ := answer.([]byte)
-			if err == nil && !bytes.Contains(id, []byte("-")) { // without an id, the entry may be missing
-				err = errNoID
+			if err == nil {
+				err = entry.judge(answer)
 			}
 			entry.done <- err
 		case <-l.ctx.Done():

@@ -86,6 +86,17 @@ func TestRedisServer(t *testing.T) {
 			t.Errorf("%d entries are kept", n)
 		}
 	})
+	t.Run("list", func(t *testing.T) {
+		for _, push := range []string{"", "&push=left"} {
+			a := attemptOf("redis://"+addr+"/?list=l"+push, func(t *fsmpb.Task) { t.Spec.Payload = []byte("raw" + push) })
+			if out := publisher.Deliver(t.Context(), a); !out.Delivered {
+				t.Fatalf("%+v", out)
+			}
+		}
+		elements, err := redis.Strings(askRedis(t, addr, "LRANGE", "l", 0, -1), nil)
+		assert.NoError(t, err)
+		assert.EqualSlices(t, elements, []string{"raw&push=left", "raw"})
+	})
 	t.Run("stream", func(t *testing.T) {
 		stream(t, publisher, streamed{
 			url: "redis://" + addr + "/0?stream=orders", restart: p.restart, ce: "ce-",

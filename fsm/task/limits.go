@@ -152,9 +152,12 @@ func checkMethod(to *targeturl.Target, method string) *FieldError {
 	return nil
 }
 
-// checkFields refuses a header with the name of the payload's field, because a Redis entry has one field for each
-// header and one for the payload.
+// checkFields refuses headers that a place in Redis cannot have. A stream's entry has one field for each header and one
+// for the payload, and a list's element is the payload alone.
 func checkFields(to *targeturl.Target, headers []*fsmpb.Header) *FieldError {
+	if to.List != "" && len(headers) > 0 {
+		return &FieldError{Field: "target.headers", Detail: "has no place in a list, which gets the payload alone"}
+	}
 	for _, h := range headers {
 		if to.Kind == targeturl.Redis && strings.EqualFold(h.Name, targeturl.PayloadField) {
 			return &FieldError{Field: "target.headers." + h.Name, Detail: "is reserved: that field has the payload"}

@@ -137,6 +137,14 @@ func TestCheckSpec(t *testing.T) {
 	if err := CheckSpec(target(func(t *fsmpb.Target) { t.Headers = payload })); err != nil {
 		t.Errorf("a webhook's header: %v", err)
 	}
+	list := &fsmpb.Target{Url: "redis://x/?list=l"}
+	if err := CheckSpec(&fsmpb.Spec{Target: list}); err != nil {
+		t.Errorf("a list: %v", err)
+	}
+	list.Headers = []*fsmpb.Header{{Name: "x", Value: "v"}}
+	if err := CheckSpec(&fsmpb.Spec{Target: list}); err == nil || err.Field != "target.headers" {
+		t.Errorf("a list's header: got %v", err)
+	}
 	for _, name := range []string{"Webhook-Id", "ce-id", "belfry-fence", "Host", "connection", "Transfer-Encoding", "content-type", "", "a b", "ä"} {
 		spec := target(func(t *fsmpb.Target) { t.Headers = []*fsmpb.Header{{Name: name, Value: "v"}} })
 		if err := CheckSpec(spec); err == nil || !strings.HasPrefix(err.Field, "target.headers.") {

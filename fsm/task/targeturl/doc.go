@@ -5,6 +5,7 @@
 //	amqp://host[:5672][/vhost]?queue=name              RabbitMQ, a queue by the default exchange; amqps for TLS (5671)
 //	amqp://host[:5672][/vhost]?exchange=name[&routing_key=key]
 //	redis://host[:6379][/db]?stream=key[&maxlen=n]     XADD, trimmed to about n entries; rediss for TLS
+//	redis://host[:6379][/db]?list=key[&push=left]      RPUSH, or LPUSH, of the payload alone
 //	kafka://host[:9092][,host…]/topic[?key=text]       kafkas for TLS (the same port)
 //
 // The syntax is strict:

@@ -84,7 +84,7 @@ func (t *Target) checkShortStrings() error {
 }
 
 func (t *Target) parseRedis(u *url.URL) error {
-	params, err := parameters(u, "stream", "maxlen")
+	params, err := parameters(u, "stream", "maxlen", "list", "push")
 	if err != nil {
 		return err
 	}
@@ -97,14 +97,24 @@ func (t *Target) parseRedis(u *url.URL) error {
 			return fmt.Errorf("has database %q: it is a number", db)
 		}
 	}
-	if t.Stream = params["stream"]; t.Stream == "" {
-		return errors.New("names no stream: say ?stream=")
-	}
-	if n, given := params["maxlen"]; given {
+	t.Stream, t.List = params["stream"], params["list"]
+	n, short := params["maxlen"]
+	end, pushed := params["push"]
+	switch {
+	case t.Stream == "" && t.List == "":
+		return errors.New("names neither a stream nor a list: say ?stream= or ?list=")
+	case t.Stream != "" && (t.List != "" || pushed):
+		return errors.New("names a stream, and a list or its end: name one of them")
+	case t.List != "" && short:
+		return errors.New("has a maxlen: only a stream has one")
+	case pushed && end != "left" && end != "right":
+		return fmt.Errorf("has push %q: it is left or right", end)
+	case short:
 		if t.MaxLen, err = strconv.ParseInt(n, 10, 64); err != nil || t.MaxLen < 1 {
 			return fmt.Errorf("has maxlen %q: it is a number, 1 or more", n)
 		}
 	}
+	t.Left = end == "left"
 	return nil
 }
 

@@ -49,7 +49,9 @@ type Target struct {
 
 	DB     int // Redis
 	Stream string
-	MaxLen int64 // Redis: about the number of entries to keep; 0: all
+	MaxLen int64  // Redis: about the number of entries to keep; 0: all
+	List   string // Redis, in place of Stream
+	Left   bool   // Redis: push to the left end of the list, and not to the right one
 
 	Topic string // Kafka
 	Key   []byte // Kafka: nil means no key

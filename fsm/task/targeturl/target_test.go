@@ -27,6 +27,8 @@ func TestParse(t *testing.T) {
 			RoutingKey: "k.1"},
 
 		"redis://h?stream=s":               {Kind: Redis, Scheme: "redis", Hosts: hosts("h:6379"), Stream: "s"},
+		"redis://h/1?list=q&push=left":     {Kind: Redis, Scheme: "redis", Hosts: hosts("h:6379"), DB: 1, List: "q", Left: true},
+		"redis://h?list=q&push=right":      {Kind: Redis, Scheme: "redis", Hosts: hosts("h:6379"), List: "q"},
 		"rediss://h/3?stream=a:b&maxlen=7": {Kind: Redis, Scheme: "rediss", TLS: true, Hosts: hosts("h:6379"), DB: 3, Stream: "a:b", MaxLen: 7},
 
 		"kafka://b,a:1/t":       {Kind: Kafka, Scheme: "kafka", Hosts: hosts("a:1", "b:9092"), Topic: "t"},
@@ -90,7 +92,11 @@ func TestParseRefuses(t *testing.T) {
 		"amqp://h/?queue=" + long:            "255 at most",
 		"amqp://h/" + long + "?queue=q":      "255 at most",
 		"amqp://h/?queue=%00":                "control",
-		"redis://h/":                         "no stream",
+		"redis://h/":                         "neither a stream nor a list",
+		"redis://h/?stream=s&list=q":         "one of them",
+		"redis://h/?stream=s&push=left":      "one of them",
+		"redis://h/?list=q&maxlen=1":         "only a stream",
+		"redis://h/?list=q&push=top":         "left or right",
 		"redis://h/x?stream=s":               "database",
 		"redis://h/-1?stream=s":              "database",
 		"redis://h/0/1?stream=s":             "%2F",
