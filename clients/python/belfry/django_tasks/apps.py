@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class BelfryTasksConfig(AppConfig):
+    name = "belfry.django_tasks"
+    label = "belfry_tasks"
