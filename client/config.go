@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"regexp"
 	"strings"
 	"time"
@@ -43,6 +44,20 @@ type Config struct {
 	// It suits programs that call rarely, or an HTTPClient that follows each call by its context. The client then learns
 	// nothing about leaders.
 	SingleCalls bool
+}
+
+// FromEnv returns the Config of the environment, as the clients of other languages and the command line have it:
+// BELFRY_ADDR has the addresses, with commas between them, and is http://127.0.0.1:8400 unless set. BELFRY_KEY or
+// BELFRY_KEY_FILE has the key, and BELFRY_NAMESPACE the namespace.
+func FromEnv() Config {
+	addrs := os.Getenv("BELFRY_ADDR")
+	if addrs == "" {
+		addrs = "http://127.0.0.1:8400"
+	}
+	return Config{
+		Addrs: strings.Split(addrs, ","), Namespace: os.Getenv("BELFRY_NAMESPACE"),
+		Key: NewSecret(os.Getenv("BELFRY_KEY")), KeyFile: os.Getenv("BELFRY_KEY_FILE"),
+	}
 }
 
 // namespaceForm is the form of a namespace's name.

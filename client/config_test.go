@@ -3,6 +3,8 @@ package client
 import (
 	"strings"
 	"testing"
+
+	"github.com/belfryhq/belfry/internal/assert"
 )
 
 // TestAddressWithAUserIsRefused checks that an address with a user is refused, and that the error does not show the
@@ -23,4 +25,21 @@ func TestUnreadableAddressIsNotTold(t *testing.T) {
 	if err == nil || strings.Contains(err.Error(), "hu") {
 		t.Error(err)
 	}
+}
+
+func TestFromEnv(t *testing.T) {
+	for _, name := range []string{"BELFRY_ADDR", "BELFRY_KEY", "BELFRY_KEY_FILE", "BELFRY_NAMESPACE"} {
+		t.Setenv(name, "")
+	}
+	cfg := FromEnv()
+	assert.EqualSlices(t, cfg.Addrs, []string{"http://127.0.0.1:8400"})
+	assert.Equal(t, cfg.Key.Text()+cfg.KeyFile+cfg.Namespace, "")
+	assert.NoError(t, cfg.validate())
+	t.Setenv("BELFRY_ADDR", "http://a:1,http://b:2")
+	t.Setenv("BELFRY_KEY", "bk_1")
+	t.Setenv("BELFRY_NAMESPACE", "shop")
+	cfg = FromEnv()
+	assert.EqualSlices(t, cfg.Addrs, []string{"http://a:1", "http://b:2"})
+	assert.Equal(t, cfg.Key.Text(), "bk_1")
+	assert.Equal(t, cfg.Namespace, "shop")
 }

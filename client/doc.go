@@ -18,7 +18,7 @@
 // The package needs only the standard library and this module's packages view and contract, so that it adds no further
 // dependencies to a program.
 //
-//	c, err := client.New(client.Config{Addrs: []string{"http://127.0.0.1:8400"}})
+//	c, err := client.New(client.FromEnv()) // BELFRY_ADDR, BELFRY_KEY
 //	change, err := c.Schedule(ctx, client.Task{
 //		ID:      "order-1042-close",
 //		Delay:   30 * time.Minute,
