@@ -86,7 +86,11 @@ func TestCases(t *testing.T) {
 			t.Errorf("%q is there twice, or has no steps", c.Name)
 		}
 		names[c.Name] = true
+		steps := c.Steps
 		for _, step := range c.Steps {
+			steps = append(steps, step.Steps...)
+		}
+		for _, step := range steps {
 			own := strings.Contains(" open consume receiver verify ", " "+step.Call+" ")
 			if step.Call != "" && !own && s.contract.named(step.Call) == nil {
 				t.Errorf("%s: there is no operation %s", c.Name, step.Call)

@@ -45,6 +45,7 @@ func conform(ctx context.Context) (err error) {
 	openapi := flag.String("openapi", "httpapi/openapi.yaml", "`path` of the contract")
 	only := flag.String("run", "", "runs only the cases whose names match this `expression`, and judges no coverage")
 	table := flag.String("table", "", "`file` that gets the table of cases and clients")
+	kills := flag.Int("kills", 4, "`number` of leaders to kill, in the case that kills many")
 	flag.Parse()
 	if len(drivers) == 0 {
 		return errors.New("name a client by --client")
@@ -57,6 +58,7 @@ func conform(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	s.kills = *kills
 	if s.contract, err = readContract(*openapi); err != nil {
 		return err
 	}

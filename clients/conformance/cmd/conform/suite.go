@@ -34,6 +34,8 @@ type step struct {
 	Stop     string         `yaml:"stop_node"` // a node's name
 	Restore  bool           `yaml:"restore"`   // starts the ended nodes
 	Trap     map[string]any `yaml:"trap"`      // method, path, kill_leader_of
+	Repeat   any            `yaml:"repeat"`    // a number: Steps are played as often, with the variable n
+	Steps    []step         `yaml:"steps"`
 
 	Client string            `yaml:"client"` // "": main
 	With   map[string]any    `yaml:"with"`
@@ -51,6 +53,7 @@ type suite struct {
 	outside  map[string]string // operations that no client has, with the reasons
 	contract *contract
 	stage    *stage
+	kills    int // of leaders, in the case that kills many
 }
 
 // readCases reads all files of a folder, in the order of their names.
@@ -82,7 +85,7 @@ func readCases(dir string) (*suite, error) {
 	return s, nil
 }
 
-const caseTime = 60 * time.Second
+const caseTime = 3 * time.Minute
 
 // runAll runs the cases that match on a driver, and returns the faults by the cases' names.
 func (s *suite) runAll(ctx context.Context, d *driver, matching func(string) bool, covered *coverage) map[string]error {
@@ -97,7 +100,7 @@ func (s *suite) runAll(ctx context.Context, d *driver, matching func(string) boo
 		}
 		faults[c.Name] = nil
 		for j, vars := range each {
-			run := &run{suite: s, driver: d, covered: covered, vars: variables{"c": fmt.Sprintf("%s-%d-%d", d.name, i, j)}}
+			run := &run{suite: s, driver: d, covered: covered, vars: s.variables(fmt.Sprintf("%s-%d-%d", d.name, i, j))}
 			err := run.set(vars)
 			if err == nil {
 				err = run.play(ctx, &c)
@@ -109,6 +112,11 @@ func (s *suite) runAll(ctx context.Context, d *driver, matching func(string) boo
 		}
 	}
 	return faults
+}
+
+// variables returns those of a case, whose unique text is c.
+func (s *suite) variables(c string) variables {
+	return variables{"c": c, "kills": s.kills, "two_a_kill": 2 * s.kills}
 }
 
 // run is one case on one driver.
@@ -155,7 +163,10 @@ func (r *run) play(ctx context.Context, c *testCase) (err error) {
 		r.vars["hook"], r.vars["addresses"], r.vars["key"] = r.hook.server.URL, stage.addresses(), stage.key
 		main["addresses"], main["key"] = stage.addresses(), stage.key
 	}
-	steps := append([]step{{Call: "open", With: main}}, c.Steps...)
+	return r.steps(ctx, append([]step{{Call: "open", With: main}}, c.Steps...))
+}
+
+func (r *run) steps(ctx context.Context, steps []step) error {
 	for i, step := range steps {
 		if err := r.step(ctx, &step); err != nil {
 			return fmt.Errorf("step %d: %w", i, err)
@@ -164,15 +175,32 @@ func (r *run) play(ctx context.Context, c *testCase) (err error) {
 	return nil
 }
 
+// repeat plays the steps of a step n times.
+func (r *run) repeat(ctx context.Context, s *step, times any) error {
+	n, ok := times.(int)
+	if !ok {
+		return fmt.Errorf("repeat: %v is not a number", times)
+	}
+	for i := range n {
+		r.vars["n"] = i + 1
+		if err := r.steps(ctx, s.Steps); err != nil {
+			return fmt.Errorf("repetition %d: %w", i+1, err)
+		}
+	}
+	return nil
+}
+
 func (r *run) step(ctx context.Context, s *step) error {
 	filled, err := r.vars.fill(map[string]any{"with": s.With, "want": s.Want, "error": s.Error, "trap": s.Trap,
-		"kill": s.Kill, "stop": s.Stop})
+		"kill": s.Kill, "stop": s.Stop, "repeat": s.Repeat})
 	if err != nil {
 		return err
 	}
 	parts := filled.(map[string]any)
 	stage := r.suite.stage
 	switch {
+	case s.Repeat != nil:
+		return r.repeat(ctx, s, parts["repeat"])
 	case s.Kill != "":
 		return stage.killLeader(ctx, fmt.Sprint(parts["kill"]))
 	case s.Stop != "":
