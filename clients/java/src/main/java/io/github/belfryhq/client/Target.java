@@ -1,0 +1,28 @@
+package io.github.belfryhq.client;
+
+import java.time.Duration;
+import java.util.LinkedHashMap;
+import java.util.Map;
+
+/** The receiver of a task. Absent fields are null. {@code timeout} is the time of one attempt. */
+public record Target(String url, String method, Map<String, String> headers, Duration timeout) {
+    /** Returns a receiver of POST requests. */
+    public static Target of(String url) {
+        return new Target(url, null, null, null);
+    }
+
+    /** Sets POST, PUT, PATCH, DELETE or GET. */
+    public Target withMethod(String method) {
+        return new Target(url, method, headers, timeout);
+    }
+
+    public Target withHeader(String name, String value) {
+        Map<String, String> changed = new LinkedHashMap<>(headers == null ? Map.of() : headers);
+        changed.put(name, value);
+        return new Target(url, method, changed, timeout);
+    }
+
+    public Target withTimeout(Duration timeout) {
+        return new Target(url, method, headers, timeout);
+    }
+}
