@@ -199,6 +199,12 @@ public final class Belfry implements AutoCloseable {
         transport.close();
     }
 
+    /** Code around the calls of a client, such as metrics and traces. */
+    public interface Around {
+        /** Makes a call with all its repeats, and returns its answer. Its name is such as {@code GET /v1/tasks/a}. */
+        <T> T call(String name, Supplier<T> call);
+    }
+
     /** The settings of a client. Absent ones come from the environment. */
     public static final class Builder {
         final Map<String, String> environment;
@@ -211,6 +217,7 @@ public final class Belfry implements AutoCloseable {
         int retryBudget = 500;
         Supplier<String> traceparent = () -> null;
         Codec codec = Codec.RECORDS;
+        Around around;
         HttpClient http;
 
         Builder(Map<String, String> environment) {
@@ -267,6 +274,12 @@ public final class Belfry implements AutoCloseable {
         /** Sets a source of the W3C trace context of the running code, which deliveries carry on. It may return null. */
         public Builder traceparent(Supplier<String> traceparent) {
             this.traceparent = traceparent;
+            return this;
+        }
+
+        /** Sets code around each call but the stream of events. Default: none. */
+        public Builder around(Around around) {
+            this.around = around;
             return this;
         }
 

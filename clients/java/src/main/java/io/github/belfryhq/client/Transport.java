@@ -54,6 +54,7 @@ final class Transport {
     private final AtomicInteger current = new AtomicInteger();
     private final Supplier<String> key;
     private final Supplier<String> traceparent;
+    private final Belfry.Around around; // or null
     private final Duration timeout;
     private final int maxAttempts;
     private final int fullBudget;
@@ -70,6 +71,7 @@ final class Transport {
         root = namespace.isEmpty() ? "/v1" : "/v1/namespaces/" + segment(namespace, "namespace");
         mapper = Mapper.of(options.codec);
         traceparent = options.traceparent;
+        around = options.around;
         timeout = options.timeout;
         attemptTimeout = options.attemptTimeout;
         maxAttempts = options.maxAttempts;
@@ -297,6 +299,10 @@ final class Transport {
     }
 
     private <T> T repeat(Request request, Attempt<T> call) {
+        return around == null ? attempts(request, call) : around.call(request.name(), () -> attempts(request, call));
+    }
+
+    private <T> T attempts(Request request, Attempt<T> call) {
         long deadline = System.nanoTime() + timeout(request.options()).plus(request.idle()).toNanos();
         long most = attemptTimeout.plus(request.idle()).toNanos();
         String idempotencyKey = request.changes() ? keyPrefix + "-" + Long.toString(keys.incrementAndGet(), 36) : null;

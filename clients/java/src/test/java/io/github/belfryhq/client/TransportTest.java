@@ -29,6 +29,7 @@ import java.util.Map;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
+import java.util.function.Supplier;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
@@ -122,6 +123,27 @@ class TransportTest {
         assertEquals(List.of("0 /v1/tasks/t", "1 /v1/tasks/t", "0 /v1/tasks/t"),
                 requests.stream().map(request -> request.substring(0, 13)).toList());
         assertEquals(1, new HashSet<>(requests.stream().map(request -> request.split(" ")[2]).toList()).size());
+    }
+
+    @Test
+    void codeAroundACallSeesItsNameAndItsOutcome() {
+        List<String> calls = new ArrayList<>();
+        Belfry belfry = builder(BROKEN, OK, problem(404, "task-not-found")).around(new Belfry.Around() {
+            @Override
+            public <T> T call(String name, Supplier<T> call) {
+                try {
+                    T answer = call.get();
+                    calls.add(name + " ended");
+                    return answer;
+                } catch (ProblemException err) {
+                    calls.add(name + " failed: " + err.type());
+                    throw err;
+                }
+            }
+        }).build();
+        belfry.schedule(task());
+        assertThrows(ProblemException.NotFound.class, () -> belfry.get("t"));
+        assertEquals(List.of("PUT /v1/tasks/t ended", "GET /v1/tasks/t failed: task-not-found"), calls);
     }
 
     @Test
