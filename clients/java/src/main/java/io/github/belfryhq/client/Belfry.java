@@ -3,6 +3,7 @@ package io.github.belfryhq.client;
 import java.math.BigInteger;
 import java.net.http.HttpClient;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -233,6 +234,11 @@ public final class Belfry implements AutoCloseable {
         /** Sets an API key or a token; "" for none. Default: BELFRY_KEY, or the content of the file BELFRY_KEY_FILE. */
         public Builder key(String key) {
             return key(() -> key);
+        }
+
+        /** Sets the file with the key. It is read for each request, so that a rotated key comes into force. */
+        public Builder keyFile(Path file) {
+            return key(() -> Transport.content(file));
         }
 
         /** Sets a source of keys, which is asked for each request. */

@@ -119,7 +119,7 @@ final class Transport {
         return uri.toString().replaceAll("/+$", "");
     }
 
-    /** Returns the source of keys. A file is read for each request, so that a rotated key comes into force. */
+    /** Returns the source of keys. */
     private static Supplier<String> key(Belfry.Builder options) {
         if (options.key != null) {
             return options.key;
@@ -129,7 +129,7 @@ final class Transport {
         return known.isEmpty() && !file.isEmpty() ? () -> content(Path.of(file)) : () -> known;
     }
 
-    private static String content(Path file) {
+    static String content(Path file) {
         try {
             return Files.readString(file).strip();
         } catch (IOException err) {
