@@ -1,0 +1,3 @@
+package io.github.belfryhq.spring.readme;
+
+record Close(int order) {}

@@ -1,0 +1,6 @@
+package io.github.belfryhq.spring.readme;
+
+import org.springframework.boot.autoconfigure.SpringBootApplication;
+
+@SpringBootApplication
+class ShopApplication {}
