@@ -75,8 +75,11 @@ final class Lines implements BodySubscriber<Lines>, AutoCloseable {
 
     /** Returns all that is left, as {@link #next} waits for it. */
     String rest(long silence) throws IOException, InterruptedException, TimeoutException {
+        byte[] part = new byte[1 << 10];
         while (await(silence)) {
-            line.write(buffer.get());
+            int size = Math.min(buffer.remaining(), part.length);
+            buffer.get(part, 0, size);
+            line.write(part, 0, size);
         }
         return line.toString(StandardCharsets.UTF_8);
     }

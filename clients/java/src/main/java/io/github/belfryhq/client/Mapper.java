@@ -12,7 +12,6 @@ import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.Collection;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -204,6 +203,9 @@ final class Mapper implements Codec {
         if (type.isInstance(value) || type == boolean.class && value instanceof Boolean) {
             return value;
         }
+        if (value instanceof Long number && (type == int.class || type == long.class)) { // most numbers
+            return type == int.class ? (Object) Math.toIntExact(number) : number;
+        }
         if (value instanceof Number) {
             return number(type, new BigDecimal(value.toString()));
         }
@@ -263,24 +265,31 @@ final class Mapper implements Codec {
         return new IllegalArgumentException("the JSON value is no " + type.getTypeName());
     }
 
-    /** The components of a record's class. */
-    private record Shape(Constructor<?> constructor, RecordComponent[] components, String[] names, String[] snakeNames) {
+    /** A record's class, with its components in their order. */
+    private record Shape(Constructor<?> constructor, Method[] accessors, Type[] types, String[] names, String[] snakeNames) {
         static final ClassValue<Shape> OF = new ClassValue<>() {
             @Override
             protected Shape computeValue(Class<?> type) {
                 RecordComponent[] components = type.getRecordComponents();
-                String[] names = Arrays.stream(components).map(RecordComponent::getName).toArray(String[]::new);
-                String[] snakeNames = Arrays.stream(names).map(Mapper::snake).toArray(String[]::new);
-                Class<?>[] types = Arrays.stream(components).map(RecordComponent::getType).toArray(Class<?>[]::new);
+                Class<?>[] classes = new Class<?>[components.length];
+                Method[] accessors = new Method[components.length];
+                Type[] types = new Type[components.length];
+                String[] names = new String[components.length];
+                String[] snakeNames = new String[components.length];
+                for (int i = 0; i < components.length; i++) {
+                    classes[i] = components[i].getType();
+                    accessors[i] = components[i].getAccessor();
+                    accessors[i].trySetAccessible();
+                    types[i] = components[i].getGenericType();
+                    names[i] = components[i].getName();
+                    snakeNames[i] = snake(names[i]);
+                }
                 try {
-                    Constructor<?> constructor = type.getDeclaredConstructor(types);
+                    Constructor<?> constructor = type.getDeclaredConstructor(classes);
                     constructor.trySetAccessible();
-                    for (RecordComponent component : components) {
-                        component.getAccessor().trySetAccessible();
-                    }
-                    return new Shape(constructor, components, names, snakeNames);
+                    return new Shape(constructor, accessors, types, names, snakeNames);
                 } catch (NoSuchMethodException err) {
-                    throw new IllegalStateException(err);
+                    throw new IllegalStateException(err); // each record has this constructor
                 }
             }
         };
@@ -288,31 +297,27 @@ final class Mapper implements Codec {
         Map<String, Object> members(Object value, boolean api) {
             Map<String, Object> members = new LinkedHashMap<>();
             for (int i = 0; i < names.length; i++) {
-                Object member = call(components[i].getAccessor(), value);
-                if (member != null || !api) {
-                    members.put(api ? snakeNames[i] : names[i], member);
+                try {
+                    Object member = accessors[i].invoke(value);
+                    if (member != null || !api) {
+                        members.put(api ? snakeNames[i] : names[i], member);
+                    }
+                } catch (ReflectiveOperationException err) {
+                    throw new IllegalArgumentException("the record cannot be read: " + accessors[i], err);
                 }
             }
             return members;
         }
 
-        private static Object call(Method accessor, Object value) {
-            try {
-                return accessor.invoke(value);
-            } catch (ReflectiveOperationException err) {
-                throw new IllegalArgumentException("the component " + accessor + " cannot be read", err);
-            }
-        }
-
         Object make(Map<String, Object> members, boolean api, BiFunction<Type, Object, Object> convert) {
             Object[] values = new Object[names.length];
             for (int i = 0; i < names.length; i++) {
-                values[i] = convert.apply(components[i].getGenericType(), members.get(api ? snakeNames[i] : names[i]));
+                values[i] = convert.apply(types[i], members.get(api ? snakeNames[i] : names[i]));
             }
             try {
                 return constructor.newInstance(values);
             } catch (ReflectiveOperationException err) {
-                throw new IllegalArgumentException("the record " + constructor + " cannot be made", err);
+                throw new IllegalArgumentException("the record cannot be made: " + constructor, err);
             }
         }
     }

@@ -10,13 +10,12 @@ import java.net.URI;
 import java.net.URLEncoder;
 import java.net.http.HttpClient;
 import java.net.http.HttpClient.Redirect;
+import java.net.http.HttpConnectTimeoutException;
 import java.net.http.HttpHeaders;
 import java.net.http.HttpRequest;
 import java.net.http.HttpRequest.BodyPublisher;
 import java.net.http.HttpRequest.BodyPublishers;
 import java.net.http.HttpResponse;
-import java.net.http.HttpResponse.BodyHandler;
-import java.net.http.HttpResponse.BodyHandlers;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -28,10 +27,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ThreadLocalRandom;
-import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicLong;
@@ -280,12 +276,12 @@ final class Transport {
     /** Sends a request until it has a final answer. */
     <T> T send(Request request, Reader<T> reader) {
         return repeat(request, (limit, key) -> {
-            HttpResponse<byte[]> answer = exchange(request, limit, key, BodyHandlers.ofByteArray());
-            String text = new String(answer.body(), StandardCharsets.UTF_8);
-            if (answer.statusCode() / 100 != 2) {
-                throw refusal(request, answer.statusCode(), answer.headers(), text);
+            long deadline = System.nanoTime() + limit;
+            HttpResponse<Lines> answer = exchange(request, limit, key);
+            try (Lines lines = answer.body()) {
+                String text = read(request, () -> lines.rest(deadline - System.nanoTime()));
+                return decode(request, () -> reader.read(answer.statusCode(), text));
             }
-            return decode(request, () -> reader.read(answer.statusCode(), text));
         });
     }
 
@@ -396,13 +392,7 @@ final class Transport {
 
     /** Makes one request at the present address, and returns the lines of its answer. The caller closes them. */
     Lines open(Request request, long limit, String idempotencyKey) {
-        HttpResponse<Lines> answer = exchange(request, limit, idempotencyKey, head -> new Lines());
-        if (answer.statusCode() / 100 == 2) {
-            return answer.body();
-        }
-        try (Lines lines = answer.body()) {
-            throw refusal(request, answer.statusCode(), answer.headers(), read(request, () -> lines.rest(limit)));
-        }
+        return exchange(request, limit, idempotencyKey).body();
     }
 
     /** Returns the next line of an answer, or null at its end. */
@@ -426,40 +416,48 @@ final class Transport {
         }
     }
 
-    private <B> HttpResponse<B> exchange(Request request, long limit, String idempotencyKey, BodyHandler<B> body) {
+    /**
+     * Makes one request, and returns its answer, whose body the caller reads and closes. It uses send, since sendAsync
+     * begins a thread for each answer on machines of one or two processors.
+     */
+    private HttpResponse<Lines> exchange(Request request, long limit, String idempotencyKey) {
         HttpClient open = http;
         if (open == null) {
             throw new IllegalStateException("the client is closed");
         }
-        CompletableFuture<HttpResponse<B>> answer = open.sendAsync(httpRequest(request, idempotencyKey), body);
+        HttpResponse<Lines> answer;
         try {
-            return answer.get(limit, TimeUnit.NANOSECONDS);
+            answer = open.send(httpRequest(request, limit, idempotencyKey), head -> new Lines());
         } catch (InterruptedException err) {
-            answer.cancel(true);
             throw interrupted(request.name());
-        } catch (TimeoutException err) {
-            answer.cancel(true);
-            throw new ConnectionException(request.name() + ": no answer in time", Committed.UNKNOWN, null);
-        } catch (ExecutionException err) {
-            throw failure(request, err.getCause());
+        } catch (IOException err) {
+            throw failure(request, err);
+        }
+        if (answer.statusCode() / 100 == 2) {
+            return answer;
+        }
+        try (Lines lines = answer.body()) {
+            String text = read(request, () -> lines.rest(limit));
+            throw refusal(request, answer.statusCode(), answer.headers(), text);
         }
     }
 
     /** A refused connection has carried nothing. Other causes are left out, since their texts may show an answer. */
-    private static ConnectionException failure(Request request, Throwable cause) {
-        String text = request.name() + ": the connection failed: " + cause.getClass().getSimpleName();
-        if (cause instanceof ConnectException) {
+    private static ConnectionException failure(Request request, IOException cause) {
+        String text = request.name() + ": no answer: " + cause.getClass().getSimpleName();
+        if (cause instanceof ConnectException || cause instanceof HttpConnectTimeoutException) {
             return new ConnectionException(text, Committed.NO, cause);
         }
         return new ConnectionException(text, Committed.UNKNOWN, cause instanceof SSLException ? cause : null);
     }
 
-    private HttpRequest httpRequest(Request request, String idempotencyKey) {
+    private HttpRequest httpRequest(Request request, long limit, String idempotencyKey) {
         String base = addresses.get(Math.floorMod(current.get(), addresses.size()));
         BodyPublisher body =
                 request.body() == null ? BodyPublishers.noBody() : BodyPublishers.ofByteArray(request.body());
-        HttpRequest.Builder builder =
-                HttpRequest.newBuilder(URI.create(base + request.path())).method(request.method(), body);
+        HttpRequest.Builder builder = HttpRequest.newBuilder(URI.create(base + request.path()))
+                .method(request.method(), body)
+                .timeout(Duration.ofNanos(Math.max(limit, 1)));
         String credential = key.get();
         if (credential != null && !credential.isEmpty()) {
             if (!KEY.matcher(credential).matches()) {

@@ -25,11 +25,11 @@ import java.util.concurrent.TimeUnit;
 public final class Worker implements AutoCloseable {
     private static final System.Logger LOGGER = System.getLogger("io.github.belfryhq.client");
     private static final int MAX_RECEIPTS = 1_000;
-    private static final int MAX_SETTLES = 4; // requests at once
+    private static final int MAX_SETTLES = 2; // requests at once
     private static final int MAX_REASON = 512; // bytes
     private static final long MIN_PAUSE = 20; // milliseconds
     private static final long MAX_PAUSE = 5_000;
-    private static final Duration LAST_WAIT = Duration.ofSeconds(5); // for handlers interrupted at the end of the grace
+    private static final Duration LAST_WAIT = Duration.ofSeconds(2); // for handlers interrupted at the end of the grace
 
     private final Belfry client;
     private final String queue;
@@ -388,8 +388,10 @@ public final class Worker implements AutoCloseable {
                     }
                 }
                 List<SettleResult> results = client.settle(queue, new Settlement(settlement));
-                for (int i = 0; i < chunk.size(); i++) {
-                    chunk.get(i).result().complete(results.get(i));
+                synchronized (this) { // the next lease call finds all handlers free that this frees
+                    for (int i = 0; i < chunk.size(); i++) {
+                        chunk.get(i).result().complete(results.get(i));
+                    }
                 }
             } catch (RuntimeException err) {
                 chunk.forEach(one -> one.result().completeExceptionally(err));

@@ -1,6 +1,8 @@
 package io.github.belfryhq.client;
 
+import com.sun.management.OperatingSystemMXBean;
 import io.github.belfryhq.client.testing.BelfryDev;
+import java.lang.management.ManagementFactory;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -9,7 +11,6 @@ import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
 import java.time.Duration;
 import java.util.ArrayList;
-import java.util.Arrays;
 import java.util.List;
 import java.util.Map;
 import java.util.UUID;
@@ -17,6 +18,7 @@ import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.LongAdder;
+import java.util.stream.DoubleStream;
 import java.util.stream.IntStream;
 
 /**
@@ -53,18 +55,36 @@ final class Bench {
     }
 
     private interface Turn {
-        double perSecond() throws Exception;
+        Measure measure() throws Exception;
     }
 
-    /** Makes a call again and again by all callers, and returns the calls in a second. */
-    private double calls(Call call) {
+    /** A rate, and the processor time of this process in microseconds for each call or task. */
+    private record Measure(double perSecond, double micros) {}
+
+    /** A begun measurement. */
+    private record Stopwatch(long began, long cpu) {
+        private static final OperatingSystemMXBean PROCESS =
+                (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
+
+        static Stopwatch start() {
+            return new Stopwatch(System.nanoTime(), PROCESS.getProcessCpuTime());
+        }
+
+        Measure stop(long count) {
+            long time = System.nanoTime() - began;
+            return new Measure(count * 1e9 / time, (PROCESS.getProcessCpuTime() - cpu) / 1e3 / count);
+        }
+    }
+
+    /** Makes a call again and again by all callers. */
+    private Measure calls(Call call) {
         String run = UUID.randomUUID().toString();
-        long began = System.nanoTime();
+        Stopwatch watch = Stopwatch.start();
         LongAdder calls = new LongAdder();
         CompletableFuture<?>[] callers = IntStream.range(0, CALLERS)
                 .mapToObj(caller -> CompletableFuture.runAsync(
                         () -> {
-                            for (int n = 0; System.nanoTime() - began < SECONDS * 1_000_000_000L; n++) {
+                            for (int n = 0; System.nanoTime() - watch.began() < SECONDS * 1_000_000_000L; n++) {
                                 try {
                                     call.make("bench-" + run + "-" + caller + "-" + n);
                                 } catch (Exception err) {
@@ -76,7 +96,7 @@ final class Bench {
                         threads))
                 .toArray(CompletableFuture[]::new);
         CompletableFuture.allOf(callers).join();
-        return calls.sum() * 1e9 / (System.nanoTime() - began);
+        return watch.stop(calls.sum());
     }
 
     private record Order(int order) {}
@@ -101,8 +121,8 @@ final class Bench {
         return Json.parse(answer.body());
     }
 
-    /** Fills a queue with due tasks, and returns the tasks that a consumer handles in a second. */
-    private double tasks(int count, Consumer consumer) throws Exception {
+    /** Fills a queue with due tasks, and lets a consumer handle them. */
+    private Measure tasks(int count, Consumer consumer) throws Exception {
         String queue = "bench-" + UUID.randomUUID();
         belfry.queues().put(queue, new QueuePolicy().paused(true).keepDone(Duration.ofSeconds(1)));
         List<BatchOp> tasks = IntStream.range(0, count)
@@ -114,9 +134,9 @@ final class Bench {
             }
         }
         belfry.queues().resume(queue);
-        long began = System.nanoTime();
+        Stopwatch watch = Stopwatch.start();
         consumer.consume(queue, count);
-        return count * 1e9 / (System.nanoTime() - began);
+        return watch.stop(count);
     }
 
     private void workByClient(String queue, int count) {
@@ -159,24 +179,27 @@ final class Bench {
 
     /** Prints the medians of both, and of the ratios of their turns. The first turns warm up. */
     private static void compare(String name, Turn client, Turn bare) throws Exception {
-        double[] ours = new double[ROUNDS];
-        double[] theirs = new double[ROUNDS];
-        double[] ratios = new double[ROUNDS];
+        List<Measure> ours = new ArrayList<>();
+        List<Measure> theirs = new ArrayList<>();
         for (int round = -3; round < ROUNDS; round++) {
-            double one = client.perSecond();
-            double other = bare.perSecond();
+            Measure one = client.measure();
+            Measure other = bare.measure();
             if (round >= 0) {
-                ours[round] = one;
-                theirs[round] = other;
-                ratios[round] = one / other;
+                ours.add(one);
+                theirs.add(other);
             }
         }
-        System.out.printf("%s: client %.0f/s, bare %.0f/s, ratio %.2f%n", name, median(ours), median(theirs), median(ratios));
+        double ratio = median(IntStream.range(0, ROUNDS)
+                .mapToDouble(i -> ours.get(i).perSecond() / theirs.get(i).perSecond()));
+        System.out.printf("%s: client %.0f/s, bare %.0f/s, ratio %.2f; processor time %.0f µs and %.0f µs%n", name,
+                median(ours.stream().mapToDouble(Measure::perSecond)), median(theirs.stream().mapToDouble(Measure::perSecond)),
+                ratio, median(ours.stream().mapToDouble(Measure::micros)),
+                median(theirs.stream().mapToDouble(Measure::micros)));
     }
 
-    private static double median(double[] numbers) {
-        Arrays.sort(numbers);
-        return numbers[numbers.length / 2];
+    private static double median(DoubleStream numbers) {
+        double[] sorted = numbers.sorted().toArray();
+        return sorted[sorted.length / 2];
     }
 
     private void run() throws Exception {
