@@ -2,9 +2,10 @@
 
 GO   ?= go
 TOOL  = $(GO) tool -modfile=$(CURDIR)/tools/go.mod
-# The repository has six modules: this one; belfrytest, so that programs which only import the client record no checksums
+# The repository has seven modules: this one; belfrytest, so that programs which only import the client record no checksums
 # of a node's modules; the bench, whose drivers of other services are no dependencies of Belfry; and for the same reason
-# the issuer of tokens and the collector of spans for tests, and the checks of the packages, with Helm and Kubernetes.
+# the issuer of tokens, the collector of spans and the library asynq for tests, and the checks of the packages, with Helm and
+# Kubernetes.
 
 .DEFAULT_GOAL := build
 
@@ -22,7 +23,7 @@ race: ## run the tests under the race detector, on one processor each (golang/go
 
 .PHONY: lint
 lint: ## vet, golangci-lint with staticcheck and the import rules
-	for module in . belfrytest bench access/oidc/realissuer deploy/package; do (cd $$module && $(GO) vet ./... && $(TOOL) golangci-lint run) || exit; done
+	for module in . belfrytest bench access/oidc/realissuer imports/redis/realasynq deploy/package; do (cd $$module && $(GO) vet ./... && $(TOOL) golangci-lint run) || exit; done
 
 .PHONY: generate
 generate: ## generate code from the .proto files
@@ -148,6 +149,10 @@ recording: ## record the demo into docs/pictures/demo.svg, on an idle machine
 .PHONY: test-brokers
 test-brokers: ## publish to real brokers, killed meanwhile, and try the bench's peers (installs what is missing)
 	.ci/brokers
+
+.PHONY: test-imports
+test-imports: ## import from a real Redis with asynq, BullMQ and Sidekiq (installs what is missing)
+	.ci/imports
 
 .PHONY: test-buckets
 test-buckets: ## write backups to a real S3 server (builds it)
