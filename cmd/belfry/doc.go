@@ -6,6 +6,7 @@
 //	dead, cluster, node, key,
 //	namespace
 //	top, bench                         show a cluster live, measure it
+//	import                             bring the tasks of other schedulers into a cluster
 //	context                            keep addresses and keys of clusters under names
 //	advance                            set the clock of a node for tests ahead
 //	audit                              show the changes of operators and the calls that were refused
@@ -50,8 +51,8 @@
 // # Exit codes
 //
 //	0  done; `task schedule --if-absent`, `schedule put --if-absent`: it is there, by this call or by an earlier one
-//	1  failed; `task batch`: a line was refused; `demo`, `bench`: a task was lost, came early, or the run could not be
-//	   finished
+//	1  failed; `task batch`: a line was refused; `import`: a record has no equal task; `demo`, `bench`: a task was lost,
+//	   came early, or the run could not be finished
 //	2  wrong arguments, settings or configuration file
 //	3  the client commands: there is no such task or schedule
 //	4  the client commands: the call may or may not have happened

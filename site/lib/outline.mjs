@@ -12,7 +12,7 @@ const english = [
     'how-it-works', 'comparison']],
   ['How do I …', ['guides/unpaid-order', 'guides/reminders', 'guides/heartbeats-and-debounce', 'guides/cron-jobs',
     'guides/schedule-once', 'guides/send-windows', 'guides/order-and-groups', 'guides/testing', 'guides/history',
-    'guides/from-go', 'guides/command-line', 'guides/coming-from', 'guides/*']],
+    'guides/from-go', 'guides/command-line', 'guides/coming-from', 'guides/importing', 'guides/*']],
   ['How do I operate …', ['operations/security', 'operations/sizing', 'operations/nodes', 'operations/shards',
     'operations/upgrades', 'operations/backups', 'operations/recover', 'operations/watch', 'operations/*']],
   ['Runbooks', ['runbooks/README', 'runbooks/*']],
