@@ -11,10 +11,12 @@
 //	sh with=NAME           commands that need the block NAME, which stands further down and starts before them
 //	sh untested: REASON    commands that no test can run. The test checks that they exist and take these flags.
 //	console                commands behind "$ ", each followed by all of its output
-//	go, python, ts         a whole program. It runs as sh does.
-//	python background=NAME a program that keeps running until the page ends, or ts
+//	go, java, python, ts   a whole program, which may use Belfry's client. It runs as sh does. Programs that stand
+//	                       together are the tabs of one example on the site, with an sh before them as curl.
+//	ts background=NAME     a program that keeps running until the page ends
 //	json                   the last answers of the sh block before it
-//	output                 adjacent lines in the output of the sh or go block before it
+//	output                 adjacent lines in the output of the sh block before it, or of each of the programs that
+//	                       stand together before it
 //	output of=NAME         adjacent lines in the output of a background block. The test waits until they are printed.
 //	output shape           as output, but figures may differ
 //	yaml                   a file of serve --http-client-roles or --oidc-roles. The test loads it.

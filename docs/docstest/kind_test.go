@@ -9,7 +9,7 @@ import (
 // kind is the info string of a block, parsed.
 type kind struct {
 	language   string
-	background string // sh, python, ts: name of a block that keeps running
+	background string // sh or a program: name of a block that keeps running
 	with       string // sh: name of a background block further down that runs already
 	untested   string // sh: why the test cannot run the block
 	of         string // output: name of the background block that prints it
@@ -17,7 +17,7 @@ type kind struct {
 }
 
 // runs reports whether a block is a whole program.
-func (k kind) runs() bool { return k.language == "go" || k.language == "python" || k.language == "ts" }
+func (k kind) runs() bool { return runners[k.language].command != "" }
 
 // parseKind parses an info string.
 func parseKind(info string) (kind, error) {
@@ -30,10 +30,10 @@ func parseKind(info string) (kind, error) {
 	}
 	words := strings.Fields(info)
 	if len(words) == 0 {
-		return kind{}, fmt.Errorf("its fence names no kind: sh, console, go, python, ts, json, output, yaml or text")
+		return kind{}, fmt.Errorf("its fence names no kind: sh, console, go, java, python, ts, json, output, yaml or text")
 	}
 	k := kind{language: words[0]}
-	if !slices.Contains([]string{"sh", "console", "go", "python", "ts", "json", "output", "yaml", "text"}, k.language) {
+	if !k.runs() && !slices.Contains([]string{"sh", "console", "json", "output", "yaml", "text"}, k.language) {
 		return k, fmt.Errorf("%q is no kind of block", info)
 	}
 	for _, word := range words[1:] {

@@ -40,7 +40,8 @@ type block struct {
 func documentation(t *testing.T) []page {
 	t.Helper()
 	pages := readPages(t, "README.md", "SECURITY.md", "CONTRIBUTING.md", "docs/*.md", "docs/guides/*.md",
-		"docs/operations/*.md", "docs/measurements/*.md", "docs/reference/*.md", "docs/reference/api/*.md")
+		"docs/clients/*.md", "docs/operations/*.md", "docs/measurements/*.md", "docs/reference/*.md",
+		"docs/reference/api/*.md")
 	return slices.DeleteFunc(pages, func(p page) bool { return p.name == "docs/reference/command-line.md" })
 }
 
@@ -58,7 +59,7 @@ func translations(t *testing.T) map[string]page {
 // everyPage returns the pages of the repository, of docs/ at any depth.
 func everyPage(t *testing.T) []page {
 	t.Helper()
-	patterns := []string{"*.md", "bench/*.md", "bench/*/*.md", "deploy/*/*.md"}
+	patterns := []string{"*.md", "bench/*.md", "bench/*/*.md", "deploy/*/*.md", "clients/*/*.md"}
 	err := filepath.WalkDir(filepath.Join(repository, "docs"), func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:

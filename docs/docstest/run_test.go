@@ -122,19 +122,24 @@ func copyFile(from, to string) error {
 }
 
 // environment returns the environment for a page's commands. It lacks this process's settings for belfry, makes curl
-// print the status of each answer, and installs Go programs into the folder of programs.
+// print the status of each answer, installs Go programs into the folder of programs, and lets programs import the clients
+// for Python and Java.
 func (p *place) environment(t *testing.T) []string {
 	t.Helper()
 	home := t.TempDir()
 	const told = "write-out = \"%{stderr}" + answered + "%{http_code}\\n\"\n"
 	assert.NoError(t, os.WriteFile(filepath.Join(home, ".curlrc"), []byte(told), 0o644))
-	env := []string{"GOBIN=" + p.programs, "CURL_HOME=" + home, "BELFRY_CONTEXTS=" + filepath.Join(home, "contexts.yaml")}
+	clients, err := filepath.Abs(filepath.Join(repository, "clients"))
+	assert.NoError(t, err)
+	env := []string{"GOBIN=" + p.programs, "PYTHONPATH=" + filepath.Join(clients, "python"),
+		"CLASSPATH=" + filepath.Join(clients, "java", "target", "classes"),
+		"CURL_HOME=" + home, "BELFRY_CONTEXTS=" + filepath.Join(home, "contexts.yaml")}
 	for _, variable := range os.Environ() {
 		name, value, _ := strings.Cut(variable, "=")
 		switch {
 		case name == "PATH":
 			env = append(env, fmt.Sprintf("PATH=%s%c%s", p.programs, filepath.ListSeparator, value))
-		case name != "GOBIN" && !strings.HasPrefix(name, "BELFRY_"):
+		case name != "GOBIN" && name != "PYTHONPATH" && name != "CLASSPATH" && !strings.HasPrefix(name, "BELFRY_"):
 			env = append(env, variable)
 		}
 	}

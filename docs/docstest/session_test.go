@@ -34,7 +34,8 @@ type session struct {
 	env     []string
 	running map[string]*background
 	started []string          // names of the running blocks, in their order
-	printed string            // output of the last block of commands
+	printed []string          // output of the last block of commands, or outputs of the programs in a row
+	inRow   bool              // the last block was a program
 	refused []string          // statuses from 400 on in the last block
 	fields  map[string]string // last values of the answers' fields
 }
@@ -76,12 +77,16 @@ func (s *session) playAll(p page) error {
 
 // play runs a block, or compares it with the output of earlier blocks.
 func (s *session) play(k kind, text string) error {
+	joins := s.inRow && k.runs()
+	if s.inRow = k.runs(); !joins && (s.inRow || k.language == "sh" || k.language == "console") {
+		s.printed = nil
+	}
 	switch k.language {
 	case "sh":
 		return s.commands(k, text)
 	case "console":
 		return s.dialogue(text)
-	case "go", "python", "ts":
+	case "go", "java", "python", "ts":
 		return s.program(k, text)
 	case "json":
 		return s.answers(text)
@@ -89,8 +94,10 @@ func (s *session) play(k kind, text string) error {
 		if k.of != "" {
 			return s.wait(s.running[k.of], lines(text, k.shape), k.shape)
 		}
-		if got := lines(s.printed, k.shape); !contains(got, lines(text, k.shape)) {
-			return fmt.Errorf("these lines do not stand together in the output, which was\n%s", s.printed)
+		for _, printed := range s.printed {
+			if got := lines(printed, k.shape); !contains(got, lines(text, k.shape)) {
+				return fmt.Errorf("these lines do not stand together in the output, which was\n%s", printed)
+			}
 		}
 	}
 	return nil
@@ -121,7 +128,7 @@ func (s *session) run(commands string) error {
 	var stdout, stderr bytes.Buffer
 	shell.Stdout, shell.Stderr = &stdout, &stderr
 	err := shell.Run()
-	s.printed = stdout.String()
+	s.printed = append(s.printed, stdout.String())
 	s.refused = nil
 	for line := range strings.Lines(stderr.String()) {
 		if _, status, ok := strings.Cut(strings.TrimSpace(line), answered); ok && status >= "400" {
@@ -129,11 +136,19 @@ func (s *session) run(commands string) error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("%w\n%s%s", err, s.printed, stderr.String())
+		return fmt.Errorf("%w\n%s%s", err, stdout.String(), stderr.String())
 	}
 	s.remember()
 	s.export(commands)
 	return nil
+}
+
+// last returns the output of the last command or program.
+func (s *session) last() string {
+	if len(s.printed) == 0 {
+		return ""
+	}
+	return s.printed[len(s.printed)-1]
 }
 
 // exported matches a command that sets a variable for the rest of a page.
@@ -152,12 +167,13 @@ func (s *session) shell(ctx context.Context, commands string) *exec.Cmd {
 	return shell
 }
 
-// runners have the command that runs a program of each language. The programs in TypeScript have no annotations of
-// types, so Node.js runs them as they are.
+// runners have the command that runs a program of each language, beside Belfry's client. The programs in TypeScript have
+// no annotations of types, so Node.js runs them as they are.
 var runners = map[string]struct{ command, file string }{
-	"go":     {"go run", "main.go"}, // may import the repository's packages
-	"python": {"python3", "main.py"},
-	"ts":     {"node", "main.mjs"},
+	"go":     {"go run", "main.go"},  // finds the packages of the repository, where it runs
+	"java":   {"java", "Main.java"},  // by CLASSPATH
+	"python": {"python3", "main.py"}, // by PYTHONPATH
+	"ts":     {"node", "main.mjs"},   // by the folder node_modules beside it
 }
 
 // program runs a whole program.
@@ -169,15 +185,30 @@ func (s *session) program(k kind, source string) error {
 	if err != nil {
 		return err
 	}
-	runner := runners[k.language]
-	file, err := writeProgram(s.t.TempDir(), runner.file, source)
+	runner, folder := runners[k.language], s.t.TempDir()
+	file, err := writeProgram(folder, runner.file, source)
 	if err != nil {
 		return err
+	}
+	if k.language == "ts" {
+		if err := linkTypeScript(folder); err != nil {
+			return err
+		}
 	}
 	if k.background != "" {
 		return s.leaveRunning(k.background, "exec "+runner.command+" "+file)
 	}
 	return s.run(runner.command + " " + file)
+}
+
+// linkTypeScript lets programs in a folder import the client for TypeScript.
+func linkTypeScript(folder string) error {
+	scope := filepath.Join(folder, "node_modules", "@belfryhq")
+	client, err := filepath.Abs(filepath.Join(repository, "clients/typescript"))
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.MkdirAll(scope, 0o755), os.Symlink(client, filepath.Join(scope, "client")))
 }
 
 // writeProgram writes a page's program to a file and returns its path.
@@ -188,7 +219,7 @@ func writeProgram(folder, name, source string) (string, error) {
 
 // remember stores the fields of the printed answers.
 func (s *session) remember() {
-	answers, _ := documents(s.printed) // other output has no fields
+	answers, _ := documents(s.last()) // other output has no fields
 	var walk func(v any)
 	walk = func(v any) {
 		switch v := v.(type) {
@@ -233,8 +264,8 @@ func (s *session) dialogue(text string) error {
 		if err := s.run(command); err != nil {
 			return err
 		}
-		if want, got := lines(shown, false), lines(s.printed, false); !slices.Equal(want, got) {
-			return fmt.Errorf("%s prints\n%s", command, s.printed)
+		if want, got := lines(shown, false), lines(s.last(), false); !slices.Equal(want, got) {
+			return fmt.Errorf("%s prints\n%s", command, s.last())
 		}
 	}
 	return nil
@@ -246,9 +277,9 @@ func (s *session) answers(text string) error {
 	if err != nil {
 		return err
 	}
-	printed, err := documents(s.printed)
+	printed, err := documents(s.last())
 	if err != nil {
-		return fmt.Errorf("%w\n%s", err, s.printed)
+		return fmt.Errorf("%w\n%s", err, s.last())
 	}
 	for _, answer := range shown {
 		problem, _ := answer.(map[string]any)
@@ -265,7 +296,7 @@ func (s *session) allShown() error {
 		return nil
 	}
 	err := fmt.Errorf("a call of the block before was answered %s, which the page does not show:\n%s",
-		strings.Join(s.refused, ", "), s.printed)
+		strings.Join(s.refused, ", "), s.last())
 	s.refused = nil
 	return err
 }

@@ -10,12 +10,15 @@ export const codeHost = 'https://github.com/belfryhq/belfry';
 // leavesDocs reports whether a path in the repository is no page of the site.
 const leavesDocs = (path) => path.startsWith('..') || !/\.(md|svg|png)$/.test(path);
 
-// onSite returns the target of a relative link on the site. page is the path of the file with the link.
+// onSite returns the target of a relative link on the site. page is the path of the file with the link. The README of a
+// client is a page in docs/clients, whose links are relative to a folder as deep.
 export function onSite(href, page) {
   if (/^([a-z][a-z0-9+.-]*:|#|\/)/i.test(href)) return href;
   const [path, fragment] = href.split('#');
-  const file = join(dirname(page), decodeURI(path));
-  if (!leavesDocs(relative(docs, file))) return href;
+  let file = join(dirname(page), decodeURI(path));
+  const client = /^clients\/(\w+)\/README\.md$/.exec(relative(repository, file));
+  if (client && client[1] !== 'conformance') file = join(docs, 'clients', `${client[1]}.md`);
+  if (!leavesDocs(relative(docs, file))) return relative(dirname(page), file) + (fragment ? `#${fragment}` : '');
   const target = relative(repository, file);
   const kind = existsSync(file) && target !== '' && !/\.[a-z]+$/i.test(target) && target !== 'Makefile'
     && target !== 'LICENSE' ? 'tree' : 'blob';
@@ -39,6 +42,29 @@ function named(tokens, heading, page) {
   heading.attrSet('aria-label', first ? name[0] : name[1]);
 }
 
+const languages = { sh: 'curl', go: 'Go', ts: 'TypeScript', python: 'Python', java: 'Java' };
+
+// tabbed makes groups of tabs out of the programs that stand together, and of the commands before them.
+function tabbed(tokens, Token) {
+  const out = [];
+  for (let from = 0, to; from < tokens.length; from = to) {
+    const names = new Set();
+    for (to = from; tokens[to]?.type === 'fence' && languages[tokens[to].info]; to++) {
+      if (names.has(tokens[to].info)) break;
+      names.add(tokens[to].info);
+    }
+    if (names.size > 1) {
+      tokens.slice(from, to).forEach((fence) => { fence.info += ` [${languages[fence.info]}]`; });
+      out.push(new Token('container_code-group_open', 'div', 1), ...tokens.slice(from, to),
+        new Token('container_code-group_close', 'div', -1));
+    } else {
+      to = from + 1;
+      out.push(tokens[from]);
+    }
+  }
+  return out;
+}
+
 export function adapt(md) {
   md.core.ruler.push('belfry', (state) => {
     const page = join(docs, state.env.relativePath);
@@ -57,5 +83,6 @@ export function adapt(md) {
         if (pictures++ === 0) token.attrSet('fetchpriority', 'high'); else token.attrSet('loading', 'lazy');
       }
     }
+    state.tokens = tabbed(state.tokens, state.Token);
   });
 }
