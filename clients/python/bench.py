@@ -14,13 +14,13 @@ from typing import Any
 import httpx
 
 from belfry import AsyncBelfry, LeasedTask, problem_error
-from belfry._core import LIMITS
 from belfry.testing import BelfryDev
 from belfry.worker import AsyncWorker, TaskContext
 
 ROUNDS = int(os.environ.get("ROUNDS", "15"))
 SECONDS = float(os.environ.get("SECONDS", "1"))
 CALLERS = 64
+LIMITS = httpx.Limits(max_connections=CALLERS, max_keepalive_connections=CALLERS)
 
 
 async def calls_of(call: Callable[[str], Awaitable[Any]]) -> float:

@@ -31,7 +31,6 @@ from .types import CallOptions, Seconds, build
 
 log = logging.getLogger("belfry")
 T = TypeVar("T")
-LIMITS = httpx.Limits(max_connections=256, max_keepalive_connections=256)
 
 
 class Options(TypedDict, total=False):
@@ -227,7 +226,7 @@ def judge(status: int, headers: Mapping[str, str], body: bytes, name: str) -> No
 
 def failure_of(err: httpx.HTTPError, name: str) -> BelfryError:
     """Returns the client's error of one of the network. A connection that was never made has carried nothing."""
-    if isinstance(err, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout):
+    if isinstance(err, httpx.ConnectError | httpx.ConnectTimeout):
         return BelfryConnectionError(f"{name}: {err or type(err).__name__}", "no")
     if isinstance(err, httpx.TimeoutException):
         return BelfryConnectionError(f"{name}: no answer in time", "unknown")

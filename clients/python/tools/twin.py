@@ -15,6 +15,7 @@ WORDS = {
     r"\bAsync([A-Z])": r"\1",
     r"\basyncio\b": "time",
     r"\ba(close|read|iter_bytes)\b": r"\1",
+    r"\basynccontextmanager\b": "contextmanager",
     r"\b__a(enter|exit)__": r"__\1__",
 }
 
