@@ -7,7 +7,7 @@ import java.util.Map;
 import org.springframework.boot.actuate.health.AbstractHealthIndicator;
 import org.springframework.boot.actuate.health.Health;
 
-/** Reports whether a node of the cluster is ready, and whether the service lets the application consume its queues. */
+/** Reports whether a node of the cluster is ready, and whether the consumers of the application run. */
 final class BelfryHealthIndicator extends AbstractHealthIndicator {
     private static final CallOption TIMEOUT = CallOption.timeout(Duration.ofSeconds(3));
 
@@ -23,9 +23,9 @@ final class BelfryHealthIndicator extends AbstractHealthIndicator {
     @Override
     protected void doHealthCheck(Health.Builder health) {
         health.up().withDetail("node", belfry.request("GET", "/readyz", null, TIMEOUT).get("node").asString());
-        Map<String, String> refused = listeners.refused();
-        if (!refused.isEmpty()) {
-            health.down().withDetail("refused", refused);
+        Map<String, String> failures = listeners.failures();
+        if (!failures.isEmpty()) {
+            health.down().withDetail("failures", failures);
         }
     }
 }

@@ -7,13 +7,13 @@ import java.lang.annotation.RetentionPolicy;
 import java.lang.annotation.Target;
 
 /**
- * Consumes a queue that is pulled: the method of a bean is called for each task as it comes due. A return acknowledges the
- * task. An exception fails the attempt, and the queue's policy decides about the next one; see also
+ * Consumes a queue that is pulled: the method of a bean is called for each task as it comes due. A return acknowledges
+ * the task. An exception fails the attempt, and the queue's policy decides about the next one; see also
  * {@link io.github.belfryhq.client.RetryIn} and {@link io.github.belfryhq.client.Release}.
  *
  * <p>A parameter of type {@link io.github.belfryhq.client.LeasedTask} gets the task, one of type
- * {@link io.github.belfryhq.client.TaskContext} the attempt with its fence, one of type {@code byte[]} a payload of bytes,
- * and one of any other type the payload, as Jackson reads it.
+ * {@link io.github.belfryhq.client.TaskContext} the attempt with its fence, one of type {@code byte[]} a payload of bytes, and
+ * one of any other type the payload, as Jackson reads it.
  */
 @Documented
 @Retention(RetentionPolicy.RUNTIME)

@@ -43,7 +43,7 @@ public record BelfryProperties(
     /**
      * The settings of the methods with BelfryListener and BelfryScheduled.
      *
-     * @param enabled whether the methods consume and schedules are made. False suits the instances that only serve requests
+     * @param enabled whether the methods consume and schedules are made. False suits instances that only serve requests
      * @param concurrency tasks that one method handles at once
      * @param lease length of a lease, which is extended while the method runs
      * @param grace time that methods get to end when the application stops

@@ -34,7 +34,7 @@ public class BelfryReceiverAutoConfiguration {
         return builder.build();
     }
 
-    /** Holds without secrets too: Spring MVC would make a delivery of the parameters of any request. */
+    /** Exists without secrets too. Otherwise Spring MVC would make a delivery from the parameters of any request. */
     @Bean
     WebMvcConfigurer belfryDeliveries(ObjectProvider<Receiver> receiver) {
         return new WebMvcConfigurer() {

@@ -8,10 +8,10 @@ import java.lang.annotation.RetentionPolicy;
 import java.lang.annotation.Target;
 
 /**
- * Runs a method of a bean by a schedule of Belfry: once for each occurrence, on one of all instances of the application. The
- * start of the application makes the schedule, or changes the one with this id to the rule, overlap and misfire of the
- * annotation. A pause of the schedule stays. The occurrences come through a queue with the id of the schedule, whose policy
- * decides about retries.
+ * Runs a method of a bean by a schedule of Belfry. Each occurrence is one task, which one of the running instances of
+ * the application handles. The start of an instance makes the schedule, or changes the rule, overlap and misfire of an
+ * existing one, which stays paused if it is. The tasks are in a queue with the id of the schedule, whose policy decides
+ * about retries.
  *
  * <p>The method may have parameters of {@link io.github.belfryhq.client.LeasedTask} and
  * {@link io.github.belfryhq.client.TaskContext}.

@@ -21,19 +21,15 @@ final class Consumer {
     private final CountDownLatch stopping = new CountDownLatch(1);
     private final Thread thread;
     private volatile Worker worker;
-    private volatile Refusal refusal;
+    private volatile Failure failure; // of the last worker that failed, or null
 
-    private record Refusal(String message, long nanoTime) {}
+    private record Failure(String text, long nanoTime) {}
 
     Consumer(String queue, Supplier<Worker> workers, Duration pause) {
         this.queue = queue;
         this.workers = workers;
         this.pause = pause;
         this.thread = new Thread(this::run, "belfry-" + queue);
-    }
-
-    String queue() {
-        return queue;
     }
 
     void start() {
@@ -57,15 +53,15 @@ final class Consumer {
         try {
             worker.run();
         } catch (RuntimeException err) {
-            refusal = new Refusal(err.getMessage(), System.nanoTime());
+            failure = new Failure(err.toString(), System.nanoTime());
             LOG.warn("The consumer of queue " + queue + " failed. Unless it stops, it starts again in " + pause, err);
         }
     }
 
-    /** Returns the reason for which the last worker ended just now, or null. */
-    String refusal() {
-        Refusal last = refusal;
-        return last != null && System.nanoTime() - last.nanoTime() < 2 * pause.toNanos() ? last.message() : null;
+    /** Returns the failure of the last two pauses, or null. */
+    String failure() {
+        Failure last = failure;
+        return last != null && System.nanoTime() - last.nanoTime() < 2 * pause.toNanos() ? last.text() : null;
     }
 
     /** Takes no more tasks. */

@@ -66,8 +66,8 @@ final class ListenerMethod implements Worker.Handler {
         try {
             return payload == null ? null : payload.as(type);
         } catch (IllegalArgumentException err) {
-            String place = err.getCause() instanceof JsonMappingException wrong ? " at " + wrong.getPathReference() : "";
-            throw new IllegalArgumentException("the payload is no " + type.getTypeName() + place);
+            String at = err.getCause() instanceof JsonMappingException wrong ? " at " + wrong.getPathReference() : "";
+            throw new IllegalArgumentException("the payload is no " + type.getTypeName() + at);
         }
     }
 

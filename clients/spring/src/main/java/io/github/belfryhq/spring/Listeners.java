@@ -14,7 +14,6 @@ import java.lang.reflect.Method;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
-import java.util.List;
 import java.util.Map;
 import java.util.function.BiConsumer;
 import org.springframework.aop.framework.autoproxy.AutoProxyUtils;
@@ -30,11 +29,11 @@ import org.springframework.core.annotation.AnnotationUtils;
 import org.springframework.util.StringUtils;
 
 /**
- * The consumers of all methods with {@link BelfryListener} and {@link BelfryScheduled}. They start when all beans are there,
- * and end before any other bean.
+ * The consumers of all methods with {@link BelfryListener} and {@link BelfryScheduled}. They start when all beans are
+ * there, and end before any other bean.
  */
 final class Listeners implements SmartLifecycle {
-    private static final Duration PAUSE = Duration.ofSeconds(5); // after a refusal
+    private static final Duration PAUSE = Duration.ofSeconds(5); // after a failure
 
     private final ConfigurableListableBeanFactory beans;
     private final Belfry belfry;
@@ -58,7 +57,7 @@ final class Listeners implements SmartLifecycle {
         return defaults.enabled();
     }
 
-    /** Makes the schedules, and starts the consumers. A schedule that cannot be made fails the start. */
+    /** Makes the schedules, and starts the consumers. The application does not start without its schedules. */
     @Override
     public void start() {
         Map<String, Consumer> found = new LinkedHashMap<>();
@@ -78,7 +77,9 @@ final class Listeners implements SmartLifecycle {
     private <A extends Annotation> void each(Class<A> annotation, BiConsumer<BeanMethod, A> found) {
         for (String name : beans.getBeanNamesForType(Object.class, false, false)) {
             Class<?> type = AutoProxyUtils.determineTargetClass(beans, name);
-            if (type == null || ScopedProxyUtils.isScopedTarget(name) || !AnnotationUtils.isCandidateClass(type, annotation)) {
+            if (type == null
+                    || ScopedProxyUtils.isScopedTarget(name)
+                    || !AnnotationUtils.isCandidateClass(type, annotation)) {
                 continue;
             }
             MetadataLookup<A> lookup = method -> AnnotatedElementUtils.findMergedAnnotation(method, annotation);
@@ -105,7 +106,7 @@ final class Listeners implements SmartLifecycle {
         }
     }
 
-    /** Makes a schedule, or changes the rule of the one that is there. Its pause and note are left alone. */
+    /** Makes a schedule, or changes the existing one, whose pause and note stay. */
     private void register(String id, BelfryScheduled schedule) {
         String[] cron = Arrays.stream(schedule.cron()).map(this::text).toArray(String[]::new);
         String every = text(schedule.every());
@@ -146,14 +147,15 @@ final class Listeners implements SmartLifecycle {
         return !consumers.isEmpty();
     }
 
-    /** Returns the queues that the service refuses now, with the reasons. */
-    Map<String, String> refused() {
-        Map<String, String> refused = new LinkedHashMap<>();
-        for (Consumer consumer : List.copyOf(consumers.values())) {
-            if (consumer.refusal() != null) {
-                refused.put(consumer.queue(), consumer.refusal());
+    /** Returns the failures of consumers by their queues. */
+    Map<String, String> failures() {
+        Map<String, String> failures = new LinkedHashMap<>();
+        consumers.forEach((queue, consumer) -> {
+            String failure = consumer.failure();
+            if (failure != null) {
+                failures.put(queue, failure);
             }
-        }
-        return refused;
+        });
+        return failures;
     }
 }

@@ -41,7 +41,7 @@ import org.springframework.web.bind.annotation.RestController;
 import org.springframework.web.server.ResponseStatusException;
 
 class DeliveryTest {
-    private static final String KEY = Base64.getEncoder().encodeToString("0123456789abcdef0123456789abcdef".getBytes(UTF_8));
+    private static final String KEY = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
     private static final String SECRETS = "belfry.receiver.secrets=whsec_b2xkLXNlY3JldC1vbGQtc2VjcmV0,whsec_" + KEY;
 
     private final HttpClient http = HttpClient.newHttpClient();

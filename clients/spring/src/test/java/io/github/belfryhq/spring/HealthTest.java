@@ -39,7 +39,7 @@ class HealthTest {
         context.withPropertyValues("belfry.addresses=" + dev.url(), "lease=13h").withBean(Orders.class).run(it -> {
             HealthIndicator indicator = it.getBean(HealthIndicator.class);
             await().until(() -> indicator.health().getStatus().equals(Status.DOWN));
-            assertThat(indicator.health().getDetails().get("refused").toString()).contains("orders=", "lease");
+            assertThat(indicator.health().getDetails().get("failures").toString()).contains("orders=", "lease");
         });
     }
 

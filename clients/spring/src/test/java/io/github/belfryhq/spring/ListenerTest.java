@@ -147,7 +147,8 @@ class ListenerTest {
     void callsAreObserved() {
         belfry.schedule(task("observed"));
         assertThatThrownBy(() -> belfry.touch("absent", new Touch())).isInstanceOf(ProblemException.NotFound.class);
-        assertThat(meters.get("belfry.call").tags("call", "PUT tasks/{id}", "error", "none").timer().count()).isPositive();
+        assertThat(meters.get("belfry.call").tags("call", "PUT tasks/{id}", "error", "none").timer().count())
+                .isPositive();
         assertThat(meters.get("belfry.call").tags("call", "POST tasks/{id}/touch", "error", "NotFound").timer().count())
                 .isEqualTo(1);
     }

@@ -9,9 +9,9 @@ import java.lang.annotation.Target;
 import org.springframework.context.annotation.Import;
 
 /**
- * Starts {@code belfry dev} for the application context of a test class, points the client at it, and adds it as a bean of
- * type {@link io.github.belfryhq.client.testing.BelfryDev}, which sets the clock ahead. The node ends with the context: test
- * classes that share a context share the node.
+ * Starts {@code belfry dev} for the application context of a test class, points the client at it, and adds it as a bean
+ * of type {@link io.github.belfryhq.client.testing.BelfryDev}, which sets the clock ahead. The node ends with the
+ * context: test classes that share a context share the node.
  */
 @Documented
 @Inherited

@@ -74,7 +74,10 @@ class ReadmeTest {
         var sources = new YamlPropertySourceLoader()
                 .load("README.md", new ByteArrayResource(blocks("yaml").get(0).getBytes(UTF_8)));
         BelfryProperties properties = new Binder(ConfigurationPropertySources.from(sources))
-                .bind("belfry", Bindable.of(BelfryProperties.class), new NoUnboundElementsBindHandler(BindHandler.DEFAULT))
+                .bind(
+                        "belfry",
+                        Bindable.of(BelfryProperties.class),
+                        new NoUnboundElementsBindHandler(BindHandler.DEFAULT))
                 .get();
         assertThat(properties.addresses()).hasSize(2);
     }
