@@ -11,48 +11,17 @@ from .types import Problem, Schedule, Task, TaskState, build
 Committed = Literal["no", "unknown"]
 """Whether a call that failed was carried out. A refusal of a 4xx is always `no`."""
 
+# fmt: off
 ProblemType = Literal[
-    "malformed-json",
-    "invalid-field",
-    "no-delay",
-    "unauthenticated",
-    "foreign-origin",
-    "forbidden",
-    "unknown-route",
-    "task-not-found",
-    "schedule-not-found",
-    "queue-not-found",
-    "key-not-found",
-    "namespace-not-found",
-    "token-not-found",
-    "lease-not-found",
-    "node-not-found",
-    "operation-not-found",
-    "impossible",
-    "queue-not-empty",
-    "calendar-not-found",
-    "calendar-in-use",
-    "queues-full",
-    "lease-ended",
-    "method-not-allowed",
-    "body-timeout",
-    "wrong-state",
-    "key-forgotten",
-    "events-gone",
-    "precondition-failed",
-    "too-large",
-    "unsupported-media-type",
-    "key-reused",
-    "too-many-attempts",
-    "overloaded",
-    "memory-full",
-    "quota-exceeded",
-    "internal",
-    "not-committed",
-    "not-ready",
-    "no-room",
-    "outcome-unknown",
+    "malformed-json", "invalid-field", "no-delay", "unauthenticated", "foreign-origin", "forbidden", "unknown-route",
+    "task-not-found", "schedule-not-found", "queue-not-found", "key-not-found", "namespace-not-found",
+    "token-not-found", "lease-not-found", "node-not-found", "operation-not-found", "impossible", "queue-not-empty",
+    "calendar-not-found", "calendar-in-use", "queues-full", "lease-ended", "method-not-allowed", "body-timeout",
+    "wrong-state", "key-forgotten", "events-gone", "precondition-failed", "too-large", "unsupported-media-type",
+    "key-reused", "too-many-attempts", "overloaded", "memory-full", "quota-exceeded", "internal", "not-committed",
+    "not-ready", "no-room", "outcome-unknown",
 ]
+# fmt: on
 """The types of problems, without `urn:belfry:problem:`."""
 
 
@@ -172,39 +141,21 @@ class UnavailableError(ProblemError):
     """No answer in time from the leader, or a fault inside: see `committed`."""
 
 
+# fmt: off
 FAMILIES: dict[type[ProblemError], tuple[ProblemType, ...]] = {
     InvalidError: (
-        "malformed-json",
-        "invalid-field",
-        "no-delay",
-        "too-large",
-        "unsupported-media-type",
-        "unknown-route",
-        "method-not-allowed",
-        "body-timeout",
+        "malformed-json", "invalid-field", "no-delay", "too-large", "unsupported-media-type", "unknown-route",
+        "method-not-allowed", "body-timeout",
     ),
     UnauthenticatedError: ("unauthenticated", "too-many-attempts"),
     ForbiddenError: ("forbidden", "foreign-origin"),
     NotFoundError: (
-        "task-not-found",
-        "schedule-not-found",
-        "queue-not-found",
-        "key-not-found",
-        "namespace-not-found",
-        "token-not-found",
-        "lease-not-found",
-        "node-not-found",
-        "operation-not-found",
-        "calendar-not-found",
+        "task-not-found", "schedule-not-found", "queue-not-found", "key-not-found", "namespace-not-found",
+        "token-not-found", "lease-not-found", "node-not-found", "operation-not-found", "calendar-not-found",
         "events-gone",
     ),
     ConflictError: (
-        "wrong-state",
-        "lease-ended",
-        "queue-not-empty",
-        "calendar-in-use",
-        "queues-full",
-        "key-forgotten",
+        "wrong-state", "lease-ended", "queue-not-empty", "calendar-in-use", "queues-full", "key-forgotten",
         "impossible",
     ),
     PreconditionError: ("precondition-failed",),
@@ -213,6 +164,7 @@ FAMILIES: dict[type[ProblemError], tuple[ProblemType, ...]] = {
     OverloadedError: ("overloaded", "memory-full", "no-room"),
     UnavailableError: ("not-committed", "not-ready", "internal", "outcome-unknown"),
 }
+# fmt: on
 _family_of = {PREFIX + kind: family for family, kinds in FAMILIES.items() for kind in kinds}
 
 
