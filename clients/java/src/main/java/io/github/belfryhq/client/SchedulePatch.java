@@ -13,7 +13,10 @@ public final class SchedulePatch extends ScheduleFields<SchedulePatch> {
         super(fields, SchedulePatch::new);
     }
 
-    /** Changes the fields of the rule that are set. A change from interval to cron also clears the interval. */
+    /**
+     * Changes the fields of the rule that are set. {@code clear("repeat", "every")} clears the interval of a rule that
+     * becomes one of cron expressions.
+     */
     public SchedulePatch repeat(Repeat repeat) {
         return with("repeat", repeat);
     }

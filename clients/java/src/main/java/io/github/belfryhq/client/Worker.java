@@ -25,7 +25,7 @@ import java.util.concurrent.TimeUnit;
 public final class Worker implements AutoCloseable {
     private static final System.Logger LOGGER = System.getLogger("io.github.belfryhq.client");
     private static final int MAX_RECEIPTS = 1_000;
-    private static final int MAX_SETTLES = 2; // requests at once
+    private static final int MAX_SETTLES = 4; // requests at once
     private static final int MAX_REASON = 512; // bytes
     private static final long MIN_PAUSE = 20; // milliseconds
     private static final long MAX_PAUSE = 5_000;
@@ -362,12 +362,13 @@ public final class Worker implements AutoCloseable {
 
     private record Settling(Verb verb, Object item, CompletableFuture<SettleResult> result) {}
 
+    /** Settles a task. Outcomes gather behind one request, so that chunks are large. An extension does not wait for it. */
     private CompletableFuture<SettleResult> settle(Verb verb, Object item) {
         Settling one = new Settling(verb, item, new CompletableFuture<>());
         boolean another;
         synchronized (this) {
             settles.add(one);
-            another = settlers < MAX_SETTLES;
+            another = settlers == 0 || verb == Verb.EXTEND && settlers < MAX_SETTLES;
             settlers += another ? 1 : 0;
         }
         if (another) {
