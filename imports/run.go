@@ -101,7 +101,7 @@ func Check(ctx context.Context, s Source, c *client.Client, report func(Trouble)
 // scan calls each with the records of a source that were converted, and counts them in n.
 func (r *run) scan(ctx context.Context, s Source, n *int, each func(*Record)) error {
 	return eachChunk(ctx, s, chunkSize, func(_ context.Context, records []Record) error {
-		ready, _ := r.convertible(records)
+		ready := r.convertible(records)
 		for i := range ready {
 			r.count(n)
 			each(&ready[i])
@@ -151,17 +151,14 @@ func (r *run) take(ctx context.Context, records []Record) error {
 			return err
 		}
 	}
-	ready, back := r.convertible(records)
-	ready, err := r.claim(ctx, ready)
+	ready, err := r.claim(ctx, r.convertible(records))
 	if err != nil {
 		return err
 	}
 	ready, err = r.withoutFired(ctx, ready)
-	var done []Record
+	var done, back []Record
 	if err == nil {
-		var refused []Record
-		done, refused, err = r.schedule(ctx, ready)
-		back = append(back, refused...)
+		done, back, err = r.schedule(ctx, ready)
 	}
 	if len(done) > 0 && r.mover != nil {
 		err = errors.Join(err, r.mover.Finish(ctx, done))
@@ -181,26 +178,21 @@ func (r *run) count(n *int) {
 	*n++
 }
 
-// convertible returns the records that were converted, and counts the others. back are those of the others that an
-// earlier move has claimed.
-func (r *run) convertible(records []Record) (ready, back []Record) {
-	ready = records[:0]
+// convertible returns the records that were converted, and counts the others.
+func (r *run) convertible(records []Record) []Record {
+	ready := records[:0]
 	for _, record := range records {
 		switch {
 		case record.Err == nil:
 			ready = append(ready, record)
-			continue
 		case errors.Is(record.Err, ErrGone):
 			r.count(&r.totals.Left)
 		default:
 			r.count(&r.totals.Refused)
 			r.reportRecord(&record, record.Err.Error())
 		}
-		if record.Claimed {
-			back = append(back, record)
-		}
 	}
-	return ready, back
+	return ready
 }
 
 // claim returns the records that the source has given away, and counts the others.
@@ -282,22 +274,22 @@ func (r *run) hasHistory(ctx context.Context, record *Record) (bool, error) {
 }
 
 // schedule stores the tasks of records, and counts them. done are those that the cluster has, and back those that it
-// has not. A record is neither if the cluster may have its task.
+// has not. A record is neither if the cluster may have its task: the outcome of the call is unknown, or an earlier move
+// may have stored the task, and nobody knows whether it was changed since.
 func (r *run) schedule(ctx context.Context, records []Record) (done, back []Record, stop error) {
 	for i, err := range r.put(ctx, records) {
 		record := &records[i]
-		kept, err := r.judge(ctx, record, err)
+		verdict, err := r.judge(ctx, record, err)
+		if err != nil && stop == nil {
+			stop = fmt.Errorf("%s: %w", record.Key, err)
+		}
 		switch {
-		case kept:
+		case verdict == kept:
 			done = append(done, *record)
 			if r.ledger != nil {
 				r.ledger.add(record)
 			}
-			continue
-		case err != nil && stop == nil:
-			stop = fmt.Errorf("%s: %w", record.Key, err)
-		}
-		if err == nil || !errors.Is(err, client.ErrUnknown) {
+		case verdict == refused, !record.Claimed && !errors.Is(err, client.ErrUnknown):
 			back = append(back, *record)
 		}
 	}
@@ -327,34 +319,43 @@ func (r *run) put(ctx context.Context, records []Record) []error {
 	return errs
 }
 
-// judge counts a record by the answer to its call, and reports whether the cluster has its task. The error ends the
-// import: the cluster takes no tasks.
-func (r *run) judge(ctx context.Context, record *Record, err error) (kept bool, stop error) {
+// verdict is what the answer to a call tells about the task of a record.
+type verdict int
+
+const (
+	failed   verdict = iota // the cluster takes no tasks, and the import ends
+	kept                    // the cluster has the task
+	refused                 // the cluster cannot have the task, and never had it
+	conflict                // the cluster has another task of the id
+)
+
+// judge counts a record by the answer to its call. The error is that of the verdict failed.
+func (r *run) judge(ctx context.Context, record *Record, err error) (verdict, error) {
 	var refusal *client.Error
 	switch {
 	case err == nil:
 		r.count(&r.totals.Scheduled)
-		return true, nil
+		return kept, nil
 	case !errors.As(err, &refusal):
-		return false, err
+		return failed, err
 	case isAboutRecord(refusal):
 		r.count(&r.totals.Refused)
 		r.reportRecord(record, refusal.Error())
-		return false, nil
+		return refused, nil
 	case !errors.Is(err, client.ErrPrecondition):
-		return false, err
+		return failed, err
 	}
 	difference, err := r.compare(ctx, record, refusal)
 	switch {
 	case err != nil:
-		return false, err
+		return failed, err
 	case difference != "":
 		r.count(&r.totals.Conflicts)
 		r.reportRecord(record, "the cluster has another one of this id: it "+difference)
-		return false, nil
+		return conflict, nil
 	}
 	r.count(&r.totals.Existing)
-	return true, nil
+	return kept, nil
 }
 
 // isAboutRecord reports whether a refusal is about one task, so that others may be taken.

@@ -252,6 +252,35 @@ func TestCrash(t *testing.T) {
 	}
 }
 
+// A record whose task an earlier run may have stored is not given back to the workers: neither while the cluster is away,
+// nor if the task was changed or cancelled since. It stays claimed, and is named.
+func TestClaimedStaysClaimed(t *testing.T) {
+	onNode(t, func(t *testing.T, _ *client.Client, nodes *nodetest.Cluster) {
+		c := nodes.Client(client.Config{Timeout: time.Second})
+		source := &shelf{waiting: records(3)}
+		source.beforeFinish = func() error { return errors.New("crash") }
+		_, err := imports.Run(t.Context(), source, c, imports.Options{Move: true})
+		assert.Error(t, err)
+		source.beforeFinish = nil
+		_, err = c.Patch(t.Context(), "old:k0", client.Patch{Delay: 2 * time.Hour})
+		assert.NoError(t, err)
+		_, err = c.Cancel(t.Context(), "old:k1")
+		assert.NoError(t, err)
+		nodes.Stop(0)
+		_, err = imports.Run(t.Context(), source, c, imports.Options{Move: true})
+		assert.Error(t, err)
+		assert.Equal(t, len(source.claimed), 3, "claimed while the cluster is away")
+		nodes.Restart(0)
+		var named troubles
+		totals, err := imports.Run(t.Context(), source, c, imports.Options{Move: true, Report: named.add})
+		assert.NoError(t, err)
+		assert.Equal(t, totals, imports.Totals{Read: 3, Existing: 1, Conflicts: 2})
+		assert.Equal(t, len(source.claimed), 2, "claimed")
+		assert.Equal(t, len(source.waiting), 0, "given back")
+		assert.Contains(t, named.text(), "k1 old:k1: the cluster has another one of this id: it is cancelled")
+	})
+}
+
 // A task that was stored before a crash fires. The next run, long after the queue has forgotten it, does not schedule it
 // again, but schedules a record that was only claimed.
 func TestClaimedTaskHasFired(t *testing.T) {
