@@ -58,7 +58,7 @@ func TestRedisServerPages(t *testing.T) {
 // unless the scheduler has it anew. A finished one is gone with its remnants.
 func TestRedisServerClaims(t *testing.T) {
 	r := startRedis(t)
-	for i, member := range []string{"a", "b", "c", "d", "e"} {
+	for i, member := range []string{"a", "b", "c", "d", "e", "f"} {
 		r.ask("ZADD", "delayed", fmt.Sprint(1893492000+i, ".25"), member)
 	}
 	s, err := SortedSet(t.Context(), Options{URL: r.url}, imports.Auto, "delayed")
@@ -73,18 +73,20 @@ func TestRedisServerClaims(t *testing.T) {
 	r.ask("ZADD", "delayed", 5, "b")
 	had, err := s.Claim(t.Context(), records)
 	assert.NoError(t, err)
-	assert.EqualSlices(t, had, []bool{false, false, true, true, true})
-	assert.EqualSlices(t, membersOf(t, s, func(int) {}), []string{"c*", "d*", "e*", "b"})
+	assert.EqualSlices(t, had, []bool{false, false, true, true, true, true})
+	assert.EqualSlices(t, membersOf(t, s, func(int) {}), []string{"c*", "d*", "e*", "f*", "b"})
 
 	r.ask("SET", "lock-c", "c")
-	r.ask("SET", "lock-e", "another")
+	r.ask("SET", "lock-f", "another")
+	r.ask("HSET", "hash-b", "x", "y")
 	r.ask("HSET", "hash-c", "x", "y")
+	records[1].Origin.(*origin).remnant = remnant{hash: "hash-b"}
 	records[2].Origin.(*origin).remnant = remnant{hash: "hash-c", log: "log-c", lock: "lock-c"}
-	records[4].Origin.(*origin).remnant = remnant{lock: "lock-e"}
+	records[5].Origin.(*origin).remnant = remnant{lock: "lock-f"}
 	r.ask("ZADD", "delayed", 7, "d")
-	assert.NoError(t, s.Finish(t.Context(), []imports.Record{records[1], records[2]}))
+	assert.NoError(t, s.Finish(t.Context(), []imports.Record{records[1], records[2], records[5]}))
 	assert.NoError(t, s.GiveBack(t.Context(), []imports.Record{records[2], records[3], records[4]}))
-	assert.EqualSlices(t, r.keys("*"), []string{"delayed", "lock-e"})
+	assert.EqualSlices(t, r.keys("*"), []string{"delayed", "hash-b", "lock-f"})
 	scores, err := redis.StringMap(r.ask("ZRANGE", "delayed", 0, -1, "WITHSCORES"), nil)
 	assert.NoError(t, err)
 	if len(scores) != 3 || scores["b"] != "5" || scores["d"] != "7" || scores["e"] != "1893492004.25" {
