@@ -311,6 +311,9 @@ func (f *importFlags) run(c *cli.Call, source imports.Source) error {
 		})
 	}
 	meter.Close()
+	if err != nil && f.move {
+		c.Note("the tasks that were under way are claimed: run the same import again, and it goes on with them")
+	}
 	err = errors.Join(err, troubles.close(c), output.Show(c.Out, totals, f.fill))
 	if err == nil && totals.Failed() > 0 {
 		return errSaid
