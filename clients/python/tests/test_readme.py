@@ -4,12 +4,13 @@ import os
 import queue
 import re
 import signal
+import subprocess
 import sys
 import threading
 import types
 
 import pytest
-from conftest import snippets
+from conftest import FOLDER, snippets
 
 
 @pytest.fixture
@@ -35,6 +36,15 @@ def run():
 
 def lines(printed):
     return [printed.get_nowait() for _ in range(printed.qsize())]
+
+
+def test_the_code_is_typed(tmp_path):
+    for name, code in snippets().items():
+        (tmp_path / f"readme_{name}.py").write_text(code)
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", tmp_path], cwd=FOLDER, capture_output=True, text=True, check=False
+    )
+    assert checked.returncode == 0, checked.stdout
 
 
 def test_schedule(belfry, run):
