@@ -266,7 +266,7 @@ class AsyncBelfry:
     @asynccontextmanager
     async def _connection(self) -> AsyncIterator[httpx.AsyncClient]:
         """Lends a client of httpx to one request. Each keeps a single connection, since httpx looks at all connections
-        of a client at each request: with 64 callers of one client, a request takes five times the processor time."""
+        of a client at each request: with 64 callers of one client, a request takes twice the processor time."""
         try:
             http = self._idle.pop()
         except IndexError:
