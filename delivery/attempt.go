@@ -19,27 +19,38 @@ var (
 // verdict is an outcome and its class.
 type verdict struct {
 	task.Outcome
-	class result
+	class  result
+	status int // of the reply; 0: none
 }
 
-func delivered() verdict { return verdict{task.Outcome{Delivered: true}, resultDelivered} }
+// told returns the outcome of an attempt, with the status if the attempt asks for it.
+func (v verdict) told(a task.Attempt) task.Outcome {
+	if a.WantsStatus {
+		v.Status = v.status
+	}
+	return v.Outcome
+}
 
-func failed(text string) verdict { return verdict{task.Outcome{Error: text}, resultFailed} }
+func delivered(status int) verdict {
+	return verdict{task.Outcome{Delivered: true}, resultDelivered, status}
+}
+
+func failed(text string) verdict { return verdict{task.Outcome{Error: text}, resultFailed, 0} }
 
 // hopeless returns the verdict of an attempt after which no retry can help.
 func hopeless(text string) verdict {
-	return verdict{task.Outcome{Permanent: true, Error: text}, resultPermanent}
+	return verdict{task.Outcome{Permanent: true, Error: text}, resultPermanent, 0}
 }
 
 func aborted(why string) verdict {
-	return verdict{task.Outcome{Error: "aborted: " + why}, resultAborted}
+	return verdict{task.Outcome{Error: "aborted: " + why}, resultAborted, 0}
 }
 
 // attempt runs one attempt within its own timeout.
 func (w *Webhook) attempt(parent context.Context, a task.Attempt, begun time.Time) verdict {
 	build := func(ctx context.Context) (*http.Request, error) { return w.request(ctx, a, begun) }
 	return w.exchange(parent, a.Timeout, build, func(x *exchange, resp *http.Response) verdict {
-		return x.answered(resp, w.cfg.Now())
+		return x.answered(resp, w.cfg.Now(), a.KeepAnswer)
 	})
 }
 
@@ -188,14 +199,24 @@ func (x *exchange) outOfTime() bool {
 	return errors.Is(context.Cause(x.ctx), errTimedOut) || !time.Now().Before(x.deadline) || x.parent.Err() != nil
 }
 
-// answered returns the verdict of a reply by its status.
-func (x *exchange) answered(resp *http.Response, now time.Time) verdict {
+// answered returns the verdict of a reply by its status, with the beginning of the reply's body if it is kept.
+func (x *exchange) answered(resp *http.Response, now time.Time, kept bool) verdict {
 	x.hurry()
-	if isSuccess(resp.StatusCode) {
-		drain(resp, 0)
-		return delivered()
+	keep := 0
+	if kept {
+		keep = task.MaxKeptAnswer
 	}
-	return refusal(resp.StatusCode, retryAfter(resp.Header, now), replyText(resp))
+	var v verdict
+	var body []byte
+	if isSuccess(resp.StatusCode) {
+		body = drain(resp, keep)
+		v = delivered(resp.StatusCode)
+	} else {
+		body = drain(resp, max(keep, 2*maxExcerpt))
+		v = refusal(resp.StatusCode, retryAfter(resp.Header, now), replyText(resp, body))
+	}
+	v.Answer = string(body[:min(keep, len(body))])
+	return v
 }
 
 func isSuccess(status int) bool { return 200 <= status && status <= 299 }
@@ -215,6 +236,6 @@ func refusal(status int, after time.Duration, text string) verdict {
 	if status == http.StatusGone {
 		v = hopeless(text)
 	}
-	v.RetryAfter, v.Refused = after, !isReceivers(status)
+	v.RetryAfter, v.Refused, v.status = after, !isReceivers(status), status
 	return v
 }

@@ -30,7 +30,7 @@ func (w *Webhook) DeliverBatch(ctx context.Context, batch []task.Attempt) []task
 	outcomes := make([]task.Outcome, len(batch))
 	for i, v := range verdicts {
 		w.ended(ctx, batch[i], v, took)
-		outcomes[i] = v.Outcome
+		outcomes[i] = v.told(batch[i])
 	}
 	return outcomes
 }
@@ -41,7 +41,7 @@ func (w *Webhook) attemptBatch(parent context.Context, batch []task.Attempt, beg
 	build := func(ctx context.Context) (*http.Request, error) { return w.batchRequest(ctx, batch, begun) }
 	all := w.exchange(parent, shortest(batch), build, func(x *exchange, resp *http.Response) verdict {
 		if !isSuccess(resp.StatusCode) {
-			return x.answered(resp, w.cfg.Now())
+			return x.answered(resp, w.cfg.Now(), false)
 		}
 		var all verdict
 		all, verdicts = x.answeredBatch(resp, batch)

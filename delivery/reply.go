@@ -33,13 +33,13 @@ func drain(resp *http.Response, keep int) []byte {
 	return start[:n]
 }
 
-// replyText returns the text for last_error of a reply that is not 2xx.
-func replyText(resp *http.Response) string {
+// replyText returns the text for last_error of a reply that is not 2xx, from the beginning of its body. Twice maxExcerpt
+// are enough of it, since printable drops unprintable bytes.
+func replyText(resp *http.Response, body []byte) string {
 	if isRedirect(resp.StatusCode) {
 		return statusText(resp.StatusCode) + redirection(resp.Header.Get("Location"))
 	}
-	// drain keeps twice maxExcerpt, since printable drops unprintable bytes.
-	return withExcerpt(statusText(resp.StatusCode), drain(resp, 2*maxExcerpt))
+	return withExcerpt(statusText(resp.StatusCode), body[:min(2*maxExcerpt, len(body))])
 }
 
 // statusText returns the status with its standard name. The receiver's own name for it may be any text.

@@ -42,7 +42,7 @@ func (x *exchange) answeredBatch(resp *http.Response, batch []task.Attempt) (ver
 	case !object:
 		x.hurry()
 		drain(resp, 0)
-		return delivered(), nil
+		return delivered(resp.StatusCode), nil
 	}
 	list := newResultList(batch)
 	err = list.read(json.NewDecoder(body))
@@ -53,7 +53,7 @@ func (x *exchange) answeredBatch(resp *http.Response, batch []task.Attempt) (ver
 	x.hurry()
 	drain(resp, 0)
 	if !list.present {
-		return delivered(), nil
+		return delivered(resp.StatusCode), nil
 	}
 	return verdict{}, list.verdicts(failed("the answer has results, and none of this event"))
 }
@@ -164,7 +164,7 @@ func (l *resultList) take(r eventResult) {
 
 func (r eventResult) verdict() verdict {
 	if isSuccess(r.Status) {
-		return delivered()
+		return delivered(r.Status)
 	}
 	seconds := min(max(r.RetryAfter, 0), maxRetryAfter.Seconds())
 	after := time.Duration(seconds * float64(time.Second))

@@ -58,7 +58,7 @@ func (w *Webhook) Deliver(ctx context.Context, a task.Attempt) task.Outcome {
 	took := w.cfg.Now().Sub(begun)
 	w.metrics.request(took)
 	w.ended(ctx, a, v, took)
-	return v.Outcome
+	return v.told(a)
 }
 
 // ended counts an attempt, and logs an attempt that was not delivered.

@@ -92,6 +92,23 @@
 // Why not a task that schedules its successor when it ends? A slow occurrence would delay all later ones. Why not all
 // occurrences in advance? A change of the rule would have to find and cancel them.
 //
+// # Follow-ups
+//
+// A task, or its queue, may name the task that follows its end: on_delivered, on_dead. The command that ends the task
+// makes it, under the id {id}@delivered or {id}@dead in the same slot.
+//
+//   - Store.NoteEnd, by which schedules learn of the ends of their occurrences, records the ends that have a follow-up.
+//     The applier makes the follow-ups at the end of the command, when no task is being changed.
+//   - A follow-up takes the place of an older task of its id, as a PUT does: a task that was scheduled again or replayed
+//     ends again.
+//   - The number of ends in its id bounds a row of follow-ups. So those of a queue cannot go in circles.
+//   - The queue's follow-ups are part of its rule. So no value in them can be sealed, and they carry no credentials.
+//   - Settle carries the receiver's status, and the beginning of its answer, only if a follow-up wants them.
+//   - Tasks share follow-ups as parts of their manner, unless these bring payloads.
+//
+// Why not a second command by the leader? A crash between the two entries would lose the follow-up: the seeded flaw
+// late-follow-up does so.
+//
 // # Rebuild
 //
 // Rebuild makes a machine out of other shards' tasks. Numbers, and with them revisions, fences and occurrences, are

@@ -13,6 +13,8 @@ func flawForgetsCancel(uint64) bool { return false }
 
 func flawDropsSettle(uint64) bool { return false }
 
+func flawForgetsFollowUp(uint64) bool { return false }
+
 func flawKeepsScheduled(_, _ *store.Store) {}
 
 func flawAltersInstants(*fsmpb.Series) {}

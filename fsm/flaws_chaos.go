@@ -17,6 +17,10 @@ func flawForgetsCancel(number uint64) bool { return flaw.ForgottenCancel.Strikes
 // flawDropsSettle reports whether the settle of this number is answered but not carried out.
 func flawDropsSettle(number uint64) bool { return flaw.DroppedSettle.Strikes(number) }
 
+// flawForgetsFollowUp reports whether the follow-up of the task that ended with this number is left to a second entry,
+// which never comes.
+func flawForgetsFollowUp(number uint64) bool { return flaw.LateFollowUp.Strikes(number) }
+
 // flawAltersInstants repeats the first coming instant of a schedule, or drops it if there is another one.
 func flawAltersInstants(series *fsmpb.Series) {
 	switch {

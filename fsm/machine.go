@@ -91,6 +91,7 @@ func (m *Machine) Apply(data []byte, full bool) (Applied, error) {
 			applied.Results = append(applied.Results, result)
 		}
 		m.applier.closeOccurrences()
+		m.applier.follow(c.GetSettle())
 	}
 	applied.Lanes = m.store.Lanes.Settle(full)
 	m.moving.Store(!m.store.Slots.AllOpen())

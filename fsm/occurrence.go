@@ -130,7 +130,8 @@ func specOf(s *fsmpb.Spec, o *fsmpb.Occurrence) *fsmpb.Spec {
 	return spec
 }
 
-// takeOver makes the task of an occurrence out of one with the same id, of a schedule that was deleted.
+// takeOver makes a task out of one with the same id: of an occurrence, whose schedule was deleted, or of a follow-up,
+// whose task was scheduled again. There may be no such task.
 func (a *applier) takeOver(namespace, id string, content store.Content, fireMs int64) {
 	a.store.Number++
 	content.Occurrence = a.store.Number

@@ -18,6 +18,8 @@ func RuleOf(p *fsmpb.QueuePolicy) *fsmpb.QueueRule {
 		MaxAttempts:      task.AttemptsOf(p.GetRetry()),
 		KeepDoneMs:       p.GetKeepDoneMs(),
 		KeepDeadMs:       p.GetKeepDeadMs(),
+		OnDelivered:      p.GetOnDelivered(),
+		OnDead:           p.GetOnDead(),
 	}
 }
 

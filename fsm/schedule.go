@@ -16,6 +16,10 @@ func (a *applier) schedule(r request, op *fsmpb.Schedule) *fsmpb.Result {
 		const detail = "is that of an occurrence, which only its schedule makes"
 		return invalid(r.task, &task.FieldError{Field: "id", Detail: detail})
 	}
+	if _, place := task.SplitFollowUp(r.Id); place > 0 {
+		const detail = "is that of a follow-up, which only the end of the task before it makes"
+		return invalid(r.task, &task.FieldError{Field: "id", Detail: detail})
+	}
 	if task.HasMasked(op.GetSpec().GetTarget()) {
 		kept, err := keepMasked(r.task, op.Spec)
 		if err != nil {

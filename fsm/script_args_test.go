@@ -103,7 +103,24 @@ func (a args) spec() *fsmpb.Spec {
 	if v, ok := a.named["label"]; ok {
 		spec.Labels = []*fsmpb.Label{{Name: "l", Value: v}}
 	}
+	spec.OnDelivered, spec.OnDead = a.followUp("on_delivered"), a.followUp("on_dead")
 	return spec
+}
+
+// followUp parses queue,delay,payload; a payload "keep" keeps the answer.
+func (a args) followUp(name string) *fsmpb.FollowUp {
+	v, ok := a.named[name]
+	if !ok {
+		return nil
+	}
+	parts := strings.SplitN(v+",,", ",", 3)
+	delay, _ := strconv.ParseInt(parts[1], 10, 64) // empty: 0
+	payload := strings.Trim(parts[2], ",")
+	f := &fsmpb.FollowUp{Spec: &fsmpb.Spec{Queue: parts[0]}, DelayMs: delay, KeepAnswer: payload == "keep"}
+	if !f.KeepAnswer {
+		f.Spec.Payload = []byte(payload)
+	}
+	return f
 }
 
 // numbers parses a list separated by commas.
@@ -141,6 +158,9 @@ func (a args) patch(now int64) *fsmpb.Patch {
 	}
 	if v, ok := replaced("payload", "payload"); ok {
 		set.Payload = []byte(v)
+	}
+	if _, ok := replaced("on_delivered", "on_delivered"); ok {
+		set.OnDelivered = a.followUp("on_delivered")
 	}
 	if _, ok := replaced("delays", "retry.delays"); ok {
 		set.Retry = &fsmpb.Retry{DelaysMs: a.numbers("delays")}
@@ -187,6 +207,7 @@ func (a args) rule() *fsmpb.QueueRule {
 		Queue: a.id, Pushed: a.named["pushed"] != "", Held: a.named["held"] != "",
 		AttemptTimeoutMs: a.intOr("timeout", 0), MaxAttempts: uint32(a.intOr("attempts", 0)),
 		KeepDoneMs: a.intOr("keep_done", 0), KeepDeadMs: a.intOr("keep_dead", 0),
+		OnDelivered: a.followUp("on_delivered"), OnDead: a.followUp("on_dead"),
 	}
 }
 

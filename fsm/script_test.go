@@ -452,6 +452,7 @@ func setOp(c *fsmpb.Command, verb string, a args, now int64) bool {
 		c.Op = &fsmpb.Command_Settle{Settle: &fsmpb.Settle{
 			RetryAtMs: a.intOr("retry_at", 0), Error: a.named["error"], Consumer: a.named["consumer"] != "",
 			StartedAtMs: a.intOr("started", 0), Node: a.named["node"], Queue: a.named["queue"],
+			Status: uint32(a.uint("status")), Answer: []byte(a.named["answer"]),
 			Verdict: fsmpb.Verdict(fsmpb.Verdict_value["VERDICT_"+strings.ToUpper(a.named["verdict"])]),
 		}}
 	case "takeover":

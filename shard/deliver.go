@@ -54,7 +54,8 @@ type begun struct {
 	grant task.Grant
 	open  *openAttempt
 	plan  plan
-	span  tracing.Span // of the attempt
+	queue *fsmpb.QueuePolicy // nil: it has none
+	span  tracing.Span       // of the attempt
 	// batched is set if the queue sends batches, and the request has a body. A single task goes as a batch too, so that
 	// the receiver meets one form only.
 	batched bool
@@ -108,7 +109,7 @@ func (f *firing) prepare(o *openAttempt) (_ begun, refused *fsmpb.Settle, later 
 	if granted.Spec.Target == nil {
 		granted.Spec.Target = queue.GetTarget()
 	}
-	b := begun{grant: g, open: o, plan: policy.planOf(granted, queue)}
+	b := begun{grant: g, open: o, plan: policy.planOf(granted, queue), queue: queue}
 	b.batched = queue.GetBatchMax() > 1 && granted.Spec.Target.GetMethod() != http.MethodGet
 	err := b.plan.unstartable(time.UnixMilli(leaseEndMs), now)
 	if granted.Spec.Target == nil {
@@ -122,7 +123,34 @@ func (f *firing) prepare(o *openAttempt) (_ begun, refused *fsmpb.Settle, later 
 		return begun{}, released(), 0
 	}
 	b.Attempt = task.Attempt{Task: granted, Timeout: b.plan.timeout, Secrets: queue.GetSecrets()}
+	for _, f := range []*fsmpb.FollowUp{b.followUp(fsmpb.State_STATE_DELIVERED), b.followUp(fsmpb.State_STATE_DEAD)} {
+		b.WantsStatus = b.WantsStatus || task.WantsOutcome(f)
+		b.KeepAnswer = b.KeepAnswer || f.GetKeepAnswer()
+	}
 	return b, nil, 0
+}
+
+// followUp returns the follow-up of the task if it ends as delivered or dead, or nil.
+func (b *begun) followUp(end fsmpb.State) *fsmpb.FollowUp {
+	return task.FollowUpOf(end, b.grant.ID, b.Task.Spec, b.queue.GetOnDelivered(), b.queue.GetOnDead())
+}
+
+// tellOutcome gives the settle of an ended task what its follow-up gets of the receiver's answer.
+func (b *begun) tellOutcome(op *fsmpb.Settle, out task.Outcome) {
+	var f *fsmpb.FollowUp
+	switch op.Verdict {
+	case fsmpb.Verdict_VERDICT_DELIVERED:
+		f = b.followUp(fsmpb.State_STATE_DELIVERED)
+	case fsmpb.Verdict_VERDICT_DEAD:
+		f = b.followUp(fsmpb.State_STATE_DEAD)
+	}
+	if !task.WantsOutcome(f) {
+		return
+	}
+	op.Status = uint32(min(max(out.Status, 0), 999)) // a result of a batch may name any number
+	if f.KeepAnswer {
+		op.Answer = []byte(out.Answer)
+	}
 }
 
 // unsealed returns the settle of an attempt that cannot start because this node lacks the cluster key of the queue's
@@ -174,6 +202,7 @@ func (f *firing) deliver(batch []begun) {
 	for i, b := range batch {
 		op := f.shard.cfg.Policy.verdict(b.Task, b.plan, outcomes[i], b.grant.Probe, now)
 		op.StartedAtMs, op.Node = started.UnixMilli(), f.shard.cfg.NodeID
+		b.tellOutcome(op, outcomes[i])
 		b.span.Attempted(outcomes[i].Delivered, outcomes[i].Error)
 		b.span.End()
 		out := outcomes[i]

@@ -12,6 +12,7 @@ const (
 	DirtyRestore     Flaw = "dirty-restore"      // a snapshot is restored beside the previous tasks
 	FireBeforeCommit Flaw = "fire-before-commit" // an attempt starts when its grant is proposed
 	DroppedSettle    Flaw = "dropped-settle"     // now and then a settle is answered but not carried out
+	LateFollowUp     Flaw = "late-follow-up"     // now and then a follow-up is left to a second entry, which is lost
 	StaleRead        Flaw = "stale-read"         // a read is answered without proof of leadership
 	TwoIDs           Flaw = "two-ids"            // a repeated attempt has a webhook-id of its own
 	UncheckedCopy    Flaw = "unchecked-copy"     // a node takes part without a check whether its folder is old
@@ -34,7 +35,7 @@ const (
 // All returns all flaws.
 func All() []Flaw {
 	return []Flaw{
-		SkippedFsync, ForgottenCancel, DirtyRestore, FireBeforeCommit, DroppedSettle, StaleRead, TwoIDs, BlindClock,
+		SkippedFsync, ForgottenCancel, DirtyRestore, FireBeforeCommit, DroppedSettle, LateFollowUp, StaleRead, TwoIDs, BlindClock,
 		UncheckedCopy, EarlyVote, EarlyRemoval, KeptFiles, UnboundChange,
 		SealedLate, OpenBeforeSeal, DropBeforeOpen, KeptKey, ForeignList,
 		DoubledInstant, SkippedInstant, CrowdedGroup, RefusedTransfer,

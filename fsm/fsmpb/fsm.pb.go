@@ -1414,10 +1414,12 @@ type Spec struct {
 	Traceparent    string                 `protobuf:"bytes,9,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
 	// Of an occurrence: the instant that the schedule's rule names, if the task is due at another one. The state machine
 	// sets it.
-	ScheduledMs   int64   `protobuf:"varint,10,opt,name=scheduled_ms,json=scheduledMs,proto3" json:"scheduled_ms,omitempty"`
-	Window        *Window `protobuf:"bytes,11,opt,name=window,proto3" json:"window,omitempty"`      // absent: the queue's window
-	Group         string  `protobuf:"bytes,12,opt,name=group,proto3" json:"group,omitempty"`        // empty: none
-	Priority      uint32  `protobuf:"varint,13,opt,name=priority,proto3" json:"priority,omitempty"` // 1 is the first, 5 the last; 0: 3
+	ScheduledMs   int64     `protobuf:"varint,10,opt,name=scheduled_ms,json=scheduledMs,proto3" json:"scheduled_ms,omitempty"`
+	Window        *Window   `protobuf:"bytes,11,opt,name=window,proto3" json:"window,omitempty"`                              // absent: the queue's window
+	Group         string    `protobuf:"bytes,12,opt,name=group,proto3" json:"group,omitempty"`                                // empty: none
+	Priority      uint32    `protobuf:"varint,13,opt,name=priority,proto3" json:"priority,omitempty"`                         // 1 is the first, 5 the last; 0: 3
+	OnDelivered   *FollowUp `protobuf:"bytes,14,opt,name=on_delivered,json=onDelivered,proto3" json:"on_delivered,omitempty"` // absent: the queue's
+	OnDead        *FollowUp `protobuf:"bytes,15,opt,name=on_dead,json=onDead,proto3" json:"on_dead,omitempty"`                // absent: the queue's
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1543,6 +1545,81 @@ func (x *Spec) GetPriority() uint32 {
 	return 0
 }
 
+func (x *Spec) GetOnDelivered() *FollowUp {
+	if x != nil {
+		return x.OnDelivered
+	}
+	return nil
+}
+
+func (x *Spec) GetOnDead() *FollowUp {
+	if x != nil {
+		return x.OnDead
+	}
+	return nil
+}
+
+// FollowUp is a task that the state machine makes in the command that ends another task.
+type FollowUp struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Spec          *Spec                  `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`                                // without a payload: it gets the outcome of the task that ended
+	DelayMs       int64                  `protobuf:"varint,2,opt,name=delay_ms,json=delayMs,proto3" json:"delay_ms,omitempty"`          // from that command
+	KeepAnswer    bool                   `protobuf:"varint,3,opt,name=keep_answer,json=keepAnswer,proto3" json:"keep_answer,omitempty"` // the outcome has the beginning of the receiver's answer
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FollowUp) Reset() {
+	*x = FollowUp{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FollowUp) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FollowUp) ProtoMessage() {}
+
+func (x *FollowUp) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FollowUp.ProtoReflect.Descriptor instead.
+func (*FollowUp) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *FollowUp) GetSpec() *Spec {
+	if x != nil {
+		return x.Spec
+	}
+	return nil
+}
+
+func (x *FollowUp) GetDelayMs() int64 {
+	if x != nil {
+		return x.DelayMs
+	}
+	return 0
+}
+
+func (x *FollowUp) GetKeepAnswer() bool {
+	if x != nil {
+		return x.KeepAnswer
+	}
+	return false
+}
+
 // Target is the webhook or the broker that gets the task.
 type Target struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1556,7 +1633,7 @@ type Target struct {
 
 func (x *Target) Reset() {
 	*x = Target{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[5]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1568,7 +1645,7 @@ func (x *Target) String() string {
 func (*Target) ProtoMessage() {}
 
 func (x *Target) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[5]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1581,7 +1658,7 @@ func (x *Target) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Target.ProtoReflect.Descriptor instead.
 func (*Target) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{5}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Target) GetUrl() string {
@@ -1622,7 +1699,7 @@ type Header struct {
 
 func (x *Header) Reset() {
 	*x = Header{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[6]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1634,7 +1711,7 @@ func (x *Header) String() string {
 func (*Header) ProtoMessage() {}
 
 func (x *Header) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[6]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1647,7 +1724,7 @@ func (x *Header) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Header.ProtoReflect.Descriptor instead.
 func (*Header) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{6}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Header) GetName() string {
@@ -1677,7 +1754,7 @@ type Window struct {
 
 func (x *Window) Reset() {
 	*x = Window{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[7]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1689,7 +1766,7 @@ func (x *Window) String() string {
 func (*Window) ProtoMessage() {}
 
 func (x *Window) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[7]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1702,7 +1779,7 @@ func (x *Window) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Window.ProtoReflect.Descriptor instead.
 func (*Window) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{7}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Window) GetTimeZone() string {
@@ -1746,7 +1823,7 @@ type Retry struct {
 
 func (x *Retry) Reset() {
 	*x = Retry{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[8]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1758,7 +1835,7 @@ func (x *Retry) String() string {
 func (*Retry) ProtoMessage() {}
 
 func (x *Retry) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[8]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1771,7 +1848,7 @@ func (x *Retry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retry.ProtoReflect.Descriptor instead.
 func (*Retry) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{8}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Retry) GetMaxAttempts() uint32 {
@@ -1812,7 +1889,7 @@ type Label struct {
 
 func (x *Label) Reset() {
 	*x = Label{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[9]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1824,7 +1901,7 @@ func (x *Label) String() string {
 func (*Label) ProtoMessage() {}
 
 func (x *Label) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[9]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1837,7 +1914,7 @@ func (x *Label) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Label.ProtoReflect.Descriptor instead.
 func (*Label) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{9}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Label) GetName() string {
@@ -1868,7 +1945,7 @@ type Schedule struct {
 
 func (x *Schedule) Reset() {
 	*x = Schedule{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[10]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1880,7 +1957,7 @@ func (x *Schedule) String() string {
 func (*Schedule) ProtoMessage() {}
 
 func (x *Schedule) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[10]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1893,7 +1970,7 @@ func (x *Schedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Schedule.ProtoReflect.Descriptor instead.
 func (*Schedule) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{10}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Schedule) GetSpec() *Spec {
@@ -1940,7 +2017,7 @@ type Cancel struct {
 
 func (x *Cancel) Reset() {
 	*x = Cancel{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[11]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1952,7 +2029,7 @@ func (x *Cancel) String() string {
 func (*Cancel) ProtoMessage() {}
 
 func (x *Cancel) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[11]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1965,7 +2042,7 @@ func (x *Cancel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancel.ProtoReflect.Descriptor instead.
 func (*Cancel) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{11}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{12}
 }
 
 // Patch is a merge patch of a task. It applies only while no attempt has begun.
@@ -1983,7 +2060,7 @@ type Patch struct {
 
 func (x *Patch) Reset() {
 	*x = Patch{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[12]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1995,7 +2072,7 @@ func (x *Patch) String() string {
 func (*Patch) ProtoMessage() {}
 
 func (x *Patch) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[12]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2008,7 +2085,7 @@ func (x *Patch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Patch.ProtoReflect.Descriptor instead.
 func (*Patch) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{12}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Patch) GetFireAtMs() int64 {
@@ -2056,7 +2133,7 @@ type Touch struct {
 
 func (x *Touch) Reset() {
 	*x = Touch{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[13]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2068,7 +2145,7 @@ func (x *Touch) String() string {
 func (*Touch) ProtoMessage() {}
 
 func (x *Touch) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[13]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2081,7 +2158,7 @@ func (x *Touch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Touch.ProtoReflect.Descriptor instead.
 func (*Touch) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{13}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Touch) GetReceivedAtMs() int64 {
@@ -2151,7 +2228,7 @@ type Payload struct {
 
 func (x *Payload) Reset() {
 	*x = Payload{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[14]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2163,7 +2240,7 @@ func (x *Payload) String() string {
 func (*Payload) ProtoMessage() {}
 
 func (x *Payload) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[14]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2176,7 +2253,7 @@ func (x *Payload) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Payload.ProtoReflect.Descriptor instead.
 func (*Payload) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{14}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Payload) GetData() []byte {
@@ -2202,7 +2279,7 @@ type FireNow struct {
 
 func (x *FireNow) Reset() {
 	*x = FireNow{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[15]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2214,7 +2291,7 @@ func (x *FireNow) String() string {
 func (*FireNow) ProtoMessage() {}
 
 func (x *FireNow) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[15]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2227,7 +2304,7 @@ func (x *FireNow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FireNow.ProtoReflect.Descriptor instead.
 func (*FireNow) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{15}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{16}
 }
 
 // Policy has the defaults for tasks and queues without values of their own, as the leader knew them at the proposal.
@@ -2246,7 +2323,7 @@ type Policy struct {
 
 func (x *Policy) Reset() {
 	*x = Policy{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[16]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2258,7 +2335,7 @@ func (x *Policy) String() string {
 func (*Policy) ProtoMessage() {}
 
 func (x *Policy) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[16]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2271,7 +2348,7 @@ func (x *Policy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Policy.ProtoReflect.Descriptor instead.
 func (*Policy) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{16}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Policy) GetWindow() uint32 {
@@ -2338,7 +2415,7 @@ type Lane struct {
 
 func (x *Lane) Reset() {
 	*x = Lane{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[17]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2350,7 +2427,7 @@ func (x *Lane) String() string {
 func (*Lane) ProtoMessage() {}
 
 func (x *Lane) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[17]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2363,7 +2440,7 @@ func (x *Lane) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lane.ProtoReflect.Descriptor instead.
 func (*Lane) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{17}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Lane) GetNamespace() string {
@@ -2416,7 +2493,7 @@ type LaneCredit struct {
 
 func (x *LaneCredit) Reset() {
 	*x = LaneCredit{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[18]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2428,7 +2505,7 @@ func (x *LaneCredit) String() string {
 func (*LaneCredit) ProtoMessage() {}
 
 func (x *LaneCredit) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[18]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2441,7 +2518,7 @@ func (x *LaneCredit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LaneCredit.ProtoReflect.Descriptor instead.
 func (*LaneCredit) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{18}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *LaneCredit) GetLane() *Lane {
@@ -2497,7 +2574,7 @@ type Advance struct {
 
 func (x *Advance) Reset() {
 	*x = Advance{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[19]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2509,7 +2586,7 @@ func (x *Advance) String() string {
 func (*Advance) ProtoMessage() {}
 
 func (x *Advance) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[19]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2522,7 +2599,7 @@ func (x *Advance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Advance.ProtoReflect.Descriptor instead.
 func (*Advance) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{19}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Advance) GetToMs() int64 {
@@ -2580,7 +2657,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[20]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2592,7 +2669,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[20]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2605,7 +2682,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{20}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Grant) GetLane() *Lane {
@@ -2677,7 +2754,7 @@ type Isolate struct {
 
 func (x *Isolate) Reset() {
 	*x = Isolate{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[21]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2689,7 +2766,7 @@ func (x *Isolate) String() string {
 func (*Isolate) ProtoMessage() {}
 
 func (x *Isolate) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[21]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2702,7 +2779,7 @@ func (x *Isolate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Isolate.ProtoReflect.Descriptor instead.
 func (*Isolate) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{21}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Isolate) GetLane() *Lane {
@@ -2734,13 +2811,15 @@ type Settle struct {
 	StartedAtMs   int64                  `protobuf:"varint,8,opt,name=started_at_ms,json=startedAtMs,proto3" json:"started_at_ms,omitempty"` // start of the attempt; 0: not known
 	Node          string                 `protobuf:"bytes,9,opt,name=node,proto3" json:"node,omitempty"`                                     // node of the attempt; empty: a consumer's attempt
 	Queue         string                 `protobuf:"bytes,11,opt,name=queue,proto3" json:"queue,omitempty"`                                  // queue that the consumer names; the task must be of it; empty: any
+	Status        uint32                 `protobuf:"varint,12,opt,name=status,proto3" json:"status,omitempty"`                               // of the receiver's answer, for a follow-up that wants the outcome; 0: none
+	Answer        []byte                 `protobuf:"bytes,13,opt,name=answer,proto3" json:"answer,omitempty"`                                // its beginning, at most task.MaxKeptAnswer, if the follow-up keeps it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Settle) Reset() {
 	*x = Settle{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[22]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2752,7 +2831,7 @@ func (x *Settle) String() string {
 func (*Settle) ProtoMessage() {}
 
 func (x *Settle) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[22]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2765,7 +2844,7 @@ func (x *Settle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settle.ProtoReflect.Descriptor instead.
 func (*Settle) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{22}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Settle) GetFence() uint64 {
@@ -2845,6 +2924,20 @@ func (x *Settle) GetQueue() string {
 	return ""
 }
 
+func (x *Settle) GetStatus() uint32 {
+	if x != nil {
+		return x.Status
+	}
+	return 0
+}
+
+func (x *Settle) GetAnswer() []byte {
+	if x != nil {
+		return x.Answer
+	}
+	return nil
+}
+
 // Extend moves the end of a consumer's lease to lease_ms from now.
 type Extend struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2858,7 +2951,7 @@ type Extend struct {
 
 func (x *Extend) Reset() {
 	*x = Extend{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[23]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2870,7 +2963,7 @@ func (x *Extend) String() string {
 func (*Extend) ProtoMessage() {}
 
 func (x *Extend) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[23]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2883,7 +2976,7 @@ func (x *Extend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extend.ProtoReflect.Descriptor instead.
 func (*Extend) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{23}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Extend) GetFence() uint64 {
@@ -2925,13 +3018,15 @@ type QueueRule struct {
 	MaxAttempts      uint32                 `protobuf:"varint,6,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"`                  // for a task without one; 0: the policy's number
 	KeepDoneMs       int64                  `protobuf:"varint,7,opt,name=keep_done_ms,json=keepDoneMs,proto3" json:"keep_done_ms,omitempty"`                   // life of tombstones; 0: the policy's
 	KeepDeadMs       int64                  `protobuf:"varint,8,opt,name=keep_dead_ms,json=keepDeadMs,proto3" json:"keep_dead_ms,omitempty"`                   // life of dead letters; 0: until a replay or a drop
+	OnDelivered      *FollowUp              `protobuf:"bytes,9,opt,name=on_delivered,json=onDelivered,proto3" json:"on_delivered,omitempty"`                   // of tasks without one of their own
+	OnDead           *FollowUp              `protobuf:"bytes,10,opt,name=on_dead,json=onDead,proto3" json:"on_dead,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
 
 func (x *QueueRule) Reset() {
 	*x = QueueRule{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[24]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2943,7 +3038,7 @@ func (x *QueueRule) String() string {
 func (*QueueRule) ProtoMessage() {}
 
 func (x *QueueRule) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[24]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2956,7 +3051,7 @@ func (x *QueueRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueRule.ProtoReflect.Descriptor instead.
 func (*QueueRule) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{24}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *QueueRule) GetNamespace() string {
@@ -3015,6 +3110,20 @@ func (x *QueueRule) GetKeepDeadMs() int64 {
 	return 0
 }
 
+func (x *QueueRule) GetOnDelivered() *FollowUp {
+	if x != nil {
+		return x.OnDelivered
+	}
+	return nil
+}
+
+func (x *QueueRule) GetOnDead() *FollowUp {
+	if x != nil {
+		return x.OnDead
+	}
+	return nil
+}
+
 // SetRules replaces the rules of the named queues. Other queues keep their rules.
 type SetRules struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -3025,7 +3134,7 @@ type SetRules struct {
 
 func (x *SetRules) Reset() {
 	*x = SetRules{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[25]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3037,7 +3146,7 @@ func (x *SetRules) String() string {
 func (*SetRules) ProtoMessage() {}
 
 func (x *SetRules) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[25]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3050,7 +3159,7 @@ func (x *SetRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetRules.ProtoReflect.Descriptor instead.
 func (*SetRules) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{25}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SetRules) GetRules() []*QueueRule {
@@ -3069,7 +3178,7 @@ type Replay struct {
 
 func (x *Replay) Reset() {
 	*x = Replay{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[26]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3081,7 +3190,7 @@ func (x *Replay) String() string {
 func (*Replay) ProtoMessage() {}
 
 func (x *Replay) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[26]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3094,7 +3203,7 @@ func (x *Replay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Replay.ProtoReflect.Descriptor instead.
 func (*Replay) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{26}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{27}
 }
 
 // Drop removes a dead letter.
@@ -3106,7 +3215,7 @@ type Drop struct {
 
 func (x *Drop) Reset() {
 	*x = Drop{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[27]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3118,7 +3227,7 @@ func (x *Drop) String() string {
 func (*Drop) ProtoMessage() {}
 
 func (x *Drop) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[27]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3131,7 +3240,7 @@ func (x *Drop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drop.ProtoReflect.Descriptor instead.
 func (*Drop) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{27}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{28}
 }
 
 // Erase removes a task in any state. It leaves no tombstone.
@@ -3143,7 +3252,7 @@ type Erase struct {
 
 func (x *Erase) Reset() {
 	*x = Erase{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[28]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3155,7 +3264,7 @@ func (x *Erase) String() string {
 func (*Erase) ProtoMessage() {}
 
 func (x *Erase) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[28]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3168,7 +3277,7 @@ func (x *Erase) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Erase.ProtoReflect.Descriptor instead.
 func (*Erase) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{28}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{29}
 }
 
 // SlotRange is the slots [first, end).
@@ -3182,7 +3291,7 @@ type SlotRange struct {
 
 func (x *SlotRange) Reset() {
 	*x = SlotRange{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[29]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3194,7 +3303,7 @@ func (x *SlotRange) String() string {
 func (*SlotRange) ProtoMessage() {}
 
 func (x *SlotRange) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[29]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3207,7 +3316,7 @@ func (x *SlotRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotRange.ProtoReflect.Descriptor instead.
 func (*SlotRange) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{29}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SlotRange) GetFirst() uint32 {
@@ -3235,7 +3344,7 @@ type TaskName struct {
 
 func (x *TaskName) Reset() {
 	*x = TaskName{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[30]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3247,7 +3356,7 @@ func (x *TaskName) String() string {
 func (*TaskName) ProtoMessage() {}
 
 func (x *TaskName) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[30]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3260,7 +3369,7 @@ func (x *TaskName) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskName.ProtoReflect.Descriptor instead.
 func (*TaskName) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{30}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *TaskName) GetNamespace() string {
@@ -3292,7 +3401,7 @@ type Inherited struct {
 
 func (x *Inherited) Reset() {
 	*x = Inherited{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[31]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3304,7 +3413,7 @@ func (x *Inherited) String() string {
 func (*Inherited) ProtoMessage() {}
 
 func (x *Inherited) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[31]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3317,7 +3426,7 @@ func (x *Inherited) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Inherited.ProtoReflect.Descriptor instead.
 func (*Inherited) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{31}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Inherited) GetFirstSlot() uint32 {
@@ -3363,7 +3472,7 @@ type ExpectSlots struct {
 
 func (x *ExpectSlots) Reset() {
 	*x = ExpectSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[32]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3375,7 +3484,7 @@ func (x *ExpectSlots) String() string {
 func (*ExpectSlots) ProtoMessage() {}
 
 func (x *ExpectSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[32]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3388,7 +3497,7 @@ func (x *ExpectSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExpectSlots.ProtoReflect.Descriptor instead.
 func (*ExpectSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{32}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ExpectSlots) GetMove() uint64 {
@@ -3439,7 +3548,7 @@ type ImportTasks struct {
 
 func (x *ImportTasks) Reset() {
 	*x = ImportTasks{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[33]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3451,7 +3560,7 @@ func (x *ImportTasks) String() string {
 func (*ImportTasks) ProtoMessage() {}
 
 func (x *ImportTasks) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[33]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3464,7 +3573,7 @@ func (x *ImportTasks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportTasks.ProtoReflect.Descriptor instead.
 func (*ImportTasks) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{33}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ImportTasks) GetMove() uint64 {
@@ -3502,7 +3611,7 @@ type ReadySlots struct {
 
 func (x *ReadySlots) Reset() {
 	*x = ReadySlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[34]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3514,7 +3623,7 @@ func (x *ReadySlots) String() string {
 func (*ReadySlots) ProtoMessage() {}
 
 func (x *ReadySlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[34]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3527,7 +3636,7 @@ func (x *ReadySlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadySlots.ProtoReflect.Descriptor instead.
 func (*ReadySlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{34}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ReadySlots) GetMove() uint64 {
@@ -3579,7 +3688,7 @@ type OpenSlots struct {
 
 func (x *OpenSlots) Reset() {
 	*x = OpenSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[35]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3591,7 +3700,7 @@ func (x *OpenSlots) String() string {
 func (*OpenSlots) ProtoMessage() {}
 
 func (x *OpenSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[35]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3604,7 +3713,7 @@ func (x *OpenSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenSlots.ProtoReflect.Descriptor instead.
 func (*OpenSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{35}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *OpenSlots) GetMove() uint64 {
@@ -3644,7 +3753,7 @@ type AbandonSlots struct {
 
 func (x *AbandonSlots) Reset() {
 	*x = AbandonSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[36]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3656,7 +3765,7 @@ func (x *AbandonSlots) String() string {
 func (*AbandonSlots) ProtoMessage() {}
 
 func (x *AbandonSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[36]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3669,7 +3778,7 @@ func (x *AbandonSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbandonSlots.ProtoReflect.Descriptor instead.
 func (*AbandonSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{36}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *AbandonSlots) GetMove() uint64 {
@@ -3720,7 +3829,7 @@ type SealSlots struct {
 
 func (x *SealSlots) Reset() {
 	*x = SealSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[37]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3732,7 +3841,7 @@ func (x *SealSlots) String() string {
 func (*SealSlots) ProtoMessage() {}
 
 func (x *SealSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[37]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3745,7 +3854,7 @@ func (x *SealSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealSlots.ProtoReflect.Descriptor instead.
 func (*SealSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{37}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *SealSlots) GetMove() uint64 {
@@ -3792,7 +3901,7 @@ type UnsealSlots struct {
 
 func (x *UnsealSlots) Reset() {
 	*x = UnsealSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[38]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3804,7 +3913,7 @@ func (x *UnsealSlots) String() string {
 func (*UnsealSlots) ProtoMessage() {}
 
 func (x *UnsealSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[38]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3817,7 +3926,7 @@ func (x *UnsealSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnsealSlots.ProtoReflect.Descriptor instead.
 func (*UnsealSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{38}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *UnsealSlots) GetMove() uint64 {
@@ -3873,7 +3982,7 @@ type DropSlots struct {
 
 func (x *DropSlots) Reset() {
 	*x = DropSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[39]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3885,7 +3994,7 @@ func (x *DropSlots) String() string {
 func (*DropSlots) ProtoMessage() {}
 
 func (x *DropSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[39]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3898,7 +4007,7 @@ func (x *DropSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropSlots.ProtoReflect.Descriptor instead.
 func (*DropSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{39}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *DropSlots) GetMove() uint64 {
@@ -3938,13 +4047,15 @@ type QueuePolicy struct {
 	Fifo          bool           `protobuf:"varint,16,opt,name=fifo,proto3" json:"fifo,omitempty"`                                          // one task of a group at a time, in the order of due times
 	Fair          bool           `protobuf:"varint,17,opt,name=fair,proto3" json:"fair,omitempty"`                                          // groups take turns by weight
 	GroupWeights  []*GroupWeight `protobuf:"bytes,18,rep,name=group_weights,json=groupWeights,proto3" json:"group_weights,omitempty"`       // sorted by group; other groups have the weight 1
+	OnDelivered   *FollowUp      `protobuf:"bytes,19,opt,name=on_delivered,json=onDelivered,proto3" json:"on_delivered,omitempty"`          // of tasks without one of their own; no target in it has credentials
+	OnDead        *FollowUp      `protobuf:"bytes,20,opt,name=on_dead,json=onDead,proto3" json:"on_dead,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *QueuePolicy) Reset() {
 	*x = QueuePolicy{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[40]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3956,7 +4067,7 @@ func (x *QueuePolicy) String() string {
 func (*QueuePolicy) ProtoMessage() {}
 
 func (x *QueuePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[40]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3969,7 +4080,7 @@ func (x *QueuePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuePolicy.ProtoReflect.Descriptor instead.
 func (*QueuePolicy) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{40}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *QueuePolicy) GetNamespace() string {
@@ -4098,6 +4209,20 @@ func (x *QueuePolicy) GetGroupWeights() []*GroupWeight {
 	return nil
 }
 
+func (x *QueuePolicy) GetOnDelivered() *FollowUp {
+	if x != nil {
+		return x.OnDelivered
+	}
+	return nil
+}
+
+func (x *QueuePolicy) GetOnDead() *FollowUp {
+	if x != nil {
+		return x.OnDead
+	}
+	return nil
+}
+
 // GroupWeight is the share of a group in a fair queue.
 type GroupWeight struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -4109,7 +4234,7 @@ type GroupWeight struct {
 
 func (x *GroupWeight) Reset() {
 	*x = GroupWeight{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[41]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4121,7 +4246,7 @@ func (x *GroupWeight) String() string {
 func (*GroupWeight) ProtoMessage() {}
 
 func (x *GroupWeight) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[41]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4134,7 +4259,7 @@ func (x *GroupWeight) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupWeight.ProtoReflect.Descriptor instead.
 func (*GroupWeight) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{41}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *GroupWeight) GetGroup() string {
@@ -4163,7 +4288,7 @@ type Sealed struct {
 
 func (x *Sealed) Reset() {
 	*x = Sealed{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[42]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4175,7 +4300,7 @@ func (x *Sealed) String() string {
 func (*Sealed) ProtoMessage() {}
 
 func (x *Sealed) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[42]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4188,7 +4313,7 @@ func (x *Sealed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sealed.ProtoReflect.Descriptor instead.
 func (*Sealed) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{42}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Sealed) GetKey() string {
@@ -4223,7 +4348,7 @@ type PolicySecrets struct {
 
 func (x *PolicySecrets) Reset() {
 	*x = PolicySecrets{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[43]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4235,7 +4360,7 @@ func (x *PolicySecrets) String() string {
 func (*PolicySecrets) ProtoMessage() {}
 
 func (x *PolicySecrets) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[43]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4248,7 +4373,7 @@ func (x *PolicySecrets) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicySecrets.ProtoReflect.Descriptor instead.
 func (*PolicySecrets) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{43}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *PolicySecrets) GetSecrets() [][]byte {
@@ -4291,7 +4416,7 @@ type QueueCounts struct {
 
 func (x *QueueCounts) Reset() {
 	*x = QueueCounts{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[44]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4303,7 +4428,7 @@ func (x *QueueCounts) String() string {
 func (*QueueCounts) ProtoMessage() {}
 
 func (x *QueueCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[44]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4316,7 +4441,7 @@ func (x *QueueCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueCounts.ProtoReflect.Descriptor instead.
 func (*QueueCounts) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{44}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *QueueCounts) GetNamespace() string {
@@ -4452,7 +4577,7 @@ type Broken struct {
 
 func (x *Broken) Reset() {
 	*x = Broken{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[45]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4464,7 +4589,7 @@ func (x *Broken) String() string {
 func (*Broken) ProtoMessage() {}
 
 func (x *Broken) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[45]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4477,7 +4602,7 @@ func (x *Broken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Broken.ProtoReflect.Descriptor instead.
 func (*Broken) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{45}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Broken) GetReceiver() string {
@@ -4534,7 +4659,7 @@ type Outlook struct {
 
 func (x *Outlook) Reset() {
 	*x = Outlook{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[46]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4546,7 +4671,7 @@ func (x *Outlook) String() string {
 func (*Outlook) ProtoMessage() {}
 
 func (x *Outlook) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[46]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4559,7 +4684,7 @@ func (x *Outlook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outlook.ProtoReflect.Descriptor instead.
 func (*Outlook) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{46}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Outlook) GetNowMs() int64 {
@@ -4624,7 +4749,7 @@ type WheelRow struct {
 
 func (x *WheelRow) Reset() {
 	*x = WheelRow{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[47]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4636,7 +4761,7 @@ func (x *WheelRow) String() string {
 func (*WheelRow) ProtoMessage() {}
 
 func (x *WheelRow) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[47]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4649,7 +4774,7 @@ func (x *WheelRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WheelRow.ProtoReflect.Descriptor instead.
 func (*WheelRow) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{47}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *WheelRow) GetLevel() uint32 {
@@ -4691,7 +4816,7 @@ type Activity struct {
 
 func (x *Activity) Reset() {
 	*x = Activity{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[48]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4703,7 +4828,7 @@ func (x *Activity) String() string {
 func (*Activity) ProtoMessage() {}
 
 func (x *Activity) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[48]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4716,7 +4841,7 @@ func (x *Activity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Activity.ProtoReflect.Descriptor instead.
 func (*Activity) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{48}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Activity) GetSteps() []*ActivityStep {
@@ -4754,7 +4879,7 @@ type ActivityStep struct {
 
 func (x *ActivityStep) Reset() {
 	*x = ActivityStep{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4766,7 +4891,7 @@ func (x *ActivityStep) String() string {
 func (*ActivityStep) ProtoMessage() {}
 
 func (x *ActivityStep) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4779,7 +4904,7 @@ func (x *ActivityStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActivityStep.ProtoReflect.Descriptor instead.
 func (*ActivityStep) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{49}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ActivityStep) GetAtMs() int64 {
@@ -4867,7 +4992,7 @@ type Past struct {
 
 func (x *Past) Reset() {
 	*x = Past{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4879,7 +5004,7 @@ func (x *Past) String() string {
 func (*Past) ProtoMessage() {}
 
 func (x *Past) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4892,7 +5017,7 @@ func (x *Past) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Past.ProtoReflect.Descriptor instead.
 func (*Past) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{50}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Past) GetAttempt() uint32 {
@@ -4949,7 +5074,7 @@ type Takeover struct {
 
 func (x *Takeover) Reset() {
 	*x = Takeover{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4961,7 +5086,7 @@ func (x *Takeover) String() string {
 func (*Takeover) ProtoMessage() {}
 
 func (x *Takeover) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4974,7 +5099,7 @@ func (x *Takeover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Takeover.ProtoReflect.Descriptor instead.
 func (*Takeover) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{51}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *Takeover) GetOrigin() uint64 {
@@ -5022,7 +5147,7 @@ type Series struct {
 
 func (x *Series) Reset() {
 	*x = Series{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5034,7 +5159,7 @@ func (x *Series) String() string {
 func (*Series) ProtoMessage() {}
 
 func (x *Series) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5047,7 +5172,7 @@ func (x *Series) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Series.ProtoReflect.Descriptor instead.
 func (*Series) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{52}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Series) GetRepeat() *Repeat {
@@ -5202,7 +5327,7 @@ type Repeat struct {
 
 func (x *Repeat) Reset() {
 	*x = Repeat{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5214,7 +5339,7 @@ func (x *Repeat) String() string {
 func (*Repeat) ProtoMessage() {}
 
 func (x *Repeat) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5227,7 +5352,7 @@ func (x *Repeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Repeat.ProtoReflect.Descriptor instead.
 func (*Repeat) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{53}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Repeat) GetCron() []string {
@@ -5316,7 +5441,7 @@ type Calendar struct {
 
 func (x *Calendar) Reset() {
 	*x = Calendar{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5328,7 +5453,7 @@ func (x *Calendar) String() string {
 func (*Calendar) ProtoMessage() {}
 
 func (x *Calendar) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5341,7 +5466,7 @@ func (x *Calendar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Calendar.ProtoReflect.Descriptor instead.
 func (*Calendar) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{54}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Calendar) GetNamespace() string {
@@ -5404,7 +5529,7 @@ type CalendarHours struct {
 
 func (x *CalendarHours) Reset() {
 	*x = CalendarHours{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5416,7 +5541,7 @@ func (x *CalendarHours) String() string {
 func (*CalendarHours) ProtoMessage() {}
 
 func (x *CalendarHours) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5429,7 +5554,7 @@ func (x *CalendarHours) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CalendarHours.ProtoReflect.Descriptor instead.
 func (*CalendarHours) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{55}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *CalendarHours) GetDays() string {
@@ -5457,7 +5582,7 @@ type Instant struct {
 
 func (x *Instant) Reset() {
 	*x = Instant{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5469,7 +5594,7 @@ func (x *Instant) String() string {
 func (*Instant) ProtoMessage() {}
 
 func (x *Instant) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5482,7 +5607,7 @@ func (x *Instant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Instant.ProtoReflect.Descriptor instead.
 func (*Instant) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{56}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Instant) GetScheduledMs() int64 {
@@ -5520,7 +5645,7 @@ type Occurrence struct {
 
 func (x *Occurrence) Reset() {
 	*x = Occurrence{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5532,7 +5657,7 @@ func (x *Occurrence) String() string {
 func (*Occurrence) ProtoMessage() {}
 
 func (x *Occurrence) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5545,7 +5670,7 @@ func (x *Occurrence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Occurrence.ProtoReflect.Descriptor instead.
 func (*Occurrence) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{57}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *Occurrence) GetNumber() uint64 {
@@ -5637,7 +5762,7 @@ type SetSeries struct {
 
 func (x *SetSeries) Reset() {
 	*x = SetSeries{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5649,7 +5774,7 @@ func (x *SetSeries) String() string {
 func (*SetSeries) ProtoMessage() {}
 
 func (x *SetSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5662,7 +5787,7 @@ func (x *SetSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetSeries.ProtoReflect.Descriptor instead.
 func (*SetSeries) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{58}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *SetSeries) GetSpec() *Spec {
@@ -5697,7 +5822,7 @@ type PauseSeries struct {
 
 func (x *PauseSeries) Reset() {
 	*x = PauseSeries{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5709,7 +5834,7 @@ func (x *PauseSeries) String() string {
 func (*PauseSeries) ProtoMessage() {}
 
 func (x *PauseSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5722,7 +5847,7 @@ func (x *PauseSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseSeries.ProtoReflect.Descriptor instead.
 func (*PauseSeries) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{59}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *PauseSeries) GetPaused() bool {
@@ -5748,7 +5873,7 @@ type StartOccurrence struct {
 
 func (x *StartOccurrence) Reset() {
 	*x = StartOccurrence{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5760,7 +5885,7 @@ func (x *StartOccurrence) String() string {
 func (*StartOccurrence) ProtoMessage() {}
 
 func (x *StartOccurrence) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5773,7 +5898,7 @@ func (x *StartOccurrence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartOccurrence.ProtoReflect.Descriptor instead.
 func (*StartOccurrence) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{60}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{61}
 }
 
 // SkipOccurrence passes the next occurrence of the rule over.
@@ -5785,7 +5910,7 @@ type SkipOccurrence struct {
 
 func (x *SkipOccurrence) Reset() {
 	*x = SkipOccurrence{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5797,7 +5922,7 @@ func (x *SkipOccurrence) String() string {
 func (*SkipOccurrence) ProtoMessage() {}
 
 func (x *SkipOccurrence) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5810,7 +5935,7 @@ func (x *SkipOccurrence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkipOccurrence.ProtoReflect.Descriptor instead.
 func (*SkipOccurrence) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{61}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{62}
 }
 
 // Backfill begins occurrences of the past, one after the other unless the overlap policy allows them at once.
@@ -5823,7 +5948,7 @@ type Backfill struct {
 
 func (x *Backfill) Reset() {
 	*x = Backfill{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5835,7 +5960,7 @@ func (x *Backfill) String() string {
 func (*Backfill) ProtoMessage() {}
 
 func (x *Backfill) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5848,7 +5973,7 @@ func (x *Backfill) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Backfill.ProtoReflect.Descriptor instead.
 func (*Backfill) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{62}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *Backfill) GetScheduledMs() []int64 {
@@ -5878,7 +6003,7 @@ type ExtendSeries struct {
 
 func (x *ExtendSeries) Reset() {
 	*x = ExtendSeries{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[63]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5890,7 +6015,7 @@ func (x *ExtendSeries) String() string {
 func (*ExtendSeries) ProtoMessage() {}
 
 func (x *ExtendSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[63]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5903,7 +6028,7 @@ func (x *ExtendSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendSeries.ProtoReflect.Descriptor instead.
 func (*ExtendSeries) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{63}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *ExtendSeries) GetVersion() uint64 {
@@ -5982,7 +6107,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[64]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5994,7 +6119,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[64]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6007,7 +6132,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{64}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Result) GetCode() Code {
@@ -6115,7 +6240,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[65]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6127,7 +6252,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[65]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6140,7 +6265,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{65}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *Task) GetNamespace() string {
@@ -6300,7 +6425,7 @@ type ListQuery struct {
 
 func (x *ListQuery) Reset() {
 	*x = ListQuery{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[66]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6312,7 +6437,7 @@ func (x *ListQuery) String() string {
 func (*ListQuery) ProtoMessage() {}
 
 func (x *ListQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[66]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6325,7 +6450,7 @@ func (x *ListQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuery.ProtoReflect.Descriptor instead.
 func (*ListQuery) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{66}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *ListQuery) GetNamespace() string {
@@ -6448,7 +6573,7 @@ type ListPage struct {
 
 func (x *ListPage) Reset() {
 	*x = ListPage{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[67]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6460,7 +6585,7 @@ func (x *ListPage) String() string {
 func (*ListPage) ProtoMessage() {}
 
 func (x *ListPage) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[67]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6473,7 +6598,7 @@ func (x *ListPage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPage.ProtoReflect.Descriptor instead.
 func (*ListPage) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{67}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *ListPage) GetTasks() []*Task {
@@ -6575,7 +6700,7 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\tCondition\x12\x16\n" +
 	"\x06absent\x18\x01 \x01(\bR\x06absent\x12\x18\n" +
 	"\apresent\x18\x02 \x01(\bR\apresent\x12\x1c\n" +
-	"\trevisions\x18\x03 \x03(\x04R\trevisions\"\xdc\x03\n" +
+	"\trevisions\x18\x03 \x03(\x04R\trevisions\"\xca\x04\n" +
 	"\x04Spec\x12\x14\n" +
 	"\x05queue\x18\x01 \x01(\tR\x05queue\x12\x18\n" +
 	"\apayload\x18\x02 \x01(\fR\apayload\x12(\n" +
@@ -6590,7 +6715,14 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	" \x01(\x03R\vscheduledMs\x12-\n" +
 	"\x06window\x18\v \x01(\v2\x15.belfry.fsm.v1.WindowR\x06window\x12\x14\n" +
 	"\x05group\x18\f \x01(\tR\x05group\x12\x1a\n" +
-	"\bpriority\x18\r \x01(\rR\bpriority\"\x82\x01\n" +
+	"\bpriority\x18\r \x01(\rR\bpriority\x12:\n" +
+	"\fon_delivered\x18\x0e \x01(\v2\x17.belfry.fsm.v1.FollowUpR\vonDelivered\x120\n" +
+	"\aon_dead\x18\x0f \x01(\v2\x17.belfry.fsm.v1.FollowUpR\x06onDead\"o\n" +
+	"\bFollowUp\x12'\n" +
+	"\x04spec\x18\x01 \x01(\v2\x13.belfry.fsm.v1.SpecR\x04spec\x12\x19\n" +
+	"\bdelay_ms\x18\x02 \x01(\x03R\adelayMs\x12\x1f\n" +
+	"\vkeep_answer\x18\x03 \x01(\bR\n" +
+	"keepAnswer\"\x82\x01\n" +
 	"\x06Target\x12\x10\n" +
 	"\x03url\x18\x01 \x01(\tR\x03url\x12/\n" +
 	"\aheaders\x18\x02 \x03(\v2\x15.belfry.fsm.v1.HeaderR\aheaders\x12\x1d\n" +
@@ -6688,7 +6820,7 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x04turn\x18\b \x01(\rR\x04turn\"D\n" +
 	"\aIsolate\x12'\n" +
 	"\x04lane\x18\x01 \x01(\v2\x13.belfry.fsm.v1.LaneR\x04lane\x12\x10\n" +
-	"\x03end\x18\x02 \x01(\bR\x03end\"\xd5\x02\n" +
+	"\x03end\x18\x02 \x01(\bR\x03end\"\x85\x03\n" +
 	"\x06Settle\x12\x14\n" +
 	"\x05fence\x18\x01 \x01(\x04R\x05fence\x12\x1e\n" +
 	"\n" +
@@ -6703,7 +6835,9 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\bdelay_ms\x18\a \x01(\x03H\x00R\adelayMs\x88\x01\x01\x12\"\n" +
 	"\rstarted_at_ms\x18\b \x01(\x03R\vstartedAtMs\x12\x12\n" +
 	"\x04node\x18\t \x01(\tR\x04node\x12\x14\n" +
-	"\x05queue\x18\v \x01(\tR\x05queueB\v\n" +
+	"\x05queue\x18\v \x01(\tR\x05queue\x12\x16\n" +
+	"\x06status\x18\f \x01(\rR\x06status\x12\x16\n" +
+	"\x06answer\x18\r \x01(\fR\x06answerB\v\n" +
 	"\t_delay_ms\"o\n" +
 	"\x06Extend\x12\x14\n" +
 	"\x05fence\x18\x01 \x01(\x04R\x05fence\x12\x1e\n" +
@@ -6711,7 +6845,7 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"occurrence\x18\x02 \x01(\x04R\n" +
 	"occurrence\x12\x19\n" +
 	"\blease_ms\x18\x03 \x01(\x03R\aleaseMs\x12\x14\n" +
-	"\x05queue\x18\x04 \x01(\tR\x05queue\"\x80\x02\n" +
+	"\x05queue\x18\x04 \x01(\tR\x05queue\"\xee\x02\n" +
 	"\tQueueRule\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x16\n" +
@@ -6722,7 +6856,10 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\fkeep_done_ms\x18\a \x01(\x03R\n" +
 	"keepDoneMs\x12 \n" +
 	"\fkeep_dead_ms\x18\b \x01(\x03R\n" +
-	"keepDeadMs\":\n" +
+	"keepDeadMs\x12:\n" +
+	"\fon_delivered\x18\t \x01(\v2\x17.belfry.fsm.v1.FollowUpR\vonDelivered\x120\n" +
+	"\aon_dead\x18\n" +
+	" \x01(\v2\x17.belfry.fsm.v1.FollowUpR\x06onDead\":\n" +
 	"\bSetRules\x12.\n" +
 	"\x05rules\x18\x01 \x03(\v2\x18.belfry.fsm.v1.QueueRuleR\x05rules\"\b\n" +
 	"\x06Replay\"\x06\n" +
@@ -6781,7 +6918,7 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x05epoch\x18\x06 \x01(\x04R\x05epoch\"1\n" +
 	"\tDropSlots\x12\x12\n" +
 	"\x04move\x18\x01 \x01(\x04R\x04move\x12\x10\n" +
-	"\x03max\x18\x02 \x01(\rR\x03max\"\x82\x05\n" +
+	"\x03max\x18\x02 \x01(\rR\x03max\"\xf0\x05\n" +
 	"\vQueuePolicy\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12-\n" +
@@ -6803,7 +6940,9 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x0fgroup_in_flight\x18\x0f \x01(\rR\rgroupInFlight\x12\x12\n" +
 	"\x04fifo\x18\x10 \x01(\bR\x04fifo\x12\x12\n" +
 	"\x04fair\x18\x11 \x01(\bR\x04fair\x12?\n" +
-	"\rgroup_weights\x18\x12 \x03(\v2\x1a.belfry.fsm.v1.GroupWeightR\fgroupWeights\";\n" +
+	"\rgroup_weights\x18\x12 \x03(\v2\x1a.belfry.fsm.v1.GroupWeightR\fgroupWeights\x12:\n" +
+	"\fon_delivered\x18\x13 \x01(\v2\x17.belfry.fsm.v1.FollowUpR\vonDelivered\x120\n" +
+	"\aon_dead\x18\x14 \x01(\v2\x17.belfry.fsm.v1.FollowUpR\x06onDead\";\n" +
 	"\vGroupWeight\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\tR\x05group\x12\x16\n" +
 	"\x06weight\x18\x02 \x01(\rR\x06weight\"H\n" +
@@ -7123,7 +7262,7 @@ func file_fsm_fsmpb_fsm_proto_rawDescGZIP() []byte {
 }
 
 var file_fsm_fsmpb_fsm_proto_enumTypes = make([]protoimpl.EnumInfo, 11)
-var file_fsm_fsmpb_fsm_proto_msgTypes = make([]protoimpl.MessageInfo, 68)
+var file_fsm_fsmpb_fsm_proto_msgTypes = make([]protoimpl.MessageInfo, 69)
 var file_fsm_fsmpb_fsm_proto_goTypes = []any{
 	(Answer)(0),             // 0: belfry.fsm.v1.Answer
 	(Verdict)(0),            // 1: belfry.fsm.v1.Verdict
@@ -7141,171 +7280,179 @@ var file_fsm_fsmpb_fsm_proto_goTypes = []any{
 	(*Key)(nil),             // 13: belfry.fsm.v1.Key
 	(*Condition)(nil),       // 14: belfry.fsm.v1.Condition
 	(*Spec)(nil),            // 15: belfry.fsm.v1.Spec
-	(*Target)(nil),          // 16: belfry.fsm.v1.Target
-	(*Header)(nil),          // 17: belfry.fsm.v1.Header
-	(*Window)(nil),          // 18: belfry.fsm.v1.Window
-	(*Retry)(nil),           // 19: belfry.fsm.v1.Retry
-	(*Label)(nil),           // 20: belfry.fsm.v1.Label
-	(*Schedule)(nil),        // 21: belfry.fsm.v1.Schedule
-	(*Cancel)(nil),          // 22: belfry.fsm.v1.Cancel
-	(*Patch)(nil),           // 23: belfry.fsm.v1.Patch
-	(*Touch)(nil),           // 24: belfry.fsm.v1.Touch
-	(*Payload)(nil),         // 25: belfry.fsm.v1.Payload
-	(*FireNow)(nil),         // 26: belfry.fsm.v1.FireNow
-	(*Policy)(nil),          // 27: belfry.fsm.v1.Policy
-	(*Lane)(nil),            // 28: belfry.fsm.v1.Lane
-	(*LaneCredit)(nil),      // 29: belfry.fsm.v1.LaneCredit
-	(*Advance)(nil),         // 30: belfry.fsm.v1.Advance
-	(*Grant)(nil),           // 31: belfry.fsm.v1.Grant
-	(*Isolate)(nil),         // 32: belfry.fsm.v1.Isolate
-	(*Settle)(nil),          // 33: belfry.fsm.v1.Settle
-	(*Extend)(nil),          // 34: belfry.fsm.v1.Extend
-	(*QueueRule)(nil),       // 35: belfry.fsm.v1.QueueRule
-	(*SetRules)(nil),        // 36: belfry.fsm.v1.SetRules
-	(*Replay)(nil),          // 37: belfry.fsm.v1.Replay
-	(*Drop)(nil),            // 38: belfry.fsm.v1.Drop
-	(*Erase)(nil),           // 39: belfry.fsm.v1.Erase
-	(*SlotRange)(nil),       // 40: belfry.fsm.v1.SlotRange
-	(*TaskName)(nil),        // 41: belfry.fsm.v1.TaskName
-	(*Inherited)(nil),       // 42: belfry.fsm.v1.Inherited
-	(*ExpectSlots)(nil),     // 43: belfry.fsm.v1.ExpectSlots
-	(*ImportTasks)(nil),     // 44: belfry.fsm.v1.ImportTasks
-	(*ReadySlots)(nil),      // 45: belfry.fsm.v1.ReadySlots
-	(*OpenSlots)(nil),       // 46: belfry.fsm.v1.OpenSlots
-	(*AbandonSlots)(nil),    // 47: belfry.fsm.v1.AbandonSlots
-	(*SealSlots)(nil),       // 48: belfry.fsm.v1.SealSlots
-	(*UnsealSlots)(nil),     // 49: belfry.fsm.v1.UnsealSlots
-	(*DropSlots)(nil),       // 50: belfry.fsm.v1.DropSlots
-	(*QueuePolicy)(nil),     // 51: belfry.fsm.v1.QueuePolicy
-	(*GroupWeight)(nil),     // 52: belfry.fsm.v1.GroupWeight
-	(*Sealed)(nil),          // 53: belfry.fsm.v1.Sealed
-	(*PolicySecrets)(nil),   // 54: belfry.fsm.v1.PolicySecrets
-	(*QueueCounts)(nil),     // 55: belfry.fsm.v1.QueueCounts
-	(*Broken)(nil),          // 56: belfry.fsm.v1.Broken
-	(*Outlook)(nil),         // 57: belfry.fsm.v1.Outlook
-	(*WheelRow)(nil),        // 58: belfry.fsm.v1.WheelRow
-	(*Activity)(nil),        // 59: belfry.fsm.v1.Activity
-	(*ActivityStep)(nil),    // 60: belfry.fsm.v1.ActivityStep
-	(*Past)(nil),            // 61: belfry.fsm.v1.Past
-	(*Takeover)(nil),        // 62: belfry.fsm.v1.Takeover
-	(*Series)(nil),          // 63: belfry.fsm.v1.Series
-	(*Repeat)(nil),          // 64: belfry.fsm.v1.Repeat
-	(*Calendar)(nil),        // 65: belfry.fsm.v1.Calendar
-	(*CalendarHours)(nil),   // 66: belfry.fsm.v1.CalendarHours
-	(*Instant)(nil),         // 67: belfry.fsm.v1.Instant
-	(*Occurrence)(nil),      // 68: belfry.fsm.v1.Occurrence
-	(*SetSeries)(nil),       // 69: belfry.fsm.v1.SetSeries
-	(*PauseSeries)(nil),     // 70: belfry.fsm.v1.PauseSeries
-	(*StartOccurrence)(nil), // 71: belfry.fsm.v1.StartOccurrence
-	(*SkipOccurrence)(nil),  // 72: belfry.fsm.v1.SkipOccurrence
-	(*Backfill)(nil),        // 73: belfry.fsm.v1.Backfill
-	(*ExtendSeries)(nil),    // 74: belfry.fsm.v1.ExtendSeries
-	(*Result)(nil),          // 75: belfry.fsm.v1.Result
-	(*Task)(nil),            // 76: belfry.fsm.v1.Task
-	(*ListQuery)(nil),       // 77: belfry.fsm.v1.ListQuery
-	(*ListPage)(nil),        // 78: belfry.fsm.v1.ListPage
+	(*FollowUp)(nil),        // 16: belfry.fsm.v1.FollowUp
+	(*Target)(nil),          // 17: belfry.fsm.v1.Target
+	(*Header)(nil),          // 18: belfry.fsm.v1.Header
+	(*Window)(nil),          // 19: belfry.fsm.v1.Window
+	(*Retry)(nil),           // 20: belfry.fsm.v1.Retry
+	(*Label)(nil),           // 21: belfry.fsm.v1.Label
+	(*Schedule)(nil),        // 22: belfry.fsm.v1.Schedule
+	(*Cancel)(nil),          // 23: belfry.fsm.v1.Cancel
+	(*Patch)(nil),           // 24: belfry.fsm.v1.Patch
+	(*Touch)(nil),           // 25: belfry.fsm.v1.Touch
+	(*Payload)(nil),         // 26: belfry.fsm.v1.Payload
+	(*FireNow)(nil),         // 27: belfry.fsm.v1.FireNow
+	(*Policy)(nil),          // 28: belfry.fsm.v1.Policy
+	(*Lane)(nil),            // 29: belfry.fsm.v1.Lane
+	(*LaneCredit)(nil),      // 30: belfry.fsm.v1.LaneCredit
+	(*Advance)(nil),         // 31: belfry.fsm.v1.Advance
+	(*Grant)(nil),           // 32: belfry.fsm.v1.Grant
+	(*Isolate)(nil),         // 33: belfry.fsm.v1.Isolate
+	(*Settle)(nil),          // 34: belfry.fsm.v1.Settle
+	(*Extend)(nil),          // 35: belfry.fsm.v1.Extend
+	(*QueueRule)(nil),       // 36: belfry.fsm.v1.QueueRule
+	(*SetRules)(nil),        // 37: belfry.fsm.v1.SetRules
+	(*Replay)(nil),          // 38: belfry.fsm.v1.Replay
+	(*Drop)(nil),            // 39: belfry.fsm.v1.Drop
+	(*Erase)(nil),           // 40: belfry.fsm.v1.Erase
+	(*SlotRange)(nil),       // 41: belfry.fsm.v1.SlotRange
+	(*TaskName)(nil),        // 42: belfry.fsm.v1.TaskName
+	(*Inherited)(nil),       // 43: belfry.fsm.v1.Inherited
+	(*ExpectSlots)(nil),     // 44: belfry.fsm.v1.ExpectSlots
+	(*ImportTasks)(nil),     // 45: belfry.fsm.v1.ImportTasks
+	(*ReadySlots)(nil),      // 46: belfry.fsm.v1.ReadySlots
+	(*OpenSlots)(nil),       // 47: belfry.fsm.v1.OpenSlots
+	(*AbandonSlots)(nil),    // 48: belfry.fsm.v1.AbandonSlots
+	(*SealSlots)(nil),       // 49: belfry.fsm.v1.SealSlots
+	(*UnsealSlots)(nil),     // 50: belfry.fsm.v1.UnsealSlots
+	(*DropSlots)(nil),       // 51: belfry.fsm.v1.DropSlots
+	(*QueuePolicy)(nil),     // 52: belfry.fsm.v1.QueuePolicy
+	(*GroupWeight)(nil),     // 53: belfry.fsm.v1.GroupWeight
+	(*Sealed)(nil),          // 54: belfry.fsm.v1.Sealed
+	(*PolicySecrets)(nil),   // 55: belfry.fsm.v1.PolicySecrets
+	(*QueueCounts)(nil),     // 56: belfry.fsm.v1.QueueCounts
+	(*Broken)(nil),          // 57: belfry.fsm.v1.Broken
+	(*Outlook)(nil),         // 58: belfry.fsm.v1.Outlook
+	(*WheelRow)(nil),        // 59: belfry.fsm.v1.WheelRow
+	(*Activity)(nil),        // 60: belfry.fsm.v1.Activity
+	(*ActivityStep)(nil),    // 61: belfry.fsm.v1.ActivityStep
+	(*Past)(nil),            // 62: belfry.fsm.v1.Past
+	(*Takeover)(nil),        // 63: belfry.fsm.v1.Takeover
+	(*Series)(nil),          // 64: belfry.fsm.v1.Series
+	(*Repeat)(nil),          // 65: belfry.fsm.v1.Repeat
+	(*Calendar)(nil),        // 66: belfry.fsm.v1.Calendar
+	(*CalendarHours)(nil),   // 67: belfry.fsm.v1.CalendarHours
+	(*Instant)(nil),         // 68: belfry.fsm.v1.Instant
+	(*Occurrence)(nil),      // 69: belfry.fsm.v1.Occurrence
+	(*SetSeries)(nil),       // 70: belfry.fsm.v1.SetSeries
+	(*PauseSeries)(nil),     // 71: belfry.fsm.v1.PauseSeries
+	(*StartOccurrence)(nil), // 72: belfry.fsm.v1.StartOccurrence
+	(*SkipOccurrence)(nil),  // 73: belfry.fsm.v1.SkipOccurrence
+	(*Backfill)(nil),        // 74: belfry.fsm.v1.Backfill
+	(*ExtendSeries)(nil),    // 75: belfry.fsm.v1.ExtendSeries
+	(*Result)(nil),          // 76: belfry.fsm.v1.Result
+	(*Task)(nil),            // 77: belfry.fsm.v1.Task
+	(*ListQuery)(nil),       // 78: belfry.fsm.v1.ListQuery
+	(*ListPage)(nil),        // 79: belfry.fsm.v1.ListPage
 }
 var file_fsm_fsmpb_fsm_proto_depIdxs = []int32{
-	12, // 0: belfry.fsm.v1.Entry.commands:type_name -> belfry.fsm.v1.Command
-	13, // 1: belfry.fsm.v1.Command.key:type_name -> belfry.fsm.v1.Key
-	14, // 2: belfry.fsm.v1.Command.condition:type_name -> belfry.fsm.v1.Condition
-	0,  // 3: belfry.fsm.v1.Command.answer:type_name -> belfry.fsm.v1.Answer
-	21, // 4: belfry.fsm.v1.Command.schedule:type_name -> belfry.fsm.v1.Schedule
-	22, // 5: belfry.fsm.v1.Command.cancel:type_name -> belfry.fsm.v1.Cancel
-	23, // 6: belfry.fsm.v1.Command.patch:type_name -> belfry.fsm.v1.Patch
-	24, // 7: belfry.fsm.v1.Command.touch:type_name -> belfry.fsm.v1.Touch
-	26, // 8: belfry.fsm.v1.Command.fire_now:type_name -> belfry.fsm.v1.FireNow
-	30, // 9: belfry.fsm.v1.Command.advance:type_name -> belfry.fsm.v1.Advance
-	31, // 10: belfry.fsm.v1.Command.grant:type_name -> belfry.fsm.v1.Grant
-	33, // 11: belfry.fsm.v1.Command.settle:type_name -> belfry.fsm.v1.Settle
-	62, // 12: belfry.fsm.v1.Command.takeover:type_name -> belfry.fsm.v1.Takeover
-	34, // 13: belfry.fsm.v1.Command.extend:type_name -> belfry.fsm.v1.Extend
-	36, // 14: belfry.fsm.v1.Command.set_rules:type_name -> belfry.fsm.v1.SetRules
-	32, // 15: belfry.fsm.v1.Command.isolate:type_name -> belfry.fsm.v1.Isolate
-	37, // 16: belfry.fsm.v1.Command.replay:type_name -> belfry.fsm.v1.Replay
-	38, // 17: belfry.fsm.v1.Command.drop:type_name -> belfry.fsm.v1.Drop
-	43, // 18: belfry.fsm.v1.Command.expect_slots:type_name -> belfry.fsm.v1.ExpectSlots
-	44, // 19: belfry.fsm.v1.Command.import_tasks:type_name -> belfry.fsm.v1.ImportTasks
-	45, // 20: belfry.fsm.v1.Command.ready_slots:type_name -> belfry.fsm.v1.ReadySlots
-	46, // 21: belfry.fsm.v1.Command.open_slots:type_name -> belfry.fsm.v1.OpenSlots
-	47, // 22: belfry.fsm.v1.Command.abandon_slots:type_name -> belfry.fsm.v1.AbandonSlots
-	48, // 23: belfry.fsm.v1.Command.seal_slots:type_name -> belfry.fsm.v1.SealSlots
-	49, // 24: belfry.fsm.v1.Command.unseal_slots:type_name -> belfry.fsm.v1.UnsealSlots
-	50, // 25: belfry.fsm.v1.Command.drop_slots:type_name -> belfry.fsm.v1.DropSlots
-	39, // 26: belfry.fsm.v1.Command.erase:type_name -> belfry.fsm.v1.Erase
-	69, // 27: belfry.fsm.v1.Command.set_series:type_name -> belfry.fsm.v1.SetSeries
-	70, // 28: belfry.fsm.v1.Command.pause_series:type_name -> belfry.fsm.v1.PauseSeries
-	71, // 29: belfry.fsm.v1.Command.start_occurrence:type_name -> belfry.fsm.v1.StartOccurrence
-	72, // 30: belfry.fsm.v1.Command.skip_occurrence:type_name -> belfry.fsm.v1.SkipOccurrence
-	73, // 31: belfry.fsm.v1.Command.backfill:type_name -> belfry.fsm.v1.Backfill
-	74, // 32: belfry.fsm.v1.Command.extend_series:type_name -> belfry.fsm.v1.ExtendSeries
-	16, // 33: belfry.fsm.v1.Spec.target:type_name -> belfry.fsm.v1.Target
-	19, // 34: belfry.fsm.v1.Spec.retry:type_name -> belfry.fsm.v1.Retry
-	20, // 35: belfry.fsm.v1.Spec.labels:type_name -> belfry.fsm.v1.Label
-	18, // 36: belfry.fsm.v1.Spec.window:type_name -> belfry.fsm.v1.Window
-	17, // 37: belfry.fsm.v1.Target.headers:type_name -> belfry.fsm.v1.Header
-	15, // 38: belfry.fsm.v1.Schedule.spec:type_name -> belfry.fsm.v1.Spec
-	15, // 39: belfry.fsm.v1.Patch.set:type_name -> belfry.fsm.v1.Spec
-	21, // 40: belfry.fsm.v1.Touch.or_schedule:type_name -> belfry.fsm.v1.Schedule
-	25, // 41: belfry.fsm.v1.Touch.payload:type_name -> belfry.fsm.v1.Payload
-	28, // 42: belfry.fsm.v1.LaneCredit.lane:type_name -> belfry.fsm.v1.Lane
-	27, // 43: belfry.fsm.v1.Advance.policy:type_name -> belfry.fsm.v1.Policy
-	29, // 44: belfry.fsm.v1.Advance.credits:type_name -> belfry.fsm.v1.LaneCredit
-	28, // 45: belfry.fsm.v1.Grant.lane:type_name -> belfry.fsm.v1.Lane
-	27, // 46: belfry.fsm.v1.Grant.policy:type_name -> belfry.fsm.v1.Policy
-	28, // 47: belfry.fsm.v1.Isolate.lane:type_name -> belfry.fsm.v1.Lane
-	1,  // 48: belfry.fsm.v1.Settle.verdict:type_name -> belfry.fsm.v1.Verdict
-	35, // 49: belfry.fsm.v1.SetRules.rules:type_name -> belfry.fsm.v1.QueueRule
-	40, // 50: belfry.fsm.v1.ExpectSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	41, // 51: belfry.fsm.v1.ImportTasks.gone:type_name -> belfry.fsm.v1.TaskName
-	42, // 52: belfry.fsm.v1.ReadySlots.inherited:type_name -> belfry.fsm.v1.Inherited
-	40, // 53: belfry.fsm.v1.AbandonSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	40, // 54: belfry.fsm.v1.SealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	40, // 55: belfry.fsm.v1.UnsealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	16, // 56: belfry.fsm.v1.QueuePolicy.target:type_name -> belfry.fsm.v1.Target
-	19, // 57: belfry.fsm.v1.QueuePolicy.retry:type_name -> belfry.fsm.v1.Retry
-	53, // 58: belfry.fsm.v1.QueuePolicy.sealed:type_name -> belfry.fsm.v1.Sealed
-	18, // 59: belfry.fsm.v1.QueuePolicy.window:type_name -> belfry.fsm.v1.Window
-	52, // 60: belfry.fsm.v1.QueuePolicy.group_weights:type_name -> belfry.fsm.v1.GroupWeight
-	17, // 61: belfry.fsm.v1.PolicySecrets.headers:type_name -> belfry.fsm.v1.Header
-	56, // 62: belfry.fsm.v1.QueueCounts.broken:type_name -> belfry.fsm.v1.Broken
-	58, // 63: belfry.fsm.v1.Outlook.rows:type_name -> belfry.fsm.v1.WheelRow
-	60, // 64: belfry.fsm.v1.Activity.steps:type_name -> belfry.fsm.v1.ActivityStep
-	27, // 65: belfry.fsm.v1.Takeover.policy:type_name -> belfry.fsm.v1.Policy
-	64, // 66: belfry.fsm.v1.Series.repeat:type_name -> belfry.fsm.v1.Repeat
-	4,  // 67: belfry.fsm.v1.Series.misfire:type_name -> belfry.fsm.v1.Misfire
-	5,  // 68: belfry.fsm.v1.Series.overlap:type_name -> belfry.fsm.v1.Overlap
-	67, // 69: belfry.fsm.v1.Series.next:type_name -> belfry.fsm.v1.Instant
-	68, // 70: belfry.fsm.v1.Series.live:type_name -> belfry.fsm.v1.Occurrence
-	68, // 71: belfry.fsm.v1.Series.queued:type_name -> belfry.fsm.v1.Occurrence
-	68, // 72: belfry.fsm.v1.Series.past:type_name -> belfry.fsm.v1.Occurrence
-	66, // 73: belfry.fsm.v1.Calendar.hours:type_name -> belfry.fsm.v1.CalendarHours
-	6,  // 74: belfry.fsm.v1.Occurrence.origin:type_name -> belfry.fsm.v1.Origin
-	7,  // 75: belfry.fsm.v1.Occurrence.passed:type_name -> belfry.fsm.v1.Passed
-	3,  // 76: belfry.fsm.v1.Occurrence.state:type_name -> belfry.fsm.v1.State
-	15, // 77: belfry.fsm.v1.SetSeries.spec:type_name -> belfry.fsm.v1.Spec
-	63, // 78: belfry.fsm.v1.SetSeries.series:type_name -> belfry.fsm.v1.Series
-	68, // 79: belfry.fsm.v1.ExtendSeries.passed:type_name -> belfry.fsm.v1.Occurrence
-	67, // 80: belfry.fsm.v1.ExtendSeries.next:type_name -> belfry.fsm.v1.Instant
-	9,  // 81: belfry.fsm.v1.Result.code:type_name -> belfry.fsm.v1.Code
-	3,  // 82: belfry.fsm.v1.Result.previous:type_name -> belfry.fsm.v1.State
-	8,  // 83: belfry.fsm.v1.Result.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	76, // 84: belfry.fsm.v1.Result.task:type_name -> belfry.fsm.v1.Task
-	15, // 85: belfry.fsm.v1.Task.spec:type_name -> belfry.fsm.v1.Spec
-	3,  // 86: belfry.fsm.v1.Task.state:type_name -> belfry.fsm.v1.State
-	8,  // 87: belfry.fsm.v1.Task.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	61, // 88: belfry.fsm.v1.Task.history:type_name -> belfry.fsm.v1.Past
-	63, // 89: belfry.fsm.v1.Task.series:type_name -> belfry.fsm.v1.Series
-	3,  // 90: belfry.fsm.v1.ListQuery.states:type_name -> belfry.fsm.v1.State
-	20, // 91: belfry.fsm.v1.ListQuery.labels:type_name -> belfry.fsm.v1.Label
-	10, // 92: belfry.fsm.v1.ListQuery.order:type_name -> belfry.fsm.v1.ListOrder
-	40, // 93: belfry.fsm.v1.ListQuery.slots:type_name -> belfry.fsm.v1.SlotRange
-	76, // 94: belfry.fsm.v1.ListPage.tasks:type_name -> belfry.fsm.v1.Task
-	95, // [95:95] is the sub-list for method output_type
-	95, // [95:95] is the sub-list for method input_type
-	95, // [95:95] is the sub-list for extension type_name
-	95, // [95:95] is the sub-list for extension extendee
-	0,  // [0:95] is the sub-list for field type_name
+	12,  // 0: belfry.fsm.v1.Entry.commands:type_name -> belfry.fsm.v1.Command
+	13,  // 1: belfry.fsm.v1.Command.key:type_name -> belfry.fsm.v1.Key
+	14,  // 2: belfry.fsm.v1.Command.condition:type_name -> belfry.fsm.v1.Condition
+	0,   // 3: belfry.fsm.v1.Command.answer:type_name -> belfry.fsm.v1.Answer
+	22,  // 4: belfry.fsm.v1.Command.schedule:type_name -> belfry.fsm.v1.Schedule
+	23,  // 5: belfry.fsm.v1.Command.cancel:type_name -> belfry.fsm.v1.Cancel
+	24,  // 6: belfry.fsm.v1.Command.patch:type_name -> belfry.fsm.v1.Patch
+	25,  // 7: belfry.fsm.v1.Command.touch:type_name -> belfry.fsm.v1.Touch
+	27,  // 8: belfry.fsm.v1.Command.fire_now:type_name -> belfry.fsm.v1.FireNow
+	31,  // 9: belfry.fsm.v1.Command.advance:type_name -> belfry.fsm.v1.Advance
+	32,  // 10: belfry.fsm.v1.Command.grant:type_name -> belfry.fsm.v1.Grant
+	34,  // 11: belfry.fsm.v1.Command.settle:type_name -> belfry.fsm.v1.Settle
+	63,  // 12: belfry.fsm.v1.Command.takeover:type_name -> belfry.fsm.v1.Takeover
+	35,  // 13: belfry.fsm.v1.Command.extend:type_name -> belfry.fsm.v1.Extend
+	37,  // 14: belfry.fsm.v1.Command.set_rules:type_name -> belfry.fsm.v1.SetRules
+	33,  // 15: belfry.fsm.v1.Command.isolate:type_name -> belfry.fsm.v1.Isolate
+	38,  // 16: belfry.fsm.v1.Command.replay:type_name -> belfry.fsm.v1.Replay
+	39,  // 17: belfry.fsm.v1.Command.drop:type_name -> belfry.fsm.v1.Drop
+	44,  // 18: belfry.fsm.v1.Command.expect_slots:type_name -> belfry.fsm.v1.ExpectSlots
+	45,  // 19: belfry.fsm.v1.Command.import_tasks:type_name -> belfry.fsm.v1.ImportTasks
+	46,  // 20: belfry.fsm.v1.Command.ready_slots:type_name -> belfry.fsm.v1.ReadySlots
+	47,  // 21: belfry.fsm.v1.Command.open_slots:type_name -> belfry.fsm.v1.OpenSlots
+	48,  // 22: belfry.fsm.v1.Command.abandon_slots:type_name -> belfry.fsm.v1.AbandonSlots
+	49,  // 23: belfry.fsm.v1.Command.seal_slots:type_name -> belfry.fsm.v1.SealSlots
+	50,  // 24: belfry.fsm.v1.Command.unseal_slots:type_name -> belfry.fsm.v1.UnsealSlots
+	51,  // 25: belfry.fsm.v1.Command.drop_slots:type_name -> belfry.fsm.v1.DropSlots
+	40,  // 26: belfry.fsm.v1.Command.erase:type_name -> belfry.fsm.v1.Erase
+	70,  // 27: belfry.fsm.v1.Command.set_series:type_name -> belfry.fsm.v1.SetSeries
+	71,  // 28: belfry.fsm.v1.Command.pause_series:type_name -> belfry.fsm.v1.PauseSeries
+	72,  // 29: belfry.fsm.v1.Command.start_occurrence:type_name -> belfry.fsm.v1.StartOccurrence
+	73,  // 30: belfry.fsm.v1.Command.skip_occurrence:type_name -> belfry.fsm.v1.SkipOccurrence
+	74,  // 31: belfry.fsm.v1.Command.backfill:type_name -> belfry.fsm.v1.Backfill
+	75,  // 32: belfry.fsm.v1.Command.extend_series:type_name -> belfry.fsm.v1.ExtendSeries
+	17,  // 33: belfry.fsm.v1.Spec.target:type_name -> belfry.fsm.v1.Target
+	20,  // 34: belfry.fsm.v1.Spec.retry:type_name -> belfry.fsm.v1.Retry
+	21,  // 35: belfry.fsm.v1.Spec.labels:type_name -> belfry.fsm.v1.Label
+	19,  // 36: belfry.fsm.v1.Spec.window:type_name -> belfry.fsm.v1.Window
+	16,  // 37: belfry.fsm.v1.Spec.on_delivered:type_name -> belfry.fsm.v1.FollowUp
+	16,  // 38: belfry.fsm.v1.Spec.on_dead:type_name -> belfry.fsm.v1.FollowUp
+	15,  // 39: belfry.fsm.v1.FollowUp.spec:type_name -> belfry.fsm.v1.Spec
+	18,  // 40: belfry.fsm.v1.Target.headers:type_name -> belfry.fsm.v1.Header
+	15,  // 41: belfry.fsm.v1.Schedule.spec:type_name -> belfry.fsm.v1.Spec
+	15,  // 42: belfry.fsm.v1.Patch.set:type_name -> belfry.fsm.v1.Spec
+	22,  // 43: belfry.fsm.v1.Touch.or_schedule:type_name -> belfry.fsm.v1.Schedule
+	26,  // 44: belfry.fsm.v1.Touch.payload:type_name -> belfry.fsm.v1.Payload
+	29,  // 45: belfry.fsm.v1.LaneCredit.lane:type_name -> belfry.fsm.v1.Lane
+	28,  // 46: belfry.fsm.v1.Advance.policy:type_name -> belfry.fsm.v1.Policy
+	30,  // 47: belfry.fsm.v1.Advance.credits:type_name -> belfry.fsm.v1.LaneCredit
+	29,  // 48: belfry.fsm.v1.Grant.lane:type_name -> belfry.fsm.v1.Lane
+	28,  // 49: belfry.fsm.v1.Grant.policy:type_name -> belfry.fsm.v1.Policy
+	29,  // 50: belfry.fsm.v1.Isolate.lane:type_name -> belfry.fsm.v1.Lane
+	1,   // 51: belfry.fsm.v1.Settle.verdict:type_name -> belfry.fsm.v1.Verdict
+	16,  // 52: belfry.fsm.v1.QueueRule.on_delivered:type_name -> belfry.fsm.v1.FollowUp
+	16,  // 53: belfry.fsm.v1.QueueRule.on_dead:type_name -> belfry.fsm.v1.FollowUp
+	36,  // 54: belfry.fsm.v1.SetRules.rules:type_name -> belfry.fsm.v1.QueueRule
+	41,  // 55: belfry.fsm.v1.ExpectSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	42,  // 56: belfry.fsm.v1.ImportTasks.gone:type_name -> belfry.fsm.v1.TaskName
+	43,  // 57: belfry.fsm.v1.ReadySlots.inherited:type_name -> belfry.fsm.v1.Inherited
+	41,  // 58: belfry.fsm.v1.AbandonSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	41,  // 59: belfry.fsm.v1.SealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	41,  // 60: belfry.fsm.v1.UnsealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	17,  // 61: belfry.fsm.v1.QueuePolicy.target:type_name -> belfry.fsm.v1.Target
+	20,  // 62: belfry.fsm.v1.QueuePolicy.retry:type_name -> belfry.fsm.v1.Retry
+	54,  // 63: belfry.fsm.v1.QueuePolicy.sealed:type_name -> belfry.fsm.v1.Sealed
+	19,  // 64: belfry.fsm.v1.QueuePolicy.window:type_name -> belfry.fsm.v1.Window
+	53,  // 65: belfry.fsm.v1.QueuePolicy.group_weights:type_name -> belfry.fsm.v1.GroupWeight
+	16,  // 66: belfry.fsm.v1.QueuePolicy.on_delivered:type_name -> belfry.fsm.v1.FollowUp
+	16,  // 67: belfry.fsm.v1.QueuePolicy.on_dead:type_name -> belfry.fsm.v1.FollowUp
+	18,  // 68: belfry.fsm.v1.PolicySecrets.headers:type_name -> belfry.fsm.v1.Header
+	57,  // 69: belfry.fsm.v1.QueueCounts.broken:type_name -> belfry.fsm.v1.Broken
+	59,  // 70: belfry.fsm.v1.Outlook.rows:type_name -> belfry.fsm.v1.WheelRow
+	61,  // 71: belfry.fsm.v1.Activity.steps:type_name -> belfry.fsm.v1.ActivityStep
+	28,  // 72: belfry.fsm.v1.Takeover.policy:type_name -> belfry.fsm.v1.Policy
+	65,  // 73: belfry.fsm.v1.Series.repeat:type_name -> belfry.fsm.v1.Repeat
+	4,   // 74: belfry.fsm.v1.Series.misfire:type_name -> belfry.fsm.v1.Misfire
+	5,   // 75: belfry.fsm.v1.Series.overlap:type_name -> belfry.fsm.v1.Overlap
+	68,  // 76: belfry.fsm.v1.Series.next:type_name -> belfry.fsm.v1.Instant
+	69,  // 77: belfry.fsm.v1.Series.live:type_name -> belfry.fsm.v1.Occurrence
+	69,  // 78: belfry.fsm.v1.Series.queued:type_name -> belfry.fsm.v1.Occurrence
+	69,  // 79: belfry.fsm.v1.Series.past:type_name -> belfry.fsm.v1.Occurrence
+	67,  // 80: belfry.fsm.v1.Calendar.hours:type_name -> belfry.fsm.v1.CalendarHours
+	6,   // 81: belfry.fsm.v1.Occurrence.origin:type_name -> belfry.fsm.v1.Origin
+	7,   // 82: belfry.fsm.v1.Occurrence.passed:type_name -> belfry.fsm.v1.Passed
+	3,   // 83: belfry.fsm.v1.Occurrence.state:type_name -> belfry.fsm.v1.State
+	15,  // 84: belfry.fsm.v1.SetSeries.spec:type_name -> belfry.fsm.v1.Spec
+	64,  // 85: belfry.fsm.v1.SetSeries.series:type_name -> belfry.fsm.v1.Series
+	69,  // 86: belfry.fsm.v1.ExtendSeries.passed:type_name -> belfry.fsm.v1.Occurrence
+	68,  // 87: belfry.fsm.v1.ExtendSeries.next:type_name -> belfry.fsm.v1.Instant
+	9,   // 88: belfry.fsm.v1.Result.code:type_name -> belfry.fsm.v1.Code
+	3,   // 89: belfry.fsm.v1.Result.previous:type_name -> belfry.fsm.v1.State
+	8,   // 90: belfry.fsm.v1.Result.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	77,  // 91: belfry.fsm.v1.Result.task:type_name -> belfry.fsm.v1.Task
+	15,  // 92: belfry.fsm.v1.Task.spec:type_name -> belfry.fsm.v1.Spec
+	3,   // 93: belfry.fsm.v1.Task.state:type_name -> belfry.fsm.v1.State
+	8,   // 94: belfry.fsm.v1.Task.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	62,  // 95: belfry.fsm.v1.Task.history:type_name -> belfry.fsm.v1.Past
+	64,  // 96: belfry.fsm.v1.Task.series:type_name -> belfry.fsm.v1.Series
+	3,   // 97: belfry.fsm.v1.ListQuery.states:type_name -> belfry.fsm.v1.State
+	21,  // 98: belfry.fsm.v1.ListQuery.labels:type_name -> belfry.fsm.v1.Label
+	10,  // 99: belfry.fsm.v1.ListQuery.order:type_name -> belfry.fsm.v1.ListOrder
+	41,  // 100: belfry.fsm.v1.ListQuery.slots:type_name -> belfry.fsm.v1.SlotRange
+	77,  // 101: belfry.fsm.v1.ListPage.tasks:type_name -> belfry.fsm.v1.Task
+	102, // [102:102] is the sub-list for method output_type
+	102, // [102:102] is the sub-list for method input_type
+	102, // [102:102] is the sub-list for extension type_name
+	102, // [102:102] is the sub-list for extension extendee
+	0,   // [0:102] is the sub-list for field type_name
 }
 
 func init() { file_fsm_fsmpb_fsm_proto_init() }
@@ -7344,19 +7491,19 @@ func file_fsm_fsmpb_fsm_proto_init() {
 		(*Command_Backfill)(nil),
 		(*Command_ExtendSeries)(nil),
 	}
-	file_fsm_fsmpb_fsm_proto_msgTypes[10].OneofWrappers = []any{}
-	file_fsm_fsmpb_fsm_proto_msgTypes[12].OneofWrappers = []any{}
+	file_fsm_fsmpb_fsm_proto_msgTypes[11].OneofWrappers = []any{}
 	file_fsm_fsmpb_fsm_proto_msgTypes[13].OneofWrappers = []any{}
-	file_fsm_fsmpb_fsm_proto_msgTypes[22].OneofWrappers = []any{}
-	file_fsm_fsmpb_fsm_proto_msgTypes[53].OneofWrappers = []any{}
-	file_fsm_fsmpb_fsm_proto_msgTypes[63].OneofWrappers = []any{}
+	file_fsm_fsmpb_fsm_proto_msgTypes[14].OneofWrappers = []any{}
+	file_fsm_fsmpb_fsm_proto_msgTypes[23].OneofWrappers = []any{}
+	file_fsm_fsmpb_fsm_proto_msgTypes[54].OneofWrappers = []any{}
+	file_fsm_fsmpb_fsm_proto_msgTypes[64].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fsm_fsmpb_fsm_proto_rawDesc), len(file_fsm_fsmpb_fsm_proto_rawDesc)),
 			NumEnums:      11,
-			NumMessages:   68,
+			NumMessages:   69,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

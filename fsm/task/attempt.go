@@ -17,6 +17,8 @@ type Attempt struct {
 	Secrets [][]byte
 	// Traceparent is that of the attempt's own span; empty: the receiver gets the task's.
 	Traceparent string
+	// WantsStatus asks for the status of the receiver's answer, and KeepAnswer for its beginning, for a follow-up.
+	WantsStatus, KeepAnswer bool
 }
 
 // Trace returns the traceparent for the receiver, or "".
@@ -29,6 +31,8 @@ type Outcome struct {
 	Refused    bool          // the receiver answered, and the fault is in this task: most 3xx and 4xx
 	RetryAfter time.Duration // requested by the receiver; 0: none
 	Error      string        // the text for last_error; empty if Delivered
+	Status     int           // of the receiver's answer, if Attempt.WantsStatus asks for it; 0: none
+	Answer     string        // its first MaxKeptAnswer bytes, if Attempt.KeepAnswer asks for them
 }
 
 // Reply answers one command, with its result or with the reason why it was not carried out.

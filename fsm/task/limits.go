@@ -76,6 +76,21 @@ func isAlphanumeric(c rune) bool {
 
 // CheckSpec checks everything about a task except its id and its time.
 func CheckSpec(s *fsmpb.Spec) *FieldError {
+	if err := checkOne(s); err != nil {
+		return err
+	}
+	if s.OnDelivered == nil && s.OnDead == nil {
+		return nil
+	}
+	if n := PayloadBytes(s); n > MaxPayloadBytes {
+		return &FieldError{Field: "payload", Detail: fmt.Sprintf("and those of the follow-ups are %d bytes together", n),
+			Limit: fmt.Sprintf("%d bytes", MaxPayloadBytes)}
+	}
+	return checkFollowUps(s.OnDelivered, s.OnDead)
+}
+
+// checkOne is CheckSpec without the follow-ups.
+func checkOne(s *fsmpb.Spec) *FieldError {
 	if s.Queue != "" {
 		if err := CheckName("queue", s.Queue); err != nil {
 			return err

@@ -16,7 +16,7 @@ func CopySpec(to, from *fsmpb.Spec) {
 		Queue: from.Queue, Payload: from.Payload, PayloadIsBytes: from.PayloadIsBytes, ContentType: from.ContentType,
 		Target: from.Target, Retry: from.Retry, ExpiresAfterMs: from.ExpiresAfterMs, Labels: from.Labels,
 		Traceparent: from.Traceparent, ScheduledMs: from.ScheduledMs, Window: from.Window, Group: from.Group,
-		Priority: from.Priority,
+		Priority: from.Priority, OnDelivered: from.OnDelivered, OnDead: from.OnDead,
 	}
 }
 

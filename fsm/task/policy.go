@@ -58,6 +58,9 @@ func CheckQueue(p *fsmpb.QueuePolicy) *FieldError {
 	if err := checkGroups(p); err != nil {
 		return err
 	}
+	if err := checkQueueFollowUps(p); err != nil {
+		return err
+	}
 	return checkSecrets(p.Secrets)
 }
 

@@ -13,8 +13,8 @@ import (
 // failover takes less.
 const MissedAfter = 5 * time.Second
 
-// seriesMark ends the id of a schedule's record, and separates a schedule's id from the number of an occurrence. No
-// caller can give a task an id with it.
+// seriesMark ends the id of a schedule's record, and separates a schedule's id from the number of an occurrence, and a
+// task's id from the end of a follow-up's. No caller can give a task an id with it.
 const seriesMark = "@"
 
 // SeriesID returns the id under which the store keeps the schedule with this id.
@@ -44,16 +44,18 @@ func SplitOccurrence(taskID string) (id string, number uint64, ok bool) {
 // or a backfill makes the occurrence due at another one.
 func ScheduledMs(t *fsmpb.Task) int64 { return cmp.Or(t.GetSpec().GetScheduledMs(), t.GetFireAtMs()) }
 
-// CheckTaskID checks the id of a task that a call reads or changes: a name, or the id of an occurrence. field is the
-// caller's name for the value.
+// CheckTaskID checks the id of a task that a call reads or changes: a name, or the id of an occurrence or a follow-up.
+// field is the caller's name for the value.
 func CheckTaskID(field, id string) *FieldError {
+	id, _ = SplitFollowUp(id)
 	if name, _, ok := SplitOccurrence(id); ok {
 		id = name
 	}
 	return CheckName(field, id)
 }
 
-// slotName returns the part of an id that is hashed: all occurrences of a schedule, and its record, share a slot.
+// slotName returns the part of an id that is hashed: all occurrences of a schedule, its record, and all follow-ups share
+// a slot.
 func slotName(id string) string {
 	if at := strings.IndexByte(id, seriesMark[0]); at >= 0 {
 		return id[:at]

@@ -178,6 +178,9 @@ func (m *memory) digestContent(r *record, c *cold, extra *fsmpb.Extra) uint64 {
 	if spec.ScheduledMs != 0 {
 		d.int(spec.ScheduledMs)
 	}
+	if bringsPayload(spec) {
+		d.message(&fsmpb.Spec{OnDelivered: spec.OnDelivered, OnDead: spec.OnDead})
+	}
 	return d.sum()
 }
 

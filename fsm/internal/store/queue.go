@@ -143,7 +143,8 @@ var noRule = &fsmpb.QueueRule{}
 
 // isEmptyRule reports whether a rule sets no field and so equals noRule.
 func isEmptyRule(r *fsmpb.QueueRule) bool {
-	return !r.Pushed && !r.Held && r.AttemptTimeoutMs == 0 && r.MaxAttempts == 0 && r.KeepDoneMs == 0 && r.KeepDeadMs == 0
+	return !r.Pushed && !r.Held && r.AttemptTimeoutMs == 0 && r.MaxAttempts == 0 && r.KeepDoneMs == 0 &&
+		r.KeepDeadMs == 0 && r.OnDelivered == nil && r.OnDead == nil
 }
 
 // Rules returns copies of the rules of all queues that have one, sorted by namespace and queue, with names written
@@ -185,7 +186,7 @@ func (s *Store) SetRule(r *fsmpb.QueueRule) {
 		q.rule = noRule
 		s.mem.queues.release(q)
 	} else {
-		q.rule = proto.CloneOf(r)
+		q.rule = CopyOf(r)
 		q.rule.Namespace, q.rule.Queue = q.namespace, q.name
 		s.mem.queues.rulesSum += digestRule(q.rule)
 		s.mem.queues.rules++

@@ -171,9 +171,10 @@ type EndedOccurrence struct {
 	Error               string
 }
 
-// NoteEnd records that the occurrence ends in a state, for the error if it is not empty, or else for the task's last
-// error. It does nothing for other tasks.
+// NoteEnd records that a task with a follow-up, or an occurrence, ends in a state, for the error if it is not empty, or
+// else for the task's last error. It does nothing for other tasks.
 func (e Edit) NoteEnd(state fsmpb.State, reason string) {
+	e.noteFollowUp(state)
 	if !isOccurrence(e.Task) { // saves most tasks an allocation
 		return
 	}

@@ -79,7 +79,15 @@ func mannerOf(spec *fsmpb.Spec) *fsmpb.Spec {
 	task.CopySpec(m, spec)
 	m.Queue, m.Payload, m.PayloadIsBytes, m.Target = "", nil, false, nil
 	m.Traceparent, m.ScheduledMs, m.Group = "", 0, ""
+	if bringsPayload(spec) {
+		m.OnDelivered, m.OnDead = nil, nil
+	}
 	return m
+}
+
+// bringsPayload reports whether a follow-up in a spec has a payload, so that other tasks hardly have the same one.
+func bringsPayload(spec *fsmpb.Spec) bool {
+	return (spec.OnDelivered != nil || spec.OnDead != nil) && task.PayloadBytes(spec) > len(spec.Payload)
 }
 
 // setExtra writes an extra into a task's cold part, and counts its use of the manner.
@@ -88,6 +96,9 @@ func (s *shared) setExtra(c *cold, e *fsmpb.Extra) {
 	own := &fsmpb.Extra{Series: e.Series, Spec: &fsmpb.Spec{
 		Target: e.Spec.Target, Traceparent: e.Spec.Traceparent, ScheduledMs: e.Spec.ScheduledMs, Group: e.Spec.Group,
 	}}
+	if bringsPayload(e.Spec) {
+		own.Spec.OnDelivered, own.Spec.OnDead = e.Spec.OnDelivered, e.Spec.OnDead
+	}
 	if data := mustMarshal(mannerOf(e.Spec)); len(data) > 0 {
 		c.manner = s.manners.acquire(string(data), func() manner {
 			return manner{&fsmpb.Extra{Spec: mustRead[fsmpb.Spec](data)}, xxhash.Sum64(data)}
@@ -117,6 +128,9 @@ func (s *shared) extraOf(c *cold) *fsmpb.Extra {
 		task.CopySpec(extra.Spec, common.Spec)
 		extra.Spec.Target, extra.Spec.Traceparent = own.Target, own.Traceparent
 		extra.Spec.ScheduledMs, extra.Spec.Group = own.ScheduledMs, own.Group
+		if own.OnDelivered != nil || own.OnDead != nil {
+			extra.Spec.OnDelivered, extra.Spec.OnDead = own.OnDelivered, own.OnDead
+		}
 	}
 	return extra
 }

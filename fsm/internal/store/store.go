@@ -39,6 +39,8 @@ type Store struct {
 	bySlot  slotCounts
 	sum     uint64 // sum of digest over all tasks, digestCold over their blobs and keysDigest over their keys
 
+	followed []Followed // ended by the current command
+
 	due     []handle // the tasks that the last Advance popped; reused
 	places  []Place  // of an entry's commands; reused
 	found   []handle // the first candidate at each of places; reused
