@@ -257,11 +257,27 @@ func (c *call) checkCommand(cmd *fsmpb.Command) error {
 		if !c.mayUse(spec.Queue, cmd.Id) {
 			return outside(queueField(cmd), "is not one that your grants reach for this id")
 		}
-		return nil
+		return c.checkFollowUps(spec.OnDelivered, spec.OnDead, cmd.Id)
+	}
+	if set := cmd.GetPatch().GetSet(); set != nil {
+		if err := c.checkFollowUps(set.OnDelivered, set.OnDead, cmd.Id); err != nil {
+			return err
+		}
 	}
 	id := grantedID(cmd.Id)
 	if !c.caller.Allows(access.Need{Role: c.need.role, Namespace: c.namespace, ID: id, AnyQueue: true}) {
 		return missing(cmd.Id)
+	}
+	return nil
+}
+
+// checkFollowUps refuses follow-ups of a task, or with an empty id of a queue, in queues that the caller's grants do not
+// reach.
+func (c *call) checkFollowUps(onDelivered, onDead *fsmpb.FollowUp, id string) error {
+	for path, f := range task.FollowUps(onDelivered, onDead) {
+		if !c.mayUse(f.Spec.GetQueue(), id) {
+			return outside(path+".queue", "is not one that your grants reach for this id")
+		}
 	}
 	return nil
 }

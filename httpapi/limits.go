@@ -84,7 +84,7 @@ func (s *core) admitCommand(ctx context.Context, c *call, cmd *fsmpb.Command) er
 	}
 	spec := givenSpec(cmd)
 	touch := cmd.GetTouch()
-	payload := max(len(spec.GetPayload()), len(cmd.GetPatch().GetSet().GetPayload()), len(touch.GetPayload().GetData()))
+	payload := max(task.PayloadBytes(spec), task.PayloadBytes(cmd.GetPatch().GetSet()), len(touch.GetPayload().GetData()))
 	if err := s.limits.Payload(c.namespace, c.key(), int64(payload)); err != nil {
 		return err
 	}

@@ -75,6 +75,7 @@ func TestMembersOfTasksAreDocumented(t *testing.T) {
 	}{
 		{"TaskRequest", schemas["TaskRequest"].Value, contract.PutFields},
 		{"TaskPatch", schemas["TaskPatch"].Value, contract.PatchFields},
+		{"FollowUp", schemas["FollowUp"].Value, contract.FollowUpObject.Takes},
 		{"ScheduledTask", schemas["ScheduledTask"].Value, contract.SpecFields},
 		{"the task of a SchedulePatch", patched, contract.SpecFields},
 	} {
@@ -83,7 +84,8 @@ func TestMembersOfTasksAreDocumented(t *testing.T) {
 			if c.takes.Has(f) {
 				takes = append(takes, f.String())
 			}
-			if contract.SpecFields.Has(f) && specFields[f].read == nil {
+			follows := f == contract.OnDelivered || f == contract.OnDead // which have no row
+			if contract.SpecFields.Has(f) && !follows && specFields[f].read == nil {
 				t.Errorf("%s cannot be read", f)
 			}
 			if contract.SpecFields.Has(f) && schemas["Task"].Value.Properties[f.String()] == nil {

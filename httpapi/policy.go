@@ -41,7 +41,7 @@ func (p *parser) queuePolicy(data []byte, queue string) (*policyDraft, error) {
 		policy:     &fsmpb.QueuePolicy{Namespace: p.namespace, Queue: queue},
 	}
 	err := d.members().Root(data, false)
-	d.policy.Target, d.policy.Retry, d.policy.Window = d.spec.Target, d.spec.Retry, d.spec.Window
+	setSettings(d.policy, d.spec)
 	if err == nil {
 		err = p.checkPolicy(d.policy)
 	}
@@ -70,7 +70,9 @@ func (d *policyDraft) members() contract.Members {
 		"group_weights":   contract.Into(&q.GroupWeights, d.weights),
 		"signing":         d.signing,
 	}
-	for _, f := range []contract.Field{contract.Target, contract.Retry, contract.Window} {
+	for _, f := range []contract.Field{
+		contract.Target, contract.Retry, contract.Window, contract.OnDelivered, contract.OnDead,
+	} {
 		m[f.String()] = func(r *contract.Reader, _ string, _ bool) error {
 			d.r = r
 			return d.member(f)

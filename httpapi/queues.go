@@ -55,6 +55,9 @@ func (s *queueService) put(c echo.Context) error {
 		return err
 	}
 	d, err := s.parser(callOf(c)).queuePolicy(body.data, queue)
+	if err == nil {
+		err = callOf(c).checkFollowUps(d.policy.OnDelivered, d.policy.OnDead, "")
+	}
 	if err != nil {
 		return err
 	}
@@ -305,8 +308,14 @@ func (s *queueService) patch(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	p := s.parser(callOf(c))
-	return s.update(c, queue, func(policy *fsmpb.QueuePolicy) error { return p.patchPolicy(body.data, policy) })
+	cl := callOf(c)
+	return s.update(c, queue, func(policy *fsmpb.QueuePolicy) error {
+		given, err := s.parser(cl).patchPolicy(body.data, policy)
+		if err == nil {
+			err = cl.checkFollowUps(given.OnDelivered, given.OnDead, "")
+		}
+		return err
+	})
 }
 
 func (s *queueService) pause(c echo.Context) error { return s.setPaused(c, true) }
@@ -349,39 +358,46 @@ func (s *queueService) update(c echo.Context, queue string, change func(*fsmpb.Q
 }
 
 // patchPolicy applies a merge patch to a policy: an absent member stays, null restores the default, and any other value
-// is set.
-func (p *parser) patchPolicy(data []byte, policy *fsmpb.QueuePolicy) error {
+// is set. It returns the given settings for tasks.
+func (p *parser) patchPolicy(data []byte, policy *fsmpb.QueuePolicy) (given *fsmpb.Spec, err error) {
 	d := &policyDraft{specReader: specReader{parser: p, spec: new(fsmpb.Spec)}, policy: policy}
 	d.patch = &fsmpb.Patch{Set: d.spec}
 	if err := d.members().Root(data, true); err != nil {
-		return err
+		return nil, err
 	}
 	if policy.Sealed != nil && d.signs && (d.secrets == nil || d.named()) {
-		return sealedProblem(policy) // this node cannot tell which secrets stay
+		return nil, sealedProblem(policy) // this node cannot tell which secrets stay
 	}
 	if d.secrets != nil {
-		var err error
 		if policy.Secrets, err = keepSecrets(d.secrets, policy.Secrets); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	merged, err := mergeSpec(specOfPolicy(policy), d.patch)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	policy.Target, policy.Retry, policy.Window = merged.Target, merged.Retry, merged.Window
+	setSettings(policy, merged)
 	if err := p.checkPolicy(policy); err != nil {
-		return err
+		return nil, err
 	}
 	if policy.Sealed != nil {
-		return nil // its masked headers have values
+		return d.spec, nil // its masked headers have values
 	}
-	return checked(task.CheckMasked(policy.Target))
+	return d.spec, checked(task.CheckMasked(policy.Target))
 }
 
 // specOfPolicy returns the settings that a queue's policy gives its tasks.
 func specOfPolicy(p *fsmpb.QueuePolicy) *fsmpb.Spec {
-	return &fsmpb.Spec{Target: p.GetTarget(), Retry: p.GetRetry(), Window: p.GetWindow()}
+	return &fsmpb.Spec{
+		Target: p.GetTarget(), Retry: p.GetRetry(), Window: p.GetWindow(),
+		OnDelivered: p.GetOnDelivered(), OnDead: p.GetOnDead(),
+	}
+}
+
+// setSettings gives a policy the settings of a spec.
+func setSettings(p *fsmpb.QueuePolicy, s *fsmpb.Spec) {
+	p.Target, p.Retry, p.Window, p.OnDelivered, p.OnDead = s.Target, s.Retry, s.Window, s.OnDelivered, s.OnDead
 }
 
 // appendOpening appends whether a queue's window is open at now, and when a closed one opens.

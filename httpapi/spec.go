@@ -21,7 +21,7 @@ import (
 
 // specFields has a row for each member of a task that is neither its id nor a time: how a request's value is read into
 // a spec, as a whole or as a part of a merge patch, and how an answer shows it. Package contract says which calls take
-// the member, and package task has its limits.
+// the member, and package task has its limits. Follow-ups have specs of their own, and so no row.
 var specFields = [...]struct {
 	read   func(*specReader) error
 	append func([]byte, *fsmpb.Spec) []byte // unless the member is the default; nil: the answer begins with the member
@@ -46,10 +46,14 @@ type specReader struct {
 	r     *contract.Reader
 	spec  *fsmpb.Spec
 	patch *fsmpb.Patch // the members are those of a merge patch, whose Set is spec; nil: they are those of a whole spec
+	place int          // of the follow-up that the spec is of; 0: of none
 }
 
 // member reads the value of any member of a spec.
 func (s *specReader) member(f contract.Field) error {
+	if f == contract.OnDelivered || f == contract.OnDead {
+		return s.followUpMember(f)
+	}
 	field, path := &specFields[f], f.String()
 	if f == contract.PayloadBase64 {
 		path = "payload"
@@ -81,7 +85,8 @@ func appendSettings(b []byte, spec *fsmpb.Spec) []byte {
 			b = write(b, spec)
 		}
 	}
-	return b
+	b = appendFollowUp(b, contract.OnDelivered, spec.GetOnDelivered())
+	return appendFollowUp(b, contract.OnDead, spec.GetOnDead())
 }
 
 // checkSpec checks the properties of a task, and leaves out a content type that is the default.

@@ -29,6 +29,9 @@ const (
 	NoLaterThan
 	OrSchedule
 	Append
+	OnDelivered
+	OnDead
+	KeepAnswer // of a follow-up
 
 	// Members of a target and of a retry policy.
 	URL
@@ -173,6 +176,7 @@ var names = [...]string{
 	ContentType: "content_type", Target: "target", Retry: "retry", ExpiresAfter: "expires_after", Labels: "labels",
 	Window: "window", Group: "group", Priority: "priority",
 	NoLaterThan: "no_later_than", OrSchedule: "or_schedule", Append: "append",
+	OnDelivered: "on_delivered", OnDead: "on_dead", KeepAnswer: "keep_answer",
 
 	State: "state", Attempts: "attempts", NextAttemptAt: "next_attempt_at", LastError: "last_error",
 	Revision: "revision", Shard: "shard", CreatedAt: "created_at", WebhookID: "webhook_id", Outcome: "outcome",
@@ -259,7 +263,7 @@ func (s Set) Has(f Field) bool { return s&(1<<f) != 0 }
 // SpecFields are the members of a task that are neither its id nor a time. A merge patch takes them too, unless
 // PatchFields leaves them out.
 const SpecFields = Set(1<<Queue | 1<<Payload | 1<<PayloadBase64 | 1<<ContentType | 1<<Target | 1<<Retry |
-	1<<ExpiresAfter | 1<<Labels | 1<<Window | 1<<Group | 1<<Priority)
+	1<<ExpiresAfter | 1<<Labels | 1<<Window | 1<<Group | 1<<Priority | 1<<OnDelivered | 1<<OnDead)
 
 // First returns the first field of a set that is not empty.
 func (s Set) First() Field { return Field(bits.TrailingZeros64(uint64(s))) }
