@@ -24,6 +24,8 @@ type Queue struct {
 	KeepDone     time.Duration // how long finished tasks can be read; 0: 10 minutes
 	KeepDead     time.Duration // how long dead letters are kept; 0: until they are replayed or dropped
 	Window       *Window       // in which attempts and leases begin; nil: at any time
+	// OnDelivered and OnDead follow the tasks without follow-ups of their own. Their targets have no credentials.
+	OnDelivered, OnDead *FollowUp
 
 	GroupInFlight int            // attempts and leases of one group under way in the whole cluster; 0: no limit
 	FIFO          bool           // one task of a group at a time, in the order of due times
@@ -83,6 +85,7 @@ func (q *Queue) members() []member {
 		{contract.Fair, &q.Fair, 0}, {contract.GroupWeights, &q.GroupWeights, 0}, {contract.Paused, &q.Paused, always},
 		{contract.KeepDone, &q.KeepDone, 0}, {contract.KeepDead, &q.KeepDead, 0},
 		{contract.Signing, (*secretList)(&q.Secrets), 0}, {contract.Window, &q.Window, 0},
+		{contract.OnDelivered, &q.OnDelivered, 0}, {contract.OnDead, &q.OnDead, 0},
 		{contract.WindowOpen, &q.WindowOpen, silent}, {contract.WindowOpensAt, &q.WindowOpensAt, silent},
 		{contract.Counts, &q.Counts, 0}, {contract.Broken, &q.Broken, 0},
 	}
@@ -210,7 +213,9 @@ type QueuePatch struct {
 	Paused       *bool
 	KeepDone     time.Duration
 	KeepDead     time.Duration
-	Window       *Window  // replaces the whole window
+	Window       *Window // replaces the whole window
+	OnDelivered  *FollowUp
+	OnDead       *FollowUp
 	Secrets      []string // replace the whole list
 
 	GroupInFlight int
@@ -226,7 +231,7 @@ func (p QueuePatch) fields() (map[string]any, error) {
 	q := Queue{
 		Target: p.Target, Retry: p.Retry, MaxInFlight: p.MaxInFlight, MaxPerSecond: p.MaxPerSecond, BatchMax: p.BatchMax,
 		KeepDone: p.KeepDone, KeepDead: p.KeepDead, Window: p.Window, GroupInFlight: p.GroupInFlight,
-		GroupWeights: p.GroupWeights,
+		GroupWeights: p.GroupWeights, OnDelivered: p.OnDelivered, OnDead: p.OnDead,
 	}
 	m, err := mergePatch(q.members())
 	if err != nil {

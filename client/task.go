@@ -2,6 +2,7 @@ package client
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -58,6 +59,9 @@ type Task struct {
 	Group    string
 	Priority int // 1 to 5, the first first; 0: 3
 
+	// OnDelivered and OnDead are the tasks that follow the end of this one; nil: the queue's.
+	OnDelivered, OnDead *FollowUp
+
 	// Jitter spreads tasks with the same due time: the task is due up to Jitter later, by a part that depends on its id
 	// only. Jitter is not stored: an answer has the resulting FireAt.
 	Jitter time.Duration
@@ -79,6 +83,48 @@ type Task struct {
 	Schedule      string    // id of the schedule of which the task is an occurrence; empty: none
 	Occurrence    uint64    // number of the occurrence; 0: the task is none
 	Scheduled     time.Time // instant that the rule names for the occurrence; a jitter or a backfill changes FireAt
+}
+
+// FollowUp is a task that is created by the log entry that ends another one, with the id "{id}@delivered" or "{id}@dead".
+// A follow-up may have follow-ups, three in a row at most.
+type FollowUp struct {
+	// Task has no ID, FireAt or Jitter. Its Delay counts from the end of the other task. Without a payload, it gets the
+	// outcome of that task: TaskOutcome of the API. A payload with line breaks is compacted.
+	Task
+	KeepAnswer bool // the outcome has the first 16 KiB of the receiver's answer
+}
+
+func (f *FollowUp) members() []member {
+	content := f.content()
+	return append([]member{
+		{contract.Queue, &f.Queue, 0}, {contract.Delay, &f.Delay, 0}, {contract.KeepAnswer, &f.KeepAnswer, 0},
+	}, content[:]...)
+}
+
+// UnmarshalJSON reads a follow-up as the service writes it.
+func (f *FollowUp) UnmarshalJSON(data []byte) error {
+	return unlessNull(data, func(r *contract.Reader) error { return readObject(r, "follow-up", f.members()) })
+}
+
+// MarshalJSON writes a follow-up as the service does.
+func (f FollowUp) MarshalJSON() ([]byte, error) {
+	b, err := appendMembers(nil, f.members(), false)
+	return contract.Close(b, 0), err
+}
+
+var errFollowUp = errors.New("a follow-up has no id, time or jitter of its own")
+
+// appendFollowUp appends a member whose value is a follow-up, unless it is nil.
+func appendFollowUp(b []byte, field contract.Field, f *FollowUp) ([]byte, error) {
+	if f == nil {
+		return b, nil
+	}
+	if f.ID != "" || !f.FireAt.IsZero() || f.Jitter != 0 {
+		return b, fmt.Errorf("%s: %w", field, errFollowUp)
+	}
+	flat := *f
+	flat.Payload = oneLine(f.Payload)
+	return appendObject(b, field, flat.members(), false)
 }
 
 // Target is the receiver of a task.
@@ -115,12 +161,13 @@ type Past struct {
 }
 
 // content returns the members of a task that a caller sets, except its id, queue and time.
-func (t *Task) content() [10]member {
+func (t *Task) content() [12]member {
 	return [...]member{
 		{contract.Payload, &t.Payload, 0}, {contract.PayloadBase64, &t.PayloadBytes, rare},
 		{contract.ContentType, &t.ContentType, 0}, {contract.Target, &t.Target, rare}, {contract.Retry, &t.Retry, rare},
 		{contract.ExpiresAfter, &t.ExpiresAfter, rare}, {contract.Labels, &t.Labels, rare},
 		{contract.Window, &t.Window, rare}, {contract.Group, &t.Group, rare}, {contract.Priority, &t.Priority, rare},
+		{contract.OnDelivered, &t.OnDelivered, rare}, {contract.OnDead, &t.OnDead, rare},
 	}
 }
 
@@ -174,7 +221,7 @@ func (l *Leased) read(r *contract.Reader) error {
 	lease := [...]member{
 		{contract.Receipt, &l.Receipt, 0}, {contract.Attempt, &l.Attempt, 0}, {contract.Fence, &l.Fence, 0},
 	}
-	list := [33]member{
+	list := [35]member{
 		{contract.ID, &t.ID, 0}, {contract.Queue, &t.Queue, 0}, {contract.FireAt, &t.FireAt, 0},
 		{contract.Delay, &t.Delay, rare},
 	}
@@ -182,10 +229,10 @@ func (l *Leased) read(r *contract.Reader) error {
 		list[4+i] = m
 	}
 	for i, m := range t.status() {
-		list[14+i] = m
+		list[16+i] = m
 	}
 	for i, m := range lease {
-		list[30+i] = m
+		list[32+i] = m
 	}
 	return readObject(r, "task", list[:])
 }
@@ -249,6 +296,8 @@ type Patch struct {
 	Window      *Window           // replaces the whole window
 	Group       string
 	Priority    int
+	OnDelivered *FollowUp // replaces the whole follow-up
+	OnDead      *FollowUp // replaces the whole follow-up
 	// Clear names fields to reset, with a dot for a field of an object: "target", "target.timeout", "labels".
 	Clear []string
 }
@@ -257,7 +306,7 @@ type Patch struct {
 func (p Patch) fields() (map[string]any, error) {
 	m, err := (&Task{
 		ContentType: p.ContentType, Target: p.Target, Retry: p.Retry, Labels: p.Labels, Window: p.Window, Group: p.Group,
-		Priority: p.Priority,
+		Priority: p.Priority, OnDelivered: p.OnDelivered, OnDead: p.OnDead,
 	}).patch()
 	if err != nil {
 		return nil, err

@@ -152,6 +152,9 @@ func readRare(r *contract.Reader, name string, place any) error {
 	case **Window:
 		*p = new(Window)
 		return (*p).read(r)
+	case **FollowUp:
+		*p = new(FollowUp)
+		return readObject(r, name, (*p).members())
 	case **QueueCounts:
 		*p = new(QueueCounts)
 		return readObject(r, name, (*p).members())
@@ -352,6 +355,8 @@ func appendRare(b []byte, f contract.Field, place any, merged bool) ([]byte, err
 		if *p != nil {
 			return appendObject(b, f, (*p).members(), merged)
 		}
+	case **FollowUp:
+		return appendFollowUp(b, f, *p)
 	case **Window:
 		if *p != nil {
 			text, err := json.Marshal(*p)
@@ -473,5 +478,7 @@ func mergePatch(list []member) (map[string]any, error) {
 		return nil, err
 	}
 	m := map[string]any{}
-	return m, json.Unmarshal(contract.Close(b, 0), &m)
+	in := json.NewDecoder(bytes.NewReader(contract.Close(b, 0)))
+	in.UseNumber() // payloads keep their digits
+	return m, in.Decode(&m)
 }

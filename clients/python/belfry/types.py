@@ -93,6 +93,34 @@ class TaskContent(TypedDict, total=False):
     group: str
     priority: int
     """1 to 5, the first first."""
+    on_delivered: FollowUp
+    """The task that is made by the log entry that ends this one as delivered, with the id `{id}@delivered`."""
+    on_dead: FollowUp
+    """The same for a dead letter, with the id `{id}@dead`."""
+
+
+class FollowUp(TaskContent, total=False):
+    """A task that follows the end of another one. Without a payload, it gets a TaskOutcome."""
+
+    delay: Duration
+    """From the end of the other task."""
+    keep_answer: bool
+    """The outcome has the first 16 KiB of the receiver's answer."""
+
+
+class TaskOutcome(TypedDict):
+    """The payload of a follow-up that was given none."""
+
+    id: str
+    queue: str
+    occurrence: NotRequired[int]
+    outcome: Literal["delivered", "dead"]
+    attempts: int
+    status: NotRequired[int]
+    error: NotRequired[str]
+    answer_base64: NotRequired[str]
+    due: str
+    done_at: str
 
 
 class NewTask(TaskContent, total=False):
@@ -135,6 +163,9 @@ class ContentPatch(TypedDict, total=False):
     window: Window | None
     group: str | None
     priority: int | None
+    on_delivered: FollowUp | None
+    """Replaced whole, as on_dead is."""
+    on_dead: FollowUp | None
 
 
 class TaskPatch(ContentPatch, total=False):
@@ -263,6 +294,9 @@ class QueuePolicy(CallOptions, total=False):
     keep_done: Duration
     keep_dead: Duration
     window: Window
+    on_delivered: FollowUp
+    """Of tasks without follow-ups of their own."""
+    on_dead: FollowUp
     group_in_flight: int
     fifo: bool
     fair: bool
@@ -282,6 +316,8 @@ class QueuePatch(CallOptions, total=False):
     keep_done: Duration | None
     keep_dead: Duration | None
     window: Window | None
+    on_delivered: FollowUp | None
+    on_dead: FollowUp | None
     group_in_flight: int | None
     fifo: bool | None
     fair: bool | None
@@ -422,6 +458,8 @@ class Task:
     window: Window | None = None
     group: str | None = None
     priority: int | None = None
+    on_delivered: FollowUp | None = field(default=None, repr=False)
+    on_dead: FollowUp | None = field(default=None, repr=False)
     state: TaskState
     attempts: int
     next_attempt_at: datetime | None
@@ -541,6 +579,8 @@ class Queue:
     keep_done: str | None = None
     keep_dead: str | None = None
     window: Window | None = None
+    on_delivered: FollowUp | None = field(default=None, repr=False)
+    on_dead: FollowUp | None = field(default=None, repr=False)
     group_in_flight: int | None = None
     fifo: bool | None = None
     fair: bool | None = None

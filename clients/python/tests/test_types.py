@@ -37,6 +37,8 @@ def schema(name):
         (types.TaskPatch, "TaskPatch", set(), set()),
         (types.TargetPatch, "TargetPatch", set(), set()),
         (types.RetryPatch, "RetryPatch", set(), set()),
+        (types.FollowUp, "FollowUp", set(), set()),
+        (types.TaskOutcome, "TaskOutcome", set(), set()),
         (types.Touch, "Touch", set(), set()),
         (types.TaskContent, "ScheduledTask", set(), set()),
         (types.QueuePolicy, "QueueRequest", CALL, {"queue"}),

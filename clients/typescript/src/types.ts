@@ -45,7 +45,9 @@ export type When = { fireAt: Instant; delay?: never } | { delay: Duration; fireA
 export type Payload<P> = { payload?: P; payloadBase64?: never } | { payloadBase64?: string; payload?: never };
 
 /** The fields of a task without its id and time. Absent fields are the queue's. */
-export type TaskContent<P = unknown> = Payload<P> & {
+export type TaskContent<P = unknown> = Payload<P> & TaskSettings;
+
+interface TaskSettings {
   queue?: string;
   contentType?: string;
   target?: Target;
@@ -57,7 +59,32 @@ export type TaskContent<P = unknown> = Payload<P> & {
   group?: string;
   /** 1 to 5, the first first. */
   priority?: number;
+  /** The tasks that are made by the log entry that ends this one, as `{id}@delivered` and `{id}@dead`. */
+  onDelivered?: FollowUp;
+  onDead?: FollowUp;
+}
+
+/** A task that follows the end of another one. Without a payload, it gets a `TaskOutcome`. */
+export type FollowUp = TaskContent & {
+  /** From the end of the other task. */
+  delay?: Duration;
+  /** The outcome has the first 16 KiB of the receiver's answer. */
+  keepAnswer?: boolean;
 };
+
+/** The payload of a follow-up that was given none, with the names of the API. */
+export interface TaskOutcome {
+  id: string;
+  queue: string;
+  occurrence?: number;
+  outcome: "delivered" | "dead";
+  attempts: number;
+  status?: number;
+  error?: string;
+  answer_base64?: string;
+  due: string;
+  done_at: string;
+}
 
 /** A task to schedule. Without an id, the service makes one. */
 export type NewTask<P = unknown> = When & TaskContent<P> & { id?: string; jitter?: Duration };
@@ -77,6 +104,8 @@ export interface Task<P = unknown> {
   window?: Window;
   group?: string;
   priority?: number;
+  onDelivered?: FollowUp;
+  onDead?: FollowUp;
   state: TaskState;
   attempts: number;
   nextAttemptAt: string | null;
@@ -123,6 +152,9 @@ export type TaskPatch<P = unknown> = Partial<When> &
     window?: Window | null;
     group?: string | null;
     priority?: number | null;
+    /** Replaced whole, as `onDead` is. */
+    onDelivered?: FollowUp | null;
+    onDead?: FollowUp | null;
   };
 
 /** Starts a delay again. `noLaterThan` is an instant, or a duration from the creation. */
@@ -201,6 +233,9 @@ export interface QueuePolicy {
   keepDone?: Duration;
   keepDead?: Duration;
   window?: Window;
+  /** Of tasks without follow-ups of their own. */
+  onDelivered?: FollowUp;
+  onDead?: FollowUp;
   groupInFlight?: number;
   fifo?: boolean;
   fair?: boolean;

@@ -17,6 +17,8 @@ holds<Same<keyof ours.Task, Names<Schemas["Task"]>>>();
 holds<Same<keyof ours.Target, Names<Schemas["Target"]>>>();
 holds<Same<keyof ours.Retry, Names<Schemas["Retry"]>>>();
 holds<Same<keyof ours.Window, Names<Schemas["Window"]>>>();
+holds<Same<Own<ours.FollowUp>, Names<Schemas["FollowUp"]>>>();
+holds<Same<keyof ours.TaskOutcome, keyof Schemas["TaskOutcome"]>>();
 holds<Same<keyof ours.LeasedTask, Names<Schemas["LeasedTask"]>>>();
 holds<Same<Own<ours.TaskPatch>, Names<Schemas["TaskPatch"]>>>();
 holds<Same<Own<ours.Touch>, Names<Schemas["Touch"]>>>();

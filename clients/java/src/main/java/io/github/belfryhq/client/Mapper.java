@@ -189,11 +189,19 @@ final class Mapper implements Codec {
                 return Shape.OF.get(c).make((Map<String, Object>) map, api, this::convert);
             }
             if (value instanceof Map<?, ?> map && Fields.class.isAssignableFrom(c)) {
-                return c == Repeat.class ? new Repeat((Map<String, Object>) map) : new TaskContent((Map<String, Object>) map);
+                return request(c, (Map<String, Object>) map);
             }
             return scalar(c, value);
         }
         throw mismatch(type);
+    }
+
+    /** Returns a part of an answer that has the form of a request. */
+    private static Fields<?> request(Class<?> type, Map<String, Object> fields) {
+        if (type == Repeat.class) {
+            return new Repeat(fields);
+        }
+        return type == FollowUp.class ? new FollowUp(fields) : new TaskContent(fields);
     }
 
     private Object scalar(Class<?> type, Object value) {

@@ -17,6 +17,8 @@ public record Queue(
         Duration keepDone,
         Duration keepDead,
         Window window,
+        FollowUp onDelivered,
+        FollowUp onDead,
         Integer groupInFlight,
         Boolean fifo,
         Boolean fair,

@@ -76,4 +76,14 @@ public abstract class QueueFields<T extends QueueFields<T>> extends Fields<T> {
     public T secrets(String... secrets) {
         return with("signing", Map.of("secrets", List.of(secrets)));
     }
+
+    /** Sets the task that follows a delivery, for tasks without one of their own. */
+    public T onDelivered(FollowUp next) {
+        return with("on_delivered", next);
+    }
+
+    /** Sets the task that follows a dead letter, for tasks without one of their own. */
+    public T onDead(FollowUp next) {
+        return with("on_dead", next);
+    }
 }

@@ -26,6 +26,8 @@ public record Task(
         Window window,
         String group,
         Integer priority,
+        FollowUp onDelivered,
+        FollowUp onDead,
         State state,
         int attempts,
         Instant nextAttemptAt,

@@ -66,4 +66,14 @@ public abstract class TaskFields<T extends TaskFields<T>> extends Fields<T> {
     public T priority(int priority) {
         return with("priority", priority);
     }
+
+    /** Sets the task that follows a delivery. */
+    public T onDelivered(FollowUp next) {
+        return with("on_delivered", next);
+    }
+
+    /** Sets the task that follows a dead letter. */
+    public T onDead(FollowUp next) {
+        return with("on_dead", next);
+    }
 }

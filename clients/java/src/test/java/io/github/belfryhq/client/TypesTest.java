@@ -133,6 +133,7 @@ class TypesTest {
                 Map.entry(Window.class, Window.of("")),
                 Map.entry(Repeat.class, new Repeat(Map.of())),
                 Map.entry(TaskContent.class, new TaskContent(Map.of())),
+                Map.entry(FollowUp.class, new FollowUp(Map.of())),
                 Map.entry(TaskFilter.class, new TaskFilter()),
                 Map.entry(TaskPatch.class, new TaskPatch()),
                 Map.entry(Touch.class, new Touch()),
@@ -180,6 +181,7 @@ class TypesTest {
         assertEquals(without(properties("ScheduleRequest"), "id"), settable(NewSchedule.class));
         assertEquals(without(properties("SchedulePatch"), "id"), settable(SchedulePatch.class));
         assertEquals(properties("ScheduledTask"), settable(TaskContent.class));
+        assertEquals(properties("FollowUp"), settable(FollowUp.class));
         assertEquals(properties("Repeat"), settable(Repeat.class));
         assertEquals(without(properties("BulkOperation"), "dry_run"), settable(NewOperation.class));
         assertEquals(properties("BatchLine"), settable(BatchOp.class));
