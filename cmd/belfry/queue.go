@@ -195,6 +195,8 @@ func fillQueue(t *output.Table, q *client.Queue) {
 	field("keep done", instant.Span(q.KeepDone))
 	field("keep dead", instant.Span(q.KeepDead))
 	field("window", window(q.Window))
+	t.Field("on delivered", followUp(q.OnDelivered))
+	t.Field("on dead", followUp(q.OnDead))
 	field("signed with", strings.Join(q.Secrets, " "))
 	c := q.Counts
 	if c == nil {

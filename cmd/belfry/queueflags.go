@@ -139,10 +139,13 @@ func (f *queueFlags) apply(given func(flag string) bool, q *client.Queue) error 
 	setGiven(given, &q.Window, "window", window)
 	setGiven(given, &q.KeepDone, "keep-done", 0)
 	setGiven(given, &q.KeepDead, "keep-dead", 0)
+	setGiven(given, &q.OnDelivered, "on-delivered", nil)
+	setGiven(given, &q.OnDead, "on-dead", nil)
 	return errors.Join(
 		cli.ParseInto(&q.KeepDone, "keep-done", f.keepDone),
 		cli.ParseInto(&q.KeepDead, "keep-dead", f.keepDead),
 		err,
+		f.readFollowUps(&q.OnDelivered, &q.OnDead),
 		f.groups.apply(given, q),
 		f.setDelivery(given, q),
 	)
@@ -186,6 +189,7 @@ func (f *queueFlags) patch(given func(flag string) bool) (client.QueuePatch, err
 	err = errors.Join(
 		err,
 		f.groups.patch(given, &p),
+		f.readFollowUps(&p.OnDelivered, &p.OnDead),
 		cli.ParseInto(&p.KeepDone, "keep-done", f.keepDone),
 		cli.ParseInto(&p.KeepDead, "keep-dead", f.keepDead),
 		f.read(&target, &retry),
@@ -214,6 +218,8 @@ func (f *queueFlags) patch(given func(flag string) bool) (client.QueuePatch, err
 		{"keep-dead", "keep_dead", p.KeepDead == 0},
 		{"window", "window", p.Window == nil},
 		{"group-in-flight", "group_in_flight", p.GroupInFlight == 0},
+		{"on-delivered", "on_delivered", p.OnDelivered == nil},
+		{"on-dead", "on_dead", p.OnDead == nil},
 	} {
 		if given(field.flag) && field.isDefault {
 			p.Clear = append(p.Clear, field.name)

@@ -344,6 +344,8 @@ func fillTask(t *output.Table, task *client.Task) {
 	if task.Priority != 0 {
 		t.Field("priority", fmt.Sprint(task.Priority))
 	}
+	t.Field("on delivered", followUp(task.OnDelivered))
+	t.Field("on dead", followUp(task.OnDead))
 	t.Field("waits for", task.WaitsFor)
 	t.Field("payload", payload(task))
 	t.Field("shard", fmt.Sprint(task.Shard))

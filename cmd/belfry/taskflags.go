@@ -89,12 +89,15 @@ type deliveryFlags struct {
 	maxAttempts            int
 	minBackoff, maxBackoff string
 	delays                 []string
+	onDelivered, onDead    string
 }
 
 // Names of the flags of a delivery.
 var (
 	targetNames   = []string{"url", "method", "header", "attempt-timeout"}
-	deliveryNames = append([]string{"max-attempts", "min-backoff", "max-backoff", "retry-delays"}, targetNames...)
+	deliveryNames = append([]string{
+		"max-attempts", "min-backoff", "max-backoff", "retry-delays", "on-delivered", "on-dead",
+	}, targetNames...)
 )
 
 func (f *deliveryFlags) addFlags(flags *pflag.FlagSet, url string) {
@@ -107,6 +110,66 @@ func (f *deliveryFlags) addFlags(flags *pflag.FlagSet, url string) {
 	flags.StringVar(&f.maxBackoff, "max-backoff", "", "longest `duration` between attempts")
 	flags.StringSliceVar(&f.delays, "retry-delays", nil,
 		"`durations` to wait after the failed attempts, as in 4m,10m,1h, in place of a backoff")
+	flags.StringVar(&f.onDelivered, "on-delivered", "",
+		"task that follows a delivery, as `json` of the API: '{\"delay\": \"1h\", …}'")
+	flags.StringVar(&f.onDead, "on-dead", "", "task that follows a dead letter, as `json` of the API")
+}
+
+// readFollowUps reads the follow-ups. Empty texts change nothing.
+func (f *deliveryFlags) readFollowUps(onDelivered, onDead **client.FollowUp) error {
+	return errors.Join(
+		readFollowUp(onDelivered, "on-delivered", f.onDelivered), readFollowUp(onDead, "on-dead", f.onDead))
+}
+
+func readFollowUp(place **client.FollowUp, flag, text string) error {
+	if text == "" {
+		return nil
+	}
+	next := new(client.FollowUp)
+	err := checkFollowUp([]byte(text), "")
+	if err == nil {
+		err = json.Unmarshal([]byte(text), next)
+	}
+	if err != nil {
+		return fmt.Errorf("--%s is no follow-up: %w", flag, err)
+	}
+	*place = next
+	return nil
+}
+
+// followUpMembers are the members of a follow-up in the API.
+var followUpMembers = strings.Fields("delay queue payload payload_base64 content_type target retry expires_after labels " +
+	"window group priority on_delivered on_dead keep_answer")
+
+// checkFollowUp refuses a text that is no object, or has a member that no follow-up has.
+func checkFollowUp(text []byte, path string) error {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(text, &members); err != nil {
+		return err
+	}
+	for name, value := range members {
+		switch {
+		case !slices.Contains(followUpMembers, name):
+			return fmt.Errorf("it has %s, which is not one of %s", path+name, strings.Join(followUpMembers, ", "))
+		case name == "on_delivered", name == "on_dead":
+			if err := checkFollowUp(value, path+name+"."); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// followUp describes a follow-up by its JSON.
+func followUp(f *client.FollowUp) string {
+	if f == nil {
+		return ""
+	}
+	text, err := json.Marshal(f)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
 }
 
 // read reads the flags that hold text into a target and a rule for attempts. Empty ones change nothing.
@@ -160,6 +223,7 @@ func (f *taskFlags) parse(id string, stdin io.Reader) (client.Task, error) {
 		cli.ParseInto(&t.Jitter, "jitter", f.jitter),
 		cli.ParseInto(&t.ExpiresAfter, "expires-after", f.expires),
 		f.read(t.Target, t.Retry),
+		f.readFollowUps(&t.OnDelivered, &t.OnDead),
 		cli.Labels(&t.Labels, f.labels),
 	)
 }
@@ -205,7 +269,8 @@ func (f *taskFlags) patch(c *cli.Call, cleared []string) (client.Patch, error) {
 		return client.Patch{}, errors.New("give what to change, as in --in 2h; see belfry task patch --help")
 	}
 	p := client.Patch{
-		FireAt: t.FireAt, Delay: t.Delay, Payload: t.Payload, ContentType: t.ContentType, Labels: t.Labels, Clear: cleared,
+		FireAt: t.FireAt, Delay: t.Delay, Payload: t.Payload, ContentType: t.ContentType, Labels: t.Labels,
+		OnDelivered: t.OnDelivered, OnDead: t.OnDead, Clear: cleared,
 	}
 	if slices.ContainsFunc(targetNames, given) {
 		p.Target = t.Target
