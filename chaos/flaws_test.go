@@ -55,6 +55,7 @@ func flaws() []seeded {
 		{flaw: "two-ids", invariants: []string{"4"}, runs: 1},
 		{flaw: "forgotten-cancel", invariants: []string{"3"}, runs: 3},
 		{flaw: "dropped-settle", invariants: []string{"9", "12"}, runs: 2},
+		{flaw: "late-follow-up", invariants: []string{"18"}, runs: 2},
 		{flaw: "stale-read", invariants: []string{"8"}, runs: 1, quiet: true, alone: true,
 			blows: again(1, blow{kind: history.PauseLeader, hold: 2500 * time.Millisecond, chase: 24})},
 		{flaw: "fire-before-commit", invariants: []string{"3"}, runs: 12, quiet: true, alone: true,

@@ -25,7 +25,7 @@ type example struct {
 
 // cases are the examples of all checks, good and bad histories of each.
 var cases = slices.Concat(taskCases, faultCases, leaseCases, clockCases, gossipCases, shapeCases, apartCases,
-	scheduleCases, groupCases, pathCases, attackCases)
+	scheduleCases, groupCases, pathCases, attackCases, followedCases)
 
 func TestChecks(t *testing.T) {
 	for _, tt := range cases {

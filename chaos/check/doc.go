@@ -22,6 +22,7 @@
 //	15         Apart        keys and namespaces keep callers apart
 //	16         Groups       groups keep their order, one task at a time
 //	17         Attacks      an attack gains nothing and stops nothing
+//	18         Followed     a follow-up comes with the end of its task, once
 //
 // Apart and Attacks judge the whole history. All other checks judge the part of one namespace, where ids are those of
 // its tasks: the same id in another namespace is another task. An invariant holds if it was put to the test in each

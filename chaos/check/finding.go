@@ -79,7 +79,7 @@ func All(x *Index, limits Limits) []Finding {
 	return []Finding{
 		Lost(x), Early(x), Cancelled(x), OneBody(x), Repeats(x, limits), Lateness(x, limits), Paths(x, limits),
 		Fences(x, limits), Undead(x, limits), Occurrences(x, limits), Replicas(x), Leases(x, limits), Recovery(x, limits),
-		FirstFire(x, limits), Hints(x, limits), Majority(x, limits), Honest(x), Groups(x),
+		FirstFire(x, limits), Hints(x, limits), Majority(x, limits), Honest(x), Groups(x), Followed(x),
 	}
 }
 

@@ -284,6 +284,16 @@ var observations = []observation{
 		s.turn("b", 1110, 1100, 2, 10)
 	}, NotExercised},
 
+	{"18", "a task with a follow-up outlived a fault", func(s *story) {
+		s.followed("a")
+		s.follow("a", "delivered", 1910, 1)
+	}, Held},
+	{"18", "no task had a follow-up", func(s *story) {
+		s.schedule("a", 0, 1000)
+		s.fault(history.KillLeader, 1200, 1500, 1700)
+		s.arrive("a", 1900, 1000, 1)
+	}, NotExercised},
+
 	{"14", "refused, and not committed", func(s *story) {
 		s.scheduleAs("a", 0, 5, 100, history.Failed).Answer.Status = 412
 		s.scheduleAs("b", 0, 5, 100, history.Failed).Answer.Status = 503

@@ -80,7 +80,7 @@ func (a *separation) payloads() {
 			a.requireOwner(c.Namespace, c.Answer.Wrote, c.End, c.ID, "an answer")
 		}
 	}
-	for _, arrivals := range [][]history.Arrival{h.Arrivals, h.Occurrences} {
+	for _, arrivals := range [][]history.Arrival{h.Arrivals, h.Occurrences, h.FollowUps} {
 		for i := range arrivals {
 			if v := &arrivals[i]; v.Wrote != 0 {
 				a.payloadsSeen++

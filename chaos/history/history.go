@@ -108,6 +108,7 @@ type Ask struct {
 	IfAbsent   bool          `json:"if_absent,omitempty"`
 	IfRevision uint64        `json:"if_revision,omitempty"`
 	Expires    bool          `json:"expires,omitempty"` // the task becomes a dead letter if no attempt begins in time
+	Follow     bool          `json:"follow,omitempty"`  // each end of the task makes a follow-up, whose payload names Op too
 	Fence      uint64        `json:"fence,omitempty"`   // of a settle: fence of the lease
 }
 
@@ -253,6 +254,8 @@ type History struct {
 	ScheduleCalls []ScheduleCall
 	Tallies       []Tally
 
+	FollowUps []Arrival // arrivals of tasks that follow the end of another one
+
 	Namespace string // of all calls and arrivals, if In made the history
 }
 
@@ -316,6 +319,16 @@ const occurrenceMark = "@"
 func ScheduleOf(taskID string) (id string, ok bool) {
 	id, _, ok = strings.Cut(taskID, occurrenceMark)
 	return id, ok
+}
+
+// FollowedBy returns the id of the task whose end a follow-up follows, and the state in which it ended. ok is false for
+// any other task.
+func FollowedBy(taskID string) (id, end string, ok bool) {
+	at := strings.LastIndex(taskID, occurrenceMark)
+	if at < 0 || taskID[at+1:] != "delivered" && taskID[at+1:] != "dead" {
+		return "", "", false
+	}
+	return taskID[:at], taskID[at+1:], true
 }
 
 // The kinds of entries and rolls.
@@ -414,6 +427,7 @@ func (h *History) In(namespace string) *History {
 	}
 	part.Calls = only(h.Calls, func(c *Call) bool { return c.Namespace == namespace })
 	part.Arrivals = only(h.Arrivals, func(a *Arrival) bool { return a.Namespace == namespace })
+	part.FollowUps = only(h.FollowUps, func(a *Arrival) bool { return a.Namespace == namespace })
 	part.Occurrences = only(h.Occurrences, func(a *Arrival) bool { return a.Namespace == namespace })
 	part.ScheduleCalls = only(h.ScheduleCalls, func(c *ScheduleCall) bool { return c.Namespace == namespace })
 	part.Tallies = only(h.Tallies, func(t *Tally) bool { return t.Namespace == namespace })

@@ -125,14 +125,16 @@ func (r *Recorder) EndAll(first int, endings []Ending) {
 	}
 }
 
-// Arrive records arrivals, those of occurrences apart. The caller has set their instants.
+// Arrive records arrivals, those of occurrences and of follow-ups apart. The caller has set their instants.
 func (r *Recorder) Arrive(arrivals ...Arrival) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for i := range arrivals {
 		a := arrivals[i]
 		a.ID, a.WebhookID = r.name(a.ID), r.name(a.WebhookID)
-		if _, ok := ScheduleOf(a.ID); ok {
+		if _, _, ok := FollowedBy(a.ID); ok {
+			r.h.FollowUps = append(r.h.FollowUps, a)
+		} else if _, ok := ScheduleOf(a.ID); ok {
 			r.h.Occurrences = append(r.h.Occurrences, a)
 		} else {
 			r.h.Arrivals = append(r.h.Arrivals, a)
@@ -232,7 +234,7 @@ func (r *Recorder) History() *History {
 		Terms: slices.Clone(r.h.Terms), Owners: slices.Clone(r.h.Owners), Replicas: slices.Clone(r.h.Replicas),
 		Entries: slices.Clone(r.h.Entries), Trials: slices.Clone(r.h.Trials), Rolls: slices.Clone(r.h.Rolls),
 		Occurrences: slices.Clone(r.h.Occurrences), ScheduleCalls: slices.Clone(r.h.ScheduleCalls),
-		Tallies: slices.Clone(r.h.Tallies),
+		Tallies: slices.Clone(r.h.Tallies), FollowUps: slices.Clone(r.h.FollowUps),
 	}
 }
 

@@ -135,6 +135,7 @@ func (o *Operation) write(t Task) {
 func (p *Player) Schedule(id string, t Task) Operation {
 	o := p.operation(history.Schedule, id, history.Ask{
 		Delay: t.Delay, Group: t.Group, IfAbsent: t.IfAbsent, IfRevision: t.IfRevision, Expires: t.Expires > 0,
+		Follow: t.Follow,
 	})
 	if !t.FireAt.IsZero() {
 		o.What.Ask.FireAt = history.At(Ceil(t.FireAt))
@@ -143,6 +144,9 @@ func (p *Player) Schedule(id string, t Task) Operation {
 	o.write(t)
 	return o
 }
+
+// FollowUp returns the payload of an operation's follow-up, which the receiver accepts at once.
+func (o *Operation) FollowUp() json.RawMessage { return Payload{Op: o.What.Op}.Encode() }
 
 // Patch returns an operation that moves a task, and replaces its payload if swap is set.
 func (p *Player) Patch(id string, delay time.Duration, swap bool) Operation {
@@ -195,6 +199,7 @@ type Task struct {
 	Gone        bool          // the receiver refuses further attempts
 	MaxAttempts int           // 0: the queue's, or the service's default
 	Expires     time.Duration // time after which no attempt begins; 0: never
+	Follow      bool          // each end makes a follow-up
 	IfAbsent    bool
 	IfRevision  uint64 // 0: any
 }

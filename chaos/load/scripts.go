@@ -164,6 +164,7 @@ func plain(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	if rng.IntN(2) == 0 {
 		t.Hold = p.hold(rng)
 	}
+	t.Follow = follows(id)
 	p.New(ctx, rng, id, t)
 	if rng.IntN(4) == 0 {
 		p.Perform(ctx, rng, p.Get(id))
@@ -187,8 +188,13 @@ func dead(ctx context.Context, p *Player, rng *rand.Rand, id string) {
 	if t.Gone = p.cfg.Draw.Gone && rng.IntN(2) == 0; !t.Gone {
 		t.Fail = Forever
 	}
+	t.Follow = follows(id)
 	p.New(ctx, rng, id, t)
 }
+
+// follows reports whether the task of a script has a follow-up: a half of them. It draws nothing, so that a seed keeps
+// its operations.
+func follows(id string) bool { return id[len(id)-1]%2 == 0 }
 
 // cancelled schedules a task and cancels it, mostly before it is due.
 func cancelled(ctx context.Context, p *Player, rng *rand.Rand, id string) {

@@ -19,6 +19,7 @@ import (
 var caught = map[flaw.Flaw]uint64{
 	flaw.ForgottenCancel: 2,
 	flaw.DroppedSettle:   2,
+	flaw.LateFollowUp:    2,
 	flaw.StaleRead:       4,
 	flaw.BlindClock:      4,
 	flaw.EarlyVote:       2,

@@ -81,6 +81,10 @@ func (l *driver) spec(op load.Operation) *fsmpb.Spec {
 			MaxAttempts: uint32(t.MaxAttempts), MinBackoffMs: 200, MaxBackoffMs: longest.Milliseconds(),
 		}
 	}
+	if t.Follow {
+		s.OnDelivered = &fsmpb.FollowUp{Spec: &fsmpb.Spec{Payload: op.FollowUp(), Target: &fsmpb.Target{Url: target}}}
+		s.OnDead = s.OnDelivered
+	}
 	return s
 }
 

@@ -50,7 +50,7 @@ type part struct {
 // holds if it was put to the test in each, and held.
 func Of(title string, h *history.History, limits check.Limits) *Verdict {
 	v := &Verdict{Title: title, Calls: len(h.Calls), parts: map[string]*part{}}
-	v.Arrivals = len(h.Arrivals) + len(h.Occurrences)
+	v.Arrivals = len(h.Arrivals) + len(h.Occurrences) + len(h.FollowUps)
 	for _, namespace := range h.Namespaces() {
 		v.join(v.judge(h.In(namespace), limits))
 	}

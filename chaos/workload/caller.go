@@ -220,6 +220,13 @@ func (c *caller) task(op load.Operation) client.Task {
 		ID: op.What.ID, FireAt: t.FireAt, Delay: t.Delay, Queue: t.Queue, Group: t.Group, Payload: op.Body,
 		ExpiresAfter: t.Expires,
 	}
+	if t.Follow {
+		want.OnDelivered = &client.FollowUp{Task: client.Task{
+			Payload: op.FollowUp(), Target: &client.Target{URL: c.target + Path(op.What.Op)},
+			Retry: &client.Retry{MinBackoff: minBackoff, MaxBackoff: maxBackoff},
+		}}
+		want.OnDead = want.OnDelivered
+	}
 	if t.Queue == c.bulkPushed || t.Queue == c.bulkPulled { // bulk tasks have as few settings as possible
 		return want
 	}
