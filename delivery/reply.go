@@ -33,8 +33,8 @@ func drain(resp *http.Response, keep int) []byte {
 	return start[:n]
 }
 
-// replyText returns the text for last_error of a reply that is not 2xx, from the beginning of its body. Twice maxExcerpt
-// are enough of it, since printable drops unprintable bytes.
+// replyText returns the text for last_error of a reply that is not 2xx, from the beginning of its body. Twice
+// maxExcerpt are enough of it, since printable drops unprintable bytes.
 func replyText(resp *http.Response, body []byte) string {
 	if isRedirect(resp.StatusCode) {
 		return statusText(resp.StatusCode) + redirection(resp.Header.Get("Location"))

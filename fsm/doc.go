@@ -99,8 +99,8 @@
 //
 //   - Store.NoteEnd, by which schedules learn of the ends of their occurrences, records the ends that have a follow-up.
 //     The applier makes the follow-ups at the end of the command, when no task is being changed.
-//   - A follow-up takes the place of an older task of its id, as a PUT does: a task that was scheduled again or replayed
-//     ends again.
+//   - A follow-up takes the place of an older task of its id, as a PUT does: a task that was scheduled again or
+//     replayed ends again.
 //   - The number of ends in its id bounds a row of follow-ups. So those of a queue cannot go in circles.
 //   - The queue's follow-ups are part of its rule. So no value in them can be sealed, and they carry no credentials.
 //   - Settle carries the receiver's status, and the beginning of its answer, only if a follow-up wants them.

@@ -271,8 +271,8 @@ func (c *call) checkCommand(cmd *fsmpb.Command) error {
 	return nil
 }
 
-// checkFollowUps refuses follow-ups of a task, or with an empty id of a queue, in queues that the caller's grants do not
-// reach.
+// checkFollowUps refuses follow-ups of a task, or with an empty id of a queue, in queues that the caller's grants do
+// not reach.
 func (c *call) checkFollowUps(onDelivered, onDead *fsmpb.FollowUp, id string) error {
 	for path, f := range task.FollowUps(onDelivered, onDead) {
 		if !c.mayUse(f.Spec.GetQueue(), id) {

@@ -108,7 +108,7 @@ type Ask struct {
 	IfAbsent   bool          `json:"if_absent,omitempty"`
 	IfRevision uint64        `json:"if_revision,omitempty"`
 	Expires    bool          `json:"expires,omitempty"` // the task becomes a dead letter if no attempt begins in time
-	Follow     bool          `json:"follow,omitempty"`  // each end of the task makes a follow-up, whose payload names Op too
+	Follow     bool          `json:"follow,omitempty"`  // each end of the task makes a follow-up whose payload names Op
 	Fence      uint64        `json:"fence,omitempty"`   // of a settle: fence of the lease
 }
 

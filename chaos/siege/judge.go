@@ -150,7 +150,8 @@ func (r *Round) sum(h *history.History, v *verdict.Verdict, alarms stand.Alarms)
 	report := &RoundReport{
 		N: r.n, Took: time.Since(r.began), OK: v.OK(), Drill: r.plan != nil && r.siege.cfg.Plan == nil,
 		Rate: rate(h.Arrivals), Sum: Sum{
-			Tasks: v.Fates, Calls: countCalls(h), Arrivals: len(h.Arrivals) + len(h.Occurrences) + len(h.FollowUps), Struck: len(h.Faults),
+			Tasks: v.Fates, Calls: countCalls(h),
+			Arrivals: len(h.Arrivals) + len(h.Occurrences) + len(h.FollowUps), Struck: len(h.Faults),
 			Errors: alarms.Errors, Tolls: v.Tolls, Findings: v.Findings,
 		},
 	}

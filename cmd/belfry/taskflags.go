@@ -138,8 +138,8 @@ func readFollowUp(place **client.FollowUp, flag, text string) error {
 }
 
 // followUpMembers are the members of a follow-up in the API.
-var followUpMembers = strings.Fields("delay queue payload payload_base64 content_type target retry expires_after labels " +
-	"window group priority on_delivered on_dead keep_answer")
+var followUpMembers = strings.Fields("delay queue payload payload_base64 content_type target retry expires_after " +
+	"labels window group priority on_delivered on_dead keep_answer")
 
 // checkFollowUp refuses a text that is no object, or has a member that no follow-up has.
 func checkFollowUp(text []byte, path string) error {

@@ -97,8 +97,8 @@ func checkFollowUp(f *fsmpb.FollowUp) *FieldError {
 	case f.KeepAnswer && HasPayload(f.Spec):
 		return &FieldError{Field: "keep_answer", Detail: "is for a follow-up without a payload, which gets the outcome"}
 	case HasMasked(f.Spec.GetTarget()):
-		return &FieldError{Field: "target.headers", Detail: "has " + Masked + ": a follow-up keeps no value that was stored, " +
-			"so give it anew"}
+		return &FieldError{Field: "target.headers", Detail: "has " + Masked + ": a follow-up keeps no value that was " +
+			"stored, so give it anew"}
 	case f.Spec == nil:
 		return nil
 	}

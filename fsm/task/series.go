@@ -54,8 +54,8 @@ func CheckTaskID(field, id string) *FieldError {
 	return CheckName(field, id)
 }
 
-// slotName returns the part of an id that is hashed: all occurrences of a schedule, its record, and all follow-ups share
-// a slot.
+// slotName returns the part of an id that is hashed: all occurrences of a schedule, its record, and all follow-ups
+// share a slot.
 func slotName(id string) string {
 	if at := strings.IndexByte(id, seriesMark[0]); at >= 0 {
 		return id[:at]
