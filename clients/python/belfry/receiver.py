@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
 import json
@@ -159,8 +158,8 @@ def _key(secret: str, i: int) -> bytes:
     try:
         if secret.startswith("whsec_") and (key := base64.b64decode(secret[6:], validate=True)):
             return key
-    except (binascii.Error, ValueError):
-        pass
+    except ValueError:
+        pass  # the error below tells it without the secret
     raise ValueError(f"secrets[{i}] is not whsec_ and base64")
 
 

@@ -72,7 +72,7 @@ class BelfryDev:
             url = None
         if url is None:
             self._process.kill()
-            self.close()
+            self._end()
             raise RuntimeError(f"{binary} dev did not start:\n{''.join(self._text)}")
         self.url = url
         self.client = Belfry(url, key="", namespace="")
@@ -102,11 +102,13 @@ class BelfryDev:
         """Ends the node and the receivers."""
         for receiver in self._receivers:
             receiver.close()
+        self.client.close()
+        self._end()
+
+    def _end(self) -> None:
         self._process.terminate()
         self._process.wait()
         atexit.unregister(self._process.kill)
-        if hasattr(self, "client"):
-            self.client.close()
 
     def __enter__(self) -> Self:
         return self
