@@ -25,9 +25,9 @@ public final class BelfryExtension implements ParameterResolver {
                 .node();
     }
 
-    /** JUnit before 5.13 closes nothing but a CloseableResource, which later ones deprecate. */
+    /** JUnit before 5.13 closes a CloseableResource alone. Later versions deprecate it, and close an AutoCloseable. */
     @SuppressWarnings("deprecation")
-    private record Started(BelfryDev node) implements CloseableResource {
+    private record Started(BelfryDev node) implements CloseableResource, AutoCloseable {
         @Override
         public void close() {
             node.close();
