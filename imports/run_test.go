@@ -40,25 +40,41 @@ func (s *shelf) Records(context.Context) iter.Seq2[imports.Record, error] {
 	}
 }
 
-// take removes the record with a key from a list, and returns it.
-func take(from *[]imports.Record, key string) (taken []imports.Record) {
+// take removes the records with these keys from a list, and returns them.
+func take(from *[]imports.Record, keys ...string) (taken []imports.Record) {
+	wanted := map[string]bool{}
+	for _, key := range keys {
+		wanted[key] = true
+	}
 	*from = slices.DeleteFunc(*from, func(r imports.Record) bool {
-		if r.Key == key {
+		if wanted[r.Key] {
 			taken = append(taken, r)
 		}
-		return r.Key == key
+		return wanted[r.Key]
 	})
 	return taken
+}
+
+func keysOf(records []imports.Record) []string {
+	keys := make([]string, len(records))
+	for i := range records {
+		keys[i] = records[i].Key
+	}
+	return keys
 }
 
 func (s *shelf) Claim(_ context.Context, records []imports.Record) (had []bool, err error) {
 	if s.beforeClaim != nil {
 		s.beforeClaim()
 	}
+	taken := take(&s.waiting, keysOf(records)...)
+	s.claimed = append(s.claimed, taken...)
+	there := map[string]bool{}
+	for _, key := range keysOf(taken) {
+		there[key] = true
+	}
 	for _, r := range records {
-		taken := take(&s.waiting, r.Key)
-		s.claimed = append(s.claimed, taken...)
-		had = append(had, len(taken) > 0)
+		had = append(had, there[r.Key])
 	}
 	return had, nil
 }
@@ -69,16 +85,12 @@ func (s *shelf) Finish(_ context.Context, records []imports.Record) error {
 			return err
 		}
 	}
-	for _, r := range records {
-		take(&s.claimed, r.Key)
-	}
+	take(&s.claimed, keysOf(records)...)
 	return nil
 }
 
 func (s *shelf) GiveBack(_ context.Context, records []imports.Record) error {
-	for _, r := range records {
-		s.waiting = append(s.waiting, take(&s.claimed, r.Key)...)
-	}
+	s.waiting = append(s.waiting, take(&s.claimed, keysOf(records)...)...)
 	return nil
 }
 
@@ -188,7 +200,7 @@ func TestMove(t *testing.T) {
 		source := &shelf{waiting: records(5000)}
 		source.waiting[7].Task.Queue = "no name of a queue"
 		source.waiting[4999].Err = errors.New("it is broken")
-		source.beforeClaim = func() { take(&source.waiting, "k3"); take(&source.waiting, "k4500") }
+		source.beforeClaim = func() { take(&source.waiting, "k3", "k4500") }
 		totals, err := imports.Run(t.Context(), source, c, imports.Options{Move: true, Verify: true})
 		assert.NoError(t, err)
 		checkSum(t, totals, 5000)
