@@ -10,14 +10,17 @@ export const codeHost = 'https://github.com/belfryhq/belfry';
 // leavesDocs reports whether a path in the repository is no page of the site.
 const leavesDocs = (path) => path.startsWith('..') || !/\.(md|svg|png)$/.test(path);
 
-// onSite returns the target of a relative link on the site. page is the path of the file with the link. The README of a
-// client is a page in docs/clients, whose links are relative to a folder as deep.
+// The README of a client is a page of the site, which a file in docs/clients includes.
+const clients = ['typescript', 'python', 'java', 'spring'];
+const readmes = new Map(clients.map((name) => [join(docs, 'clients', `${name}.md`),
+  join(repository, 'clients', name, 'README.md')]));
+
+// onSite returns the target of a relative link on the site. page is the path of the file with the link.
 export function onSite(href, page) {
   if (/^([a-z][a-z0-9+.-]*:|#|\/)/i.test(href)) return href;
   const [path, fragment] = href.split('#');
-  let file = join(dirname(page), decodeURI(path));
-  const client = /^clients\/(\w+)\/README\.md$/.exec(relative(repository, file));
-  if (client && client[1] !== 'conformance') file = join(docs, 'clients', `${client[1]}.md`);
+  let file = join(dirname(readmes.get(page) || page), decodeURI(path));
+  for (const [included, readme] of readmes) if (file === readme) file = included;
   if (!leavesDocs(relative(docs, file))) return relative(dirname(page), file) + (fragment ? `#${fragment}` : '');
   const target = relative(repository, file);
   const kind = existsSync(file) && target !== '' && !/\.[a-z]+$/i.test(target) && target !== 'Makefile'
