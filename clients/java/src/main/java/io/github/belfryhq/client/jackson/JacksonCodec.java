@@ -1,6 +1,7 @@
 package io.github.belfryhq.client.jackson;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
+import com.fasterxml.jackson.databind.JsonMappingException;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import io.github.belfryhq.client.Codec;
 import io.github.belfryhq.client.Json;
@@ -20,7 +21,7 @@ public final class JacksonCodec implements Codec {
         try {
             return payload instanceof Json ? payload.toString() : mapper.writeValueAsString(payload);
         } catch (JsonProcessingException err) {
-            throw failure(err);
+            throw new IllegalArgumentException("cannot write the payload" + place(err), err);
         }
     }
 
@@ -29,13 +30,12 @@ public final class JacksonCodec implements Codec {
         try {
             return mapper.readValue(json.toString(), mapper.constructType(type));
         } catch (JsonProcessingException err) {
-            throw failure(err);
+            throw new IllegalArgumentException("cannot read the payload as " + type.getTypeName() + place(err), err);
         }
     }
 
-    /** Leaves the source out of the message, since it shows the payload. */
-    private static IllegalArgumentException failure(JsonProcessingException err) {
-        err.clearLocation();
-        return new IllegalArgumentException(err.getOriginalMessage(), err);
+    /** Names the field alone, since Jackson's own message shows values of the payload, and a worker tells it to the queue. */
+    private static String place(JsonProcessingException err) {
+        return err instanceof JsonMappingException mapping ? " at " + mapping.getPathReference() : "";
     }
 }
