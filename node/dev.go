@@ -21,6 +21,7 @@ func DevConfig(dataDir string) Config {
 	c.DataDir, c.HTTPAddr, c.PeerAddr = dataDir, "127.0.0.1:0", "127.0.0.1:0"
 	c.Dev, c.Shards, c.BootstrapExpect = true, 1, 1
 	c.WebhookNets = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
+	c.BrokerNets = c.WebhookNets
 	return c
 }
 

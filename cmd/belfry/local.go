@@ -138,10 +138,10 @@ func newDev() *cobra.Command {
 		Long: `Run a node for tests, whose clock can be set ahead.
 
 The node is empty at its start, and removes its temporary data folder at its
-end. It delivers to receivers on this machine, and calls need no credentials.
-"belfry advance 48h" and POST /v1/dev/advance set its clock ahead: the tasks due
-until then come due in their order, within milliseconds. Ctrl-C and SIGTERM stop
-the node.`,
+end. It delivers to receivers and brokers on this machine, and calls need no
+credentials. "belfry advance 48h" and POST /v1/dev/advance set its clock ahead:
+the tasks due until then come due in their order, within milliseconds. Ctrl-C
+and SIGTERM stop the node.`,
 		Example: `  belfry dev
   belfry dev --http 127.0.0.1:0`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
