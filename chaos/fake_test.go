@@ -51,6 +51,8 @@ const (
 	crowdsGroups bug = "attempts several tasks of a group at once"
 	mixesGroups  bug = "attempts a group's tasks out of order"
 	losesGroups  bug = "names no group"
+
+	dropsFollowUps bug = "ends tasks without their follow-ups"
 )
 
 // fake is a cluster of one shard in the memory of the test. It keeps the contract except for its bug.
@@ -87,11 +89,12 @@ type fakeTask struct {
 	Group      string          `json:"group"`
 	WebhookID  string          `json:"webhook_id"`
 	occurrence uint64
-	armed      int             // number of timers set; only the last one may fire the task
-	fence      uint64          // of the current lease; 0: the task is not leased
-	leaseEnds  time.Time       // may be earlier than the timer of the lease
-	acked      uint64          // fence of the acknowledged lease
-	carried    json.RawMessage // payload at the time of the cancel
+	armed      int                // number of timers set; only the last one may fire the task
+	fence      uint64             // of the current lease; 0: the task is not leased
+	leaseEnds  time.Time          // may be earlier than the timer of the lease
+	acked      uint64             // fence of the acknowledged lease
+	carried    json.RawMessage    // payload at the time of the cancel
+	followUps  map[string]*fields // by the state in which the task ends
 }
 
 type fakeTarget struct {
@@ -115,6 +118,8 @@ type fields struct {
 	Group       string          `json:"group"`
 	Retry       fakeRetry       `json:"retry"`
 	OrSchedule  *fields         `json:"or_schedule"`
+	OnDelivered *fields         `json:"on_delivered"`
+	OnDead      *fields         `json:"on_dead"`
 	ifNoneMatch bool
 	ifMatch     uint64
 }
@@ -341,6 +346,7 @@ func (f *fake) schedule(in fields) reply {
 	t := &fakeTask{
 		ID: in.ID, Payload: in.Payload, State: "scheduled", Shard: 1, Target: in.Target, Retry: in.Retry, Queue: in.Queue,
 		Group: in.Group, Revision: f.count, occurrence: f.count, WebhookID: fmt.Sprintf("w%d", f.count),
+		followUps: map[string]*fields{"delivered": in.OnDelivered, "dead": in.OnDead},
 	}
 	if target, ok := f.targets[in.Queue]; ok {
 		t.Target = target
@@ -474,6 +480,11 @@ func (f *fake) endAttempt(t *fakeTask, ok bool, retryIn time.Duration) {
 		}
 	}
 	t.Revision = f.count
+	if next := t.followUps[t.State]; next != nil && f.bug != dropsFollowUps {
+		f.count++
+		next.ID = t.ID + "@" + t.State
+		f.schedule(*next)
+	}
 	f.passTurns()
 }
 

@@ -42,7 +42,7 @@ func TestHarnessFindsBugs(t *testing.T) {
 		repeatsFence: "7", readsOld: "8", revives: "9", differs: "11", neverRetries: "13", liesAbout503: "14",
 		leasesTwice: "12", leasesEarly: "2", forgetsAcks: "12", acceptsEnded: "12", forgetsLeases: "13", refusesAcks: "12",
 		forgetsTouch: "2", goesOn: "3", leasesLong: "12",
-		crowdsGroups: "16", mixesGroups: "16", losesGroups: "16",
+		crowdsGroups: "16", mixesGroups: "16", losesGroups: "16", dropsFollowUps: "18",
 		doublesInstants: "10", skipsInstants: "10", countsPassed: "10", runsInPauses: "10", runsPastCount: "10",
 	}
 	for b, invariant := range tests {

@@ -85,8 +85,8 @@ type Task struct {
 	Scheduled     time.Time // instant that the rule names for the occurrence; a jitter or a backfill changes FireAt
 }
 
-// FollowUp is a task that the log entry which ends another one makes, with the id "{id}@delivered" or "{id}@dead". It may
-// have follow-ups, three in a row at most.
+// FollowUp is a task that the log entry which ends another one makes, with the id "{id}@delivered" or "{id}@dead". It
+// may have follow-ups, three in a row at most.
 type FollowUp struct {
 	// Task has no ID, FireAt or Jitter. Its Delay counts from the end of the other task. Without a payload, it gets the
 	// outcome of that task: TaskOutcome of the API. A payload with line breaks is compacted.

@@ -30,8 +30,8 @@
 //     belfry-fence, belfry-due, belfry-group (if the task has a group), belfry-schedule, belfry-occurrence and
 //     belfry-scheduled (of an occurrence), content-type (if there is a payload), traceparent (if the task has one), and
 //     the headers of the target. For Kafka the prefix is ce_ instead of ce-, as in its CloudEvents binding.
-//   - An element of a Redis list is the payload alone, in the form of the workers that take it: those of Celery, Sidekiq,
-//     BullMQ or Laravel. They recognise a repeat by their own id in the payload.
+//   - An element of a Redis list is the payload alone, in the form of the workers that take it: those of Celery,
+//     Sidekiq, BullMQ or Laravel. They recognise a repeat by their own id in the payload.
 //   - Messages are not signed: each broker decides which users may publish to it.
 //   - A consumer drops repeats by webhook-id, which a list lacks.
 //   - The worth of a confirm depends on the broker's configuration: Redis with appendfsync everysec answers before the

@@ -118,8 +118,8 @@ func (s *suite) judge(ctx context.Context, name, command string, matching *regex
 // write writes the table of cases and clients, and then the faults. It returns the number of faults.
 func (s *suite) write(w io.Writer, results []result, matching func(string) bool) (failed int) {
 	out := func(format string, args ...any) { _, _ = fmt.Fprintf(w, format, args...) } // w is a strings.Builder
-	out("# Conformance\n\nThe gate plays these [cases](../../clients/conformance/README.md) against each client, on a cluster " +
-		"of three\nnodes and on scripted nodes. It writes this table.\n\n| case |")
+	out("# Conformance\n\nThe gate plays these [cases](../../clients/conformance/README.md) against each client, on a " +
+		"cluster of three\nnodes and on scripted nodes. It writes this table.\n\n| case |")
 	for _, r := range results {
 		out(" %s |", r.client)
 	}
