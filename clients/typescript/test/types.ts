@@ -44,15 +44,15 @@ holds<Same<ours.EventType, Schemas["Event"]["type"]>>();
 holds<Same<Exclude<keyof ours.Operation, never>, Extract<keyof ours.Operation, Names<Schemas["Operation"]>>>>();
 
 // Nonsense is no task.
-// @ts-expect-error two times
+// @ts-expect-error two times of one task
 const two: ours.NewTask = { fireAt: new Date(), delay: "1h" };
-// @ts-expect-error no time
+// @ts-expect-error no time at all
 const none: ours.NewTask = { id: "a" };
 // @ts-expect-error no duration
 const span: ours.NewTask = { delay: "soon" };
 // @ts-expect-error two payloads
 const payloads: ours.NewTask = { delay: "1h", payload: 1, payloadBase64: "" };
-// @ts-expect-error two rules
+// @ts-expect-error two rules of one schedule
 const rules: ours.Repeat = { cron: ["@daily"], every: "1h" };
 // @ts-expect-error two changes of the payload
 const changes: ours.Touch = { payload: 1, append: [1] };
