@@ -11,6 +11,8 @@ import java.net.URLEncoder;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.time.Instant;
+import java.time.LocalDateTime;
+import java.time.ZoneOffset;
 import java.util.ArrayList;
 import java.util.Collection;
 import java.util.LinkedHashMap;
@@ -219,7 +221,7 @@ final class Mapper implements Codec {
         }
         if (value instanceof String text) {
             if (type == Instant.class) {
-                return Instant.parse(text);
+                return instant(text);
             }
             if (type == Duration.class) {
                 return duration(text);
@@ -232,6 +234,21 @@ final class Mapper implements Codec {
             }
         }
         throw mismatch(type);
+    }
+
+    /** Reads an instant of the form of an answer by its digits, since the general parser costs many times as much. */
+    private static Instant instant(String text) {
+        if (text.length() != 24 || text.charAt(19) != '.' || text.charAt(23) != 'Z') {
+            return Instant.parse(text);
+        }
+        return LocalDateTime.of(
+                        digits(text, 0, 4), digits(text, 5, 7), digits(text, 8, 10), digits(text, 11, 13),
+                        digits(text, 14, 16), digits(text, 17, 19), 1_000_000 * digits(text, 20, 23))
+                .toInstant(ZoneOffset.UTC);
+    }
+
+    private static int digits(String text, int from, int to) {
+        return Integer.parseInt(text, from, to, 10);
     }
 
     private static Object number(Class<?> type, BigDecimal number) {

@@ -77,6 +77,10 @@ class MapperTest {
         assertEquals(Task.State.OTHER, task.state());
         assertEquals(Instant.parse("2026-01-02T03:04:05.678Z"), task.fireAt());
         assertNull(task.nextAttemptAt());
+        for (String at : List.of("2026-01-02T03:04:05Z", "1969-12-31T23:59:59.001Z", "2024-02-29T00:00:00.100000001Z")) {
+            Task found = Mapper.API.bind(Task.class, Transport.members("{\"id\":\"t\",\"fire_at\":\"" + at + "\"}"));
+            assertEquals(Instant.parse(at), found.fireAt());
+        }
         assertEquals("{\"a_b\":[1]}", task.payload().toString());
         assertArrayEquals(new byte[] {1, 2}, task.payloadBytes());
         assertEquals(List.of(Duration.ofSeconds(1), Duration.ofMinutes(90)), task.retry().delays());
