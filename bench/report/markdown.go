@@ -70,7 +70,7 @@ func (r *Run) samePromise() []Subject {
 	return same
 }
 
-// table writes a table of some subjects if some workload of it was run. It returns the reasons of failed rounds.
+// table writes a table of some subjects if some workload of it was measured. It returns the reasons of failed rounds.
 func (r *Run) table(b *strings.Builder, t table, subjects []Subject) (notes []string) {
 	var columns []column
 	for _, c := range t.columns {
@@ -78,11 +78,15 @@ func (r *Run) table(b *strings.Builder, t table, subjects []Subject) (notes []st
 			columns = append(columns, c)
 		}
 	}
-	if len(columns) == 0 {
+	var rows strings.Builder
+	for _, s := range subjects {
+		notes = append(notes, r.row(&rows, s, columns)...)
+	}
+	if rows.Len() == 0 {
 		return nil
 	}
 	fmt.Fprintf(b, "\n## %s\n\n", t.title)
-	if t.picture != "" {
+	if t.picture != "" && r.svg(t) != "" {
 		fmt.Fprintf(b, "![%s](%s.svg)\n\n", t.title, t.picture)
 	}
 	if reason := alone[columns[0].workload]; reason != "" {
@@ -92,10 +96,7 @@ func (r *Run) table(b *strings.Builder, t table, subjects []Subject) (notes []st
 	for _, c := range columns {
 		fmt.Fprintf(b, " %s |", r.header(c))
 	}
-	b.WriteString(" load |\n|---|---|---|---|" + strings.Repeat("--:|", len(columns)+1) + "\n")
-	for _, s := range subjects {
-		notes = append(notes, r.row(b, s, columns)...)
-	}
+	b.WriteString(" load |\n|---|---|---|---|" + strings.Repeat("--:|", len(columns)+1) + "\n" + rows.String())
 	return notes
 }
 
