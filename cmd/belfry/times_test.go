@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -112,10 +113,6 @@ func TestFurtherVerbsOnANode(t *testing.T) {
 // TestLocalTimes checks that tables show times by the clocks of the machine's zone, which they name, and that JSON has
 // them in UTC.
 func TestLocalTimes(t *testing.T) {
-	zone, err := time.LoadLocation("Asia/Tokyo")
-	assert.NoError(t, err)
-	time.Local = zone
-	defer func() { time.Local = time.UTC }()
 	task := strings.ReplaceAll(taskJSON, "2000-01-01T00:00:00.000Z", "2000-01-01T00:00:00.250Z")
 	for args, want := range map[string]string{
 		"task get a":        "fire at   2000-01-01 09:00:00.250 JST, ",
@@ -127,9 +124,11 @@ func TestLocalTimes(t *testing.T) {
 			answer = `{"tasks":[` + task + `]}`
 		}
 		s := serveOne(t, 200, answer)
-		out, code := belfry(t, append(strings.Fields(args), "--addr", s.url)...)
-		if code != 0 || !strings.Contains(out, want) {
-			t.Errorf("%s: %d, want %q:\n%s", args, code, want, out)
+		cmd := exec.CommandContext(t.Context(), program(t), append(strings.Fields(args), "--addr", s.url)...)
+		cmd.Env = append(cmd.Environ(), "TZ=Asia/Tokyo")
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("%s: %v, want %q:\n%s", args, err, want, out)
 		}
 	}
 }
