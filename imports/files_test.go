@@ -45,7 +45,8 @@ func TestNDJSON(t *testing.T) {
 {"id": "h", "fire_at": "soon"}
 no json
 ` + strings.Repeat("x", 2<<20) + `
-{"id": "z", "fire_at": "2030-01-01T10:00:00Z", "payload_base64": "aGk=", "content_type": "text/plain"}`
+{"id": "z", "fire_at": "2030-01-01T10:00:00Z", "payload_base64": "aGk=", "content_type": "text/plain"}
+{"id": "y", "fire_at": "2030-01-01T10:00:00Z", "on_dead": {"on_dead": {"dely": "1h"}}}`
 	got := read(t, imports.NDJSON{In: strings.NewReader(in), Prefix: "p-", Queue: "other"})
 	want := []string{
 		`line 1: p-a 2030-01-01T09:00:00Z own {"n":  1}`,
@@ -58,6 +59,7 @@ no json
 		"line 9: ! state is set by the service and cannot be sent",
 		"line 10: ! ", "line 11: ! ", "line 12: ! the line is too long (limit 1048576 bytes)",
 		"line 13: p-z 2030-01-01T10:00:00Z other hitext/plain",
+		"line 14: ! dely is not a field that is known",
 	}
 	assert.MustEqual(t, len(got), len(want), "%s", strings.Join(got, "\n"))
 	for i := range want {

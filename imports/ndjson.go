@@ -52,18 +52,9 @@ var (
 
 // task reads a task as strictly as the API.
 func (s NDJSON) task(line []byte) (t client.Task, err error) {
-	var seen, inner contract.Set
+	var seen contract.Set
 	r := contract.NewReader(line)
-	skip := func(contract.Field) error { return r.Skip() }
-	err = r.Root(&contract.PutObject, &seen, func(f contract.Field) error {
-		switch f {
-		case contract.Target:
-			return r.Object("target", &contract.TargetObject, &inner, skip)
-		case contract.Retry:
-			return r.Object("retry", &contract.RetryObject, &inner, skip)
-		}
-		return r.Skip()
-	})
+	err = r.Root(&contract.PutObject, &seen, r.SkipMember)
 	switch {
 	case err != nil:
 		return t, err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/internal/contract"
 )
 
 // taskFlags describe a task on the command line.
@@ -125,8 +126,9 @@ func readFollowUp(place **client.FollowUp, flag, text string) error {
 	if text == "" {
 		return nil
 	}
-	next := new(client.FollowUp)
-	err := checkFollowUp([]byte(text), "")
+	next, r := new(client.FollowUp), contract.NewReader([]byte(text))
+	var seen contract.Set
+	err := r.Root(&contract.FollowUpObject, &seen, r.SkipMember) // a misspelt member would be left out
 	if err == nil {
 		err = json.Unmarshal([]byte(text), next)
 	}
@@ -134,29 +136,6 @@ func readFollowUp(place **client.FollowUp, flag, text string) error {
 		return fmt.Errorf("--%s is no follow-up: %w", flag, err)
 	}
 	*place = next
-	return nil
-}
-
-// followUpMembers are the members of a follow-up in the API.
-var followUpMembers = strings.Fields("delay queue payload payload_base64 content_type target retry expires_after " +
-	"labels window group priority on_delivered on_dead keep_answer")
-
-// checkFollowUp refuses a text that is no object, or has a member that no follow-up has.
-func checkFollowUp(text []byte, path string) error {
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(text, &members); err != nil {
-		return err
-	}
-	for name, value := range members {
-		switch {
-		case !slices.Contains(followUpMembers, name):
-			return fmt.Errorf("it has %s, which is not one of %s", path+name, strings.Join(followUpMembers, ", "))
-		case name == "on_delivered", name == "on_dead":
-			if err := checkFollowUp(value, path+name+"."); err != nil {
-				return err
-			}
-		}
-	}
 	return nil
 }
 

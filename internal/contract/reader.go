@@ -89,6 +89,24 @@ func (r *Reader) Object(name string, o *Object, seen *Set, member func(Field) er
 	return r.members(o, seen, member)
 }
 
+// SkipMember passes the value of a member. It refuses members that the API does not know in a target, in the rules of
+// retries or in a follow-up.
+func (r *Reader) SkipMember(f Field) error {
+	var o *Object
+	switch f {
+	case Target:
+		o = &TargetObject
+	case Retry:
+		o = &RetryObject
+	case OnDelivered, OnDead:
+		o = &FollowUpObject
+	default:
+		return r.Skip()
+	}
+	var seen Set
+	return r.Object(f.String(), o, &seen, r.SkipMember)
+}
+
 func (r *Reader) members(o *Object, seen *Set, member func(Field) error) error {
 	for first := true; ; first = false {
 		name, more, err := r.next(first)
