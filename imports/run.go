@@ -32,7 +32,7 @@ type Totals struct {
 	Verified  *Verification `json:"verified,omitempty"`
 }
 
-// Failed returns the number of records whose task is not in the cluster as the source has it.
+// Failed returns the number of records without an equal task in the cluster.
 func (t Totals) Failed() int {
 	n := t.Conflicts + t.Refused
 	if t.Verified != nil {
@@ -273,9 +273,9 @@ func (r *run) hasHistory(ctx context.Context, record *Record) (bool, error) {
 	return false, nil
 }
 
-// schedule stores the tasks of records, and counts them. done are those that the cluster has, and back those that it
-// has not. A record is neither if the cluster may have its task: the outcome of the call is unknown, or an earlier move
-// may have stored the task, and nobody knows whether it was changed since.
+// schedule stores the tasks of records, and counts them. done are the records with a task in the cluster, and back
+// those without one. A record is neither if the cluster may have its task: the outcome of the call is unknown, or an
+// earlier move may have stored the task, and nobody knows whether it was changed since.
 func (r *run) schedule(ctx context.Context, records []Record) (done, back []Record, stop error) {
 	for i, err := range r.put(ctx, records) {
 		record := &records[i]
@@ -319,7 +319,7 @@ func (r *run) put(ctx context.Context, records []Record) []error {
 	return errs
 }
 
-// verdict is what the answer to a call tells about the task of a record.
+// verdict is the state of a record's task after a call.
 type verdict int
 
 const (

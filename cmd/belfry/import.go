@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -376,15 +377,9 @@ func newSample(c *cli.Call) func(*imports.Record) {
 			task, id = &r.Schedule.Task, r.Schedule.ID
 			when = strings.Join(r.Schedule.Repeat.Cron, ", ")
 		}
-		c.Note("%s", output.Text(fmt.Sprintf("%s: %s, %s, queue %s: %s", r.Key, id, when, queueOf(task), payload(task))))
+		queue := cmp.Or(task.Queue, "default")
+		c.Note("%s", output.Text(fmt.Sprintf("%s: %s, %s, queue %s: %s", r.Key, id, when, queue, payload(task))))
 	}
-}
-
-func queueOf(t *client.Task) string {
-	if t.Queue == "" {
-		return "default"
-	}
-	return t.Queue
 }
 
 // troubles names the records that are not in the cluster as the source has them: the first ones on the standard error

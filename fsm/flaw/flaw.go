@@ -35,7 +35,8 @@ const (
 // All returns all flaws.
 func All() []Flaw {
 	return []Flaw{
-		SkippedFsync, ForgottenCancel, DirtyRestore, FireBeforeCommit, DroppedSettle, LateFollowUp, StaleRead, TwoIDs, BlindClock,
+		SkippedFsync, ForgottenCancel, DirtyRestore, FireBeforeCommit, DroppedSettle, LateFollowUp,
+		StaleRead, TwoIDs, BlindClock,
 		UncheckedCopy, EarlyVote, EarlyRemoval, KeptFiles, UnboundChange,
 		SealedLate, OpenBeforeSeal, DropBeforeOpen, KeptKey, ForeignList,
 		DoubledInstant, SkippedInstant, CrowdedGroup, RefusedTransfer,

@@ -44,7 +44,7 @@ type entry struct {
 	member, score string
 }
 
-// remnant is what a scheduler keeps of a job beside the member of a set. Finish deletes it.
+// remnant has the keys of a job beside its member of a set. Finish deletes them.
 type remnant struct {
 	hash, log string // keys; empty: there is none
 	lock      string // a key that keeps like jobs out while its value is the member; empty: there is none
@@ -63,7 +63,7 @@ type format interface {
 	records(s *Source, entries []entry) ([]converted, error)
 }
 
-// converted is a record whose Origin is not complete.
+// converted is a record without its Origin, and the remnant for that.
 type converted struct {
 	imports.Record
 	remnant remnant
