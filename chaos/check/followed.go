@@ -7,7 +7,7 @@ import (
 // Followed checks invariant 18: a follow-up comes after the end of its task, once.
 //
 //   - A task with follow-ups whose only call scheduled it, and which was delivered or became a dead letter, has the one
-//     of that end. Nothing comes between the two.
+//     of that end, which has so many attempts that it arrives. Nothing comes between the two.
 //   - All attempts of a follow-up carry one webhook-id, and the payload that the call has given it.
 //   - No follow-up of a delivery comes before an attempt that the receiver or consumer has accepted.
 func Followed(x *Index) Finding {

@@ -145,6 +145,9 @@ func (p *Player) Schedule(id string, t Task) Operation {
 	return o
 }
 
+// FollowUpAttempts is how often a follow-up is tried: so often that no fault of its receiver makes it a dead letter.
+const FollowUpAttempts = 1000
+
 // FollowUp returns the payload of an operation's follow-up, which the receiver accepts at once.
 func (o *Operation) FollowUp() json.RawMessage { return Payload{Op: o.What.Op}.Encode() }
 

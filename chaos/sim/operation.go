@@ -75,17 +75,21 @@ func (l *driver) spec(op load.Operation) *fsmpb.Spec {
 	t := op.Task
 	s := &fsmpb.Spec{Queue: t.Queue, Payload: op.Body, ExpiresAfterMs: t.Expires.Milliseconds()}
 	if t.Queue == "" {
-		longest := min(10*time.Minute, l.world.cfg.pace.maxDelay/20)
-		s.Target = &fsmpb.Target{Url: target}
-		s.Retry = &fsmpb.Retry{
-			MaxAttempts: uint32(t.MaxAttempts), MinBackoffMs: 200, MaxBackoffMs: longest.Milliseconds(),
-		}
+		s.Target, s.Retry = &fsmpb.Target{Url: target}, l.retry(t.MaxAttempts)
 	}
 	if t.Follow {
-		s.OnDelivered = &fsmpb.FollowUp{Spec: &fsmpb.Spec{Payload: op.FollowUp(), Target: &fsmpb.Target{Url: target}}}
+		s.OnDelivered = &fsmpb.FollowUp{Spec: &fsmpb.Spec{
+			Payload: op.FollowUp(), Target: &fsmpb.Target{Url: target}, Retry: l.retry(load.FollowUpAttempts),
+		}}
 		s.OnDead = s.OnDelivered
 	}
 	return s
+}
+
+// retry returns the retries of a task that is pushed.
+func (l *driver) retry(attempts int) *fsmpb.Retry {
+	longest := min(10*time.Minute, l.world.cfg.pace.maxDelay/20)
+	return &fsmpb.Retry{MaxAttempts: uint32(attempts), MinBackoffMs: 200, MaxBackoffMs: longest.Milliseconds()}
 }
 
 // settle makes cmd the settle of op's lease.

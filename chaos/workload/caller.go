@@ -223,7 +223,7 @@ func (c *caller) task(op load.Operation) client.Task {
 	if t.Follow {
 		want.OnDelivered = &client.FollowUp{Task: client.Task{
 			Payload: op.FollowUp(), Target: &client.Target{URL: c.target + Path(op.What.Op)},
-			Retry: &client.Retry{MinBackoff: minBackoff, MaxBackoff: maxBackoff},
+			Retry: &client.Retry{MaxAttempts: load.FollowUpAttempts, MinBackoff: minBackoff, MaxBackoff: maxBackoff},
 		}}
 		want.OnDead = want.OnDelivered
 	}
