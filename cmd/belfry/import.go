@@ -61,7 +61,7 @@ status is 1 if a record was refused, is in conflict, or has no equal task.`,
 		Example: `  belfry import ndjson tasks.ndjson --dry-run
   belfry import asynq redis://127.0.0.1:6379/0 --move`,
 	}, newImportNDJSON(), newImportCSV(), newImportCrontab(), newImportRedis(), newImportAsynq(), newImportBullMQ(),
-		newImportSidekiq())
+		newImportCelery(), newImportSidekiq())
 }
 
 func newImportNDJSON() *cobra.Command {
@@ -148,7 +148,7 @@ milliseconds of Unix time. A member is the payload of its task. The id is the
 key with a hash of the member.` + redisHelp,
 		Example: `  belfry import redis redis://127.0.0.1:6379/0 delayed --queue mails --dry-run
   belfry import redis rediss://cache.example/2 delayed --move`,
-	}, func(c *cli.Call, o redis.Options) (*redis.Source, error) {
+	}, func(c *cli.Call, o redis.Options) (source, error) {
 		unit, err := f.readUnit()
 		if err != nil {
 			return nil, cli.WrongUsage(err)
@@ -169,7 +169,7 @@ queues, or in all. A task keeps its queue and its payload, has its type as the
 label "type", and the attempts that are left. Tasks with headers are refused.` + redisHelp,
 		Example: `  belfry import asynq redis://127.0.0.1:6379/0 --dry-run
   belfry import asynq redis://127.0.0.1:6379/0 mails --move`,
-	}, func(c *cli.Call, o redis.Options) (*redis.Source, error) {
+	}, func(c *cli.Call, o redis.Options) (source, error) {
 		return redis.Asynq(c.Context(), o, c.Args[1:]...)
 	})
 }
@@ -185,9 +185,32 @@ data, has its name as the label "type", and the attempts that are left. Jobs of
 repeating jobs and children of flows are refused.` + redisHelp,
 		Example: `  belfry import bullmq redis://127.0.0.1:6379/0 mails --dry-run
   belfry import bullmq redis://127.0.0.1:6379/0 mails reports --move`,
-	}, func(c *cli.Call, o redis.Options) (*redis.Source, error) {
+	}, func(c *cli.Call, o redis.Options) (source, error) {
 		return redis.BullMQ(c.Context(), o, c.Args[1:]...)
 	})
+}
+
+func newImportCelery() *cobra.Command {
+	var f importFlags
+	var target string
+	cmd := f.redisVerb(&cobra.Command{
+		Use:   "celery URL [QUEUE...]",
+		Short: "Import the tasks of Celery with an ETA or a countdown",
+		Long: `Import the tasks of Celery with an ETA or a countdown, in these queues, or in
+the queue celery. A task keeps its queue, and has its name as the label "type".
+Its payload is the message of Celery, and its target pushes the message onto its
+list at the ETA, for a worker that needs no change.
+
+Stop all workers first: they keep such tasks in their memory. Tasks without an
+ETA stay in the Redis. --target is the Redis at the address that the nodes of
+Belfry use; their --brokers file must name it.` + redisHelp,
+		Example: `  belfry import celery redis://127.0.0.1:6379/0 --dry-run
+  belfry import celery redis://127.0.0.1/0 --move --target redis://cache/0`,
+	}, func(c *cli.Call, o redis.Options) (source, error) {
+		return redis.OpenCelery(c.Context(), o, target, c.Args[1:]...)
+	})
+	cmd.Flags().StringVar(&target, "target", "", "`URL` of the Redis for the nodes of Belfry (default: the one to import)")
+	return cmd
 }
 
 func newImportSidekiq() *cobra.Command {
@@ -200,7 +223,7 @@ of a task is the whole job, with its class and its arguments. A task keeps its
 queue, has its class as the label "type", and the attempts that are left.` + redisHelp,
 		Example: `  belfry import sidekiq redis://127.0.0.1:6379/0 --dry-run
   belfry import sidekiq redis://127.0.0.1:6379/0 --move`,
-	}, func(c *cli.Call, o redis.Options) (*redis.Source, error) { return redis.Sidekiq(c.Context(), o) })
+	}, func(c *cli.Call, o redis.Options) (source, error) { return redis.Sidekiq(c.Context(), o) })
 }
 
 const redisHelp = `
@@ -208,9 +231,15 @@ const redisHelp = `
 The password of the Redis can stand in BELFRY_IMPORT_PASSWORD instead of the
 URL, which other users of the machine can see.`
 
+// source is a Source that is open until it is closed.
+type source interface {
+	imports.Source
+	io.Closer
+}
+
 // redisVerb completes a command whose source is a Redis.
 func (f *importFlags) redisVerb(
-	cmd *cobra.Command, open func(*cli.Call, redis.Options) (*redis.Source, error),
+	cmd *cobra.Command, open func(*cli.Call, redis.Options) (source, error),
 ) *cobra.Command {
 	f.verb(cmd, func(c *cli.Call) (imports.Source, io.Closer, error) {
 		source, err := open(c, redis.Options{
@@ -218,7 +247,7 @@ func (f *importFlags) redisVerb(
 		})
 		return source, source, err
 	})
-	cmd.Flags().BoolVar(&f.move, "move", false, "take the tasks out of the Redis, while its workers go on")
+	cmd.Flags().BoolVar(&f.move, "move", false, "take the tasks out of the Redis")
 	return cmd
 }
 

@@ -114,10 +114,12 @@ type belfry struct {
 	*client.Client
 }
 
-func startBelfry(t *testing.T, nodes int) *belfry {
+func startBelfry(t *testing.T, nodes int, args ...string) *belfry {
 	t.Helper()
 	b := &belfry{t: t, binary: os.Getenv("BELFRY_BINARY")}
-	cluster, err := local.Start(t.Context(), local.Config{Nodes: nodes, DataDir: t.TempDir(), Binary: b.binary, StartTimeout: time.Hour})
+	cluster, err := local.Start(t.Context(), local.Config{
+		Nodes: nodes, DataDir: t.TempDir(), Binary: b.binary, StartTimeout: time.Hour, ExtraArgs: args,
+	})
 	assert.NoError(t, err)
 	t.Cleanup(cluster.Stop)
 	b.addr = strings.Join(cluster.URLs(), ",")

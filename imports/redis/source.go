@@ -54,6 +54,7 @@ type remnant struct {
 type origin struct {
 	entry
 	remnant
+	held *held // of a Celery; nil: of another source
 }
 
 // format knows how members of sorted sets are tasks.
@@ -73,11 +74,20 @@ const timeout = 30 * time.Second // of one answer
 
 var errURL = errors.New("the URL is not like redis://host:6379/0, or rediss:// for TLS")
 
-// open connects to a Redis.
-func open(ctx context.Context, o Options, f format) (*Source, error) {
-	u, err := url.Parse(o.URL)
+// parseURL reads the URL of a Redis.
+func parseURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || u.Scheme != "redis" && u.Scheme != "rediss" {
 		return nil, errURL // the error of url.Parse shows the password
+	}
+	return u, nil
+}
+
+// open connects to a Redis.
+func open(ctx context.Context, o Options, f format) (*Source, error) {
+	u, err := parseURL(o.URL)
+	if err != nil {
+		return nil, err
 	}
 	options := []redis.DialOption{redis.DialReadTimeout(timeout), redis.DialWriteTimeout(timeout)}
 	if o.Password != "" {
@@ -154,7 +164,7 @@ func (s *Source) yieldPage(set set, entries []entry, claimed bool, yield func(im
 		if s.queue != "" {
 			record.Task.Queue = s.queue
 		}
-		record.Claimed, record.Origin = claimed, &origin{entries[i], records[i].remnant}
+		record.Claimed, record.Origin = claimed, &origin{entry: entries[i], remnant: records[i].remnant}
 		if !yield(record, nil) {
 			return errEnough
 		}
