@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/belfryhq/belfry/deploy/child"
 	"github.com/belfryhq/belfry/imports"
+	"github.com/belfryhq/belfry/imports/importstest"
 	"github.com/belfryhq/belfry/internal/assert"
 )
 
@@ -116,7 +116,7 @@ func TestCeleryServerClaims(t *testing.T) {
 // A real worker takes tasks with an ETA, and is stopped or killed. Their messages are moved, and a worker that is started
 // again runs each once, at its ETA.
 func TestCeleryServer(t *testing.T) {
-	wantPart(t, "celery")
+	importstest.Need(t, "celery")
 	for name, end := range map[string]syscall.Signal{"stopped": syscall.SIGTERM, "killed": syscall.SIGKILL} {
 		t.Run(name, func(t *testing.T) { moveCelery(t, end) })
 	}
@@ -124,10 +124,8 @@ func TestCeleryServer(t *testing.T) {
 
 func moveCelery(t *testing.T, end syscall.Signal) {
 	r := startRedis(t)
-	brokers := filepath.Join(t.TempDir(), "brokers")
 	addr, _, _ := strings.Cut(strings.TrimPrefix(r.url, "redis://:secret@"), "/")
-	assert.NoError(t, os.WriteFile(brokers, []byte("redis://"+addr+": {password: secret}\n"), 0o600))
-	b := startBelfry(t, 1, "--brokers", brokers)
+	b := importstest.Start(t, 1, importstest.Brokers(t, "redis://"+addr+": {password: secret}\n")...)
 	python := os.Getenv("BELFRY_REAL_CELERY")
 	env := append(os.Environ(), "CELERY_BROKER="+r.url)
 	add := func(numbers ...int) { // the first number, their count, and the seconds until they are due
@@ -140,21 +138,11 @@ func moveCelery(t *testing.T, end syscall.Signal) {
 		assert.NoError(t, err, "%s", out)
 	}
 	work := func() *child.Child {
-		log := filepath.Join(t.TempDir(), "celery.log")
-		p, err := child.Start(child.Config{
+		return importstest.Serve(t, child.Config{
 			Command: []string{python, "-m", "celery", "-A", "tasks", "worker", "-P", "solo", "-Q", "celery,reports",
 				"--without-gossip", "--without-mingle"},
-			Dir: "realcelery", Env: env, Log: log,
-		})
-		assert.NoError(t, err)
-		t.Cleanup(func() {
-			_ = p.SignalGroup(syscall.SIGKILL) // it has ended already, or ends now
-			<-p.Done()
-			if t.Failed() {
-				t.Log(child.LogTail(log))
-			}
-		})
-		return p
+			Dir: "realcelery", Env: env,
+		}, func() error { return nil })
 	}
 	size := func(command, key string) int {
 		n, err := redis.Int(r.ask(command, key), nil)
@@ -165,14 +153,14 @@ func moveCelery(t *testing.T, end syscall.Signal) {
 	add(5, 40, 30)    // due while the test waits
 	add(45, 10, 3600) // due in an hour
 	worker := work()
-	await(t, func() error {
+	importstest.Await(t, func() error {
 		if held, ran := size("HLEN", "unacked"), size("LLEN", "ran"); held != 50 || ran != 5 {
 			return fmt.Errorf("%d held, %d ran", held, ran)
 		}
 		return nil
 	})
 	args := []string{"celery", r.url, "celery", "reports", "--move"}
-	_, code := b.imported(args...)
+	_, code := b.Import(args...)
 	assert.Equal(t, code, 1, "exit status beside a worker")
 	assert.Equal(t, size("HLEN", "unacked"), 50)
 	assert.NoError(t, worker.SignalGroup(end))
@@ -180,15 +168,15 @@ func moveCelery(t *testing.T, end syscall.Signal) {
 	add(55, 5, 3600) // no worker has seen them
 	add(60, 5, 0)
 
-	totals, code := b.imported(args...)
-	assert.Equal(t, totals, sums(55, 55, 0, 0, 0, 0, 55))
+	totals, code := b.Import(args...)
+	assert.Equal(t, totals, importstest.Sums(55, 55, 0, 0, 0, 0, 55))
 	assert.Equal(t, code, 0, "exit status")
 	assert.Equal(t, size("HLEN", "unacked")+size("ZCARD", "unacked_index"), 0, "unacked")
 	assert.Equal(t, size("LLEN", "celery")+size("LLEN", "reports\x06\x163"), 5, "messages without an ETA")
 	assert.EqualSlices(t, r.keys("belfry-import:*"), nil)
 
 	work()
-	await(t, func() error {
+	importstest.Await(t, func() error {
 		if ran := size("LLEN", "ran"); ran < 50 {
 			return fmt.Errorf("%d ran", ran)
 		}
@@ -207,7 +195,11 @@ func moveCelery(t *testing.T, end syscall.Signal) {
 		seen[number] = true
 	}
 	assert.Equal(t, len(seen), 50)
-	q, err := b.Queue(t.Context(), "celery")
-	assert.NoError(t, err)
-	assert.Equal(t, q.Counts.Unfinished(), 12, "due in an hour")
+	importstest.Await(t, func() error { // 12 tasks of this queue are due in an hour
+		q, err := b.Queue(t.Context(), "celery")
+		if n := q.Counts.Unfinished(); err == nil && n != 12 {
+			err = fmt.Errorf("%d tasks are unfinished", n)
+		}
+		return err
+	})
 }

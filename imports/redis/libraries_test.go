@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/imports/importstest"
 	"github.com/belfryhq/belfry/internal/assert"
 )
 
@@ -28,9 +29,9 @@ type written struct {
 
 // checkLibrary lets a library write jobs, copies them and moves them, and compares the tasks. At the end the Redis has
 // only the refused jobs.
-func checkLibrary(t *testing.T, r *redisServer, writer []string, args ...string) *belfry {
+func checkLibrary(t *testing.T, r *redisServer, writer []string, args ...string) *importstest.Belfry {
 	t.Helper()
-	b := startBelfry(t, 1)
+	b := importstest.Start(t, 1)
 	cmd := exec.CommandContext(t.Context(), writer[0], append(writer[1:], r.url)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
@@ -48,13 +49,13 @@ func checkLibrary(t *testing.T, r *redisServer, writer []string, args ...string)
 	n, code := len(jobs), min(refused, 1)
 	check := func(want string, more ...string) {
 		t.Helper()
-		got, status := b.imported(append(args, more...)...)
+		got, status := b.Import(append(args, more...)...)
 		assert.Equal(t, got, want)
 		assert.Equal(t, status, code, "exit status")
 	}
-	check(sums(n, n-refused, 0, 0, 0, refused, n-refused))
-	check(sums(n, 0, n-refused, 0, 0, refused, n-refused), "--move")
-	check(sums(refused, 0, 0, 0, 0, refused, 0), "--move")
+	check(importstest.Sums(n, n-refused, 0, 0, 0, refused, n-refused))
+	check(importstest.Sums(n, 0, n-refused, 0, 0, refused, n-refused), "--move")
+	check(importstest.Sums(refused, 0, 0, 0, 0, refused, 0), "--move")
 	for _, job := range jobs {
 		task, err := b.Get(t.Context(), job.ID)
 		if job.Refused {
@@ -75,7 +76,7 @@ func checkLibrary(t *testing.T, r *redisServer, writer []string, args ...string)
 func realasynq() string { return os.Getenv("BELFRY_REAL_ASYNQ") }
 
 func TestAsynqServer(t *testing.T) {
-	wantPart(t, "asynq")
+	importstest.Need(t, "asynq")
 	r := startRedis(t)
 	checkLibrary(t, r, []string{realasynq(), "write"}, "asynq", r.url)
 	for _, key := range r.keys("asynq:*:t:*") {
@@ -89,9 +90,9 @@ func TestAsynqServer(t *testing.T) {
 
 // A real worker of asynq and a consumer of Belfry share the jobs while they are moved: each runs once.
 func TestAsynqServerMovesBesideAWorker(t *testing.T) {
-	wantPart(t, "asynq")
+	importstest.Need(t, "asynq")
 	r := startRedis(t)
-	b := startBelfry(t, 1)
+	b := importstest.Start(t, 1)
 	var count tally
 	ctx, stop := context.WithCancel(t.Context())
 	worker := exec.CommandContext(ctx, realasynq(), "work", r.url)
@@ -112,9 +113,9 @@ func TestAsynqServerMovesBesideAWorker(t *testing.T) {
 	fill := exec.CommandContext(t.Context(), realasynq(), "fill", r.url)
 	fill.Stderr = os.Stderr
 	assert.NoError(t, fill.Run())
-	_, code := b.imported("asynq", r.url, "--move", "--per-second", "500")
+	_, code := b.Import("asynq", r.url, "--move", "--per-second", "500")
 	assert.Equal(t, code, 0, "exit status")
-	await(t, func() error { return count.complete(jobs) })
+	importstest.Await(t, func() error { return count.complete(jobs) })
 	stop()
 	work.Wait()
 	_ = worker.Wait() // it was interrupted
@@ -122,7 +123,7 @@ func TestAsynqServerMovesBesideAWorker(t *testing.T) {
 }
 
 func TestBullMQServer(t *testing.T) {
-	wantPart(t, "bullmq")
+	importstest.Need(t, "bullmq")
 	r := startRedis(t)
 	checkLibrary(t, r, []string{"node", "realbullmq/write.mjs"}, "bullmq", r.url, "mails", "jobs:reports")
 	for _, key := range append(r.keys("bull:mails:[0-9]*"), r.keys("jobs:reports:[0-9]*")...) {
@@ -135,7 +136,7 @@ func TestBullMQServer(t *testing.T) {
 }
 
 func TestSidekiqServer(t *testing.T) {
-	wantPart(t, "sidekiq")
+	importstest.Need(t, "sidekiq")
 	r := startRedis(t)
 	checkLibrary(t, r, []string{"ruby", "realsidekiq/write.rb"}, "sidekiq", r.url)
 	assert.EqualSlices(t, r.keys("schedule"), nil)

@@ -10,6 +10,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/belfryhq/belfry/client"
+	"github.com/belfryhq/belfry/imports/importstest"
 	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 )
@@ -107,7 +108,7 @@ func TestRedisServerMove(t *testing.T) {
 		jobs, within = 1_000_000, 4*time.Minute
 	}
 	r := startRedis(t)
-	b := startBelfry(t, 3)
+	b := importstest.Start(t, 3)
 	var count tally
 	ctx, stop := context.WithCancel(t.Context())
 	var work sync.WaitGroup
@@ -126,9 +127,9 @@ func TestRedisServerMove(t *testing.T) {
 		return n
 	}
 	began := time.Now()
-	first := b.command("redis", r.url, "delayed", "--queue", "jobs", "--move")
+	first := b.Command("redis", r.url, "delayed", "--queue", "jobs", "--move")
 	assert.NoError(t, first.Start())
-	await(t, func() error {
+	importstest.Await(t, func() error {
 		if n := size("belfry-import:delayed"); n == 0 || size("delayed") > jobs*2/3 {
 			return fmt.Errorf("%d jobs are claimed", n)
 		}
@@ -137,12 +138,12 @@ func TestRedisServerMove(t *testing.T) {
 	assert.NoError(t, first.Process.Kill())
 	assert.Error(t, first.Wait())
 	t.Logf("killed with %d jobs claimed and %d waiting", size("belfry-import:delayed"), size("delayed"))
-	_, code := b.imported("redis", r.url, "delayed", "--queue", "jobs", "--move")
+	_, code := b.Import("redis", r.url, "delayed", "--queue", "jobs", "--move")
 	assert.Equal(t, code, 0, "exit status")
 	t.Logf("%d jobs, imported in %v", jobs, time.Since(began).Round(time.Second))
 	assert.EqualSlices(t, r.keys("*"), nil)
-	await(t, func() error { return count.complete(jobs) })
-	await(t, func() error {
+	importstest.Await(t, func() error { return count.complete(jobs) })
+	importstest.Await(t, func() error {
 		q, err := b.Queue(t.Context(), "jobs")
 		if err == nil && q.Counts.Unfinished() > 0 {
 			err = fmt.Errorf("%+v", q.Counts)
