@@ -151,7 +151,7 @@ test-brokers: ## publish to real brokers, killed meanwhile, and try the bench's 
 	.ci/brokers
 
 .PHONY: test-imports
-test-imports: ## import from a real Redis with asynq, BullMQ, Celery and Sidekiq (installs what is missing)
+test-imports: ## import from a real Redis with asynq, BullMQ, Celery and Sidekiq, and from RabbitMQ (installs what is missing)
 	.ci/imports
 
 .PHONY: test-buckets

@@ -3,7 +3,8 @@
 //	Source, Mover, Record   the tasks of another scheduler
 //	Run, Preview, Check     an import, a dry run, and a comparison without an import
 //	NDJSON, CSV, Crontab    sources that are files
-//	imports/redis           sources in a Redis: a sorted set, asynq, BullMQ, Sidekiq
+//	imports/redis           sources in a Redis: a sorted set, asynq, BullMQ, Celery, Sidekiq
+//	imports/rabbitmq        messages in a queue of RabbitMQ
 //
 // # Resuming
 //

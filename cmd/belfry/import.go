@@ -20,6 +20,7 @@ import (
 	"github.com/belfryhq/belfry/cmd/belfry/internal/output"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/progress"
 	"github.com/belfryhq/belfry/imports"
+	"github.com/belfryhq/belfry/imports/rabbitmq"
 	"github.com/belfryhq/belfry/imports/redis"
 )
 
@@ -38,7 +39,7 @@ const (
 	verifyNever = "never"
 )
 
-// importPassword is the environment variable with the password of a Redis. Other users of the machine see the URL.
+// importPassword is the environment variable with the password of a source. Other users of the machine see the URL.
 const importPassword = "BELFRY_IMPORT_PASSWORD"
 
 func newImport() *cobra.Command {
@@ -52,8 +53,8 @@ scheduled only if there is none of that id. So an import that broke off is run
 again, and goes on. A task of the same id with another content is a conflict: it
 is named, and nothing changes.
 
-An import copies. With --move the tasks leave a Redis, while its workers go on
-taking theirs. No task is lost, and none is run by both sides. After a crash,
+An import copies. With --move the tasks leave their source, while its workers go
+on taking theirs. No task is lost, and none is run by both sides. After a crash,
 run the same import again: the records that were under way wait for it.
 
 At the end, all tasks are read back and compared with their records. The exit
@@ -61,7 +62,7 @@ status is 1 if a record was refused, is in conflict, or has no equal task.`,
 		Example: `  belfry import ndjson tasks.ndjson --dry-run
   belfry import asynq redis://127.0.0.1:6379/0 --move`,
 	}, newImportNDJSON(), newImportCSV(), newImportCrontab(), newImportRedis(), newImportAsynq(), newImportBullMQ(),
-		newImportCelery(), newImportSidekiq())
+		newImportCelery(), newImportSidekiq(), newImportRabbitMQ())
 }
 
 func newImportNDJSON() *cobra.Command {
@@ -145,7 +146,7 @@ func newImportRedis() *cobra.Command {
 		Short: "Import sorted sets whose scores are due times",
 		Long: `Import sorted sets of a Redis whose scores are due times, in seconds or
 milliseconds of Unix time. A member is the payload of its task. The id is the
-key with a hash of the member.` + redisHelp,
+key with a hash of the member.` + passwordHelp("Redis"),
 		Example: `  belfry import redis redis://127.0.0.1:6379/0 delayed --queue mails --dry-run
   belfry import redis rediss://cache.example/2 delayed --move`,
 	}, func(c *cli.Call, o redis.Options) (source, error) {
@@ -166,7 +167,7 @@ func newImportAsynq() *cobra.Command {
 		Short: "Import the scheduled and the retried tasks of asynq",
 		Long: `Import the tasks of asynq that are scheduled or wait for a retry, in these
 queues, or in all. A task keeps its queue and its payload, has its type as the
-label "type", and the attempts that are left. Tasks with headers are refused.` + redisHelp,
+label "type", and the attempts that are left. Tasks with headers are refused.` + passwordHelp("Redis"),
 		Example: `  belfry import asynq redis://127.0.0.1:6379/0 --dry-run
   belfry import asynq redis://127.0.0.1:6379/0 mails --move`,
 	}, func(c *cli.Call, o redis.Options) (source, error) {
@@ -182,7 +183,7 @@ func newImportBullMQ() *cobra.Command {
 		Long: `Import the delayed jobs of BullMQ in these queues. A queue with another prefix
 than bull is given with it, as in jobs:mails. A task keeps its queue and its
 data, has its name as the label "type", and the attempts that are left. Jobs of
-repeating jobs and children of flows are refused.` + redisHelp,
+repeating jobs and children of flows are refused.` + passwordHelp("Redis"),
 		Example: `  belfry import bullmq redis://127.0.0.1:6379/0 mails --dry-run
   belfry import bullmq redis://127.0.0.1:6379/0 mails reports --move`,
 	}, func(c *cli.Call, o redis.Options) (source, error) {
@@ -203,7 +204,7 @@ list at the ETA, for a worker that needs no change.
 
 Stop all workers first: they keep such tasks in their memory. Tasks without an
 ETA stay in the Redis. --target is the Redis at the address that the nodes of
-Belfry use; their --brokers file must name it.` + redisHelp,
+Belfry use; their --brokers file must name it.` + passwordHelp("Redis"),
 		Example: `  belfry import celery redis://127.0.0.1:6379/0 --dry-run
   belfry import celery redis://127.0.0.1/0 --move --target redis://cache/0`,
 	}, func(c *cli.Call, o redis.Options) (source, error) {
@@ -220,16 +221,62 @@ func newImportSidekiq() *cobra.Command {
 		Short: "Import the scheduled and the retried jobs of Sidekiq",
 		Long: `Import the jobs of Sidekiq that are scheduled or wait for a retry. The payload
 of a task is the whole job, with its class and its arguments. A task keeps its
-queue, has its class as the label "type", and the attempts that are left.` + redisHelp,
+queue, has its class as the label "type", and the attempts that are left.` + passwordHelp("Redis"),
 		Example: `  belfry import sidekiq redis://127.0.0.1:6379/0 --dry-run
   belfry import sidekiq redis://127.0.0.1:6379/0 --move`,
 	}, func(c *cli.Call, o redis.Options) (source, error) { return redis.Sidekiq(c.Context(), o) })
 }
 
-const redisHelp = `
+func newImportRabbitMQ() *cobra.Command {
+	var f importFlags
+	var o rabbitmq.Options
+	cmd := f.moving(f.verb(&cobra.Command{
+		Use:   "rabbitmq URL QUEUE",
+		Short: "Import the messages that wait in a queue of RabbitMQ",
+		Long: `Import the messages that wait in a queue of RabbitMQ until their time to live is
+over and they are dead-lettered. A task publishes its message to the exchange
+where it would have gone, when it would have gone there.
 
-The password of the Redis can stand in BELFRY_IMPORT_PASSWORD instead of the
-URL, which other users of the machine can see.`
+--ttl, --exchange and --routing-key are the arguments of the queue, which
+RabbitMQ does not tell: x-message-ttl, x-dead-letter-exchange and
+x-dead-letter-routing-key. The age of a message is that of its x-death or of its
+timestamp. Without these its time to live begins anew.
+
+--target is the RabbitMQ at the address that the nodes of Belfry use; their
+--brokers file must name it. The messages that the import leaves return to their
+queue at its end.` + passwordHelp("RabbitMQ"),
+		Example: `  belfry import rabbitmq amqp://rabbit/ retry --ttl 1h --exchange work --dry-run
+  belfry import rabbitmq amqp://rabbit/ wait --exchange work --move`,
+	}, func(c *cli.Call) (imports.Source, io.Closer, error) {
+		switch {
+		case !c.Command.Flags().Changed("exchange"):
+			return nil, nil, cli.WrongUsage(errors.New("--exchange is missing: the x-dead-letter-exchange of the queue, " +
+				"empty for the default exchange"))
+		case !f.move && !f.dryRun:
+			return nil, nil, cli.WrongUsage(errors.New("the messages of a queue cannot be copied, as the RabbitMQ goes on " +
+				"with them: give --move, or --dry-run"))
+		}
+		o.URL, o.Queue, o.Password, o.Prefix, o.Into = c.Args[0], c.Args[1], os.Getenv(importPassword), f.prefix, f.queue
+		source, err := rabbitmq.Open(o)
+		return source, source, err
+	}), "RabbitMQ")
+	flags := cmd.Flags()
+	flags.Var(cli.NewSpan(&o.TTL, 0), "ttl", "`duration` that the queue keeps messages (default: each has an expiration)")
+	flags.StringVar(&o.Exchange, "exchange", "", "`name` of the exchange to which the queue dead-letters")
+	flags.StringVar(&o.RoutingKey, "routing-key", "", "`key` with which the queue dead-letters (default: the message's)")
+	flags.StringVar(&o.Target, "target", "", "`URL` of the RabbitMQ for the nodes of Belfry (default: the one to import)")
+	flags.BoolVar(&o.FromNow, "from-now", false, "let all times to live begin now, whatever the messages' timestamps")
+	flags.BoolVar(&o.Lossy, "lossy", false, "leave out the properties and headers that a target cannot carry")
+	return cmd
+}
+
+// passwordHelp is the end of the help of a command whose source needs a password.
+func passwordHelp(source string) string {
+	return `
+
+The password of the ` + source + ` can stand in BELFRY_IMPORT_PASSWORD instead of
+the URL, which other users of the machine can see.`
+}
 
 // source is a Source that is open until it is closed.
 type source interface {
@@ -241,13 +288,17 @@ type source interface {
 func (f *importFlags) redisVerb(
 	cmd *cobra.Command, open func(*cli.Call, redis.Options) (source, error),
 ) *cobra.Command {
-	f.verb(cmd, func(c *cli.Call) (imports.Source, io.Closer, error) {
+	return f.moving(f.verb(cmd, func(c *cli.Call) (imports.Source, io.Closer, error) {
 		source, err := open(c, redis.Options{
 			URL: c.Args[0], Password: os.Getenv(importPassword), Prefix: f.prefix, Queue: f.queue,
 		})
 		return source, source, err
-	})
-	cmd.Flags().BoolVar(&f.move, "move", false, "take the tasks out of the Redis")
+	}), "Redis")
+}
+
+// moving adds --move to the command of a source that can give its tasks away.
+func (f *importFlags) moving(cmd *cobra.Command, source string) *cobra.Command {
+	cmd.Flags().BoolVar(&f.move, "move", false, "take the tasks out of the "+source)
 	return cmd
 }
 

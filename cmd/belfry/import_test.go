@@ -89,6 +89,10 @@ func TestImportMistakes(t *testing.T) {
 		"csv --unit min":                                 `--unit is "min": s, ms or auto`,
 		"redis redis://127.0.0.1:1/0":                    "KEY is missing",
 		"sidekiq http://127.0.0.1:1/0":                   "the URL is not like redis://host:6379/0",
+		"celery redis://127.0.0.1:1/0 --target x":        "the URL is not like redis://host:6379/0",
+		"rabbitmq amqp://127.0.0.1:1/ q --move":          "--exchange is missing",
+		"rabbitmq amqp://127.0.0.1:1/ q --exchange x":    "cannot be copied",
+		"rabbitmq redis://h/ q --exchange x --dry-run":   "the URL is not like amqp://host:5672/vhost",
 	} {
 		out, code := belfry(t, append([]string{"import"}, strings.Fields(args)...)...)
 		if code == 0 || !strings.Contains(out, want) {
