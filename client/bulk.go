@@ -11,7 +11,7 @@ import (
 	"github.com/belfryhq/belfry/client/view"
 )
 
-// BulkOp is the call that a bulk operation makes on each task.
+// BulkOp is the call that a bulk operation makes on each task or schedule.
 type BulkOp = view.BulkOp
 
 // The calls of bulk operations.
@@ -24,7 +24,15 @@ const (
 	BulkPurge  BulkOp = "purge" // removes dead letters
 )
 
-// BulkFilter selects the tasks of a bulk operation. All its conditions must hold.
+// The calls of bulk operations on schedules. BulkPatch is one, too.
+const (
+	BulkPause  BulkOp = "pause"
+	BulkResume BulkOp = "resume"
+	BulkDelete BulkOp = "delete"
+)
+
+// BulkFilter selects the tasks or schedules of a bulk operation. All its conditions must hold. Schedules have no states
+// and no due time here.
 type BulkFilter struct {
 	States    []State // none: the states that the operation can change
 	Queue     string
@@ -49,16 +57,20 @@ func (f BulkFilter) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wire)
 }
 
-// BulkRequest asks for a bulk operation: one call on every task of the client's namespace that passes a filter.
+// BulkRequest asks for a bulk operation: one call on every task of the client's namespace that passes a filter, or on
+// every schedule.
 type BulkRequest struct {
-	Op     BulkOp
-	Filter BulkFilter
-	All    bool          // every task of the namespace; needed if the filter has no condition, and refused beside one
-	By     time.Duration // of BulkMove: added to the instant of each task; it may be negative
-	To     time.Time     // of BulkMove, in place of By
-	// Patch is a merge patch with the members target, retry and labels, without headers. Of BulkPatch.
+	Op        BulkOp
+	Schedules bool // the operation is on schedules, not on tasks
+	Filter    BulkFilter
+	All       bool          // every one of the namespace; needed if the filter has no condition, and refused beside one
+	By        time.Duration // of BulkMove: added to the instant of each task; it may be negative
+	To        time.Time     // of BulkMove, in place of By
+	// Patch is a merge patch with the members target, retry and labels, without headers; of schedules one with repeat,
+	// misfire, misfire_window, overlap, paused, note, and a task of these three members. Of BulkPatch.
 	Patch     json.RawMessage
-	PerSecond int // most tasks a second; 0: as many as all bulk operations of the cluster together may
+	Note      string // of BulkPause and BulkResume, for people
+	PerSecond int    // most tasks or schedules a second; 0: as many as all bulk operations of the cluster together may
 }
 
 // call returns the call of the request, without a key.
@@ -70,6 +82,12 @@ func (r *BulkRequest) call(c *Client, dryRun bool) (call, error) {
 	}
 	if r.Patch != nil {
 		m["patch"] = r.Patch
+	}
+	if r.Schedules {
+		m["of"] = "schedules"
+	}
+	if r.Note != "" {
+		m["note"] = r.Note
 	}
 	if r.PerSecond != 0 {
 		m["per_second"] = r.PerSecond
@@ -95,8 +113,8 @@ func (c *Client) BeginBulk(ctx context.Context, r BulkRequest, opts ...Option) (
 	return fetch[Operation](ctx, c.conn, call)
 }
 
-// CountBulk counts the tasks that a bulk operation would match now, and begins nothing. complete is false if the
-// service had no time to count all of them.
+// CountBulk counts the tasks or schedules that a bulk operation would match now, and begins nothing. complete is false
+// if the service had no time to count all of them.
 func (c *Client) CountBulk(ctx context.Context, r BulkRequest) (matched int, complete bool, err error) {
 	call, err := r.call(c, true)
 	if err != nil {

@@ -6,7 +6,7 @@
 //	Consume; Lease, Settle                    handle the tasks of a queue that is pulled
 //	PutQueue, PatchQueue, PauseQueue, …       set and read the policies of queues
 //	Replay, DropDead                          handle dead letters
-//	BeginBulk, CountBulk                      make one call on every task that passes a filter
+//	BeginBulk, CountBulk                      make one call on every task or schedule that passes a filter
 //	PutSchedule, FireSchedule, Backfill, …    run a task again and again, by a rule that repeats
 //	Cluster, Nodes, Ready                     read the state of the cluster and of a node
 //	Wheel, Activity                           count the tasks that wait, and the events of the last minutes

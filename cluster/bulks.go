@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"math"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -25,6 +26,13 @@ func viewBulk(op *clusterpb.BulkOperation, waits string) *view.Operation {
 		Op: view.BulkOp(nameOf(op.Kind, bulkPrefix)), Filter: viewFilter(op.Filter), All: op.All, By: view.Span(op.ByMs),
 		FireAt: view.OptionalInstant(op.ToMs), Patched: task.Patched(op.Patch), PerSecond: int(op.PerSecond),
 		Matched: &matched, Outcomes: make(map[string]int),
+	}
+	if op.Schedules {
+		v.Of, v.Filter.States, v.Note = "schedules", nil, op.Note
+		for i, name := range v.Patched {
+			v.Patched[i] = "task." + name
+		}
+		v.Patched = slices.Concat(op.Changed, v.Patched)
 	}
 	if op.Stopping && waits == "" {
 		waits = "it stops after the calls that it has begun"
@@ -65,7 +73,7 @@ func (s *Operations) BeginBulk(
 		op.Filter = &fsmpb.ListQuery{}
 	}
 	if len(op.Filter.States) == 0 {
-		op.Filter.States = control.BulkStates(op.Kind)
+		op.Filter.States = control.BulkStates(op)
 	}
 	changed, err := s.changeBulk(ctx, &clusterpb.ControlEntry{
 		Op: &clusterpb.ControlEntry_BeginBulk{BeginBulk: &clusterpb.BeginBulk{Operation: op}},

@@ -3,7 +3,9 @@ package httpapi
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,21 +13,23 @@ import (
 
 	"github.com/cespare/xxhash/v2"
 	"github.com/labstack/echo/v4"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/httpapi/internal/repeating"
 	"github.com/belfryhq/belfry/internal/contract"
 )
 
-// Bulk carries out bulk operations: one call on every task of a namespace that passes a filter.
+// Bulk carries out bulk operations: one call on every task, or on every schedule, of a namespace that passes a filter.
 type Bulk interface {
 	// BeginBulk begins a bulk operation and returns it, or the one that has begun before with the request's id; same is
 	// false if that one's Call is another.
 	BeginBulk(ctx context.Context, r BulkRequest) (op *view.Operation, same bool, err error)
-	// CountBulk counts the tasks that a bulk operation would match now, and begins nothing. It counts until ctx ends; all
-	// is false if tasks may be left then.
+	// CountBulk counts the tasks or schedules that a bulk operation would match now, and begins nothing. It counts until
+	// ctx ends; all is false if some may be left then.
 	CountBulk(ctx context.Context, r BulkRequest) (matched uint64, all bool, err error)
 	// StopBulk stops a bulk operation that is under way, and returns it.
 	StopBulk(ctx context.Context, id string) (*view.Operation, error)
@@ -34,13 +38,17 @@ type Bulk interface {
 // BulkRequest is a bulk operation as its caller describes it.
 type BulkRequest struct {
 	ID        string // of the operation, if the call has an idempotency key; empty: a new one
-	Op        string // cancel, move, patch, fire, replay or purge
+	Op        string // cancel, move, patch, fire, replay or purge; of schedules: pause, resume, delete or patch
+	Schedules bool   // the operation is on schedules, not on tasks
 	Namespace string
 	Filter    *fsmpb.ListQuery // without namespace, limit and cursor
 	All       bool             // the filter has no condition
 	ByMs      int64            // of a move: added to the instant of each task; 0: the tasks move to ToMs
 	ToMs      int64            // of a move
-	Patch     *fsmpb.Patch     // of a patch
+	Patch     *fsmpb.Patch     // of a patch: of the tasks, or of the schedules' tasks
+	Settings  *fsmpb.Series    // of a patch of schedules: has the new values
+	Changed   []string         // of a patch of schedules: the changed settings, as in repeat.cron
+	Note      string           // of a pause or a resume
 	PerSecond uint32           // most tasks a second; 0: the service's rate
 	Call      uint64           // hash of the request, for repeats of its key
 	DryRun    bool             // nothing begins
@@ -116,11 +124,17 @@ func (s *operationService) stopBulk(c echo.Context, op *view.Operation) error {
 
 // The calls of bulk operations.
 const (
-	bulkMove  = "move"
-	bulkPatch = "patch"
+	bulkMove   = "move"
+	bulkPatch  = "patch"
+	bulkPause  = "pause"
+	bulkResume = "resume"
 )
 
-var bulkOps = []string{"cancel", bulkMove, bulkPatch, "fire", "replay", "purge"}
+// bulkOps lists the calls by the member of.
+var bulkOps = map[string][]string{
+	listsTasks:     {"cancel", bulkMove, bulkPatch, "fire", "replay", "purge"},
+	listsSchedules: {bulkPause, bulkResume, "delete", bulkPatch},
+}
 
 // mostBulkRate is the highest rate of a bulk operation. It is that of all of them together.
 const mostBulkRate = 5000
@@ -129,29 +143,37 @@ const mostBulkRate = 5000
 type bulkDraft struct {
 	p    *parser
 	made *BulkRequest
-	seen map[string]bool // the members by, to and patch that the request has
+	seen map[string]bool // the members by, to, patch, note and of the filter that the request has
+	of   string
+	raw  []byte // the patch, whose meaning depends on of
 }
 
 // bulk reads a bulk operation. The result outlives the body.
 func (p *parser) bulk(body []byte) (*BulkRequest, error) {
 	data, made := bytes.Clone(body), &BulkRequest{Filter: &fsmpb.ListQuery{}}
 	made.Call = xxhash.Sum64(data)
-	d := &bulkDraft{p: p, made: made, seen: map[string]bool{}}
+	d := &bulkDraft{p: p, made: made, seen: map[string]bool{}, of: listsTasks}
 	err := contract.Members{
-		"op": contract.Into(&made.Op, func(r *contract.Reader, full string) (string, error) {
-			return oneOf(r, full, bulkOps)
+		"op": contract.Text(&made.Op),
+		"of": contract.Into(&d.of, func(r *contract.Reader, full string) (string, error) {
+			return oneOf(r, full, []string{listsTasks, listsSchedules})
 		}),
-		"filter":     d.filter,
-		"all":        contract.Bool(&made.All),
-		"by":         d.noted(contract.Into(&made.ByMs, readShift)),
-		"to":         d.noted(contract.Into(&made.ToMs, d.instant)),
-		"patch":      d.noted(d.patch),
+		"filter": d.filter,
+		"all":    contract.Bool(&made.All),
+		"by":     d.noted(contract.Into(&made.ByMs, readShift)),
+		"to":     d.noted(contract.Into(&made.ToMs, d.instant)),
+		"patch": d.noted(func(r *contract.Reader, _ string, _ bool) (err error) {
+			d.raw, err = r.Value()
+			return err
+		}),
+		"note":       d.noted(contract.Into(&made.Note, note)),
 		"per_second": contract.Whole(&made.PerSecond, 1, mostBulkRate),
 		"dry_run":    contract.Bool(&made.DryRun),
 	}.Root(data, false)
 	if err != nil {
 		return nil, err
 	}
+	made.Schedules = d.of == listsSchedules
 	return made, d.check()
 }
 
@@ -197,9 +219,9 @@ func (d *bulkDraft) filter(r *contract.Reader, full string, _ bool) error {
 		"queue":      contract.Into(&q.Queue, readTaskName),
 		"prefix":     contract.Into(&q.Prefix, readTaskName),
 		"label":      eachText(func(text string) error { return listLabels(q, []string{text}) }),
-		"state":      eachText(func(text string) error { return listStates(q, []string{text}) }),
-		"due_after":  contract.Into(&q.DueAfterMs, d.instant),
-		"due_before": contract.Into(&q.DueBeforeMs, d.instant),
+		"state":      d.noted(eachText(func(text string) error { return listStates(q, []string{text}) })),
+		"due_after":  d.noted(contract.Into(&q.DueAfterMs, d.instant)),
+		"due_before": d.noted(contract.Into(&q.DueBeforeMs, d.instant)),
 	}.Object(r, full, false)
 }
 
@@ -239,6 +261,9 @@ func (d *bulkDraft) patch(r *contract.Reader, full string, _ bool) error {
 	s, seen := specReader{parser: d.p, r: r, spec: new(fsmpb.Spec)}, contract.Set(0)
 	s.patch = &fsmpb.Patch{Set: s.spec}
 	d.made.Patch = s.patch
+	if r.Peek() != '{' {
+		return r.WrongType(full, "an object")
+	}
 	err := r.Object(full, &bulkPatchObject, &seen, s.member)
 	if err == nil {
 		err = d.p.checkPatch(s.patch, 0)
@@ -246,10 +271,10 @@ func (d *bulkDraft) patch(r *contract.Reader, full string, _ bool) error {
 	hasCredentials := func(path string) bool { return path == "target" || strings.HasPrefix(path, "target.headers") }
 	switch {
 	case err != nil:
-		return within("patch.", err)
+		return within(full+".", err)
 	case len(s.spec.Target.GetHeaders()) > 0 || slices.ContainsFunc(s.patch.Clear, hasCredentials):
 		return &task.FieldError{
-			Field: "patch.target.headers", Detail: "cannot be changed by a bulk operation, which keeps no credentials",
+			Field: full + ".target.headers", Detail: "cannot be changed by a bulk operation, which keeps no credentials",
 		}
 	}
 	return nil
@@ -263,17 +288,29 @@ func (d *bulkDraft) check() error {
 	conditions := d.conditions()
 	switch {
 	case r.Op == "":
-		return &task.FieldError{Field: "op", Detail: "is absent", Limit: strings.Join(bulkOps, ", ")}
+		return &task.FieldError{Field: "op", Detail: "is absent", Limit: strings.Join(bulkOps[d.of], ", ")}
+	case !slices.Contains(bulkOps[d.of], r.Op):
+		return &task.FieldError{Field: "op", Detail: fmt.Sprintf("is %q", contract.Clip(r.Op)),
+			Limit: fmt.Sprintf("%s, of %s", strings.Join(bulkOps[d.of], ", "), d.of)}
 	case conditions == 0 && !r.All:
-		return &task.FieldError{Field: "filter", Detail: `has no condition; "all": true selects every task of the namespace`}
+		return &task.FieldError{Field: "filter", Detail: `has no condition; "all": true selects all of the namespace`}
 	case conditions > 0 && r.All:
 		return &task.FieldError{Field: "all", Detail: "is true beside a filter with a condition"}
 	}
 	for _, m := range []struct {
-		name, op string
-	}{{"by", bulkMove}, {"to", bulkMove}, {"patch", bulkPatch}} {
-		if d.seen[m.name] && r.Op != m.op {
+		name string
+		ops  []string
+	}{
+		{"by", []string{bulkMove}}, {"to", []string{bulkMove}}, {"patch", []string{bulkPatch}},
+		{"note", []string{bulkPause, bulkResume}},
+	} {
+		if d.seen[m.name] && !slices.Contains(m.ops, r.Op) {
 			return &task.FieldError{Field: m.name, Detail: "is not a field of the operation " + r.Op}
+		}
+	}
+	for _, name := range []string{"filter.state", "filter.due_after", "filter.due_before"} {
+		if r.Schedules && d.seen[name] {
+			return &task.FieldError{Field: name, Detail: "is not a condition on schedules", Limit: "queue, prefix, label"}
 		}
 	}
 	return d.checkChange()
@@ -285,10 +322,75 @@ func (d *bulkDraft) checkChange() error {
 	switch {
 	case r.Op == bulkMove && d.seen["by"] == d.seen["to"]:
 		return &task.FieldError{Field: "by", Detail: "and to: a move has exactly one of them"}
-	case r.Op == bulkPatch && len(task.Patched(r.Patch)) == 0:
-		return &task.FieldError{Field: "patch", Detail: "changes nothing", Limit: "target, retry, labels"}
+	case r.Op != bulkPatch:
+		return nil
+	case d.raw == nil:
+		return absent("patch")
+	}
+	read, members := d.patch, "target, retry, labels"
+	if r.Schedules {
+		read, members = d.settings, "repeat, misfire, misfire_window, overlap, paused, note, task"
+	}
+	if err := read(contract.NewReader(d.raw), "patch", true); err != nil {
+		return err
+	}
+	if len(task.Patched(r.Patch)) == 0 && len(r.Changed) == 0 {
+		return &task.FieldError{Field: "patch", Detail: "changes nothing", Limit: members}
 	}
 	return nil
+}
+
+// settings reads a merge patch of schedules. Their task has the members of a patch of tasks.
+func (d *bulkDraft) settings(r *contract.Reader, full string, merged bool) error {
+	draft := &seriesDraft{p: d.p, set: &fsmpb.SetSeries{
+		Series: &fsmpb.Series{Repeat: new(fsmpb.Repeat)},
+	}}
+	d.made.Settings = draft.set.Series
+	members := draft.members()
+	for _, name := range []string{"misfire", "misfire_window", "overlap", "paused", "note"} {
+		members[name] = d.changing(name, members[name])
+	}
+	members["task"] = d.patch
+	members["repeat"] = d.repeat
+	delete(members, "id")
+	return members.Object(r, full, merged)
+}
+
+// changing returns a member that is also noted as changed.
+func (d *bulkDraft) changing(name string, read contract.Member) contract.Member {
+	return func(r *contract.Reader, full string, merged bool) error {
+		d.made.Changed = append(d.made.Changed, name)
+		return read(r, full, merged)
+	}
+}
+
+// repeat reads the changed members of a rule. It checks them as a whole rule, in which an interval stands for an absent
+// time; each schedule's own rule is checked where it is merged.
+func (d *bulkDraft) repeat(r *contract.Reader, full string, merged bool) error {
+	if r.Peek() != '{' {
+		return r.WrongType(full, "an object")
+	}
+	raw, err := r.Value()
+	if err != nil {
+		return err
+	}
+	m := d.made.Settings.Repeat
+	if err := repeating.Member(m, d.p.now.at)(contract.NewReader(raw), full, merged); err != nil {
+		return err
+	}
+	var given map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &given); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		d.made.Changed = append(d.made.Changed, "repeat."+name)
+	}
+	probe := proto.CloneOf(m)
+	if len(probe.Cron) == 0 && probe.EveryMs == 0 {
+		probe.EveryMs = time.Hour.Milliseconds()
+	}
+	_, err = d.p.rule(probe)
+	return within("patch.", err)
 }
 
 // conditions returns the number of conditions of the filter.

@@ -39,6 +39,18 @@ func TestBulkOperationsAreRead(t *testing.T) {
 				Target: &fsmpb.Target{Url: "https://new.example/", TimeoutMs: 5000}, Retry: &fsmpb.Retry{MaxAttempts: 3},
 			},
 		}},
+		`{"op":"pause","of":"schedules","filter":{"prefix":"o-","label":"k:v"},"note":"x"}`: {
+			Op: "pause", Schedules: true, Note: "x",
+			Filter: &fsmpb.ListQuery{Prefix: "o-", Labels: []*fsmpb.Label{{Name: "k", Value: "v"}}},
+		},
+		`{"op":"delete","of":"schedules","all":true}`: {Op: "delete", Schedules: true, All: true},
+		`{"op":"cancel","of":"tasks","all":true}`:     {Op: "cancel", All: true},
+		`{"patch":{"repeat":{"time_zone":"Europe/Berlin","every":null},"note":null,"misfire_window":"1h",` +
+			`"task":{"labels":{"a":"b"}}},"op":"patch","of":"schedules","all":true}`: {
+			Op: "patch", Schedules: true, All: true, Changed: []string{"repeat.every", "repeat.time_zone", "note", "misfire_window"},
+			Settings: &fsmpb.Series{MisfireWindowMs: 3_600_000, Repeat: &fsmpb.Repeat{TimeZone: "Europe/Berlin"}},
+			Patch:    &fsmpb.Patch{Set: &fsmpb.Spec{Labels: []*fsmpb.Label{{Name: "a", Value: "b"}}}},
+		},
 		`{"op":"patch","all":true,"patch":{"labels":null}}`: {Op: "patch", All: true, Patch: &fsmpb.Patch{
 			Clear: []string{"labels"}, Set: &fsmpb.Spec{},
 		}},
@@ -50,7 +62,8 @@ func TestBulkOperationsAreRead(t *testing.T) {
 			want.Filter = &fsmpb.ListQuery{}
 		}
 		if got.Op != want.Op || got.All != want.All || got.ByMs != want.ByMs || got.ToMs != want.ToMs ||
-			got.PerSecond != want.PerSecond || !proto.Equal(got.Filter, want.Filter) ||
+			got.PerSecond != want.PerSecond || got.Schedules != want.Schedules || got.Note != want.Note ||
+			!proto.Equal(got.Settings, want.Settings) || !slices.Equal(got.Changed, want.Changed) || !proto.Equal(got.Filter, want.Filter) ||
 			!proto.Equal(got.Patch, want.Patch) || got.Namespace != "default" || got.DryRun {
 			t.Errorf("%s\nbecame %+v", body, got)
 		}
@@ -95,6 +108,32 @@ func TestBadBulkOperations(t *testing.T) {
 		`{"op":"cancel","per_second":5001,` + some + `}`:                       "per_second",
 		`{"op":"cancel","dry_run":1,` + some + `}`:                             "dry_run",
 		`{"op":"cancel","op":"fire",` + some + `}`:                             "op",
+
+		`{"op":"pause",` + some + `}`:                                                                    "op",
+		`{"op":"cancel","of":"schedules",` + some + `}`:                                                  "op",
+		`{"op":"pause","of":"queues",` + some + `}`:                                                      "of",
+		`{"op":"pause","of":"schedules"}`:                                                                "filter",
+		`{"op":"pause","of":"schedules","filter":{"state":"scheduled"}}`:                                 "filter.state",
+		`{"op":"pause","of":"schedules","filter":{"due_before":"2026-11-21T10:00:00Z"}}`:                 "filter.due_before",
+		`{"op":"delete","of":"schedules","note":"x",` + some + `}`:                                       "note",
+		`{"op":"pause","of":"schedules","note":"` + strings.Repeat("x", 256) + `",` + some + `}`:         "note",
+		`{"op":"cancel","note":"x",` + some + `}`:                                                        "note",
+		`{"op":"patch","of":"schedules",` + some + `}`:                                                   "patch",
+		`{"op":"patch","of":"schedules","patch":{},` + some + `}`:                                        "patch",
+		`{"op":"patch","of":"schedules","patch":{"repeat":{}},` + some + `}`:                             "patch",
+		`{"op":"patch","of":"schedules","patch":[],` + some + `}`:                                        "patch",
+		`{"op":"patch","of":"schedules","patch":{"labels":{"a":"b"}},` + some + `}`:                      "patch.labels",
+		`{"op":"patch","of":"schedules","patch":{"id":"x"},` + some + `}`:                                "patch.id",
+		`{"op":"patch","of":"schedules","patch":{"next_at":"x"},` + some + `}`:                           "patch.next_at",
+		`{"op":"patch","of":"schedules","patch":{"repeat":null},` + some + `}`:                           "patch.repeat",
+		`{"op":"patch","of":"schedules","patch":{"repeat":{"cron":["x"]}},` + some + `}`:                 "patch.repeat.cron[0]",
+		`{"op":"patch","of":"schedules","patch":{"repeat":{"time_zone":"X/Y"}},` + some + `}`:            "patch.repeat.time_zone",
+		`{"op":"patch","of":"schedules","patch":{"repeat":{"calendar":"none"}},` + some + `}`:            "patch.repeat.calendar",
+		`{"op":"patch","of":"schedules","patch":{"overlap":"never"},` + some + `}`:                       "patch.overlap",
+		`{"op":"patch","of":"schedules","patch":{"task":null},` + some + `}`:                             "patch.task",
+		`{"op":"patch","of":"schedules","patch":{"task":{"payload":1}},` + some + `}`:                    "patch.task.payload",
+		`{"op":"patch","of":"schedules","patch":{"task":{"target":{"headers":{"x":"1"}}}},` + some + `}`: "patch.task.target.headers",
+		`{"op":"patch","of":"schedules","patch":{"task":{"retry":{"max_attempts":0}}},` + some + `}`:     "patch.task.retry.max_attempts",
 	} {
 		if p := h.call("POST", operations, body); p.StatusCode != 400 || !strings.Contains(p.text, `"field":"`+field+`"`) {
 			t.Errorf("%s: %d %s", body, p.StatusCode, p.text)
@@ -133,6 +172,13 @@ func TestBulkOperationsAreDocumented(t *testing.T) {
 	d.accepted("POST", operations, `{"op":"move","filter":{"prefix":"p"},"by":"-90m"}`)
 	assert.Equal(t, d.fake.operations[2].By, "-1h30m", "moved by")
 	d.accepted("POST", operations, `{"op":"patch","all":true,"patch":{"labels":{"a":"b"}}}`)
+	for _, body := range []string{
+		`{"op":"pause","of":"schedules","filter":{"prefix":"p"},"note":"x"}`,
+		`{"op":"resume","of":"schedules","filter":{"queue":"q"}}`, `{"op":"delete","of":"schedules","all":true}`,
+		`{"op":"patch","of":"schedules","all":true,"patch":{"overlap":"allow","repeat":{"every":"1h"},"task":{"labels":null}}}`,
+	} {
+		d.accepted("POST", operations, body)
+	}
 	d.ok("POST", operations, `{"op":"cancel","all":true,"dry_run":true}`)
 	d.ok("POST", operations, `{"op":"cancel","filter":{"queue":"large"},"dry_run":true}`)
 	d.conflict("POST", operations, `{"op":"cancel","filter":{"queue":"full"}}`)

@@ -70,11 +70,7 @@ func (p *parser) patchSeries(data []byte, stored *fsmpb.Task) (*seriesDraft, err
 
 // settingsOf returns a copy of the part of a schedule that callers set.
 func settingsOf(t *fsmpb.Task) *fsmpb.SetSeries {
-	s := t.GetSeries()
-	return proto.CloneOf(&fsmpb.SetSeries{Spec: t.GetSpec(), Series: &fsmpb.Series{
-		Repeat: s.GetRepeat(), Misfire: s.GetMisfire(), MisfireWindowMs: s.GetMisfireWindowMs(), Overlap: s.GetOverlap(),
-		Paused: s.GetPaused(), Note: s.GetNote(),
-	}})
+	return proto.CloneOf(&fsmpb.SetSeries{Spec: t.GetSpec(), Series: task.SettingsOf(t.GetSeries())})
 }
 
 // read reads a body into the draft, and checks the whole.

@@ -65,5 +65,6 @@ func bulkOf(r httpapi.BulkRequest) *clusterpb.BulkOperation {
 	return &clusterpb.BulkOperation{
 		Id: r.ID, Kind: cluster.BulkKind(r.Op), Namespace: r.Namespace, Filter: r.Filter, All: r.All,
 		ByMs: r.ByMs, ToMs: r.ToMs, Patch: r.Patch, PerSecond: r.PerSecond, Call: r.Call,
+		Schedules: r.Schedules, Settings: r.Settings, Changed: r.Changed, Note: r.Note,
 	}
 }

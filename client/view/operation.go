@@ -31,7 +31,7 @@ type OperationKind string
 // OperationState is the state of an operation.
 type OperationState string
 
-// BulkOp is the call that a bulk operation makes on each task.
+// BulkOp is the call that a bulk operation makes on each task or schedule.
 type BulkOp string
 
 // TaskState is the state of a task.
@@ -63,11 +63,13 @@ type Operation struct {
 
 	// The fields below are those of a bulk operation.
 	Op        BulkOp         `json:"op,omitempty"`
+	Of        string         `json:"of,omitempty"` // schedules; empty: tasks
 	Filter    *Filter        `json:"filter,omitempty"`
 	All       bool           `json:"all,omitempty"`     // the filter has no condition
 	By        string         `json:"by,omitempty"`      // of a move: a duration
 	FireAt    *Instant       `json:"fire_at,omitempty"` // of a move: to which the tasks move
-	Patched   []string       `json:"patched,omitempty"` // of a patch: target, retry, labels
+	Patched   []string       `json:"patched,omitempty"` // by a patch: target, retry, labels; as in repeat.cron
+	Note      string         `json:"note,omitempty"`    // of a pause or a resume of schedules
 	PerSecond int            `json:"per_second,omitempty"`
 	Matched   *int           `json:"matched,omitempty"` // tasks that passed the filter so far
 	Outcomes  map[string]int `json:"outcomes,omitzero"` // tasks by outcome, so far; each task once

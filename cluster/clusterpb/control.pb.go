@@ -35,6 +35,9 @@ const (
 	BulkKind_BULK_KIND_FIRE        BulkKind = 4
 	BulkKind_BULK_KIND_REPLAY      BulkKind = 5 // of dead letters
 	BulkKind_BULK_KIND_PURGE       BulkKind = 6 // removes dead letters
+	BulkKind_BULK_KIND_PAUSE       BulkKind = 7 // the last three are of schedules
+	BulkKind_BULK_KIND_RESUME      BulkKind = 8
+	BulkKind_BULK_KIND_DELETE      BulkKind = 9
 )
 
 // Enum value maps for BulkKind.
@@ -47,6 +50,9 @@ var (
 		4: "BULK_KIND_FIRE",
 		5: "BULK_KIND_REPLAY",
 		6: "BULK_KIND_PURGE",
+		7: "BULK_KIND_PAUSE",
+		8: "BULK_KIND_RESUME",
+		9: "BULK_KIND_DELETE",
 	}
 	BulkKind_value = map[string]int32{
 		"BULK_KIND_UNSPECIFIED": 0,
@@ -56,6 +62,9 @@ var (
 		"BULK_KIND_FIRE":        4,
 		"BULK_KIND_REPLAY":      5,
 		"BULK_KIND_PURGE":       6,
+		"BULK_KIND_PAUSE":       7,
+		"BULK_KIND_RESUME":      8,
+		"BULK_KIND_DELETE":      9,
 	}
 )
 
@@ -103,6 +112,10 @@ const (
 	BulkOutcome_BULK_OUTCOME_NOT_DEAD      BulkOutcome = 10 // nothing changed: the task is no dead letter any more
 	BulkOutcome_BULK_OUTCOME_REFUSED       BulkOutcome = 11 // nothing changed: the task would break a limit
 	BulkOutcome_BULK_OUTCOME_GONE          BulkOutcome = 12 // there is no such task any more
+	BulkOutcome_BULK_OUTCOME_PAUSED        BulkOutcome = 13
+	BulkOutcome_BULK_OUTCOME_RESUMED       BulkOutcome = 14
+	BulkOutcome_BULK_OUTCOME_DELETED       BulkOutcome = 15
+	BulkOutcome_BULK_OUTCOME_UNCHANGED     BulkOutcome = 16 // the schedule was paused or resumed before
 )
 
 // Enum value maps for BulkOutcome.
@@ -121,6 +134,10 @@ var (
 		10: "BULK_OUTCOME_NOT_DEAD",
 		11: "BULK_OUTCOME_REFUSED",
 		12: "BULK_OUTCOME_GONE",
+		13: "BULK_OUTCOME_PAUSED",
+		14: "BULK_OUTCOME_RESUMED",
+		15: "BULK_OUTCOME_DELETED",
+		16: "BULK_OUTCOME_UNCHANGED",
 	}
 	BulkOutcome_value = map[string]int32{
 		"BULK_OUTCOME_UNSPECIFIED":   0,
@@ -136,6 +153,10 @@ var (
 		"BULK_OUTCOME_NOT_DEAD":      10,
 		"BULK_OUTCOME_REFUSED":       11,
 		"BULK_OUTCOME_GONE":          12,
+		"BULK_OUTCOME_PAUSED":        13,
+		"BULK_OUTCOME_RESUMED":       14,
+		"BULK_OUTCOME_DELETED":       15,
+		"BULK_OUTCOME_UNCHANGED":     16,
 	}
 )
 
@@ -733,7 +754,7 @@ func (x *ControlState) GetReceiptKey() []byte {
 	return nil
 }
 
-// BulkOperation makes one call on every task of a namespace that passes a filter. It walks the slots in their order,
+// BulkOperation makes one call on every task, or on every schedule, of a namespace that passes a filter. It walks the slots in their order,
 // page by page. A page is pinned before the calls on its tasks, and its outcomes are counted once.
 type BulkOperation struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -741,25 +762,30 @@ type BulkOperation struct {
 	Kind      BulkKind               `protobuf:"varint,2,opt,name=kind,proto3,enum=belfry.cluster.v1.BulkKind" json:"kind,omitempty"`
 	Namespace string                 `protobuf:"bytes,3,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// The filter. Namespace, limit and cursor are not set.
-	Filter        *fsmpb.ListQuery `protobuf:"bytes,4,opt,name=filter,proto3" json:"filter,omitempty"`
-	All           bool             `protobuf:"varint,5,opt,name=all,proto3" json:"all,omitempty"`               // the filter has no condition, and the caller wants every task
-	ByMs          int64            `protobuf:"varint,6,opt,name=by_ms,json=byMs,proto3" json:"by_ms,omitempty"` // for MOVE: added to the instant of each task; 0: the tasks move to to_ms
-	ToMs          int64            `protobuf:"varint,7,opt,name=to_ms,json=toMs,proto3" json:"to_ms,omitempty"`
-	Patch         *fsmpb.Patch     `protobuf:"bytes,8,opt,name=patch,proto3" json:"patch,omitempty"`                           // for PATCH
-	PerSecond     uint32           `protobuf:"varint,9,opt,name=per_second,json=perSecond,proto3" json:"per_second,omitempty"` // most tasks a second; 0: as many as all bulk operations together may
-	Call          uint64           `protobuf:"fixed64,10,opt,name=call,proto3" json:"call,omitempty"`                          // hash of the request: a repeat of its key has the same one
-	BeganMs       int64            `protobuf:"varint,11,opt,name=began_ms,json=beganMs,proto3" json:"began_ms,omitempty"`      // Unix time on the leader's clock, as all times here
-	EndedMs       int64            `protobuf:"varint,12,opt,name=ended_ms,json=endedMs,proto3" json:"ended_ms,omitempty"`      // 0: it is under way
-	State         OperationState   `protobuf:"varint,13,opt,name=state,proto3,enum=belfry.cluster.v1.OperationState" json:"state,omitempty"`
-	Detail        string           `protobuf:"bytes,14,opt,name=detail,proto3" json:"detail,omitempty"`                  // why it was stopped; for people
-	Stopping      bool             `protobuf:"varint,15,opt,name=stopping,proto3" json:"stopping,omitempty"`             // ends once the outcomes of the pinned page are counted
-	Matched       uint64           `protobuf:"varint,16,opt,name=matched,proto3" json:"matched,omitempty"`               // tasks of all pages that were pinned
-	Outcomes      []*BulkCount     `protobuf:"bytes,17,rep,name=outcomes,proto3" json:"outcomes,omitempty"`              // sorted by outcome
-	Pages         uint64           `protobuf:"varint,18,opt,name=pages,proto3" json:"pages,omitempty"`                   // pages that were pinned: the number of the last
-	Pinned        []*BulkTask      `protobuf:"bytes,19,rep,name=pinned,proto3" json:"pinned,omitempty"`                  // tasks of the last page while their outcomes are not counted
-	Slot          uint32           `protobuf:"varint,20,opt,name=slot,proto3" json:"slot,omitempty"`                     // the walk goes on in this slot
-	AfterId       string           `protobuf:"bytes,21,opt,name=after_id,json=afterId,proto3" json:"after_id,omitempty"` // and after this id there
-	Walked        bool             `protobuf:"varint,22,opt,name=walked,proto3" json:"walked,omitempty"`                 // no slot is left
+	Filter    *fsmpb.ListQuery `protobuf:"bytes,4,opt,name=filter,proto3" json:"filter,omitempty"`
+	All       bool             `protobuf:"varint,5,opt,name=all,proto3" json:"all,omitempty"`               // the filter has no condition, and the caller wants every task
+	ByMs      int64            `protobuf:"varint,6,opt,name=by_ms,json=byMs,proto3" json:"by_ms,omitempty"` // for MOVE: added to the instant of each task; 0: the tasks move to to_ms
+	ToMs      int64            `protobuf:"varint,7,opt,name=to_ms,json=toMs,proto3" json:"to_ms,omitempty"`
+	Patch     *fsmpb.Patch     `protobuf:"bytes,8,opt,name=patch,proto3" json:"patch,omitempty"`                           // for PATCH
+	PerSecond uint32           `protobuf:"varint,9,opt,name=per_second,json=perSecond,proto3" json:"per_second,omitempty"` // most tasks a second; 0: as many as all bulk operations together may
+	Call      uint64           `protobuf:"fixed64,10,opt,name=call,proto3" json:"call,omitempty"`                          // hash of the request: a repeat of its key has the same one
+	BeganMs   int64            `protobuf:"varint,11,opt,name=began_ms,json=beganMs,proto3" json:"began_ms,omitempty"`      // Unix time on the leader's clock, as all times here
+	EndedMs   int64            `protobuf:"varint,12,opt,name=ended_ms,json=endedMs,proto3" json:"ended_ms,omitempty"`      // 0: it is under way
+	State     OperationState   `protobuf:"varint,13,opt,name=state,proto3,enum=belfry.cluster.v1.OperationState" json:"state,omitempty"`
+	Detail    string           `protobuf:"bytes,14,opt,name=detail,proto3" json:"detail,omitempty"`                  // why it was stopped; for people
+	Stopping  bool             `protobuf:"varint,15,opt,name=stopping,proto3" json:"stopping,omitempty"`             // ends once the outcomes of the pinned page are counted
+	Matched   uint64           `protobuf:"varint,16,opt,name=matched,proto3" json:"matched,omitempty"`               // tasks of all pages that were pinned
+	Outcomes  []*BulkCount     `protobuf:"bytes,17,rep,name=outcomes,proto3" json:"outcomes,omitempty"`              // sorted by outcome
+	Pages     uint64           `protobuf:"varint,18,opt,name=pages,proto3" json:"pages,omitempty"`                   // pages that were pinned: the number of the last
+	Pinned    []*BulkTask      `protobuf:"bytes,19,rep,name=pinned,proto3" json:"pinned,omitempty"`                  // tasks of the last page while their outcomes are not counted
+	Slot      uint32           `protobuf:"varint,20,opt,name=slot,proto3" json:"slot,omitempty"`                     // the walk goes on in this slot
+	AfterId   string           `protobuf:"bytes,21,opt,name=after_id,json=afterId,proto3" json:"after_id,omitempty"` // and after this id there
+	Walked    bool             `protobuf:"varint,22,opt,name=walked,proto3" json:"walked,omitempty"`                 // no slot is left
+	// The operation is on schedules: its kind is PAUSE, RESUME, DELETE or PATCH, and patch is that of their tasks.
+	Schedules     bool          `protobuf:"varint,23,opt,name=schedules,proto3" json:"schedules,omitempty"`
+	Settings      *fsmpb.Series `protobuf:"bytes,24,opt,name=settings,proto3" json:"settings,omitempty"` // of a PATCH: has the new values of the changed settings
+	Changed       []string      `protobuf:"bytes,25,rep,name=changed,proto3" json:"changed,omitempty"`   // of a PATCH: the API's names of these, as in repeat.cron
+	Note          string        `protobuf:"bytes,26,opt,name=note,proto3" json:"note,omitempty"`         // of a PAUSE or a RESUME
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -948,13 +974,43 @@ func (x *BulkOperation) GetWalked() bool {
 	return false
 }
 
-// BulkTask is a task as the page listed it.
+func (x *BulkOperation) GetSchedules() bool {
+	if x != nil {
+		return x.Schedules
+	}
+	return false
+}
+
+func (x *BulkOperation) GetSettings() *fsmpb.Series {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
+func (x *BulkOperation) GetChanged() []string {
+	if x != nil {
+		return x.Changed
+	}
+	return nil
+}
+
+func (x *BulkOperation) GetNote() string {
+	if x != nil {
+		return x.Note
+	}
+	return ""
+}
+
+// BulkTask is a task or a schedule as the page listed it.
 type BulkTask struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Revision      uint64                 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`                   // of a move by a duration, and of a patch of the target's URL
-	FireAtMs      int64                  `protobuf:"varint,3,opt,name=fire_at_ms,json=fireAtMs,proto3" json:"fire_at_ms,omitempty"` // of a move by a duration
-	Refused       bool                   `protobuf:"varint,4,opt,name=refused,proto3" json:"refused,omitempty"`                     // the patch would lead the task's credentials to another host
+	Revision      uint64                 `protobuf:"varint,2,opt,name=revision,proto3" json:"revision,omitempty"`                    // of a move by a duration, a patch of the target's URL, and a delete
+	FireAtMs      int64                  `protobuf:"varint,3,opt,name=fire_at_ms,json=fireAtMs,proto3" json:"fire_at_ms,omitempty"`  // of a move by a duration
+	Refused       bool                   `protobuf:"varint,4,opt,name=refused,proto3" json:"refused,omitempty"`                      // the patch would lead the task's credentials to another host
+	Unchanged     bool                   `protobuf:"varint,5,opt,name=unchanged,proto3" json:"unchanged,omitempty"`                  // the schedule is paused or resumed already
+	CreatedMs     int64                  `protobuf:"varint,6,opt,name=created_ms,json=createdMs,proto3" json:"created_ms,omitempty"` // of a delete: a later schedule of the id has another one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1015,6 +1071,20 @@ func (x *BulkTask) GetRefused() bool {
 		return x.Refused
 	}
 	return false
+}
+
+func (x *BulkTask) GetUnchanged() bool {
+	if x != nil {
+		return x.Unchanged
+	}
+	return false
+}
+
+func (x *BulkTask) GetCreatedMs() int64 {
+	if x != nil {
+		return x.CreatedMs
+	}
+	return 0
 }
 
 type BulkCount struct {
@@ -5095,7 +5165,7 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"receiptKey\x1aW\n" +
 	"\vOrdersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x122\n" +
-	"\x05value\x18\x02 \x01(\x0e2\x1c.belfry.cluster.v1.NodeOrderR\x05value:\x028\x01\"\xc4\x05\n" +
+	"\x05value\x18\x02 \x01(\x0e2\x1c.belfry.cluster.v1.NodeOrderR\x05value:\x028\x01\"\xc3\x06\n" +
 	"\rBulkOperation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12/\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x1b.belfry.cluster.v1.BulkKindR\x04kind\x12\x1c\n" +
@@ -5120,13 +5190,20 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\x06pinned\x18\x13 \x03(\v2\x1b.belfry.cluster.v1.BulkTaskR\x06pinned\x12\x12\n" +
 	"\x04slot\x18\x14 \x01(\rR\x04slot\x12\x19\n" +
 	"\bafter_id\x18\x15 \x01(\tR\aafterId\x12\x16\n" +
-	"\x06walked\x18\x16 \x01(\bR\x06walked\"n\n" +
+	"\x06walked\x18\x16 \x01(\bR\x06walked\x12\x1c\n" +
+	"\tschedules\x18\x17 \x01(\bR\tschedules\x121\n" +
+	"\bsettings\x18\x18 \x01(\v2\x15.belfry.fsm.v1.SeriesR\bsettings\x12\x18\n" +
+	"\achanged\x18\x19 \x03(\tR\achanged\x12\x12\n" +
+	"\x04note\x18\x1a \x01(\tR\x04note\"\xab\x01\n" +
 	"\bBulkTask\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
 	"\brevision\x18\x02 \x01(\x04R\brevision\x12\x1c\n" +
 	"\n" +
 	"fire_at_ms\x18\x03 \x01(\x03R\bfireAtMs\x12\x18\n" +
-	"\arefused\x18\x04 \x01(\bR\arefused\"[\n" +
+	"\arefused\x18\x04 \x01(\bR\arefused\x12\x1c\n" +
+	"\tunchanged\x18\x05 \x01(\bR\tunchanged\x12\x1d\n" +
+	"\n" +
+	"created_ms\x18\x06 \x01(\x03R\tcreatedMs\"[\n" +
 	"\tBulkCount\x128\n" +
 	"\aoutcome\x18\x01 \x01(\x0e2\x1e.belfry.cluster.v1.BulkOutcomeR\aoutcome\x12\x14\n" +
 	"\x05tasks\x18\x02 \x01(\x04R\x05tasks\"\xa3\x02\n" +
@@ -5429,7 +5506,7 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"LeaderHint\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x12\n" +
 	"\x04term\x18\x02 \x01(\x04R\x04term\x12\x16\n" +
-	"\x06leader\x18\x03 \x01(\tR\x06leader*\xa3\x01\n" +
+	"\x06leader\x18\x03 \x01(\tR\x06leader*\xe4\x01\n" +
 	"\bBulkKind\x12\x19\n" +
 	"\x15BULK_KIND_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10BULK_KIND_CANCEL\x10\x01\x12\x12\n" +
@@ -5437,7 +5514,10 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\x0fBULK_KIND_PATCH\x10\x03\x12\x12\n" +
 	"\x0eBULK_KIND_FIRE\x10\x04\x12\x14\n" +
 	"\x10BULK_KIND_REPLAY\x10\x05\x12\x13\n" +
-	"\x0fBULK_KIND_PURGE\x10\x06*\xe3\x02\n" +
+	"\x0fBULK_KIND_PURGE\x10\x06\x12\x13\n" +
+	"\x0fBULK_KIND_PAUSE\x10\a\x12\x14\n" +
+	"\x10BULK_KIND_RESUME\x10\b\x12\x14\n" +
+	"\x10BULK_KIND_DELETE\x10\t*\xcc\x03\n" +
 	"\vBulkOutcome\x12\x1c\n" +
 	"\x18BULK_OUTCOME_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16BULK_OUTCOME_CANCELLED\x10\x01\x12\x18\n" +
@@ -5452,7 +5532,11 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\x15BULK_OUTCOME_NOT_DEAD\x10\n" +
 	"\x12\x18\n" +
 	"\x14BULK_OUTCOME_REFUSED\x10\v\x12\x15\n" +
-	"\x11BULK_OUTCOME_GONE\x10\f*\x8d\x01\n" +
+	"\x11BULK_OUTCOME_GONE\x10\f\x12\x17\n" +
+	"\x13BULK_OUTCOME_PAUSED\x10\r\x12\x18\n" +
+	"\x14BULK_OUTCOME_RESUMED\x10\x0e\x12\x18\n" +
+	"\x14BULK_OUTCOME_DELETED\x10\x0f\x12\x1a\n" +
+	"\x16BULK_OUTCOME_UNCHANGED\x10\x10*\x8d\x01\n" +
 	"\aKeyRole\x12\x18\n" +
 	"\x14KEY_ROLE_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rKEY_ROLE_READ\x10\x01\x12\x15\n" +
@@ -5578,7 +5662,8 @@ var file_cluster_clusterpb_control_proto_goTypes = []any{
 	(*fsmpb.Calendar)(nil),    // 68: belfry.fsm.v1.Calendar
 	(*fsmpb.ListQuery)(nil),   // 69: belfry.fsm.v1.ListQuery
 	(*fsmpb.Patch)(nil),       // 70: belfry.fsm.v1.Patch
-	(*fsmpb.SlotRange)(nil),   // 71: belfry.fsm.v1.SlotRange
+	(*fsmpb.Series)(nil),      // 71: belfry.fsm.v1.Series
+	(*fsmpb.SlotRange)(nil),   // 72: belfry.fsm.v1.SlotRange
 }
 var file_cluster_clusterpb_control_proto_depIdxs = []int32{
 	21, // 0: belfry.cluster.v1.ControlState.nodes:type_name -> belfry.cluster.v1.Node
@@ -5600,83 +5685,84 @@ var file_cluster_clusterpb_control_proto_depIdxs = []int32{
 	7,  // 16: belfry.cluster.v1.BulkOperation.state:type_name -> belfry.cluster.v1.OperationState
 	11, // 17: belfry.cluster.v1.BulkOperation.outcomes:type_name -> belfry.cluster.v1.BulkCount
 	10, // 18: belfry.cluster.v1.BulkOperation.pinned:type_name -> belfry.cluster.v1.BulkTask
-	1,  // 19: belfry.cluster.v1.BulkCount.outcome:type_name -> belfry.cluster.v1.BulkOutcome
-	13, // 20: belfry.cluster.v1.ApiKey.grants:type_name -> belfry.cluster.v1.KeyGrant
-	14, // 21: belfry.cluster.v1.ApiKey.secrets:type_name -> belfry.cluster.v1.KeySecret
-	16, // 22: belfry.cluster.v1.ApiKey.quotas:type_name -> belfry.cluster.v1.Quotas
-	2,  // 23: belfry.cluster.v1.KeyGrant.role:type_name -> belfry.cluster.v1.KeyRole
-	16, // 24: belfry.cluster.v1.Namespace.quotas:type_name -> belfry.cluster.v1.Quotas
-	3,  // 25: belfry.cluster.v1.Namespace.state:type_name -> belfry.cluster.v1.NamespaceState
-	71, // 26: belfry.cluster.v1.SlotMove.ranges:type_name -> belfry.fsm.v1.SlotRange
-	4,  // 27: belfry.cluster.v1.SlotMove.state:type_name -> belfry.cluster.v1.SlotMoveState
-	19, // 28: belfry.cluster.v1.Backups.running:type_name -> belfry.cluster.v1.BackupTry
-	19, // 29: belfry.cluster.v1.Backups.last_kept:type_name -> belfry.cluster.v1.BackupTry
-	19, // 30: belfry.cluster.v1.Backups.last_failed:type_name -> belfry.cluster.v1.BackupTry
-	6,  // 31: belfry.cluster.v1.Operation.kind:type_name -> belfry.cluster.v1.OperationKind
-	7,  // 32: belfry.cluster.v1.Operation.state:type_name -> belfry.cluster.v1.OperationState
-	71, // 33: belfry.cluster.v1.Operation.slots:type_name -> belfry.fsm.v1.SlotRange
-	22, // 34: belfry.cluster.v1.Operation.aims:type_name -> belfry.cluster.v1.SlotRange
-	66, // 35: belfry.cluster.v1.Shard.joined:type_name -> belfry.cluster.v1.Shard.JoinedEntry
-	44, // 36: belfry.cluster.v1.ControlEntry.init:type_name -> belfry.cluster.v1.Init
-	45, // 37: belfry.cluster.v1.ControlEntry.register:type_name -> belfry.cluster.v1.Register
-	49, // 38: belfry.cluster.v1.ControlEntry.place:type_name -> belfry.cluster.v1.Place
-	56, // 39: belfry.cluster.v1.ControlEntry.set_queue:type_name -> belfry.cluster.v1.SetQueue
-	60, // 40: belfry.cluster.v1.ControlEntry.delete_queue:type_name -> belfry.cluster.v1.DeleteQueue
-	50, // 41: belfry.cluster.v1.ControlEntry.retarget:type_name -> belfry.cluster.v1.Retarget
-	51, // 42: belfry.cluster.v1.ControlEntry.assign:type_name -> belfry.cluster.v1.Assign
-	53, // 43: belfry.cluster.v1.ControlEntry.begin:type_name -> belfry.cluster.v1.Begin
-	54, // 44: belfry.cluster.v1.ControlEntry.end:type_name -> belfry.cluster.v1.End
-	55, // 45: belfry.cluster.v1.ControlEntry.set_replication:type_name -> belfry.cluster.v1.SetReplication
-	57, // 46: belfry.cluster.v1.ControlEntry.set_backups:type_name -> belfry.cluster.v1.SetBackups
-	52, // 47: belfry.cluster.v1.ControlEntry.mend:type_name -> belfry.cluster.v1.Mend
-	40, // 48: belfry.cluster.v1.ControlEntry.split:type_name -> belfry.cluster.v1.Split
-	41, // 49: belfry.cluster.v1.ControlEntry.move_slots:type_name -> belfry.cluster.v1.MoveSlots
-	42, // 50: belfry.cluster.v1.ControlEntry.turn_move:type_name -> belfry.cluster.v1.TurnMove
-	43, // 51: belfry.cluster.v1.ControlEntry.end_move:type_name -> belfry.cluster.v1.EndMove
-	61, // 52: belfry.cluster.v1.ControlEntry.raise:type_name -> belfry.cluster.v1.Raise
-	47, // 53: belfry.cluster.v1.ControlEntry.add_join_token:type_name -> belfry.cluster.v1.AddJoinToken
-	48, // 54: belfry.cluster.v1.ControlEntry.remove_join_token:type_name -> belfry.cluster.v1.RemoveJoinToken
-	38, // 55: belfry.cluster.v1.ControlEntry.use_cluster_key:type_name -> belfry.cluster.v1.UseClusterKey
-	30, // 56: belfry.cluster.v1.ControlEntry.add_key:type_name -> belfry.cluster.v1.AddKey
-	31, // 57: belfry.cluster.v1.ControlEntry.remove_key:type_name -> belfry.cluster.v1.RemoveKey
-	32, // 58: belfry.cluster.v1.ControlEntry.rotate_key:type_name -> belfry.cluster.v1.RotateKey
-	33, // 59: belfry.cluster.v1.ControlEntry.use_keys:type_name -> belfry.cluster.v1.UseKeys
-	34, // 60: belfry.cluster.v1.ControlEntry.enforce_keys:type_name -> belfry.cluster.v1.EnforceKeys
-	35, // 61: belfry.cluster.v1.ControlEntry.set_namespace:type_name -> belfry.cluster.v1.SetNamespace
-	36, // 62: belfry.cluster.v1.ControlEntry.delete_namespace:type_name -> belfry.cluster.v1.DeleteNamespace
-	37, // 63: belfry.cluster.v1.ControlEntry.end_namespace:type_name -> belfry.cluster.v1.EndNamespace
-	26, // 64: belfry.cluster.v1.ControlEntry.begin_bulk:type_name -> belfry.cluster.v1.BeginBulk
-	27, // 65: belfry.cluster.v1.ControlEntry.pin_bulk:type_name -> belfry.cluster.v1.PinBulk
-	28, // 66: belfry.cluster.v1.ControlEntry.count_bulk:type_name -> belfry.cluster.v1.CountBulk
-	29, // 67: belfry.cluster.v1.ControlEntry.stop_bulk:type_name -> belfry.cluster.v1.StopBulk
-	58, // 68: belfry.cluster.v1.ControlEntry.set_calendar:type_name -> belfry.cluster.v1.SetCalendar
-	59, // 69: belfry.cluster.v1.ControlEntry.delete_calendar:type_name -> belfry.cluster.v1.DeleteCalendar
-	39, // 70: belfry.cluster.v1.ControlEntry.set_receipt_key:type_name -> belfry.cluster.v1.SetReceiptKey
-	9,  // 71: belfry.cluster.v1.BeginBulk.operation:type_name -> belfry.cluster.v1.BulkOperation
-	10, // 72: belfry.cluster.v1.PinBulk.tasks:type_name -> belfry.cluster.v1.BulkTask
-	11, // 73: belfry.cluster.v1.CountBulk.outcomes:type_name -> belfry.cluster.v1.BulkCount
-	12, // 74: belfry.cluster.v1.AddKey.key:type_name -> belfry.cluster.v1.ApiKey
-	15, // 75: belfry.cluster.v1.SetNamespace.namespace:type_name -> belfry.cluster.v1.Namespace
-	71, // 76: belfry.cluster.v1.Split.ranges:type_name -> belfry.fsm.v1.SlotRange
-	71, // 77: belfry.cluster.v1.MoveSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	4,  // 78: belfry.cluster.v1.TurnMove.state:type_name -> belfry.cluster.v1.SlotMoveState
-	22, // 79: belfry.cluster.v1.Init.slots:type_name -> belfry.cluster.v1.SlotRange
-	21, // 80: belfry.cluster.v1.Register.node:type_name -> belfry.cluster.v1.Node
-	46, // 81: belfry.cluster.v1.Register.admission:type_name -> belfry.cluster.v1.Admission
-	24, // 82: belfry.cluster.v1.AddJoinToken.token:type_name -> belfry.cluster.v1.JoinToken
-	23, // 83: belfry.cluster.v1.Place.shards:type_name -> belfry.cluster.v1.Shard
-	23, // 84: belfry.cluster.v1.Retarget.shards:type_name -> belfry.cluster.v1.Shard
-	20, // 85: belfry.cluster.v1.Begin.operation:type_name -> belfry.cluster.v1.Operation
-	67, // 86: belfry.cluster.v1.SetQueue.policy:type_name -> belfry.fsm.v1.QueuePolicy
-	18, // 87: belfry.cluster.v1.SetBackups.backups:type_name -> belfry.cluster.v1.Backups
-	68, // 88: belfry.cluster.v1.SetCalendar.calendar:type_name -> belfry.fsm.v1.Calendar
-	64, // 89: belfry.cluster.v1.LeaderHints.hints:type_name -> belfry.cluster.v1.LeaderHint
-	5,  // 90: belfry.cluster.v1.ControlState.OrdersEntry.value:type_name -> belfry.cluster.v1.NodeOrder
-	91, // [91:91] is the sub-list for method output_type
-	91, // [91:91] is the sub-list for method input_type
-	91, // [91:91] is the sub-list for extension type_name
-	91, // [91:91] is the sub-list for extension extendee
-	0,  // [0:91] is the sub-list for field type_name
+	71, // 19: belfry.cluster.v1.BulkOperation.settings:type_name -> belfry.fsm.v1.Series
+	1,  // 20: belfry.cluster.v1.BulkCount.outcome:type_name -> belfry.cluster.v1.BulkOutcome
+	13, // 21: belfry.cluster.v1.ApiKey.grants:type_name -> belfry.cluster.v1.KeyGrant
+	14, // 22: belfry.cluster.v1.ApiKey.secrets:type_name -> belfry.cluster.v1.KeySecret
+	16, // 23: belfry.cluster.v1.ApiKey.quotas:type_name -> belfry.cluster.v1.Quotas
+	2,  // 24: belfry.cluster.v1.KeyGrant.role:type_name -> belfry.cluster.v1.KeyRole
+	16, // 25: belfry.cluster.v1.Namespace.quotas:type_name -> belfry.cluster.v1.Quotas
+	3,  // 26: belfry.cluster.v1.Namespace.state:type_name -> belfry.cluster.v1.NamespaceState
+	72, // 27: belfry.cluster.v1.SlotMove.ranges:type_name -> belfry.fsm.v1.SlotRange
+	4,  // 28: belfry.cluster.v1.SlotMove.state:type_name -> belfry.cluster.v1.SlotMoveState
+	19, // 29: belfry.cluster.v1.Backups.running:type_name -> belfry.cluster.v1.BackupTry
+	19, // 30: belfry.cluster.v1.Backups.last_kept:type_name -> belfry.cluster.v1.BackupTry
+	19, // 31: belfry.cluster.v1.Backups.last_failed:type_name -> belfry.cluster.v1.BackupTry
+	6,  // 32: belfry.cluster.v1.Operation.kind:type_name -> belfry.cluster.v1.OperationKind
+	7,  // 33: belfry.cluster.v1.Operation.state:type_name -> belfry.cluster.v1.OperationState
+	72, // 34: belfry.cluster.v1.Operation.slots:type_name -> belfry.fsm.v1.SlotRange
+	22, // 35: belfry.cluster.v1.Operation.aims:type_name -> belfry.cluster.v1.SlotRange
+	66, // 36: belfry.cluster.v1.Shard.joined:type_name -> belfry.cluster.v1.Shard.JoinedEntry
+	44, // 37: belfry.cluster.v1.ControlEntry.init:type_name -> belfry.cluster.v1.Init
+	45, // 38: belfry.cluster.v1.ControlEntry.register:type_name -> belfry.cluster.v1.Register
+	49, // 39: belfry.cluster.v1.ControlEntry.place:type_name -> belfry.cluster.v1.Place
+	56, // 40: belfry.cluster.v1.ControlEntry.set_queue:type_name -> belfry.cluster.v1.SetQueue
+	60, // 41: belfry.cluster.v1.ControlEntry.delete_queue:type_name -> belfry.cluster.v1.DeleteQueue
+	50, // 42: belfry.cluster.v1.ControlEntry.retarget:type_name -> belfry.cluster.v1.Retarget
+	51, // 43: belfry.cluster.v1.ControlEntry.assign:type_name -> belfry.cluster.v1.Assign
+	53, // 44: belfry.cluster.v1.ControlEntry.begin:type_name -> belfry.cluster.v1.Begin
+	54, // 45: belfry.cluster.v1.ControlEntry.end:type_name -> belfry.cluster.v1.End
+	55, // 46: belfry.cluster.v1.ControlEntry.set_replication:type_name -> belfry.cluster.v1.SetReplication
+	57, // 47: belfry.cluster.v1.ControlEntry.set_backups:type_name -> belfry.cluster.v1.SetBackups
+	52, // 48: belfry.cluster.v1.ControlEntry.mend:type_name -> belfry.cluster.v1.Mend
+	40, // 49: belfry.cluster.v1.ControlEntry.split:type_name -> belfry.cluster.v1.Split
+	41, // 50: belfry.cluster.v1.ControlEntry.move_slots:type_name -> belfry.cluster.v1.MoveSlots
+	42, // 51: belfry.cluster.v1.ControlEntry.turn_move:type_name -> belfry.cluster.v1.TurnMove
+	43, // 52: belfry.cluster.v1.ControlEntry.end_move:type_name -> belfry.cluster.v1.EndMove
+	61, // 53: belfry.cluster.v1.ControlEntry.raise:type_name -> belfry.cluster.v1.Raise
+	47, // 54: belfry.cluster.v1.ControlEntry.add_join_token:type_name -> belfry.cluster.v1.AddJoinToken
+	48, // 55: belfry.cluster.v1.ControlEntry.remove_join_token:type_name -> belfry.cluster.v1.RemoveJoinToken
+	38, // 56: belfry.cluster.v1.ControlEntry.use_cluster_key:type_name -> belfry.cluster.v1.UseClusterKey
+	30, // 57: belfry.cluster.v1.ControlEntry.add_key:type_name -> belfry.cluster.v1.AddKey
+	31, // 58: belfry.cluster.v1.ControlEntry.remove_key:type_name -> belfry.cluster.v1.RemoveKey
+	32, // 59: belfry.cluster.v1.ControlEntry.rotate_key:type_name -> belfry.cluster.v1.RotateKey
+	33, // 60: belfry.cluster.v1.ControlEntry.use_keys:type_name -> belfry.cluster.v1.UseKeys
+	34, // 61: belfry.cluster.v1.ControlEntry.enforce_keys:type_name -> belfry.cluster.v1.EnforceKeys
+	35, // 62: belfry.cluster.v1.ControlEntry.set_namespace:type_name -> belfry.cluster.v1.SetNamespace
+	36, // 63: belfry.cluster.v1.ControlEntry.delete_namespace:type_name -> belfry.cluster.v1.DeleteNamespace
+	37, // 64: belfry.cluster.v1.ControlEntry.end_namespace:type_name -> belfry.cluster.v1.EndNamespace
+	26, // 65: belfry.cluster.v1.ControlEntry.begin_bulk:type_name -> belfry.cluster.v1.BeginBulk
+	27, // 66: belfry.cluster.v1.ControlEntry.pin_bulk:type_name -> belfry.cluster.v1.PinBulk
+	28, // 67: belfry.cluster.v1.ControlEntry.count_bulk:type_name -> belfry.cluster.v1.CountBulk
+	29, // 68: belfry.cluster.v1.ControlEntry.stop_bulk:type_name -> belfry.cluster.v1.StopBulk
+	58, // 69: belfry.cluster.v1.ControlEntry.set_calendar:type_name -> belfry.cluster.v1.SetCalendar
+	59, // 70: belfry.cluster.v1.ControlEntry.delete_calendar:type_name -> belfry.cluster.v1.DeleteCalendar
+	39, // 71: belfry.cluster.v1.ControlEntry.set_receipt_key:type_name -> belfry.cluster.v1.SetReceiptKey
+	9,  // 72: belfry.cluster.v1.BeginBulk.operation:type_name -> belfry.cluster.v1.BulkOperation
+	10, // 73: belfry.cluster.v1.PinBulk.tasks:type_name -> belfry.cluster.v1.BulkTask
+	11, // 74: belfry.cluster.v1.CountBulk.outcomes:type_name -> belfry.cluster.v1.BulkCount
+	12, // 75: belfry.cluster.v1.AddKey.key:type_name -> belfry.cluster.v1.ApiKey
+	15, // 76: belfry.cluster.v1.SetNamespace.namespace:type_name -> belfry.cluster.v1.Namespace
+	72, // 77: belfry.cluster.v1.Split.ranges:type_name -> belfry.fsm.v1.SlotRange
+	72, // 78: belfry.cluster.v1.MoveSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	4,  // 79: belfry.cluster.v1.TurnMove.state:type_name -> belfry.cluster.v1.SlotMoveState
+	22, // 80: belfry.cluster.v1.Init.slots:type_name -> belfry.cluster.v1.SlotRange
+	21, // 81: belfry.cluster.v1.Register.node:type_name -> belfry.cluster.v1.Node
+	46, // 82: belfry.cluster.v1.Register.admission:type_name -> belfry.cluster.v1.Admission
+	24, // 83: belfry.cluster.v1.AddJoinToken.token:type_name -> belfry.cluster.v1.JoinToken
+	23, // 84: belfry.cluster.v1.Place.shards:type_name -> belfry.cluster.v1.Shard
+	23, // 85: belfry.cluster.v1.Retarget.shards:type_name -> belfry.cluster.v1.Shard
+	20, // 86: belfry.cluster.v1.Begin.operation:type_name -> belfry.cluster.v1.Operation
+	67, // 87: belfry.cluster.v1.SetQueue.policy:type_name -> belfry.fsm.v1.QueuePolicy
+	18, // 88: belfry.cluster.v1.SetBackups.backups:type_name -> belfry.cluster.v1.Backups
+	68, // 89: belfry.cluster.v1.SetCalendar.calendar:type_name -> belfry.fsm.v1.Calendar
+	64, // 90: belfry.cluster.v1.LeaderHints.hints:type_name -> belfry.cluster.v1.LeaderHint
+	5,  // 91: belfry.cluster.v1.ControlState.OrdersEntry.value:type_name -> belfry.cluster.v1.NodeOrder
+	92, // [92:92] is the sub-list for method output_type
+	92, // [92:92] is the sub-list for method input_type
+	92, // [92:92] is the sub-list for extension type_name
+	92, // [92:92] is the sub-list for extension extendee
+	0,  // [0:92] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_control_proto_init() }

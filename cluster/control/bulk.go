@@ -197,10 +197,13 @@ func addOutcomes(a, b []*clusterpb.BulkCount) []*clusterpb.BulkCount {
 	return sums
 }
 
-// BulkStates returns the states of the tasks that a kind of operation can change. They are the filter of an operation
-// that names no states.
-func BulkStates(kind clusterpb.BulkKind) []fsmpb.State {
-	switch kind {
+// BulkStates returns the states of the tasks that an operation can change. They are the filter of an operation that
+// names no states.
+func BulkStates(op *clusterpb.BulkOperation) []fsmpb.State {
+	if op.Schedules {
+		return []fsmpb.State{fsmpb.State_STATE_REPEATING}
+	}
+	switch op.Kind {
 	case clusterpb.BulkKind_BULK_KIND_CANCEL:
 		return []fsmpb.State{
 			fsmpb.State_STATE_SCHEDULED, fsmpb.State_STATE_READY, fsmpb.State_STATE_FIRING, fsmpb.State_STATE_RETRYING,

@@ -187,7 +187,7 @@ func BulkQuery(op *clusterpb.BulkOperation) *fsmpb.ListQuery {
 	}
 	q.Namespace, q.Slot, q.AfterId, q.IncludePayload = op.Namespace, 0, "", false
 	if len(q.States) == 0 {
-		q.States = BulkStates(op.Kind)
+		q.States = BulkStates(op)
 	}
 	return q
 }
@@ -225,21 +225,34 @@ func (w *bulkWork) call(
 ) ([]*clusterpb.BulkCount, error) {
 	var counts []*clusterpb.BulkCount
 	var cmds []*fsmpb.Command
+	var called []*clusterpb.BulkTask
 	for _, t := range op.Pinned {
-		if t.Refused {
-			counts = append(counts, &clusterpb.BulkCount{Outcome: clusterpb.BulkOutcome_BULK_OUTCOME_REFUSED, Tasks: 1})
+		outcome := clusterpb.BulkOutcome_BULK_OUTCOME_REFUSED
+		switch {
+		case t.Unchanged:
+			outcome = clusterpb.BulkOutcome_BULK_OUTCOME_UNCHANGED
+		case !t.Refused:
+			called = append(called, t)
 			continue
 		}
-		cmds = append(cmds, bulkCommand(op, t))
+		counts = append(counts, &clusterpb.BulkCount{Outcome: outcome, Tasks: 1})
 	}
-	if len(cmds) == 0 {
+	if len(called) == 0 {
 		return addOutcomes(counts, nil), nil
 	}
-	ids := idsOf(cmds) // the commands belong to the cluster from now on
+	var replies []task.Reply
+	if patchesSchedules(op) {
+		replies = w.patchSchedules(ctx, op, called)
+	} else {
+		for _, t := range called {
+			cmds = append(cmds, bulkCommand(op, t))
+		}
+		replies = w.tasks.Do(ctx, cmds)
+	}
 	var errs []error
-	for i, reply := range w.tasks.Do(ctx, cmds) {
+	for i, reply := range replies {
 		if reply.Result.GetCode() == fsmpb.Code_CODE_PRECONDITION_FAILED && reply.Err == nil {
-			reply = w.retry(ctx, op, ids[i])
+			reply = w.retry(ctx, op, called[i])
 		}
 		outcome, err := outcomeOf(op.Kind, reply, repeated)
 		if err != nil {
@@ -249,35 +262,36 @@ func (w *bulkWork) call(
 		counts = append(counts, &clusterpb.BulkCount{Outcome: outcome, Tasks: 1})
 	}
 	if len(errs) > 0 {
-		return nil, fmt.Errorf("%d of %d calls have failed: %w", len(errs), len(ids), errs[0])
+		return nil, fmt.Errorf("%d of %d calls have failed: %w", len(errs), len(called), errs[0])
 	}
 	return addOutcomes(counts, nil), nil
 }
 
-func idsOf(cmds []*fsmpb.Command) []string {
-	ids := make([]string, len(cmds))
-	for i, c := range cmds {
-		ids[i] = c.Id
-	}
-	return ids
-}
-
-// retry makes the call on a task that has changed since it was listed, at the task's present revision. A call that was
-// made before is answered from the task's record, so the task moves once.
-func (w *bulkWork) retry(ctx context.Context, op *clusterpb.BulkOperation, id string) (reply task.Reply) {
+// retry makes the call on a task or a schedule as it is now, at the present revision. A call that was made before is
+// answered from its record, so a task moves once. A schedule that was made after the deleted one stays.
+func (w *bulkWork) retry(
+	ctx context.Context, op *clusterpb.BulkOperation, pinned *clusterpb.BulkTask,
+) (reply task.Reply) {
 	for range mostReads {
-		t, err := w.tasks.Get(ctx, op.Namespace, id, false)
-		switch {
-		case err != nil:
+		t, err := w.tasks.Get(ctx, op.Namespace, pinned.Id, false)
+		if err != nil {
 			return task.Reply{Err: err}
-		case t == nil:
-			return task.Reply{Result: &fsmpb.Result{Code: fsmpb.Code_CODE_NOT_FOUND}}
 		}
 		p := pinnedTask(op, t)
-		if p.Refused {
+		switch {
+		case t == nil || p.CreatedMs != pinned.CreatedMs:
+			return task.Reply{Result: &fsmpb.Result{Code: fsmpb.Code_CODE_NOT_FOUND}}
+		case p.Refused:
 			return task.Reply{Result: &fsmpb.Result{Code: fsmpb.Code_CODE_INVALID}}
 		}
-		reply = w.tasks.Do(ctx, []*fsmpb.Command{bulkCommand(op, p)})[0]
+		cmd := bulkCommand(op, p)
+		if patchesSchedules(op) {
+			if cmd.Op, err = w.patchOf(op, t); err != nil {
+				return task.Reply{Result: &fsmpb.Result{Code: fsmpb.Code_CODE_INVALID, Detail: err.Error()}}
+			}
+			cmd.Condition = &fsmpb.Condition{Revisions: []uint64{t.Revision}}
+		}
+		reply = w.tasks.Do(ctx, []*fsmpb.Command{cmd})[0]
 		if reply.Err != nil || reply.Result.GetCode() != fsmpb.Code_CODE_PRECONDITION_FAILED {
 			return reply
 		}
@@ -307,6 +321,10 @@ func bulkCommand(op *clusterpb.BulkOperation, t *clusterpb.BulkTask) *fsmpb.Comm
 		c.Op = &fsmpb.Command_Replay{Replay: &fsmpb.Replay{}}
 	case clusterpb.BulkKind_BULK_KIND_PURGE:
 		c.Op = &fsmpb.Command_Drop{Drop: &fsmpb.Drop{}}
+	case clusterpb.BulkKind_BULK_KIND_PAUSE, clusterpb.BulkKind_BULK_KIND_RESUME:
+		c.Op = &fsmpb.Command_PauseSeries{PauseSeries: &fsmpb.PauseSeries{Paused: pauses(op), Note: op.Note}}
+	case clusterpb.BulkKind_BULK_KIND_DELETE:
+		c.Op, c.Key = &fsmpb.Command_Erase{Erase: &fsmpb.Erase{}}, nil // nothing remains that could remember a key
 	}
 	if dependsOnTask(op) {
 		c.Condition = &fsmpb.Condition{Revisions: []uint64{t.Revision}}
@@ -316,19 +334,25 @@ func bulkCommand(op *clusterpb.BulkOperation, t *clusterpb.BulkTask) *fsmpb.Comm
 
 // pinnedTask returns the parts of a listed task that the operation needs.
 func pinnedTask(op *clusterpb.BulkOperation, t *fsmpb.Task) *clusterpb.BulkTask {
-	p := &clusterpb.BulkTask{Id: t.Id}
+	p := &clusterpb.BulkTask{Id: t.GetId()}
 	if dependsOnTask(op) {
-		p.Revision, p.Refused = t.Revision, leadsAway(t.GetSpec().GetTarget(), op.Patch)
+		p.Revision, p.Refused = t.GetRevision(), leadsAway(t.GetSpec().GetTarget(), op.Patch)
 	}
-	if op.ByMs != 0 {
-		p.FireAtMs = t.FireAtMs
+	switch {
+	case op.ByMs != 0:
+		p.FireAtMs = t.GetFireAtMs()
+	case op.Kind == clusterpb.BulkKind_BULK_KIND_DELETE:
+		p.CreatedMs = t.GetCreatedAtMs()
+	case op.Kind == clusterpb.BulkKind_BULK_KIND_PAUSE, op.Kind == clusterpb.BulkKind_BULK_KIND_RESUME:
+		p.Unchanged = t.GetSeries().GetPaused() == pauses(op)
 	}
 	return p
 }
 
 // dependsOnTask reports whether the call on a task depends on the task. Such a call names the task's revision.
 func dependsOnTask(op *clusterpb.BulkOperation) bool {
-	return op.ByMs != 0 || op.Patch.GetSet().GetTarget().GetUrl() != ""
+	return op.ByMs != 0 || op.Patch.GetSet().GetTarget().GetUrl() != "" ||
+		op.Kind == clusterpb.BulkKind_BULK_KIND_DELETE
 }
 
 // leadsAway reports whether a patch would lead stored credentials to another host, where the caller might read them.
@@ -353,6 +377,9 @@ var successes = map[clusterpb.BulkKind]clusterpb.BulkOutcome{
 	clusterpb.BulkKind_BULK_KIND_FIRE:   clusterpb.BulkOutcome_BULK_OUTCOME_FIRED,
 	clusterpb.BulkKind_BULK_KIND_REPLAY: clusterpb.BulkOutcome_BULK_OUTCOME_REPLAYED,
 	clusterpb.BulkKind_BULK_KIND_PURGE:  clusterpb.BulkOutcome_BULK_OUTCOME_PURGED,
+	clusterpb.BulkKind_BULK_KIND_PAUSE:  clusterpb.BulkOutcome_BULK_OUTCOME_PAUSED,
+	clusterpb.BulkKind_BULK_KIND_RESUME: clusterpb.BulkOutcome_BULK_OUTCOME_RESUMED,
+	clusterpb.BulkKind_BULK_KIND_DELETE: clusterpb.BulkOutcome_BULK_OUTCOME_DELETED,
 }
 
 // cancels holds the outcomes of cancels.
@@ -378,8 +405,9 @@ func outcomeOf(kind clusterpb.BulkKind, reply task.Reply, repeated bool) (cluste
 		}
 	case fsmpb.Code_CODE_NOT_FOUND:
 		outcome = clusterpb.BulkOutcome_BULK_OUTCOME_GONE
-		if repeated && kind == clusterpb.BulkKind_BULK_KIND_PURGE {
-			outcome = clusterpb.BulkOutcome_BULK_OUTCOME_PURGED
+		removes := kind == clusterpb.BulkKind_BULK_KIND_PURGE || kind == clusterpb.BulkKind_BULK_KIND_DELETE
+		if repeated && removes {
+			outcome = successes[kind]
 		}
 	case fsmpb.Code_CODE_CONFLICT:
 		outcome = clusterpb.BulkOutcome_BULK_OUTCOME_BEGUN

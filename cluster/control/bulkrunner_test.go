@@ -112,7 +112,7 @@ func (w *bulkWorld) apply(entry *clusterpb.ControlEntry) error {
 func (w *bulkWorld) List(ctx context.Context, q *fsmpb.ListQuery, stale bool) (*fsmpb.ListPage, error) {
 	p := &fsmpb.ListPage{}
 	err := w.step(ctx, func() error {
-		if stale || len(q.States) == 0 || slices.Contains(q.States, fsmpb.State_STATE_REPEATING) {
+		if stale || len(q.States) == 0 || len(q.States) > 1 && slices.Contains(q.States, fsmpb.State_STATE_REPEATING) {
 			return fmt.Errorf("a list of %v, stale: %v", q.States, stale)
 		}
 		first, found := slices.BinarySearch(w.order, q.AfterId)
@@ -162,7 +162,7 @@ func (w *bulkWorld) Do(ctx context.Context, cmds []*fsmpb.Command) []task.Reply 
 
 func (w *bulkWorld) do(c *fsmpb.Command) task.Reply {
 	w.calls++
-	if old, ok := w.keys[c.Id][c.Key.Hash]; ok && w.tasks[c.Id] != nil {
+	if old, ok := w.keys[c.Id][c.Key.GetHash()]; ok && c.Key != nil && w.tasks[c.Id] != nil {
 		return old
 	}
 	t := w.tasks[c.Id]
@@ -179,7 +179,7 @@ func (w *bulkWorld) do(c *fsmpb.Command) task.Reply {
 		if w.keys[c.Id] == nil {
 			w.keys[c.Id] = make(map[uint64]task.Reply)
 		}
-		w.keys[c.Id][c.Key.Hash] = reply
+		w.keys[c.Id][c.Key.GetHash()] = reply
 	}
 	return reply
 }
@@ -214,6 +214,12 @@ func (w *bulkWorld) change(c *fsmpb.Command, t *fsmpb.Task) task.Reply {
 			return bulkAnswer(fsmpb.Code_CODE_CONFLICT)
 		}
 		t.State = fsmpb.State_STATE_READY
+	case *fsmpb.Command_PauseSeries:
+		t.Series.Paused, t.Series.Note = op.PauseSeries.Paused, op.PauseSeries.Note
+	case *fsmpb.Command_SetSeries:
+		t.Spec, t.Series = op.SetSeries.Spec, op.SetSeries.Series
+	case *fsmpb.Command_Erase:
+		delete(w.tasks, c.Id)
 	case *fsmpb.Command_Drop:
 		if !dead {
 			return bulkAnswer(fsmpb.Code_CODE_CONFLICT)
@@ -304,13 +310,30 @@ var bulkKinds = map[string]struct {
 	"fire":   {&clusterpb.BulkOperation{Kind: clusterpb.BulkKind_BULK_KIND_FIRE}, map[string]uint64{"fired": 5}, 5},
 	"replay": {&clusterpb.BulkOperation{Kind: clusterpb.BulkKind_BULK_KIND_REPLAY}, map[string]uint64{"replayed": 3}, 3},
 	"purge":  {&clusterpb.BulkOperation{Kind: clusterpb.BulkKind_BULK_KIND_PURGE}, map[string]uint64{"purged": 3}, 3},
+	"pause schedules": {&clusterpb.BulkOperation{Kind: clusterpb.BulkKind_BULK_KIND_PAUSE, Schedules: true, Note: "x"},
+		map[string]uint64{"paused": 4, "unchanged": 1}, 4},
+	"resume schedules": {&clusterpb.BulkOperation{Kind: clusterpb.BulkKind_BULK_KIND_RESUME, Schedules: true},
+		map[string]uint64{"resumed": 1, "unchanged": 4}, 1},
+	"delete schedules": {&clusterpb.BulkOperation{Kind: clusterpb.BulkKind_BULK_KIND_DELETE, Schedules: true},
+		map[string]uint64{"deleted": 5}, 5},
+	"patch schedules": {&clusterpb.BulkOperation{
+		Kind: clusterpb.BulkKind_BULK_KIND_PATCH, Schedules: true, Changed: []string{"note", "repeat.time_zone"},
+		Settings: &fsmpb.Series{Note: "x", Repeat: &fsmpb.Repeat{TimeZone: "Europe/Berlin"}},
+	}, map[string]uint64{"patched": 5}, 5},
 }
 
-// mixed returns a bulkWorld with five scheduled tasks and three dead ones, and pages of two tasks.
+// mixed returns a bulkWorld with five scheduled tasks, or schedules of which the first is paused, and three dead
+// tasks, and pages of two.
 func mixed(t *testing.T, op *clusterpb.BulkOperation) *bulkWorld {
 	w := newBulkWorld(8)
-	for _, i := range []int{1, 4, 7} {
-		w.tasks[w.order[i]].State = fsmpb.State_STATE_DEAD
+	for i, id := range w.order {
+		switch one := w.tasks[id]; {
+		case i%3 == 1:
+			one.State = fsmpb.State_STATE_DEAD
+		case op.Schedules:
+			w.tasks[id] = scheduleOf(id, &fsmpb.Repeat{Cron: []string{"0 9 * * *"}})
+			w.tasks[id].Series.Paused = i == 0
+		}
 	}
 	op = proto.CloneOf(op)
 	op.PerSecond = 2
@@ -419,6 +442,73 @@ func TestTasksChangeUnderneath(t *testing.T) {
 			}
 		})
 	}
+}
+
+// scheduleOf returns a schedule of this rule.
+func scheduleOf(id string, rule *fsmpb.Repeat) *fsmpb.Task {
+	return &fsmpb.Task{
+		Id: id, State: fsmpb.State_STATE_REPEATING, Revision: 1, CreatedAtMs: 7, Spec: &fsmpb.Spec{},
+		Series: &fsmpb.Series{Repeat: rule, Note: "old"},
+	}
+}
+
+// TestSchedulesArePatchedAsTheyAre merges one patch into different schedules. A schedule whose rule would be none, or
+// whose task would break a limit, stays as it is.
+func TestSchedulesArePatchedAsTheyAre(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newBulkWorld(4)
+		for i, rule := range []*fsmpb.Repeat{
+			{Cron: []string{"0 9 * * *"}},
+			{EveryMs: 60_000, AnchorMs: proto.Int64(5)},
+			{Cron: []string{"0 10 * * *"}, Calendar: "gone"},
+			{Cron: []string{"0 11 * * *"}},
+		} {
+			w.tasks[w.order[i]] = scheduleOf(w.order[i], rule)
+		}
+		full := w.tasks[w.order[3]]
+		for i := range task.MaxLabels {
+			full.Spec.Labels = append(full.Spec.Labels, &fsmpb.Label{Name: fmt.Sprint("l", i)})
+		}
+		w.between = func(step int) {
+			if step == 4 { // the schedule was listed, pinned and read
+				w.tasks["t000000"].Revision, w.tasks["t000000"].Series.Note = 9, "newer"
+			}
+		}
+		w.begin(t, &clusterpb.BulkOperation{
+			Kind: clusterpb.BulkKind_BULK_KIND_PATCH, Schedules: true, PerSecond: 1,
+			Changed:  []string{"misfire_window", "repeat.jitter"},
+			Settings: &fsmpb.Series{MisfireWindowMs: 9, Repeat: &fsmpb.Repeat{JitterMs: 3}},
+			Patch:    &fsmpb.Patch{Set: &fsmpb.Spec{Labels: []*fsmpb.Label{{Name: "team", Value: "a"}}}},
+		})
+		w.mustCount(t, "patch", w.run(t), map[string]uint64{"patched": 2, "refused": 2})
+		for id, want := range map[string]string{"t000000": "newer", "t000001": "old"} {
+			s := w.tasks[id]
+			if s.Series.Note != want || s.Series.MisfireWindowMs != 9 || s.Series.Repeat.JitterMs != 3 ||
+				len(s.Spec.Labels) != 1 || len(s.Series.Repeat.Cron) == 0 && s.Series.Repeat.GetAnchorMs() != 5 {
+				t.Errorf("%s: %v", id, s)
+			}
+		}
+	})
+}
+
+// TestLaterScheduleOutlivesADelete deletes a schedule, crashes before the count, and makes another one of the id.
+func TestLaterScheduleOutlivesADelete(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newBulkWorld(1)
+		w.tasks["t000000"] = scheduleOf("t000000", &fsmpb.Repeat{EveryMs: 1000})
+		w.crash = func(step int, before bool) bool { return step == 4 && before }
+		w.between = func(step int) {
+			if step == 5 {
+				w.tasks["t000000"] = scheduleOf("t000000", &fsmpb.Repeat{EveryMs: 1000})
+				w.tasks["t000000"].CreatedAtMs, w.tasks["t000000"].Revision = 8, 5
+			}
+		}
+		w.begin(t, &clusterpb.BulkOperation{Kind: clusterpb.BulkKind_BULK_KIND_DELETE, Schedules: true})
+		w.mustCount(t, "delete", w.run(t), map[string]uint64{"deleted": 1})
+		if s := w.tasks["t000000"]; s.GetCreatedAtMs() != 8 {
+			t.Errorf("the later schedule became %v", s)
+		}
+	})
 }
 
 // TestPatchLeadsNoCredentialsAway patches the URLs of tasks with and without credentials. One task gets credentials

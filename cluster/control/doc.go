@@ -10,7 +10,7 @@
 //	keys       the keys of callers, as hashes, and whether calls need one
 //	receipts   the secret under which nodes sign the receipts of leases
 //	namespaces the namespaces of callers, also during their deletion
-//	bulks      one call on many tasks, page by page
+//	bulks      one call on many tasks or schedules, page by page
 //
 // The voters of the group are the nodes that formed the cluster; three or five of the nodes after others have joined
 // (see placement.Voters). All other nodes are non-voters. Each node reads the state from its own replica. That state
@@ -210,8 +210,8 @@
 // # Bulk operations
 //
 // A bulk operation makes one call on every task of a namespace that passes a filter: it cancels, moves, patches, fires
-// or replays the tasks, or removes dead letters. The state has the record of each operation, and the leader carries the
-// operation on.
+// or replays the tasks, or removes dead letters. Or it pauses, resumes, deletes or patches schedules. The state has the
+// record of each operation, and the leader carries the operation on.
 //
 //	   step                          log         after a crash
 //	1  list the next page            -           the page is listed again
@@ -230,8 +230,13 @@
 //   - A removed dead letter has no record with an answer. A repeat of a purge that finds no task counts it as purged.
 //   - A task that changes between steps 1 and 4 gets the outcome that its new state gives. A move by a duration,
 //     and a patch of the target's URL, name the revision from the list, and read the task again after a change.
+//   - A deleted schedule has no record either. A repeat deletes only a schedule of the same revision or, after a
+//     change, of the same creation: one that was made anew after the first call stays.
+//   - A patch of schedules reads each one, merges the patch, checks the rule, and sets the whole on the condition of
+//     the revision.
 //   - A patch does not lead stored credentials to another host: such a task is refused.
-//   - A task that is created behind the walk is not seen. Schedules are no tasks, and their occurrences are.
+//   - A task that is created behind the walk is not seen. An operation on tasks passes schedules over, but not their
+//     occurrences.
 //   - All operations together make bulkRate calls a second. They wait for one limiter, and so take turns.
 //   - The deletion of a namespace stops the operations in it, in the same entry of the log.
 //

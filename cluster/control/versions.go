@@ -23,6 +23,9 @@ func versionOf(entry *clusterpb.ControlEntry) uint32 {
 	if raise := entry.GetRaise(); raise != nil {
 		return raise.Version
 	}
+	if entry.GetBeginBulk().GetOperation().GetSchedules() {
+		return Version
+	}
 	if k, _, known := kindOf(entry); known {
 		return k.since
 	}

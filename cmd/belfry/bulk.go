@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,29 +20,47 @@ import (
 // bulkCommand is a command that begins a bulk operation.
 type bulkCommand struct {
 	op            client.BulkOp
+	schedules     bool // the operation is on schedules
 	short, detail string
 	example       string
 }
 
 var bulkCommands = []bulkCommand{
-	{client.BulkCancel, "Cancel all tasks that pass a filter", "Tasks that are being attempted get no further attempt.",
+	{client.BulkCancel, false, "Cancel all tasks that pass a filter",
+		"Tasks that are being attempted get no further attempt.",
 		`  belfry operation cancel --queue reports --label tenant=acme --dry-run
   belfry operation cancel --queue reports --label tenant=acme --yes --wait`},
-	{client.BulkMove, "Change when all tasks that pass a filter fire",
+	{client.BulkMove, false, "Change when all tasks that pass a filter fire",
 		"Tasks that have been attempted do not move.",
 		`  belfry operation move --queue reports --due-before 1h --by 2h
   belfry operation move --prefix order- --at "tomorrow 9:00" --yes --wait`},
-	{client.BulkPatch, "Patch all tasks that pass a filter",
+	{client.BulkPatch, false, "Patch all tasks that pass a filter",
 		"The patch is JSON, with the members target (without headers), retry and\n" +
 			"labels. Tasks that have been attempted stay as they are.",
 		`  belfry operation patch --queue reports --patch '{"labels":{"tenant":"acme"}}'
   belfry operation patch --all --patch '{"retry":{"max_attempts":3}}' --yes`},
-	{client.BulkFire, "Make all tasks that pass a filter due now", "Retrying tasks are attempted at once.",
+	{client.BulkFire, false, "Make all tasks that pass a filter due now", "Retrying tasks are attempted at once.",
 		`  belfry operation fire --queue reports --due-before 1h --per-second 100 --yes`},
-	{client.BulkReplay, "Make all dead letters that pass a filter due again", "Their attempts count from 0.",
+	{client.BulkReplay, false, "Make all dead letters that pass a filter due again", "Their attempts count from 0.",
 		`  belfry operation replay --queue reports --label tenant=acme --yes --wait`},
-	{client.BulkPurge, "Delete all dead letters that pass a filter, for ever", "They cannot be brought back.",
+	{client.BulkPurge, false, "Delete all dead letters that pass a filter, for ever", "They cannot be brought back.",
 		`  belfry operation purge --queue reports --due-before 2030-01-01T00:00:00Z --yes`},
+	{client.BulkPause, true, "Pause all schedules that pass a filter",
+		"Occurrences under way go on, and none begins. A schedule that is paused\nalready keeps its note.",
+		`  belfry operation pause-schedules --label team=billing --yes \
+    --note "until the migration ends"`},
+	{client.BulkResume, true, "End the pause of all schedules that pass a filter",
+		"Their rules go on from now.",
+		`  belfry operation resume-schedules --label team=billing --yes --wait`},
+	{client.BulkDelete, true, "Delete all schedules that pass a filter", "Their occurrences under way go on.",
+		`  belfry operation delete-schedules --prefix trial- --dry-run
+  belfry operation delete-schedules --prefix trial- --yes --wait`},
+	{client.BulkPatch, true, "Patch all schedules that pass a filter",
+		"The patch is JSON, with the members repeat, misfire, misfire_window,\n" +
+			"overlap, paused, note, and task with the members target (without headers),\n" +
+			"retry and labels. A schedule whose rule would be wrong stays as it is.",
+		`  belfry operation patch-schedules --all --yes \
+    --patch '{"repeat":{"calendar":"de"}}'`},
 }
 
 // newBulks returns the commands that begin bulk operations.
@@ -54,16 +73,20 @@ func newBulks() (commands []*cobra.Command) {
 
 func newBulk(b bulkCommand) *cobra.Command {
 	var dryRun bool
-	f := &bulkFlags{r: client.BulkRequest{Op: b.op}}
+	name, noun := string(b.op), "task"
+	if b.schedules {
+		name, noun = name+"-schedules", "schedule"
+	}
+	f := &bulkFlags{r: client.BulkRequest{Op: b.op, Schedules: b.schedules}, noun: noun}
 	cmd := cli.Asking(withKeyFlag(operationVerb(&cobra.Command{
-		Use:   string(b.op),
+		Use:   name,
 		Short: b.short,
 		Long: b.short + `, in one namespace.
 ` + b.detail + `
 
-The cluster walks the tasks by itself, and goes on after every failure. Each
-matching task gets one call, and each outcome is counted once. Tasks that are
-created behind the walk are not seen.`,
+The cluster walks the ` + noun + `s by itself, and goes on after every failure. Each
+matching one gets one call, and each outcome is counted once. A ` + noun + ` that is
+created behind the walk is not seen.`,
 		Example: b.example,
 	}, func(c *cli.Call) (*client.Operation, error) {
 		if err := f.parse(); err != nil {
@@ -78,7 +101,7 @@ created behind the walk are not seen.`,
 		return c.Client.BeginBulk(c.Context(), f.r, keyOption(c)...)
 	})))
 	f.addFlags(cmd)
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only count the tasks that pass the filter now")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only count the "+noun+"s that pass the filter now")
 	return cmd
 }
 
@@ -86,6 +109,7 @@ created behind the walk are not seen.`,
 type bulkFlags struct {
 	filterFlags
 	r          client.BulkRequest
+	noun       string // task or schedule
 	queue      string
 	states     []string
 	by, in, at string
@@ -94,12 +118,19 @@ type bulkFlags struct {
 
 func (f *bulkFlags) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVarP(&f.queue, "queue", "q", "", "only tasks of this `queue`")
-	flags.StringSliceVarP(&f.states, "state", "s", nil, "only tasks in these `states` (default: all that it can change)")
-	f.filterFlags.addFlags(cmd)
 	flags.BoolVar(&f.r.All, "all", false, "every one of the namespace, if no filter is given")
-	flags.IntVar(&f.r.PerSecond, "per-second", 0, "most `tasks` a second (default: 5000, over all bulk operations)")
+	flags.IntVar(&f.r.PerSecond, "per-second", 0, "most `calls` a second (default: 5000, over all bulk operations)")
+	flags.StringVarP(&f.queue, "queue", "q", "", "only those of this `queue`")
+	if f.r.Schedules {
+		f.addNameFlags(cmd)
+	} else {
+		flags.StringSliceVarP(&f.states, "state", "s", nil, "only tasks in these `states` (default: all that it can change)")
+		f.filterFlags.addFlags(cmd)
+		completeStates(cmd)
+	}
 	switch f.r.Op {
+	case client.BulkPause, client.BulkResume:
+		flags.StringVar(&f.r.Note, "note", "", noteUsage)
 	case client.BulkMove:
 		flags.StringVar(&f.by, "by", "", "a `duration` to add to the time of each task; it may be negative")
 		flags.StringVar(&f.at, "at", "", "the new `instant` of all tasks")
@@ -108,7 +139,6 @@ func (f *bulkFlags) addFlags(cmd *cobra.Command) {
 	case client.BulkPatch:
 		flags.StringVar(&f.patch, "patch", "", "the merge patch, as `JSON`")
 	}
-	completeStates(cmd)
 }
 
 // parse reads the flags into the request.
@@ -116,7 +146,7 @@ func (f *bulkFlags) parse() (err error) {
 	filtered := f.given() || f.queue != "" || len(f.states) > 0
 	switch {
 	case !filtered && !f.r.All:
-		return errors.New("give a filter, or --all for every task of the namespace")
+		return fmt.Errorf("give a filter, or --all for every %s of the namespace", f.noun)
 	case filtered && f.r.All:
 		return errors.New("--all is given beside a filter")
 	case f.r.Op == client.BulkMove && !exactlyOne(f.by, f.at, f.in):
@@ -159,7 +189,7 @@ func (f *bulkFlags) count(c *cli.Call) error {
 	}
 	answer := map[string]any{"matched": matched, "complete": complete}
 	return output.Show(c.Out, answer, func(t *output.Table, _ map[string]any) {
-		t.Row("%s pass the filter; nothing was done", tasksOf(f.r.Op, matched, complete))
+		t.Row("%s pass the filter; nothing was done", matchedOf(f.r, matched, complete))
 	})
 }
 
@@ -169,7 +199,7 @@ func (f *bulkFlags) question(c *cli.Call) (cli.Question, error) {
 	if err != nil {
 		return cli.Question{}, err
 	}
-	q := bulkQuestion(f.r.Op, f.r.Filter, matched, complete)
+	q := bulkQuestion(f.r, matched, complete)
 	if f.by != "" {
 		q.Effect += " by " + instant.Span(f.r.By)
 	} else if !f.r.To.IsZero() {
@@ -178,14 +208,15 @@ func (f *bulkFlags) question(c *cli.Call) (cli.Question, error) {
 	return q, nil
 }
 
-// bulkVerbs are the verbs for the effect of a bulk operation on tasks.
+// bulkVerbs are the verbs for the effect of a bulk operation.
 var bulkVerbs = map[client.BulkOp]string{
 	client.BulkCancel: "cancels", client.BulkMove: "moves", client.BulkPatch: "patches", client.BulkFire: "fires",
-	client.BulkReplay: "replays", client.BulkPurge: "deletes",
+	client.BulkReplay: "replays", client.BulkPurge: "deletes", client.BulkPause: "pauses",
+	client.BulkResume: "resumes", client.BulkDelete: "deletes",
 }
 
-func bulkQuestion(op client.BulkOp, filter client.BulkFilter, matched int, complete bool) cli.Question {
-	q := cli.Question{Effect: bulkVerbs[op] + " " + tasksOf(op, matched, complete)}
+func bulkQuestion(r client.BulkRequest, matched int, complete bool) cli.Question {
+	filter, q := r.Filter, cli.Question{Effect: bulkVerbs[r.Op] + " " + matchedOf(r, matched, complete)}
 	if filter.Queue != "" {
 		q.Effect, q.Kind, q.Name = q.Effect+" of queue "+filter.Queue, "queue", filter.Queue
 	}
@@ -198,10 +229,13 @@ func bulkQuestion(op client.BulkOp, filter client.BulkFilter, matched int, compl
 	return q
 }
 
-// tasksOf describes a number of tasks or dead letters, which may be too low.
-func tasksOf(op client.BulkOp, matched int, complete bool) string {
+// matchedOf describes a number of tasks, dead letters or schedules, which may be too low.
+func matchedOf(r client.BulkRequest, matched int, complete bool) string {
 	noun := "task"
-	if op == client.BulkReplay || op == client.BulkPurge {
+	switch {
+	case r.Schedules:
+		noun = "schedule"
+	case r.Op == client.BulkReplay || r.Op == client.BulkPurge:
 		noun = "dead letter"
 	}
 	text := output.Many(matched, noun)
@@ -211,9 +245,11 @@ func tasksOf(op client.BulkOp, matched int, complete bool) string {
 	return text
 }
 
+func bulkNoun(op *client.Operation) string { return cmp.Or(op.Of, "tasks") }
+
 // bulkSummary returns a bulk operation in few words: "cancel tasks of shop: queue=reports".
 func bulkSummary(op *client.Operation) string {
-	text := fmt.Sprintf("%s tasks of %s", op.Op, op.Namespace)
+	text := fmt.Sprintf("%s %s of %s", op.Op, bulkNoun(op), op.Namespace)
 	switch {
 	case op.Op != client.BulkMove:
 	case op.By != "":

@@ -218,6 +218,43 @@ func TestBulkOperationsOnANode(t *testing.T) {
 	}
 }
 
+// TestManySchedules pauses, resumes, patches and deletes schedules of a real node by filter.
+func TestManySchedules(t *testing.T) {
+	addr, c, name := inNamespace(t)
+	for id, team := range map[string]string{"a-1": "x", "a-2": "x", "b-1": "y"} {
+		s := client.Schedule{ID: id, Repeat: client.Repeat{Cron: []string{"0 9 * * *"}}}
+		s.Task.Labels = map[string]string{"team": team}
+		_, err := c.PutSchedule(t.Context(), s)
+		assert.NoError(t, err)
+	}
+	_, err := c.PauseSchedule(t.Context(), "a-2", "mine")
+	assert.NoError(t, err)
+	for _, step := range [][2]string{
+		{"pause-schedules --label team=x --dry-run", "2 schedules pass the filter; nothing was done"},
+		{"pause-schedules --label team=x --note ours --yes --wait", "of " + name + ": label=team:x: done"},
+		{"resume-schedules --label team=x --yes --wait", "(2 of 2 matched schedules): resumed 2"},
+		{`patch-schedules --all --yes --wait --patch {"repeat":{"every":"1h"}}`, "refused 3"},
+		{`patch-schedules --all --yes --wait --patch {"repeat":{"every":"1h","cron":null},"note":"z"}`, "patched 3"},
+		{"delete-schedules --prefix a- --yes --wait", "deleted 2"},
+	} {
+		args := append([]string{"operation"}, strings.Fields(step[0])...)
+		out, err := printed(t, append(args, "--addr", addr, "--namespace", name)...)
+		if err != nil || !strings.Contains(out, step[1]) {
+			t.Errorf("%s: %v\n%s", step[0], err, out)
+		}
+		if strings.Contains(step[0], "--note ours") {
+			s, err := c.GetSchedule(t.Context(), "a-2")
+			assert.NoError(t, err)
+			assert.Equal(t, s.Note, "mine", "the note of a schedule that was paused before")
+		}
+	}
+	left, err := c.GetSchedule(t.Context(), "b-1")
+	assert.NoError(t, err)
+	if len(left.Repeat.Cron) > 0 || left.Note != "z" || left.Task.Labels["team"] != "y" {
+		t.Errorf("left is %+v", left)
+	}
+}
+
 // TestDeadLettersInBulk replays and purges dead letters of a real node, and stops a slow operation.
 func TestDeadLettersInBulk(t *testing.T) {
 	addr, c, _ := inNamespace(t)

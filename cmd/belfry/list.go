@@ -24,14 +24,20 @@ type filterFlags struct {
 
 func (f *filterFlags) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
+	f.addNameFlags(cmd)
 	f.times.AddFlags(cmd)
-	flags.StringVar(&f.prefix, "prefix", "", "only those whose id begins with this `text`")
-	flags.StringArrayVarP(&f.labels, "label", "l", nil,
-		"only those with this `label`, as in tenant=acme or tenant:acme; repeatable")
 	flags.StringVar(&f.dueAfter, "due-after", "",
 		"only those due at this `time` or later: an instant, or a duration from now")
 	flags.StringVar(&f.dueBefore, "due-before", "",
 		"only those due before this `time`: an instant, or a duration from now")
+}
+
+// addNameFlags adds the flags that select by id and label.
+func (f *filterFlags) addNameFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.prefix, "prefix", "", "only those whose id begins with this `text`")
+	flags.StringArrayVarP(&f.labels, "label", "l", nil,
+		"only those with this `label`, as in tenant=acme or tenant:acme; repeatable")
 }
 
 // given reports whether one of the flags is given.
@@ -295,7 +301,7 @@ func deadQuestion(c *cli.Call, op client.BulkOp, f client.DeadFilter) (cli.Quest
 		Queue: c.Args[0], Prefix: f.Prefix, Labels: f.Labels, DueAfter: f.DueAfter, DueBefore: f.DueBefore,
 	}
 	if len(f.IDs) > 0 {
-		return bulkQuestion(op, filter, len(f.IDs), true), nil
+		return bulkQuestion(client.BulkRequest{Op: op, Filter: filter}, len(f.IDs), true), nil
 	}
 	matched, complete, err := c.Client.CountBulk(c.Context(), client.BulkRequest{Op: op, Filter: filter})
 	if err != nil {
@@ -304,5 +310,5 @@ func deadQuestion(c *cli.Call, op client.BulkOp, f client.DeadFilter) (cli.Quest
 	if f.Limit > 0 && matched >= f.Limit {
 		matched, complete = f.Limit, true
 	}
-	return bulkQuestion(op, filter, matched, complete), nil
+	return bulkQuestion(client.BulkRequest{Op: op, Filter: filter}, matched, complete), nil
 }

@@ -22,10 +22,10 @@ import (
 func newOperation() *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use:   "operation",
-		Short: "Change many tasks at once, and see or stop operations",
+		Short: "Change many tasks or schedules at once, and see or stop operations",
 		Long: `Change many tasks at once: cancel, move, patch, fire or replay all tasks that
-pass a filter, or purge dead letters. And see or stop operations, also those on
-nodes, replicas and slots.`,
+pass a filter, or purge dead letters. Or pause, resume, delete or patch many
+schedules. And see or stop operations, also those on nodes, replicas and slots.`,
 		Example: `  belfry operation cancel --queue reports --label tenant=acme --wait
   belfry operation list
   belfry operation show op-3f6c2a9d01b4e785 --wait`,
@@ -321,7 +321,7 @@ func summaryOf(op *client.Operation) string {
 
 func doneText(op *client.Operation) string {
 	if op.Kind == client.Bulk {
-		return fmt.Sprintf("%.0f %% of the slots (%d of %d matched tasks)", op.Percent, op.Done, op.Total)
+		return fmt.Sprintf("%.0f %% of the slots (%d of %d matched %s)", op.Percent, op.Done, op.Total, bulkNoun(op))
 	}
 	if op.Total == 0 {
 		return fmt.Sprintf("%.0f %%", op.Percent)

@@ -64,13 +64,60 @@ func clearMember(spec *fsmpb.Spec, path string) {
 	}
 }
 
-// clearField clears the field with the API's name of a member: durations have their unit in the field's name.
+// clearField clears the field with the API's name of a member.
 func clearField(m protoreflect.Message, member string) {
+	if field := fieldOf(m, member); field != nil {
+		m.Clear(field)
+	}
+}
+
+// fieldOf returns the field with the API's name of a member, or nil: durations and instants have their unit in the
+// field's name.
+func fieldOf(m protoreflect.Message, member string) protoreflect.FieldDescriptor {
 	fields := m.Descriptor().Fields()
-	for _, name := range []string{member, member + "_ms"} {
-		if field := fields.ByName(protoreflect.Name(name)); field != nil {
-			m.Clear(field)
+	if field := fields.ByName(protoreflect.Name(member)); field != nil {
+		return field
+	}
+	return fields.ByName(protoreflect.Name(member + "_ms"))
+}
+
+// SettingsOf returns the part of a schedule that callers set. It shares the schedule's rule.
+func SettingsOf(s *fsmpb.Series) *fsmpb.Series {
+	return &fsmpb.Series{
+		Repeat: s.GetRepeat(), Misfire: s.GetMisfire(), MisfireWindowMs: s.GetMisfireWindowMs(), Overlap: s.GetOverlap(),
+		Paused: s.GetPaused(), Note: s.GetNote(),
+	}
+}
+
+// MergeSettings returns a copy of the part of a schedule that callers set, with the changed settings from set. The
+// names are the API's, as in note and repeat.cron. An interval that goes takes an anchor along that is not changed.
+func MergeSettings(s, set *fsmpb.Series, changed []string) *fsmpb.Series {
+	merged := proto.CloneOf(SettingsOf(s))
+	if merged.Repeat == nil {
+		merged.Repeat = &fsmpb.Repeat{}
+	}
+	from := proto.CloneOf(set)
+	for _, path := range changed {
+		if member, ok := strings.CutPrefix(path, "repeat."); ok {
+			copyField(merged.Repeat.ProtoReflect(), from.GetRepeat().ProtoReflect(), member)
+			continue
 		}
+		copyField(merged.ProtoReflect(), from.ProtoReflect(), path)
+	}
+	if merged.Repeat.EveryMs == 0 && !slices.Contains(changed, "repeat.anchor") {
+		merged.Repeat.AnchorMs = nil
+	}
+	return merged
+}
+
+// copyField sets the field with the API's name of a member to its value in from, which may be the default.
+func copyField(to, from protoreflect.Message, member string) {
+	switch field := fieldOf(to, member); {
+	case field == nil:
+	case from.IsValid() && from.Has(field):
+		to.Set(field, from.Get(field))
+	default:
+		to.Clear(field)
 	}
 }
 

@@ -21,6 +21,22 @@ func RuleOf(r *fsmpb.Repeat, c *calendar.Calendar) (*repeat.Rule, error) {
 	return repeat.New(spec)
 }
 
+// Made returns the rule of a schedule as RuleOf does. An interval without an anchor counts from its start, or else from
+// made, the instant at which the rule is made.
+func Made(r *fsmpb.Repeat, c *calendar.Calendar, made time.Time) (*repeat.Rule, error) {
+	spec, err := SpecOf(r, c)
+	switch {
+	case err != nil:
+		return nil, err
+	case r.EveryMs == 0 || r.AnchorMs != nil:
+	case r.StartMs != nil:
+		spec.Anchor = spec.Start
+	default:
+		spec.Anchor = made.Truncate(time.Millisecond)
+	}
+	return repeat.New(spec)
+}
+
 // SpecOf returns the unchecked rule of a schedule, by its calendar. The error is a *repeat.FieldError for a rule whose
 // calendar is nil.
 func SpecOf(r *fsmpb.Repeat, c *calendar.Calendar) (repeat.Spec, error) {

@@ -165,6 +165,10 @@ export default {
   'outcome.begun': 'an attempt had begun or the task had ended: nothing was changed',
   'outcome.not_dead': 'it was no dead letter any more: nothing was changed',
   'outcome.gone': 'it exists no longer',
+  'outcome.paused': 'none of its occurrences begins',
+  'outcome.resumed': 'its rule goes on from now',
+  'outcome.deleted': 'it has no further occurrence',
+  'outcome.unchanged': 'it was paused or resumed before: nothing was changed',
 
   'figure.waiting': 'Waiting',
   'figure.waiting.note': '{n} due within a minute',
@@ -320,6 +324,9 @@ export default {
   'bulk.purge.text': 'Each dead letter is removed. It cannot be brought back.',
   'bulk.purge.do': 'Drop {n} dead letter|Drop {n} dead letters',
   'bulk.patch.name': 'Patch',
+  'bulk.pause.name': 'Pause schedules',
+  'bulk.resume.name': 'Resume schedules',
+  'bulk.delete.name': 'Delete schedules',
 
   'task.new': 'New task',
   'tasks.empty': 'No task in this namespace',

@@ -165,6 +165,10 @@ export default {
   'outcome.begun': '尝试已开始或任务已结束：未作更改',
   'outcome.not_dead': '已不再是死信：未作更改',
   'outcome.gone': '已不存在',
+  'outcome.paused': '不再产生新的执行',
+  'outcome.resumed': '规则从现在起继续',
+  'outcome.deleted': '不会再有执行',
+  'outcome.unchanged': '之前已暂停或已恢复：未作更改',
 
   'figure.waiting': '等待中',
   'figure.waiting.note': '一分钟内到期 {n}',
@@ -320,6 +324,9 @@ export default {
   'bulk.purge.text': '每封死信都会被删除，无法恢复。',
   'bulk.purge.do': '丢弃 {n} 封死信',
   'bulk.patch.name': '修改',
+  'bulk.pause.name': '暂停计划',
+  'bulk.resume.name': '恢复计划',
+  'bulk.delete.name': '删除计划',
 
   'task.new': '新建任务',
   'tasks.empty': '此命名空间没有任务',

@@ -393,16 +393,30 @@ class BulkPatch(TypedDict, total=False):
     labels: Mapping[str, str | None]
 
 
-class NewOperation(CallOptions, total=False):
-    """One call on every task that passes a filter. `move` needs `by` or `to`, and `patch` a patch."""
+class BulkSchedulePatch(TypedDict, total=False):
+    repeat: Mapping[str, Any]
+    misfire: Misfire | None
+    misfire_window: Duration | None
+    overlap: Overlap | None
+    paused: bool | None
+    note: str | None
+    task: BulkPatch
 
-    op: Required[Literal["cancel", "move", "patch", "fire", "replay", "purge"]]
+
+class NewOperation(CallOptions, total=False):
+    """One call on every task that passes a filter, or on every schedule (`pause`, `resume`, `delete` and `patch`).
+    `move` needs `by` or `to`, and `patch` a patch."""
+
+    op: Required[Literal["cancel", "move", "patch", "fire", "replay", "purge", "pause", "resume", "delete"]]
+    of: Literal["tasks", "schedules"]
     filter: OperationFilter
     all: bool
     """Needed without a condition, and refused beside one."""
     by: Duration
     to: Instant
-    patch: BulkPatch
+    patch: BulkPatch | BulkSchedulePatch
+    note: str
+    """Of a `pause` or a `resume`."""
     per_second: int
 
 

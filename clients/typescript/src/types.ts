@@ -358,7 +358,7 @@ export interface Preview {
   tzData: string;
 }
 
-/** One call on every task that passes a filter. */
+/** One call on every task, or on every schedule, that passes a filter. Schedules have no states and no due time. */
 export type NewOperation = {
   filter?: {
     queue?: string;
@@ -379,6 +379,15 @@ export type NewOperation = {
       patch: { target?: Patch<Omit<Target, "headers">>; retry?: Patch<Retry>; labels?: Record<string, string | null> };
     }
   | { op: "cancel" | "fire" | "replay" | "purge" }
+  | { of: "schedules"; op: "pause" | "resume"; note?: string }
+  | { of: "schedules"; op: "delete" }
+  | {
+      of: "schedules";
+      op: "patch";
+      patch: Omit<SchedulePatch, "task"> & {
+        task?: { target?: Patch<Omit<Target, "headers">>; retry?: Patch<Retry>; labels?: Record<string, string | null> };
+      };
+    }
 );
 
 export interface Operation {

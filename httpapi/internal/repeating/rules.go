@@ -155,17 +155,7 @@ func readInstant(r *contract.Reader, full string, now time.Time) (*int64, error)
 // else from made, the instant at which the rule is made. The error is a *task.FieldError that names the field, unless
 // the time zones cannot be read.
 func Rule(m *fsmpb.Repeat, c *calendar.Calendar, made time.Time) (*repeat.Rule, error) {
-	spec, err := series.SpecOf(m, c)
-	switch {
-	case err != nil:
-		return nil, fieldError(err)
-	case m.EveryMs == 0 || m.AnchorMs != nil:
-	case m.StartMs != nil:
-		spec.Anchor = spec.Start
-	default:
-		spec.Anchor = made.Truncate(time.Millisecond)
-	}
-	rule, err := repeat.New(spec)
+	rule, err := series.Made(m, c, made)
 	return rule, fieldError(err)
 }
 

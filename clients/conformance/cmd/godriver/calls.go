@@ -331,7 +331,16 @@ func bulk(k *k) (any, error) {
 	ctx, c, w := k.ctx, k.c, k.with
 	b := w.body()
 	filter := client.BulkFilter{Prefix: arg[with](b, "filter").text("prefix")}
-	r := client.BulkRequest{Op: arg[client.BulkOp](b, "op"), Filter: filter}
+	r := client.BulkRequest{
+		Op: arg[client.BulkOp](b, "op"), Schedules: b.text("of") == "schedules", Note: b.text("note"), Filter: filter,
+	}
+	if patch := arg[any](b, "patch"); patch != nil {
+		text, err := json.Marshal(patch)
+		if err != nil {
+			return nil, err
+		}
+		r.Patch = text
+	}
 	if arg[bool](b, "dry_run") {
 		matched, complete, err := c.CountBulk(ctx, r)
 		return object{"matched": matched, "complete": complete}, err

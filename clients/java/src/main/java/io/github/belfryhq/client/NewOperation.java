@@ -4,7 +4,7 @@ import java.time.Duration;
 import java.time.Instant;
 import java.util.Map;
 
-/** One call on every task that a filter selects. */
+/** One call on every task, or on every schedule, that a filter selects. Schedules have no states and no due time. */
 public final class NewOperation extends Fields<NewOperation> {
     NewOperation(Map<String, Object> fields) {
         super(fields, NewOperation::new);
@@ -43,6 +43,34 @@ public final class NewOperation extends Fields<NewOperation> {
     /** Removes dead letters. */
     public static NewOperation purge(TaskFilter filter) {
         return of("purge", filter);
+    }
+
+    private static NewOperation ofSchedules(String op, TaskFilter filter) {
+        return of(op, filter).with("of", "schedules");
+    }
+
+    /** Pauses schedules. One that is paused already keeps its note. */
+    public static NewOperation pauseSchedules(TaskFilter filter) {
+        return ofSchedules("pause", filter);
+    }
+
+    public static NewOperation resumeSchedules(TaskFilter filter) {
+        return ofSchedules("resume", filter);
+    }
+
+    /** Deletes schedules. Their occurrences under way go on. */
+    public static NewOperation deleteSchedules(TaskFilter filter) {
+        return ofSchedules("delete", filter);
+    }
+
+    /** Patches schedules: the rule, the settings, and target, retry and labels of the task. */
+    public static NewOperation patchSchedules(TaskFilter filter, SchedulePatch patch) {
+        return ofSchedules("patch", filter).with("patch", patch);
+    }
+
+    /** The note of a pause or a resume. */
+    public NewOperation note(String note) {
+        return with("note", note);
     }
 
     /** Allows a filter without a condition. Refused beside one. */
