@@ -27,10 +27,11 @@ type Queue struct {
 	// OnDelivered and OnDead follow the tasks without follow-ups of their own. Their targets have no credentials.
 	OnDelivered, OnDead *FollowUp
 
-	GroupInFlight int            // attempts and leases of one group under way in the whole cluster; 0: no limit
-	FIFO          bool           // one task of a group at a time, in the order of due times
-	Fair          bool           // groups take turns by weight
-	GroupWeights  map[string]int // of a fair queue, 1 to 100; other groups have the weight 1
+	GroupInFlight  int            // attempts and leases of one group under way in the whole cluster; 0: no limit
+	GroupPerSecond float64        // attempts and leases of one group that begin in the whole cluster; 0: no limit
+	FIFO           bool           // one task of a group at a time, in the order of due times
+	Fair           bool           // groups take turns by weight
+	GroupWeights   map[string]int // of a fair queue, 1 to 100; other groups have the weight 1
 
 	// Secrets sign requests, the newest first, at most two: "whsec_" and base64. The service never shows them. It answers
 	// "sha256:" and a few digits, which PutQueue accepts to keep a secret.
@@ -81,7 +82,8 @@ func (q *Queue) members() []member {
 	return []member{
 		{contract.Queue, &q.Name, 0}, {contract.Target, &q.Target, rare}, {contract.Retry, &q.Retry, rare},
 		{contract.MaxInFlight, &q.MaxInFlight, 0}, {contract.MaxPerSecond, &q.MaxPerSecond, 0},
-		{contract.BatchMax, &q.BatchMax, 0}, {contract.GroupInFlight, &q.GroupInFlight, 0}, {contract.FIFO, &q.FIFO, 0},
+		{contract.BatchMax, &q.BatchMax, 0}, {contract.GroupInFlight, &q.GroupInFlight, 0},
+		{contract.GroupPerSecond, &q.GroupPerSecond, 0}, {contract.FIFO, &q.FIFO, 0},
 		{contract.Fair, &q.Fair, 0}, {contract.GroupWeights, &q.GroupWeights, 0}, {contract.Paused, &q.Paused, always},
 		{contract.KeepDone, &q.KeepDone, 0}, {contract.KeepDead, &q.KeepDead, 0},
 		{contract.Signing, (*secretList)(&q.Secrets), 0}, {contract.Window, &q.Window, 0},
@@ -218,9 +220,10 @@ type QueuePatch struct {
 	OnDead       *FollowUp
 	Secrets      []string // replace the whole list
 
-	GroupInFlight int
-	FIFO, Fair    *bool
-	GroupWeights  map[string]int // merged; 0 removes a weight
+	GroupInFlight  int
+	GroupPerSecond float64
+	FIFO, Fair     *bool
+	GroupWeights   map[string]int // merged; 0 removes a weight
 
 	// Clear names fields to reset, with a dot for a field of an object: "target", "retry.max_attempts", "signing".
 	Clear []string
@@ -231,7 +234,7 @@ func (p QueuePatch) fields() (map[string]any, error) {
 	q := Queue{
 		Target: p.Target, Retry: p.Retry, MaxInFlight: p.MaxInFlight, MaxPerSecond: p.MaxPerSecond, BatchMax: p.BatchMax,
 		KeepDone: p.KeepDone, KeepDead: p.KeepDead, Window: p.Window, GroupInFlight: p.GroupInFlight,
-		GroupWeights: p.GroupWeights, OnDelivered: p.OnDelivered, OnDead: p.OnDead,
+		GroupPerSecond: p.GroupPerSecond, GroupWeights: p.GroupWeights, OnDelivered: p.OnDelivered, OnDead: p.OnDead,
 	}
 	m, err := mergePatch(q.members())
 	if err != nil {

@@ -393,7 +393,7 @@ func describeQueue(namespace string, q task.Queue, now time.Time) doctor.Queue {
 	p, c := q.Policy, q.Counts
 	d := doctor.Queue{
 		Name: c.Queue, Paused: p.GetPaused(), Limited: c.AtLimit, Limit: limitOf(p), Pulled: c.OldestPulled,
-		Grouped: p.GetGroupInFlight() > 0 || p.GetFifo(),
+		Grouped: task.LimitsGroups(p),
 		Ready:   c.Ready, Leased: c.Leased, Retrying: c.Retrying, Dead: c.Dead, Delivered: c.Delivered,
 		KeepDone: cmp.Or(time.Duration(p.GetKeepDoneMs())*time.Millisecond, task.DefaultKeepDone),
 	}

@@ -17,23 +17,28 @@ import (
 
 // judge is a receiver that fails a part of the first attempts, and judges the attempts of each group.
 type judge struct {
-	inOrder bool
-	limit   int
+	inOrder   bool
+	limit     int     // 0: none
+	perSecond float64 // 0: no limit
+	steady    bool    // no attempt fails
 
 	mu        sync.Mutex
 	waiting   map[string]map[string]waiting // by group and id
 	underWay  map[string]map[string]int     // attempts, by group and id: a takeover may repeat an attempt
 	delivered map[string]bool
-	failed    map[string]bool // once
+	failed    map[string]bool        // once
+	begun     map[string][]time.Time // by group: attempts, without those repeated after a takeover
+	attempts  map[string]uint32      // by id: the last one
 	errs      []error
 }
 
 // waiting is a task that was acknowledged, with its instants in Unix milliseconds.
 type waiting struct{ due, since int64 }
 
-func newJudge(inOrder bool, limit int) *judge {
+func newJudge(p *fsmpb.QueuePolicy) *judge {
 	return &judge{
-		inOrder: inOrder, limit: limit, waiting: map[string]map[string]waiting{}, underWay: map[string]map[string]int{},
+		inOrder: p.Fifo, limit: task.GroupLimit(p), perSecond: p.GroupPerSecond,
+		begun: map[string][]time.Time{}, attempts: map[string]uint32{}, waiting: map[string]map[string]waiting{}, underWay: map[string]map[string]int{},
 		delivered: map[string]bool{}, failed: map[string]bool{},
 	}
 }
@@ -66,7 +71,7 @@ func (j *judge) begin(t *fsmpb.Task) (fails bool) {
 		j.underWay[group] = map[string]int{}
 	}
 	j.underWay[group][t.Id]++
-	if n := len(j.underWay[group]); n > j.limit {
+	if n := len(j.underWay[group]); j.limit > 0 && n > j.limit {
 		j.errs = append(j.errs, fmt.Errorf("%d tasks of group %s under way: %v", n, group, j.underWay[group]))
 	}
 	for id, other := range j.waiting[group] {
@@ -75,9 +80,26 @@ func (j *judge) begin(t *fsmpb.Task) (fails bool) {
 				t.Id, id, t.FireAtMs-other.due))
 		}
 	}
-	fails = !j.failed[t.Id] && rand.IntN(4) == 0
+	if j.perSecond > 0 && t.Attempts > j.attempts[t.Id] {
+		j.attempts[t.Id] = t.Attempts
+		j.time(group)
+	}
+	fails = !j.steady && !j.failed[t.Id] && rand.IntN(4) == 0
 	j.failed[t.Id] = true
 	return fails
+}
+
+// time judges an attempt by the earlier ones of its group, which at any time begins those of a tenth of a second, and
+// then more at its rate. A permit may travel for some milliseconds.
+func (j *judge) time(group string) {
+	const travels = 50 * time.Millisecond
+	now := time.Now()
+	j.begun[group] = append(j.begun[group], now)
+	for i, at := range j.begun[group] {
+		if n := len(j.begun[group]) - i; float64(n) > max(j.perSecond/10, 1)+j.perSecond*(now.Sub(at)+travels).Seconds() {
+			j.errs = append(j.errs, fmt.Errorf("%d attempts of group %s begin within %v", n, group, now.Sub(at)))
+		}
+	}
 }
 
 func (j *judge) DeliverBatch(ctx context.Context, batch []task.Attempt) []task.Outcome {
@@ -123,14 +145,15 @@ func (j *judge) await(c *clustertest.Cluster, n int) {
 	})
 }
 
-// TestGroups checks that no more tasks of a group are under way than its queue allows, and that one after the other
-// begins in the order of due times where the queue keeps an order, over all shards and nodes. Attempts fail, and the
-// owner of the queue dies meanwhile.
+// TestGroups checks that no more tasks of a group are under way or begin than its queue allows, and that one after the
+// other begins in the order of due times where the queue keeps an order, over all shards and nodes. Attempts fail, and
+// the owner of the queue dies meanwhile.
 func TestGroups(t *testing.T) {
 	t.Parallel()
 	for name, policy := range map[string]*fsmpb.QueuePolicy{
 		"order":     {Queue: "order", Fifo: true},
 		"in-flight": {Queue: "in-flight", GroupInFlight: 2, MaxInFlight: 7},
+		"rate":      {Queue: "rate", GroupPerSecond: 8},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -141,7 +164,7 @@ func TestGroups(t *testing.T) {
 
 func testGroups(t *testing.T, policy *fsmpb.QueuePolicy) {
 	const groups, tasks = 5, 24
-	j := newJudge(policy.Fifo, max(int(policy.GroupInFlight), 1))
+	j := newJudge(policy)
 	c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) { cfg.Deliver = j })
 	mustPut(t, c.Node(0), policy)
 	for i := range groups {
@@ -157,5 +180,56 @@ func testGroups(t *testing.T, policy *fsmpb.QueuePolicy) {
 	defer j.mu.Unlock()
 	for _, err := range j.errs {
 		t.Error(err)
+	}
+}
+
+// TestGroupRateIsExact checks that a group with tasks enough begins attempts at its rate, to five percent: those of a
+// receiver, and those of a consumer, from all shards.
+func TestGroupRateIsExact(t *testing.T) {
+	t.Parallel()
+	for _, perSecond := range []float64{2, 60} {
+		for _, pulled := range []bool{false, true} {
+			t.Run(fmt.Sprint(perSecond, " pulled ", pulled), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) { testGroupRate(t, perSecond, pulled) })
+			})
+		}
+	}
+}
+
+func testGroupRate(t *testing.T, perSecond float64, pulled bool) {
+	n := int(20 * perSecond)
+	j := newJudge(&fsmpb.QueuePolicy{GroupPerSecond: perSecond})
+	j.steady = true
+	c := clustertest.New(t, 3, func(_ int, cfg *cluster.Config) { cfg.Deliver = j })
+	policy := &fsmpb.QueuePolicy{Queue: "rate", GroupPerSecond: perSecond, Target: receiver}
+	if pulled {
+		policy.Target = nil
+	}
+	mustPut(t, c.Node(0), policy)
+	for i := range n {
+		cmd := schedule(fmt.Sprint("t", i), 0)
+		op := cmd.GetSchedule()
+		op.Spec.Queue, op.Spec.Group, op.Spec.Target = policy.Queue, "g", nil
+		mustDo(t, c.Node(i%3), cmd)
+	}
+	for got := 0; pulled && got < n; {
+		tasks := lease(t, c.Node(got%3), policy.Queue, 10, patience)
+		got += len(tasks)
+		j.mu.Lock()
+		for range tasks {
+			j.time("g")
+		}
+		j.mu.Unlock()
+	}
+	if !pulled {
+		j.await(c, n)
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	all := j.begun["g"]
+	took := all[n-1].Sub(all[n/4]).Seconds()
+	if rate := float64(n-1-n/4) / took; rate < 0.95*perSecond || rate > 1.05*perSecond || len(j.errs) > 0 {
+		t.Errorf("%d attempts began at %g a second, not %g; %v", len(all), rate, perSecond, j.errs)
 	}
 }

@@ -51,24 +51,26 @@ func (p *parser) queuePolicy(data []byte, queue string) (*policyDraft, error) {
 // members returns the members of a policy.
 func (d *policyDraft) members() contract.Members {
 	q := d.policy
+	rate := func(r *contract.Reader, full string) (float64, error) {
+		return r.Number(full, minPerSecond, task.MaxPerSecond)
+	}
 	keep := func(r *contract.Reader, full string) (int64, error) {
 		return positive(r, full, task.MaxKeep, "100 years")
 	}
 	m := contract.Members{
-		"queue":         inPath("queue", q.Queue),
-		"max_in_flight": contract.Whole(&q.MaxInFlight, 1, task.MaxInFlight),
-		"max_per_second": contract.Into(&q.MaxPerSecond, func(r *contract.Reader, full string) (float64, error) {
-			return r.Number(full, minPerSecond, task.MaxPerSecond)
-		}),
-		"batch_max":       contract.Whole(&q.BatchMax, 1, task.MaxBatch),
-		"paused":          contract.Bool(&q.Paused),
-		"keep_done":       contract.Into(&q.KeepDoneMs, keep),
-		"keep_dead":       contract.Into(&q.KeepDeadMs, keep),
-		"group_in_flight": contract.Whole(&q.GroupInFlight, 1, task.MaxInFlight),
-		"fifo":            contract.Bool(&q.Fifo),
-		"fair":            contract.Bool(&q.Fair),
-		"group_weights":   contract.Into(&q.GroupWeights, d.weights),
-		"signing":         d.signing,
+		"queue":            inPath("queue", q.Queue),
+		"max_in_flight":    contract.Whole(&q.MaxInFlight, 1, task.MaxInFlight),
+		"max_per_second":   contract.Into(&q.MaxPerSecond, rate),
+		"batch_max":        contract.Whole(&q.BatchMax, 1, task.MaxBatch),
+		"paused":           contract.Bool(&q.Paused),
+		"keep_done":        contract.Into(&q.KeepDoneMs, keep),
+		"keep_dead":        contract.Into(&q.KeepDeadMs, keep),
+		"group_in_flight":  contract.Whole(&q.GroupInFlight, 1, task.MaxInFlight),
+		"group_per_second": contract.Into(&q.GroupPerSecond, rate),
+		"fifo":             contract.Bool(&q.Fifo),
+		"fair":             contract.Bool(&q.Fair),
+		"group_weights":    contract.Into(&q.GroupWeights, d.weights),
+		"signing":          d.signing,
 	}
 	for _, f := range []contract.Field{
 		contract.Target, contract.Retry, contract.Window, contract.OnDelivered, contract.OnDead,
@@ -237,6 +239,7 @@ func setWeight(list []*fsmpb.GroupWeight, group string, weight uint32) []*fsmpb.
 // appendGroups appends how a queue treats groups.
 func appendGroups(b []byte, p *fsmpb.QueuePolicy) []byte {
 	b = appendCount(b, contract.GroupInFlight, p.GetGroupInFlight())
+	b = appendRate(b, contract.GroupPerSecond, p.GetGroupPerSecond())
 	if p.GetFifo() {
 		b = contract.AppendBool(b, contract.FIFO, true)
 	}

@@ -241,10 +241,15 @@ func (s *queueService) append(b []byte, name string, p *fsmpb.QueuePolicy, count
 
 func appendLimits(b []byte, p *fsmpb.QueuePolicy) []byte {
 	b = appendCount(b, contract.MaxInFlight, p.GetMaxInFlight())
-	if rate := p.GetMaxPerSecond(); rate > 0 {
-		b = contract.AppendFloat(b, contract.MaxPerSecond, rate)
-	}
+	b = appendRate(b, contract.MaxPerSecond, p.GetMaxPerSecond())
 	return appendCount(b, contract.BatchMax, p.GetBatchMax())
+}
+
+func appendRate(b []byte, f contract.Field, perSecond float64) []byte {
+	if perSecond > 0 {
+		b = contract.AppendFloat(b, f, perSecond)
+	}
+	return b
 }
 
 // appendSigning appends the secrets' fingerprints, which show no byte of them. They are known of a sealed policy, too.

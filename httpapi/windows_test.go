@@ -139,16 +139,16 @@ func TestGroupOfATask(t *testing.T) {
 
 func TestGroupsOfAQueue(t *testing.T) {
 	h := newHarness(t)
-	q := h.call("PUT", "/v1/queues/q", `{"group_in_flight":3,"fair":true,"group_weights":{"b":2,"acme":100}}`).
+	q := h.call("PUT", "/v1/queues/q", `{"group_in_flight":3,"group_per_second":0.25,"fair":true,"group_weights":{"b":2,"acme":100}}`).
 		mustStatus(t, 201)
-	if got := fmt.Sprint(q["group_in_flight"], q["fifo"], q["fair"], q["group_weights"]); got != "3 <nil> true map[acme:100 b:2]" {
+	if got := fmt.Sprint(q["group_in_flight"], q["group_per_second"], q["fifo"], q["fair"], q["group_weights"]); got != "3 0.25 <nil> true map[acme:100 b:2]" {
 		t.Errorf("%s", got)
 	}
 	q = h.call("PATCH", "/v1/queues/q", `{"group_weights":{"b":null,"c":4}}`).mustStatus(t, 200)
 	assert.Equal(t, fmt.Sprint(q["group_weights"]), "map[acme:100 c:4]")
-	q = h.call("PATCH", "/v1/queues/q", `{"group_weights":null,"group_in_flight":null,"fair":null,"fifo":true}`).
+	q = h.call("PATCH", "/v1/queues/q", `{"group_weights":null,"group_in_flight":null,"group_per_second":null,"fair":null,"fifo":true}`).
 		mustStatus(t, 200)
-	assert.Equal(t, fmt.Sprint(q["group_in_flight"], q["fifo"], q["fair"], q["group_weights"]), "<nil> true <nil> <nil>")
+	assert.Equal(t, fmt.Sprint(q["group_in_flight"], q["group_per_second"], q["fifo"], q["fair"], q["group_weights"]), "<nil> <nil> true <nil> <nil>")
 }
 
 func TestWrongGroups(t *testing.T) {
@@ -169,6 +169,9 @@ func TestWrongGroups(t *testing.T) {
 		{"/v1/queues/q", `{"group_in_flight":0}`, "group_in_flight"},
 		{"/v1/queues/q", `{"group_in_flight":1000001}`, "group_in_flight"},
 		{"/v1/queues/q", `{"group_in_flight":2,"fifo":true}`, "group_in_flight"},
+		{"/v1/queues/q", `{"group_per_second":0}`, "group_per_second"},
+		{"/v1/queues/q", `{"group_per_second":1000001}`, "group_per_second"},
+		{"/v1/queues/q", `{"group_per_second":"fast"}`, "group_per_second"},
 		{"/v1/queues/q", `{"fifo":"yes"}`, "fifo"},
 		{"/v1/queues/q", `{"group_weights":{"a":1}}`, "group_weights"},
 		{"/v1/queues/q", `{"fair":true,"group_weights":{"a":0}}`, "group_weights.a"},

@@ -57,7 +57,9 @@ func (s *Shard) AskGroups(ctx context.Context, ask GroupsAsk) (GroupsAnswer, err
 		return GroupsAnswer{}, errNoGroups
 	}
 	owner := groups.Owner{Epoch: ask.Epoch, Term: l.term.Load()}
-	limit := groups.Limit{InFlight: task.GroupLimit(policy), InOrder: policy.GetFifo()}
+	limit := groups.Limit{
+		InFlight: task.GroupLimit(policy), InOrder: policy.GetFifo(), PerSecond: policy.GetGroupPerSecond(),
+	}
 	answer, err := l.keeper.Ask(ctx, ask, owner, limit)
 	if err == nil && !l.inTouch(ctx) {
 		return GroupsAnswer{}, s.notLeader()

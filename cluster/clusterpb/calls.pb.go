@@ -425,9 +425,11 @@ type GroupsAsk struct {
 	Term          uint64                 `protobuf:"varint,4,opt,name=term,proto3" json:"term,omitempty"`     // term of the asking leadership
 	Number        uint64                 `protobuf:"varint,5,opt,name=number,proto3" json:"number,omitempty"` // number of the ask in that leadership
 	Wants         []*GroupWant           `protobuf:"bytes,6,rep,name=wants,proto3" json:"wants,omitempty"`
-	Ended         []string               `protobuf:"bytes,7,rep,name=ended,proto3" json:"ended,omitempty"`  // groups with fewer attempts under way than before
-	Wait          bool                   `protobuf:"varint,8,opt,name=wait,proto3" json:"wait,omitempty"`   // the answer waits for a permit
-	Epoch         uint64                 `protobuf:"varint,9,opt,name=epoch,proto3" json:"epoch,omitempty"` // of the slot that makes the shard the owner
+	Ended         []string               `protobuf:"bytes,7,rep,name=ended,proto3" json:"ended,omitempty"`    // groups with fewer attempts under way than before
+	Wait          bool                   `protobuf:"varint,8,opt,name=wait,proto3" json:"wait,omitempty"`     // the answer waits for a permit
+	Epoch         uint64                 `protobuf:"varint,9,opt,name=epoch,proto3" json:"epoch,omitempty"`   // of the slot that makes the shard the owner
+	Unused        []*GroupWant           `protobuf:"bytes,10,rep,name=unused,proto3" json:"unused,omitempty"` // permits of earlier answers that begin no attempt
+	Lost          uint64                 `protobuf:"varint,11,opt,name=lost,proto3" json:"lost,omitempty"`    // number of the ask before, if its answer has not arrived
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -521,6 +523,20 @@ func (x *GroupsAsk) GetWait() bool {
 func (x *GroupsAsk) GetEpoch() uint64 {
 	if x != nil {
 		return x.Epoch
+	}
+	return 0
+}
+
+func (x *GroupsAsk) GetUnused() []*GroupWant {
+	if x != nil {
+		return x.Unused
+	}
+	return nil
+}
+
+func (x *GroupsAsk) GetLost() uint64 {
+	if x != nil {
+		return x.Lost
 	}
 	return 0
 }
@@ -3108,7 +3124,7 @@ const file_cluster_clusterpb_calls_proto_rawDesc = "" +
 	"\x04Loan\x12\x18\n" +
 	"\apermits\x18\x01 \x01(\rR\apermits\x12\x17\n" +
 	"\alife_us\x18\x02 \x01(\x03R\x06lifeUs\x12$\n" +
-	"\x0eretry_after_us\x18\x03 \x01(\x03R\fretryAfterUs\"\xf5\x01\n" +
+	"\x0eretry_after_us\x18\x03 \x01(\x03R\fretryAfterUs\"\xbf\x02\n" +
 	"\tGroupsAsk\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12\x14\n" +
@@ -3118,7 +3134,10 @@ const file_cluster_clusterpb_calls_proto_rawDesc = "" +
 	"\x05wants\x18\x06 \x03(\v2\x1c.belfry.cluster.v1.GroupWantR\x05wants\x12\x14\n" +
 	"\x05ended\x18\a \x03(\tR\x05ended\x12\x12\n" +
 	"\x04wait\x18\b \x01(\bR\x04wait\x12\x14\n" +
-	"\x05epoch\x18\t \x01(\x04R\x05epoch\";\n" +
+	"\x05epoch\x18\t \x01(\x04R\x05epoch\x124\n" +
+	"\x06unused\x18\n" +
+	" \x03(\v2\x1c.belfry.cluster.v1.GroupWantR\x06unused\x12\x12\n" +
+	"\x04lost\x18\v \x01(\x04R\x04lost\";\n" +
 	"\tGroupWant\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\tR\x05group\x12\x18\n" +
 	"\apermits\x18\x02 \x01(\rR\apermits\"m\n" +
@@ -3389,42 +3408,43 @@ var file_cluster_clusterpb_calls_proto_depIdxs = []int32{
 	42, // 0: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
 	43, // 1: belfry.cluster.v1.QueuesReply.counts:type_name -> belfry.fsm.v1.QueueCounts
 	7,  // 2: belfry.cluster.v1.GroupsAsk.wants:type_name -> belfry.cluster.v1.GroupWant
-	9,  // 3: belfry.cluster.v1.GroupsAnswer.given:type_name -> belfry.cluster.v1.GroupGiven
-	12, // 4: belfry.cluster.v1.GroupsStanding.groups:type_name -> belfry.cluster.v1.GroupCount
-	44, // 5: belfry.cluster.v1.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	45, // 6: belfry.cluster.v1.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
-	46, // 7: belfry.cluster.v1.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
-	47, // 8: belfry.cluster.v1.ControlChange.entry:type_name -> belfry.cluster.v1.ControlEntry
-	48, // 9: belfry.cluster.v1.ControlChanged.operation:type_name -> belfry.cluster.v1.Operation
-	32, // 10: belfry.cluster.v1.ControlChanged.moves:type_name -> belfry.cluster.v1.PlannedMove
-	49, // 11: belfry.cluster.v1.ControlChanged.bulk:type_name -> belfry.cluster.v1.BulkOperation
-	50, // 12: belfry.cluster.v1.ControlChanged.key:type_name -> belfry.cluster.v1.ApiKey
-	51, // 13: belfry.cluster.v1.ControlChanged.namespace:type_name -> belfry.cluster.v1.Namespace
-	52, // 14: belfry.cluster.v1.ControlChanged.token:type_name -> belfry.cluster.v1.JoinToken
-	19, // 15: belfry.cluster.v1.QuotaCall.subject:type_name -> belfry.cluster.v1.QuotaSubject
-	23, // 16: belfry.cluster.v1.QuotaCall.draw:type_name -> belfry.cluster.v1.DrawCall
-	24, // 17: belfry.cluster.v1.QuotaCall.divide:type_name -> belfry.cluster.v1.DivideCall
-	25, // 18: belfry.cluster.v1.QuotaCall.admit:type_name -> belfry.cluster.v1.AdmitCall
-	26, // 19: belfry.cluster.v1.QuotaCall.trim:type_name -> belfry.cluster.v1.TrimCall
-	27, // 20: belfry.cluster.v1.QuotaCall.raise:type_name -> belfry.cluster.v1.RaiseCall
-	21, // 21: belfry.cluster.v1.QuotaCall.names:type_name -> belfry.cluster.v1.NamesCall
-	22, // 22: belfry.cluster.v1.QuotaCall.use:type_name -> belfry.cluster.v1.UseCall
-	33, // 23: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
-	34, // 24: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
-	44, // 25: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	38, // 26: belfry.cluster.v1.ReadEventsRequest.after:type_name -> belfry.cluster.v1.EventPosition
-	53, // 27: belfry.cluster.v1.ReadEventsRequest.types:type_name -> belfry.history.v1.Type
-	54, // 28: belfry.cluster.v1.ReadEventsRequest.labels:type_name -> belfry.history.v1.Label
-	55, // 29: belfry.cluster.v1.ReadEventsReply.events:type_name -> belfry.history.v1.Event
-	38, // 30: belfry.cluster.v1.ReadEventsReply.next:type_name -> belfry.cluster.v1.EventPosition
-	38, // 31: belfry.cluster.v1.ReadEventsReply.last:type_name -> belfry.cluster.v1.EventPosition
-	38, // 32: belfry.cluster.v1.ReadEventsReply.gone:type_name -> belfry.cluster.v1.EventPosition
-	55, // 33: belfry.cluster.v1.TaskEventsReply.events:type_name -> belfry.history.v1.Event
-	34, // [34:34] is the sub-list for method output_type
-	34, // [34:34] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	7,  // 3: belfry.cluster.v1.GroupsAsk.unused:type_name -> belfry.cluster.v1.GroupWant
+	9,  // 4: belfry.cluster.v1.GroupsAnswer.given:type_name -> belfry.cluster.v1.GroupGiven
+	12, // 5: belfry.cluster.v1.GroupsStanding.groups:type_name -> belfry.cluster.v1.GroupCount
+	44, // 6: belfry.cluster.v1.ReadSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	45, // 7: belfry.cluster.v1.SlotsBatch.gone:type_name -> belfry.fsm.v1.TaskName
+	46, // 8: belfry.cluster.v1.SlotsBatch.ready:type_name -> belfry.fsm.v1.ReadySlots
+	47, // 9: belfry.cluster.v1.ControlChange.entry:type_name -> belfry.cluster.v1.ControlEntry
+	48, // 10: belfry.cluster.v1.ControlChanged.operation:type_name -> belfry.cluster.v1.Operation
+	32, // 11: belfry.cluster.v1.ControlChanged.moves:type_name -> belfry.cluster.v1.PlannedMove
+	49, // 12: belfry.cluster.v1.ControlChanged.bulk:type_name -> belfry.cluster.v1.BulkOperation
+	50, // 13: belfry.cluster.v1.ControlChanged.key:type_name -> belfry.cluster.v1.ApiKey
+	51, // 14: belfry.cluster.v1.ControlChanged.namespace:type_name -> belfry.cluster.v1.Namespace
+	52, // 15: belfry.cluster.v1.ControlChanged.token:type_name -> belfry.cluster.v1.JoinToken
+	19, // 16: belfry.cluster.v1.QuotaCall.subject:type_name -> belfry.cluster.v1.QuotaSubject
+	23, // 17: belfry.cluster.v1.QuotaCall.draw:type_name -> belfry.cluster.v1.DrawCall
+	24, // 18: belfry.cluster.v1.QuotaCall.divide:type_name -> belfry.cluster.v1.DivideCall
+	25, // 19: belfry.cluster.v1.QuotaCall.admit:type_name -> belfry.cluster.v1.AdmitCall
+	26, // 20: belfry.cluster.v1.QuotaCall.trim:type_name -> belfry.cluster.v1.TrimCall
+	27, // 21: belfry.cluster.v1.QuotaCall.raise:type_name -> belfry.cluster.v1.RaiseCall
+	21, // 22: belfry.cluster.v1.QuotaCall.names:type_name -> belfry.cluster.v1.NamesCall
+	22, // 23: belfry.cluster.v1.QuotaCall.use:type_name -> belfry.cluster.v1.UseCall
+	33, // 24: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
+	34, // 25: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
+	44, // 26: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	38, // 27: belfry.cluster.v1.ReadEventsRequest.after:type_name -> belfry.cluster.v1.EventPosition
+	53, // 28: belfry.cluster.v1.ReadEventsRequest.types:type_name -> belfry.history.v1.Type
+	54, // 29: belfry.cluster.v1.ReadEventsRequest.labels:type_name -> belfry.history.v1.Label
+	55, // 30: belfry.cluster.v1.ReadEventsReply.events:type_name -> belfry.history.v1.Event
+	38, // 31: belfry.cluster.v1.ReadEventsReply.next:type_name -> belfry.cluster.v1.EventPosition
+	38, // 32: belfry.cluster.v1.ReadEventsReply.last:type_name -> belfry.cluster.v1.EventPosition
+	38, // 33: belfry.cluster.v1.ReadEventsReply.gone:type_name -> belfry.cluster.v1.EventPosition
+	55, // 34: belfry.cluster.v1.TaskEventsReply.events:type_name -> belfry.history.v1.Event
+	35, // [35:35] is the sub-list for method output_type
+	35, // [35:35] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_calls_proto_init() }

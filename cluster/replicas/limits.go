@@ -25,10 +25,8 @@ func lendPermits(ctx context.Context, s *shard.Shard, c *clusterpb.LendCall) (*c
 func askGroups(ctx context.Context, s *shard.Shard, c *clusterpb.GroupsAsk) (*clusterpb.GroupsAnswer, error) {
 	ask := shard.GroupsAsk{
 		Namespace: c.Namespace, Queue: c.Queue, Shard: c.Shard, Term: c.Term,
-		Number: c.Number, Ended: c.Ended, Wait: c.Wait, Epoch: c.Epoch,
-	}
-	for _, w := range c.Wants {
-		ask.Wants = append(ask.Wants, shard.GroupsWant{Group: w.Group, Permits: int(w.Permits)})
+		Number: c.Number, Wants: wantsOf(c.Wants), Ended: c.Ended, Unused: wantsOf(c.Unused), Lost: c.Lost,
+		Wait: c.Wait, Epoch: c.Epoch,
 	}
 	answer, err := s.AskGroups(ctx, ask)
 	message := &clusterpb.GroupsAnswer{Epoch: answer.Owner.Epoch, Term: answer.Owner.Term}
@@ -38,6 +36,14 @@ func askGroups(ctx context.Context, s *shard.Shard, c *clusterpb.GroupsAsk) (*cl
 		})
 	}
 	return message, err
+}
+
+func wantsOf(messages []*clusterpb.GroupWant) []shard.GroupsWant {
+	wants := make([]shard.GroupsWant, len(messages))
+	for i, m := range messages {
+		wants[i] = shard.GroupsWant{Group: m.Group, Permits: int(m.Permits)}
+	}
+	return wants
 }
 
 // lookGroups asks the replica where groups stand.

@@ -48,10 +48,8 @@ func (r *Router) AskGroups(ctx context.Context, ask shard.GroupsAsk) (shard.Grou
 	slot := l.slots[ownerSlot(ask.Namespace, ask.Queue)]
 	call := &clusterpb.GroupsAsk{
 		Namespace: ask.Namespace, Queue: ask.Queue, Shard: ask.Shard, Term: ask.Term, Number: ask.Number,
-		Ended: ask.Ended, Wait: ask.Wait, Epoch: slot.Epoch,
-	}
-	for _, w := range ask.Wants {
-		call.Wants = append(call.Wants, &clusterpb.GroupWant{Group: w.Group, Permits: uint32(w.Permits)})
+		Wants: wantsOf(ask.Wants), Ended: ask.Ended, Unused: wantsOf(ask.Unused), Lost: ask.Lost,
+		Wait: ask.Wait, Epoch: slot.Epoch,
 	}
 	got, err := read[*clusterpb.GroupsAnswer](ctx, r, slot.Shard, false, call)
 	answer := shard.GroupsAnswer{Owner: shard.GroupsOwner{Epoch: got.GetEpoch(), Term: got.GetTerm()}}
@@ -61,6 +59,14 @@ func (r *Router) AskGroups(ctx context.Context, ask shard.GroupsAsk) (shard.Grou
 		})
 	}
 	return answer, err
+}
+
+func wantsOf(wants []shard.GroupsWant) []*clusterpb.GroupWant {
+	messages := make([]*clusterpb.GroupWant, len(wants))
+	for i, w := range wants {
+		messages[i] = &clusterpb.GroupWant{Group: w.Group, Permits: uint32(w.Permits)}
+	}
+	return messages
 }
 
 // LookGroups asks the leaders of all shards where groups of a queue stand.

@@ -227,6 +227,9 @@ func groups(q *client.Queue) string {
 	if q.GroupInFlight > 0 {
 		words = append(words, fmt.Sprintf("%d of each under way", q.GroupInFlight))
 	}
+	if q.GroupPerSecond > 0 {
+		words = append(words, rate(q.GroupPerSecond)+" a second of each")
+	}
 	if q.FIFO {
 		words = append(words, "in order")
 	}

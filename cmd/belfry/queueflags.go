@@ -218,6 +218,7 @@ func (f *queueFlags) patch(given func(flag string) bool) (client.QueuePatch, err
 		{"keep-dead", "keep_dead", p.KeepDead == 0},
 		{"window", "window", p.Window == nil},
 		{"group-in-flight", "group_in_flight", p.GroupInFlight == 0},
+		{"group-per-second", "group_per_second", p.GroupPerSecond == 0},
 		{"on-delivered", "on_delivered", p.OnDelivered == nil},
 		{"on-dead", "on_dead", p.OnDead == nil},
 	} {
@@ -231,6 +232,7 @@ func (f *queueFlags) patch(given func(flag string) bool) (client.QueuePatch, err
 // groupFlags describe how a queue treats groups.
 type groupFlags struct {
 	inFlight   int
+	perSecond  float64
 	fifo, fair bool
 	weights    map[string]string
 	clear      bool // of all weights
@@ -238,6 +240,7 @@ type groupFlags struct {
 
 func (f *groupFlags) addFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&f.inFlight, "group-in-flight", 0, "most attempts and leases of one group under way")
+	flags.Float64Var(&f.perSecond, "group-per-second", 0, "most attempts and leases of one group that begin a second")
 	flags.BoolVar(&f.fifo, "fifo", false, "one task of a group at a time, in the order of due times")
 	flags.BoolVar(&f.fair, "fair", false, "groups take turns by weight")
 	flags.Var((*weightsValue)(f), "group-weight",
@@ -247,6 +250,7 @@ func (f *groupFlags) addFlags(flags *pflag.FlagSet) {
 // apply changes the given parts of a policy.
 func (f *groupFlags) apply(given func(flag string) bool, q *client.Queue) error {
 	setGiven(given, &q.GroupInFlight, "group-in-flight", f.inFlight)
+	setGiven(given, &q.GroupPerSecond, "group-per-second", f.perSecond)
 	setGiven(given, &q.FIFO, "fifo", f.fifo)
 	setGiven(given, &q.Fair, "fair", f.fair)
 	weights, err := f.readWeights()
@@ -267,7 +271,7 @@ func (f *groupFlags) apply(given func(flag string) bool, q *client.Queue) error 
 
 // patch adds the given parts to a patch.
 func (f *groupFlags) patch(given func(flag string) bool, p *client.QueuePatch) (err error) {
-	p.GroupInFlight = f.inFlight
+	p.GroupInFlight, p.GroupPerSecond = f.inFlight, f.perSecond
 	setGiven(given, &p.FIFO, "fifo", &f.fifo)
 	setGiven(given, &p.Fair, "fair", &f.fair)
 	p.GroupWeights, err = f.readWeights()

@@ -214,6 +214,7 @@ func TestGroupFlags(t *testing.T) {
 		want string
 	}{
 		{nil, "2 of each under way, in turn, acme=3"},
+		{[]string{"--group-in-flight", "0", "--group-per-second", "0.5"}, "0.5 a second of each, in turn, acme=3"},
 		{[]string{"--group-in-flight", "0", "--fifo"}, "in order, in turn, acme=3"},
 		{[]string{"--group-weight", "acme=0,b=4"}, "2 of each under way, in turn, b=4"},
 		{[]string{"--fair=false", "--group-weight", "acme=0"}, "2 of each under way"},

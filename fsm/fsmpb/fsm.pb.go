@@ -4041,16 +4041,17 @@ type QueuePolicy struct {
 	Version      uint64                 `protobuf:"varint,12,opt,name=version,proto3" json:"version,omitempty"`                          // ControlState.queues_version after the policy's last change; the control group sets it
 	// The policy's secrets under a cluster key. The field secrets is empty then, and the values of the target's credential
 	// headers are masked. Absent: the cluster has no key, or the policy no secret.
-	Sealed        *Sealed        `protobuf:"bytes,13,opt,name=sealed,proto3" json:"sealed,omitempty"`
-	Window        *Window        `protobuf:"bytes,14,opt,name=window,proto3" json:"window,omitempty"`                                       // absent: attempts begin at any time
-	GroupInFlight uint32         `protobuf:"varint,15,opt,name=group_in_flight,json=groupInFlight,proto3" json:"group_in_flight,omitempty"` // attempts and leases of one group under way in the whole cluster; 0: no limit
-	Fifo          bool           `protobuf:"varint,16,opt,name=fifo,proto3" json:"fifo,omitempty"`                                          // one task of a group at a time, in the order of due times
-	Fair          bool           `protobuf:"varint,17,opt,name=fair,proto3" json:"fair,omitempty"`                                          // groups take turns by weight
-	GroupWeights  []*GroupWeight `protobuf:"bytes,18,rep,name=group_weights,json=groupWeights,proto3" json:"group_weights,omitempty"`       // sorted by group; other groups have the weight 1
-	OnDelivered   *FollowUp      `protobuf:"bytes,19,opt,name=on_delivered,json=onDelivered,proto3" json:"on_delivered,omitempty"`          // of tasks without one of their own; no target in it has credentials
-	OnDead        *FollowUp      `protobuf:"bytes,20,opt,name=on_dead,json=onDead,proto3" json:"on_dead,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Sealed         *Sealed        `protobuf:"bytes,13,opt,name=sealed,proto3" json:"sealed,omitempty"`
+	Window         *Window        `protobuf:"bytes,14,opt,name=window,proto3" json:"window,omitempty"`                                       // absent: attempts begin at any time
+	GroupInFlight  uint32         `protobuf:"varint,15,opt,name=group_in_flight,json=groupInFlight,proto3" json:"group_in_flight,omitempty"` // attempts and leases of one group under way in the whole cluster; 0: no limit
+	Fifo           bool           `protobuf:"varint,16,opt,name=fifo,proto3" json:"fifo,omitempty"`                                          // one task of a group at a time, in the order of due times
+	Fair           bool           `protobuf:"varint,17,opt,name=fair,proto3" json:"fair,omitempty"`                                          // groups take turns by weight
+	GroupWeights   []*GroupWeight `protobuf:"bytes,18,rep,name=group_weights,json=groupWeights,proto3" json:"group_weights,omitempty"`       // sorted by group; other groups have the weight 1
+	OnDelivered    *FollowUp      `protobuf:"bytes,19,opt,name=on_delivered,json=onDelivered,proto3" json:"on_delivered,omitempty"`          // of tasks without one of their own; no target in it has credentials
+	OnDead         *FollowUp      `protobuf:"bytes,20,opt,name=on_dead,json=onDead,proto3" json:"on_dead,omitempty"`
+	GroupPerSecond float64        `protobuf:"fixed64,21,opt,name=group_per_second,json=groupPerSecond,proto3" json:"group_per_second,omitempty"` // attempts and leases of one group that begin in the whole cluster; 0: no limit
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *QueuePolicy) Reset() {
@@ -4221,6 +4222,13 @@ func (x *QueuePolicy) GetOnDead() *FollowUp {
 		return x.OnDead
 	}
 	return nil
+}
+
+func (x *QueuePolicy) GetGroupPerSecond() float64 {
+	if x != nil {
+		return x.GroupPerSecond
+	}
+	return 0
 }
 
 // GroupWeight is the share of a group in a fair queue.
@@ -6918,7 +6926,7 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x05epoch\x18\x06 \x01(\x04R\x05epoch\"1\n" +
 	"\tDropSlots\x12\x12\n" +
 	"\x04move\x18\x01 \x01(\x04R\x04move\x12\x10\n" +
-	"\x03max\x18\x02 \x01(\rR\x03max\"\xf0\x05\n" +
+	"\x03max\x18\x02 \x01(\rR\x03max\"\x9a\x06\n" +
 	"\vQueuePolicy\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x14\n" +
 	"\x05queue\x18\x02 \x01(\tR\x05queue\x12-\n" +
@@ -6942,7 +6950,8 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x04fair\x18\x11 \x01(\bR\x04fair\x12?\n" +
 	"\rgroup_weights\x18\x12 \x03(\v2\x1a.belfry.fsm.v1.GroupWeightR\fgroupWeights\x12:\n" +
 	"\fon_delivered\x18\x13 \x01(\v2\x17.belfry.fsm.v1.FollowUpR\vonDelivered\x120\n" +
-	"\aon_dead\x18\x14 \x01(\v2\x17.belfry.fsm.v1.FollowUpR\x06onDead\";\n" +
+	"\aon_dead\x18\x14 \x01(\v2\x17.belfry.fsm.v1.FollowUpR\x06onDead\x12(\n" +
+	"\x10group_per_second\x18\x15 \x01(\x01R\x0egroupPerSecond\";\n" +
 	"\vGroupWeight\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\tR\x05group\x12\x16\n" +
 	"\x06weight\x18\x02 \x01(\rR\x06weight\"H\n" +

@@ -3358,6 +3358,14 @@ func (m *QueuePolicy) MarshalToSizedBufferVT(dAtA []byte) (int, error) {
 		i -= len(m.unknownFields)
 		copy(dAtA[i:], m.unknownFields)
 	}
+	if m.GroupPerSecond != 0 {
+		i -= 8
+		binary.LittleEndian.PutUint64(dAtA[i:], uint64(math.Float64bits(float64(m.GroupPerSecond))))
+		i--
+		dAtA[i] = 0x1
+		i--
+		dAtA[i] = 0xa9
+	}
 	if m.OnDead != nil {
 		size, err := m.OnDead.MarshalToSizedBufferVT(dAtA[:i])
 		if err != nil {
@@ -7442,6 +7450,9 @@ func (m *QueuePolicy) SizeVT() (n int) {
 	if m.OnDead != nil {
 		l = m.OnDead.SizeVT()
 		n += 2 + l + protohelpers.SizeOfVarint(uint64(l))
+	}
+	if m.GroupPerSecond != 0 {
+		n += 10
 	}
 	n += len(m.unknownFields)
 	return n
@@ -16580,6 +16591,17 @@ func (m *QueuePolicy) UnmarshalVTUnsafe(dAtA []byte) error {
 				return err
 			}
 			iNdEx = postIndex
+		case 21:
+			if wireType != 1 {
+				return fmt.Errorf("proto: wrong wireType = %d for field GroupPerSecond", wireType)
+			}
+			var v uint64
+			if (iNdEx + 8) > l {
+				return io.ErrUnexpectedEOF
+			}
+			v = uint64(binary.LittleEndian.Uint64(dAtA[iNdEx:]))
+			iNdEx += 8
+			m.GroupPerSecond = float64(math.Float64frombits(v))
 		default:
 			iNdEx = preIndex
 			skippy, err := protohelpers.Skip(dAtA[iNdEx:])

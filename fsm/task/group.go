@@ -22,7 +22,9 @@ const (
 func PriorityOf(stored uint32) int { return int(min(cmp.Or(stored, DefaultPriority), LastPriority)) }
 
 // LimitsGroups reports whether a queue's policy limits the attempts of each group.
-func LimitsGroups(p *fsmpb.QueuePolicy) bool { return p.GetFifo() || p.GetGroupInFlight() > 0 }
+func LimitsGroups(p *fsmpb.QueuePolicy) bool {
+	return p.GetFifo() || p.GetGroupInFlight() > 0 || p.GetGroupPerSecond() > 0
+}
 
 // GroupLimit returns the number of attempts of one group that may be under way in the whole cluster; 0: no limit.
 func GroupLimit(p *fsmpb.QueuePolicy) int {
@@ -68,6 +70,9 @@ func checkGroups(p *fsmpb.QueuePolicy) *FieldError {
 		return &FieldError{Field: field, Detail: fmt.Sprintf("is %d", n), Limit: fmt.Sprintf("1 to %d", MaxInFlight)}
 	case n > 1 && p.Fifo:
 		return &FieldError{Field: field, Detail: fmt.Sprintf("is %d", n), Limit: "1 with fifo"}
+	}
+	if err := checkRate("group_per_second", p.GroupPerSecond); err != nil {
+		return err
 	}
 	return checkWeights(p)
 }

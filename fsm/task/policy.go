@@ -41,9 +41,8 @@ func CheckQueue(p *fsmpb.QueuePolicy) *FieldError {
 		return &FieldError{Field: "max_in_flight", Detail: fmt.Sprintf("is %d", p.MaxInFlight),
 			Limit: fmt.Sprintf("1 to %d", MaxInFlight)}
 	}
-	if !(p.MaxPerSecond >= 0 && p.MaxPerSecond <= MaxPerSecond) { // written so that NaN fails too
-		return &FieldError{Field: "max_per_second", Detail: fmt.Sprintf("is %g", p.MaxPerSecond),
-			Limit: fmt.Sprintf("more than 0, at most %d", MaxPerSecond)}
+	if err := checkRate("max_per_second", p.MaxPerSecond); err != nil {
+		return err
 	}
 	if p.BatchMax > MaxBatch {
 		return &FieldError{Field: "batch_max", Detail: fmt.Sprintf("is %d", p.BatchMax),
@@ -62,6 +61,15 @@ func CheckQueue(p *fsmpb.QueuePolicy) *FieldError {
 		return err
 	}
 	return checkSecrets(p.Secrets)
+}
+
+// checkRate checks a number of attempts that may begin a second; 0: no limit.
+func checkRate(field string, perSecond float64) *FieldError {
+	if perSecond >= 0 && perSecond <= MaxPerSecond { // NaN fails too
+		return nil
+	}
+	return &FieldError{Field: field, Detail: fmt.Sprintf("is %g", perSecond),
+		Limit: fmt.Sprintf("more than 0, at most %d", MaxPerSecond)}
 }
 
 func checkKeep(p *fsmpb.QueuePolicy) *FieldError {

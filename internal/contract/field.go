@@ -48,6 +48,7 @@ const (
 	MaxPerSecond
 	BatchMax
 	GroupInFlight
+	GroupPerSecond
 	FIFO
 	Fair
 	GroupWeights
@@ -187,7 +188,7 @@ var names = [...]string{
 	MaxAttempts: "max_attempts", MinBackoff: "min_backoff", MaxBackoff: "max_backoff", Delays: "delays",
 
 	MaxInFlight: "max_in_flight", MaxPerSecond: "max_per_second", BatchMax: "batch_max", Paused: "paused",
-	GroupInFlight: "group_in_flight", FIFO: "fifo", Fair: "fair", GroupWeights: "group_weights",
+	GroupInFlight: "group_in_flight", GroupPerSecond: "group_per_second", FIFO: "fifo", Fair: "fair", GroupWeights: "group_weights",
 	KeepDone: "keep_done", KeepDead: "keep_dead", Signing: "signing", Secrets: "secrets", Counts: "counts",
 
 	Max: "max", Wait: "wait", Lease: "lease", Ack: "ack", Nack: "nack", Extend: "extend", Release: "release",

@@ -6,53 +6,56 @@ import (
 	"time"
 )
 
-// bucket is a token bucket: perSecond tokens a second in the long run, and those of burst at once, but at least one. It
+// Bucket is a token bucket: perSecond tokens a second in the long run, and those of burst at once, but at least one. It
 // reads no clock.
-type bucket struct {
+type Bucket struct {
 	perSecond float64
 	burst     time.Duration
 	tokens    float64 // -most() <= tokens <= most()
 	at        time.Time
 }
 
-// newBucket returns a bucket that has filled since an instant, when it had the tokens of a tenth of a second.
-func newBucket(now, since time.Time, perSecond float64, burst time.Duration) bucket {
-	b := bucket{perSecond: perSecond, burst: burst, tokens: max(perSecond/10, 1), at: since}
-	b.fill(now)
-	return b
+// NewBucket returns a bucket that fills since an instant, when it had some tokens.
+func NewBucket(since time.Time, tokens, perSecond float64, burst time.Duration) Bucket {
+	return Bucket{perSecond: perSecond, burst: burst, tokens: tokens, at: since}
 }
 
 // most returns the largest number of tokens.
-func (b *bucket) most() float64 { return max(b.perSecond*b.burst.Seconds(), 1) }
+func (b *Bucket) most() float64 { return max(b.perSecond*b.burst.Seconds(), 1) }
 
-func (b *bucket) fill(now time.Time) {
+// Fill adds the tokens of the time since the last call.
+func (b *Bucket) Fill(now time.Time) {
 	if d := now.Sub(b.at); d > 0 {
 		b.tokens = min(b.tokens+d.Seconds()*b.perSecond, b.most())
 		b.at = now
 	}
 }
 
-// set changes the rate. The bucket's tokens of a higher rate go down to the new burst.
-func (b *bucket) set(now time.Time, perSecond float64) {
-	b.fill(now)
+// Set changes the rate. The bucket's tokens of a higher rate go down to the new burst.
+func (b *Bucket) Set(now time.Time, perSecond float64) {
+	b.Fill(now)
 	b.perSecond = perSecond
 	b.tokens = max(min(b.tokens, b.most()), -b.most())
 }
 
 // charge takes tokens that were spent already. A debt is at most one burst.
-func (b *bucket) charge(n float64) { b.tokens = max(b.tokens-n, -b.most()) }
+func (b *Bucket) charge(n float64) { b.tokens = max(b.tokens-n, -b.most()) }
+
+// Take takes n tokens, or gives back -n.
+func (b *Bucket) Take(n int) { b.tokens -= float64(n) }
 
 // rounding forgives the part of a token that floating point loses.
 const rounding = 1e-6
 
-// whole returns the number of whole tokens.
-func (b *bucket) whole() int { return max(int(b.tokens+rounding), 0) }
+// Whole returns the number of whole tokens.
+func (b *Bucket) Whole() int { return max(int(b.tokens+rounding), 0) }
 
-func (b *bucket) isFull() bool { return b.tokens >= b.most()-rounding }
+// IsFull reports whether the bucket takes no more tokens, so that a new one is as good.
+func (b *Bucket) IsFull() bool { return b.tokens >= b.most()-rounding }
 
-// untilNext returns the time from the last fill until the bucket has a whole token; 0: it has one.
-func (b *bucket) untilNext() time.Duration {
-	missing := max(1-b.tokens, 0) / b.perSecond
+// Until returns the time from the last fill until the bucket has n tokens; 0: it has them.
+func (b *Bucket) Until(n int) time.Duration {
+	missing := max(float64(n)-b.tokens, 0) / b.perSecond
 	return time.Duration(math.Ceil(min(missing, 1e6) * float64(time.Second)))
 }
 

@@ -59,6 +59,7 @@
 //   - Not golang.org/x/time/rate: a bucket is twenty lines, and its reservations cannot be charged later.
 //   - Not for the tasks and bytes of a namespace (package quota): they outlive each leadership and each loan, and a
 //     shard without a leader keeps them. A report that lapses would forget them.
-//   - Not for the groups of a queue (package groups of shard): an order needs the news of all shards in each turn, and
-//     a limit of a group holds even while a shard changes its leader for longer than a Life.
+//   - Not for the groups of a queue (package groups of shard), but for the Bucket of their rates: an order needs the
+//     news of all shards in each turn, and a limit of a group holds even while a shard changes its leader for longer
+//     than a Life.
 package lend

@@ -40,7 +40,7 @@ type Meter struct {
 	waiting int           // tokens that callers wait for
 	drawn   chan struct{} // closed when the draw under way ends; nil: none is
 	lost    bool          // the last draw failed: own counts
-	own     bucket        // the tokens that this node allows itself without the owner
+	own     Bucket        // the tokens that this node allows itself without the owner
 	spent   int           // tokens of own that the owner does not know of yet
 	granted demand        // tokens that the owner gave
 	used    time.Time     // the last call
@@ -135,7 +135,7 @@ func (m *Meter) spend(now time.Time, perSecond float64, n int) bool {
 
 // overdraw uses tokens of the meter's own bucket while the owner cannot be reached. The owner charges them later.
 func (m *Meter) overdraw(now time.Time, n int) bool {
-	m.own.fill(now)
+	m.own.Fill(now)
 	if m.own.tokens+rounding < float64(n) {
 		return false
 	}
@@ -206,7 +206,5 @@ func (m *Meter) lose(now time.Time, perSecond float64) {
 	}
 	m.lost = true
 	share := perSecond / float64(max(m.rate.Borrowers(), 1))
-	m.own = bucket{
-		perSecond: min(max(m.granted.perSecond(now), share), perSecond), burst: time.Second, at: now, tokens: 1,
-	}
+	m.own = NewBucket(now, 1, min(max(m.granted.perSecond(now), share), perSecond), time.Second)
 }

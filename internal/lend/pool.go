@@ -12,7 +12,7 @@ type pool[B comparable] struct {
 	terms  Terms
 	limit  Limit
 	begun  time.Time // instant at which the owner's leadership began
-	bucket bucket
+	bucket Bucket
 	spent  float64 // permits charged that borrowers had used without the owner
 	passed demand  // permits lent and charged, over the last second
 	held   map[B]*holding
@@ -46,9 +46,10 @@ func (p *pool[B]) setLimit(now time.Time, limit Limit) {
 	switch {
 	case limit.PerSecond <= 0 || limit.PerSecond == p.bucket.perSecond:
 	case p.bucket.at.IsZero():
-		p.bucket = newBucket(now, p.begun, limit.PerSecond, p.terms.Burst)
+		p.bucket = NewBucket(p.begun, max(limit.PerSecond/10, 1), limit.PerSecond, p.terms.Burst)
+		p.bucket.Fill(now)
 	default:
-		p.bucket.set(now, limit.PerSecond)
+		p.bucket.Set(now, limit.PerSecond)
 	}
 }
 
@@ -80,7 +81,7 @@ func (p *pool[B]) charge(now time.Time, spent int) {
 		return
 	}
 	p.passed.add(now, spent)
-	p.bucket.fill(now)
+	p.bucket.Fill(now)
 	n := max(min(float64(spent), p.limit.PerSecond*now.Sub(p.begun).Seconds()-p.spent), 0)
 	p.spent += n
 	p.bucket.charge(n)
@@ -117,7 +118,7 @@ func (p *pool[B]) serve(now time.Time) (next time.Time) {
 	if opens := p.opens(); now.Before(opens) {
 		return opens
 	}
-	p.bucket.fill(now)
+	p.bucket.Fill(now)
 	p.lendOut(now, p.free())
 	return p.nextChange()
 }
@@ -141,7 +142,7 @@ func (p *pool[B]) free() int {
 		free = max(p.limit.InFlight-p.lent(), 0)
 	}
 	if p.limit.PerSecond > 0 {
-		free = min(free, p.bucket.whole())
+		free = min(free, p.bucket.Whole())
 	}
 	return free
 }
@@ -182,7 +183,7 @@ func (p *pool[B]) share(now time.Time, free int, line []*holding) (left int) {
 		parts--
 		h.permits += n
 		p.passed.add(now, n)
-		p.bucket.tokens -= float64(n) // meaningless without a rate
+		p.bucket.Take(n) // meaningless without a rate
 		more := h.want - n
 		p.setWant(h, 0)
 		p.setWant(h, more)
@@ -202,8 +203,8 @@ func (p *pool[B]) nextChange() time.Time {
 			next = h.lapses
 		}
 	}
-	if p.limit.PerSecond > 0 && p.bucket.whole() < 1 {
-		if at := p.bucket.at.Add(p.bucket.untilNext()); next.IsZero() || at.Before(next) {
+	if p.limit.PerSecond > 0 && p.bucket.Whole() < 1 {
+		if at := p.bucket.at.Add(p.bucket.Until(1)); next.IsZero() || at.Before(next) {
 			next = at
 		}
 	}
@@ -215,17 +216,17 @@ func (p *pool[B]) untilNext(now time.Time) time.Duration {
 	if p.limit.PerSecond <= 0 {
 		return 0
 	}
-	return max(p.bucket.at.Add(p.bucket.untilNext()).Sub(now), pace)
+	return max(p.bucket.at.Add(p.bucket.Until(1)).Sub(now), pace)
 }
 
 // retryAfter returns how long a borrower that has waited need not ask again while it has no attempts under way. It
 // keeps its place in line. Only a slow rate makes a borrower stay away.
 func (p *pool[B]) retryAfter(now time.Time, borrower B) time.Duration {
 	h, ok := p.held[borrower]
-	if !ok || h.permits > 0 || h.want == 0 || p.limit.PerSecond == 0 || p.bucket.whole() > 0 {
+	if !ok || h.permits > 0 || h.want == 0 || p.limit.PerSecond == 0 || p.bucket.Whole() > 0 {
 		return 0
 	}
-	wait := min(p.bucket.at.Add(p.bucket.untilNext()).Sub(now), longestAway)
+	wait := min(p.bucket.at.Add(p.bucket.Until(1)).Sub(now), longestAway)
 	if wait < patience {
 		return 0
 	}
@@ -258,7 +259,7 @@ func (p *pool[B]) takeBack(borrower B, ask Borrow, parked <-chan int, permits in
 		permits += n
 	default:
 	}
-	p.bucket.tokens += float64(permits)
+	p.bucket.Take(-permits)
 	h, ok := p.held[borrower]
 	if !ok || h.term != ask.Term || h.round != ask.Round {
 		return
@@ -270,6 +271,6 @@ func (p *pool[B]) takeBack(borrower B, ask Borrow, parked <-chan int, permits in
 // isIdle reports whether the pool may be forgotten: nothing of it is left to know, not even its rate.
 func (p *pool[B]) isIdle(now time.Time) bool {
 	p.lapse(now)
-	p.bucket.fill(now)
-	return len(p.held) == 0 && p.passed.perSecond(now) == 0 && (p.limit.PerSecond == 0 || p.bucket.isFull())
+	p.bucket.Fill(now)
+	return len(p.held) == 0 && p.passed.perSecond(now) == 0 && (p.limit.PerSecond == 0 || p.bucket.IsFull())
 }

@@ -1,9 +1,12 @@
 package dispatch
 
 import (
+	"math"
 	"slices"
+	"time"
 
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/shard/internal/groups"
 )
 
 // group is the planner's record of a group whose attempts the queue's policy limits. Its tasks may have several
@@ -12,11 +15,12 @@ type group struct {
 	name    string
 	queue   *queue
 	parts   []*part
-	permits int   // attempts that the queue's owner lets this shard begin
-	untilMs int64 // in order: due time of the task that the permit was given for
-	want    int   // further permits wanted
-	asked   bool  // the group is in the ask under way
-	refused bool  // the owner had no permit at the last ask, and nothing has changed here since
+	permits int       // attempts that the queue's owner lets this shard begin
+	untilMs int64     // in order: due time of the task that the permit was given for
+	lapses  time.Time // in a queue with a rate of groups: end of the permits' life
+	want    int       // further permits wanted
+	asked   bool      // the group is in the ask under way
+	refused bool      // the owner had no permit at the last ask, and nothing has changed here since
 
 	membership
 }
@@ -125,6 +129,7 @@ func (p *Planner) follow(g *group, before, after task.LaneLoad) {
 // reviewGroup brings a group's permits and wishes up to date. The owner is asked with the next report.
 func (p *Planner) reviewGroup(g *group) {
 	ready, under, retrying := g.tasks()
+	had := g.permits
 	g.permits = min(g.permits, ready)
 	g.want = 0
 	switch head := g.head(); {
@@ -138,13 +143,39 @@ func (p *Planner) reviewGroup(g *group) {
 			g.want = 1
 		}
 	default:
-		g.want = max(min(ready, task.GroupLimit(g.queue.policy)-under)-g.permits, 0)
+		g.want = max(min(ready, g.room(under))-g.permits, 0)
 	}
+	p.inquiries.giveBack(g.queue, g.name, had-g.permits)
 	for _, part := range g.parts {
 		part.file()
 		p.wake(part.lane)
 	}
 	p.inquiries.wish(g)
+}
+
+// room returns the number of permits that the group may hold.
+func (g *group) room(under int) int {
+	room := math.MaxInt
+	if limit := task.GroupLimit(g.queue.policy); limit > 0 {
+		room = limit - under
+	}
+	if rate := g.queue.policy.GetGroupPerSecond(); rate > 0 {
+		room = min(room, groups.Portion(rate))
+	}
+	return room
+}
+
+// lapse voids the permits of the parts whose turn it is, as long as they are too old.
+func (p *Planner) lapse(of *parts) {
+	for len(of.queue) > 0 {
+		g := of.queue[0].group
+		if g == nil || g.lapses.IsZero() || p.now.Before(g.lapses) {
+			return
+		}
+		g.lapses = time.Time{}
+		g.use(g.permits)
+		p.reviewGroup(g)
+	}
 }
 
 // tasks returns the numbers of the group's tasks.

@@ -33,7 +33,10 @@ func (w *world) answer(most int) {
 		}
 		for i, want := range ask.Wants {
 			n, policy := standing.Groups[i], w.policies[name]
-			free := task.GroupLimit(policy) - n.UnderWay
+			free := want.Permits
+			if limit := task.GroupLimit(policy); limit > 0 {
+				free = limit - n.UnderWay
+			}
 			if policy.GetFifo() && n.Retrying > 0 || !n.Waiting {
 				free = 0
 			}
@@ -78,7 +81,7 @@ func (w *world) checkGroup(g task.Grant) {
 			firing += l.Firing
 		}
 	}
-	if limit := task.GroupLimit(policy); firing > limit {
+	if limit := task.GroupLimit(policy); limit > 0 && firing > limit {
 		w.t.Fatalf("%d under way of group %v, which may have %d", firing, g.Lane, limit)
 	}
 }
@@ -193,6 +196,53 @@ func TestRefusedGroupWaits(t *testing.T) {
 	}
 	if ask := w.asks[testQueue]; ask == nil || !ask.Wait || len(w.running) > 0 {
 		t.Errorf("after a refusal: %+v, under way are %v", ask, w.running)
+	}
+}
+
+// TestPermitLapses checks that a permit of a group with a rate is void when its receiver has had no place for longer
+// than the rate allows, so that attempts do not begin together after a long pause. The group asks for another one.
+func TestPermitLapses(t *testing.T) {
+	w := newWorld(t, 100)
+	w.policy(testQueue, &fsmpb.QueuePolicy{GroupPerSecond: 0.5, Target: testTarget})
+	w.due(groupLane(""), testThrottle.Start)
+	w.steps()
+	w.due(groupLane("g"), 3)
+	w.entry(true)
+	w.answer(1)
+	w.now = w.now.Add(2 * time.Second)
+	w.end(1, time.Millisecond)
+	w.entry(true)
+	if n := w.line(groupLane("g")).Firing; n > 0 {
+		t.Errorf("%d attempts begin by a permit of two seconds ago", n)
+	}
+	if ask := w.asks[testQueue]; ask == nil || len(ask.Wants) != 1 || ask.Wants[0].Permits != 1 || len(ask.Unused) > 0 {
+		t.Errorf("asks %+v", ask)
+	}
+	w.answer(1)
+	w.entry(true)
+	if n := w.line(groupLane("g")).Firing; n != 1 {
+		t.Errorf("%d attempts began by a new permit", n)
+	}
+}
+
+// TestPermitGoesBack checks that the owner of a queue with a rate of groups gets back a permit that no consumer asks
+// for any more.
+func TestPermitGoesBack(t *testing.T) {
+	w := newWorld(t, 100)
+	w.policy(testQueue, &fsmpb.QueuePolicy{GroupPerSecond: 40})
+	lane := groupLane("g")
+	lane.Destination = ""
+	w.due(lane, 5)
+	w.ask(lane.Receiver(), 1)
+	w.entry(true)
+	w.answer(2)
+	w.entry(true)
+	w.ask(lane.Receiver(), 0)
+	w.entry(true)
+	w.answer(0)
+	w.entry(true)
+	if ask := w.asks[testQueue]; ask == nil || len(ask.Unused) != 1 || ask.Unused[0] != (groups.Want{Group: "g", Permits: 1}) {
+		t.Errorf("asks %+v, under way are %v", ask, w.running)
 	}
 }
 

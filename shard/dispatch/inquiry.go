@@ -10,11 +10,13 @@ import (
 // inquiry is the planner's record of the asks for permits of one queue's groups. One ask is under way at a time.
 type inquiry struct {
 	QueueName
-	number uint64   // of the ask under way; 0: none
-	asked  []string // its groups
-	parked bool     // it waits at the owner until a permit is free
-	cancel func()   // ends it; nil: it was called
-	ended  []string // groups with fewer attempts under way, of which the owner has not been told
+	number uint64        // of the ask under way; 0: none
+	asked  []string      // its groups
+	parked bool          // it waits at the owner until a permit is free
+	cancel func()        // ends it; nil: it was called
+	ended  []string      // groups with fewer attempts under way, of which the owner has not been told
+	lost   uint64        // number of the last ask, if it has no answer; 0: it has, or its permits count for no rate
+	unused []groups.Want // permits that begin no attempt, of which the owner has not been told
 
 	membership
 }
@@ -23,6 +25,15 @@ type inquiry struct {
 func (i *inquiry) end(name string) {
 	if n := len(i.ended); n == 0 || i.ended[n-1] != name {
 		i.ended = append(i.ended, name)
+	}
+}
+
+// giveBack notes permits that a group gives back, if the owner counts them for its rate. It finds the others in a
+// Standing.
+func (all *inquiries) giveBack(q *queue, group string, permits int) {
+	if permits > 0 && q.policy.GetGroupPerSecond() > 0 {
+		i := all.open(q.QueueName)
+		i.unused = append(i.unused, groups.Want{Group: group, Permits: permits})
 	}
 }
 
@@ -68,7 +79,7 @@ func (all *inquiries) wish(g *group) {
 // there is news.
 func (p *Planner) inquire(i *inquiry) {
 	q := p.queues[i.QueueName]
-	isNews := len(i.ended) > 0 || q != nil && q.wanting.len() > 0
+	isNews := len(i.ended)+len(i.unused) > 0 || q != nil && q.wanting.len() > 0
 	if i.number != 0 {
 		if isNews && i.parked && i.cancel != nil {
 			i.cancel()
@@ -77,13 +88,15 @@ func (p *Planner) inquire(i *inquiry) {
 		return
 	}
 	ask := groups.Ask{Namespace: i.Namespace, Queue: i.Queue, Wait: !isNews}
-	ask.Ended, i.ended = cut(i.ended, groups.MaxWants)
+	ask.Ended, i.ended = cut(i.ended)
+	ask.Unused, i.unused = cut(i.unused)
+	ask.Lost, i.lost = i.lost, 0
 	i.asked = i.asked[:0]
 	if q != nil {
 		i.take(&ask, &q.wanting)
 		i.take(&ask, &q.refused)
 	}
-	if len(ask.Wants)+len(ask.Ended) == 0 {
+	if len(ask.Wants)+len(ask.Ended)+len(ask.Unused) == 0 && ask.Lost == 0 {
 		delete(p.inquiries.byQueue, i.QueueName)
 		return
 	}
@@ -106,11 +119,10 @@ func (i *inquiry) take(ask *groups.Ask, from *fifo[*group]) {
 	}
 }
 
-func cut(names []string, n int) (first, rest []string) {
-	if len(names) <= n {
-		return names, nil
-	}
-	return names[:n:n], names[n:]
+// cut cuts a list at the limit of an ask.
+func cut[T any](list []T) (first, rest []T) {
+	n := min(len(list), groups.MaxWants)
+	return list[:n:n], list[n:]
 }
 
 // Answered reports the owner's answer to an ask, or why there is none.
@@ -126,6 +138,9 @@ func (p *Planner) Answered(now time.Time, number uint64, name QueueName, answer 
 	if q == nil {
 		return
 	}
+	if err != nil && q.policy.GetGroupPerSecond() > 0 {
+		i.lost = number
+	}
 	if answer.Owner.Compare(p.inquiries.owners[name]) < 0 {
 		answer.Given = nil // a later owner has looked, and does not know of these permits
 	}
@@ -135,9 +150,15 @@ func (p *Planner) Answered(now time.Time, number uint64, name QueueName, answer 
 		}
 	}
 	for _, given := range answer.Given {
-		if g := q.groups[given.Group]; g != nil && g.asked {
-			g.permits += given.Permits
-			g.untilMs, g.refused = given.FirstMs, false
+		g := q.groups[given.Group]
+		if g == nil || !g.asked {
+			p.inquiries.giveBack(q, given.Group, given.Permits)
+			continue
+		}
+		g.permits += given.Permits
+		g.untilMs, g.refused = given.FirstMs, false
+		if rate := q.policy.GetGroupPerSecond(); rate > 0 {
+			g.lapses = p.now.Add(groups.Life(rate))
 		}
 	}
 	for _, name := range i.asked {

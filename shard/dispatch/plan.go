@@ -133,6 +133,7 @@ func (p *planning) grant(l *lane, n int) int {
 	}
 	granted := 0
 	for granted < n && !p.isFull() {
+		p.lapse(l.parts)
 		part, some := l.parts.grant(n - granted)
 		if some == 0 {
 			break

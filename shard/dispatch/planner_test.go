@@ -27,6 +27,8 @@ var testPolicies = []*fsmpb.QueuePolicy{
 	{GroupInFlight: 2, Target: testTarget},
 	{Fifo: true, Target: testTarget, MaxInFlight: 5},
 	{Fifo: true, Fair: true},
+	{GroupPerSecond: 2, Target: testTarget, MaxInFlight: 5},
+	{GroupPerSecond: 100, Fifo: true},
 	{GroupInFlight: 3, Fair: true, GroupWeights: []*fsmpb.GroupWeight{{Group: "g1", Weight: 3}}},
 }
 

@@ -583,6 +583,7 @@ export default {
   'queue.days': 'Days',
   'queue.batch': 'Tasks in a request',
   'queue.group': 'Max in flight per group',
+  'queue.groupRate': 'Max per second and group',
   'queue.fifo': 'one, in order',
   'queue.fair': 'Groups take turns',
   'queue.keepDone': 'Keeps ended tasks',

@@ -38,7 +38,7 @@ export function holdOf(q) {
   if (!q.target) return 'consumer';
   if (q.max_in_flight && firing >= q.max_in_flight) return 'inFlight';
   if (q.max_per_second) return 'perSecond';
-  if (q.fifo || q.group_in_flight) return 'group';
+  if (q.fifo || q.group_in_flight || q.group_per_second) return 'group';
   return firing ? 'receiver' : '';
 }
 

@@ -583,6 +583,7 @@ export default {
   'queue.days': '日子',
   'queue.batch': '每个请求的任务数',
   'queue.group': '每组最大并发数',
+  'queue.groupRate': '每组每秒最大次数',
   'queue.fifo': '一个，按顺序',
   'queue.fair': '各组轮流',
   'queue.keepDone': '保留已结束的任务',

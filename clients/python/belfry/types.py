@@ -298,6 +298,7 @@ class QueuePolicy(CallOptions, total=False):
     """Of tasks without follow-ups of their own."""
     on_dead: FollowUp
     group_in_flight: int
+    group_per_second: float
     fifo: bool
     fair: bool
     group_weights: Mapping[str, int]
@@ -319,6 +320,7 @@ class QueuePatch(CallOptions, total=False):
     on_delivered: FollowUp | None
     on_dead: FollowUp | None
     group_in_flight: int | None
+    group_per_second: float | None
     fifo: bool | None
     fair: bool | None
     group_weights: Mapping[str, int | None] | None
@@ -596,6 +598,7 @@ class Queue:
     on_delivered: FollowUp | None = field(default=None, repr=False)
     on_dead: FollowUp | None = field(default=None, repr=False)
     group_in_flight: int | None = None
+    group_per_second: float | None = None
     fifo: bool | None = None
     fair: bool | None = None
     group_weights: dict[str, int] | None = None

@@ -237,6 +237,7 @@ export interface QueuePolicy {
   onDelivered?: FollowUp;
   onDead?: FollowUp;
   groupInFlight?: number;
+  groupPerSecond?: number;
   fifo?: boolean;
   fair?: boolean;
   groupWeights?: Record<string, number>;

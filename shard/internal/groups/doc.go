@@ -1,6 +1,6 @@
 // Package groups keeps the limits of a queue's groups over all shards: how many attempts of one group may be under way,
-// and the order of due times where only one may. One shard, the queue's owner, gives permits to the leaders of all
-// shards, its own included.
+// how many begin in a second, and the order of due times where only one may be under way. One shard, the queue's owner,
+// gives permits to the leaders of all shards, its own included.
 //
 //	a shard's leader                               Keeper (the owner's leader)
 //	--------------------------------------------   ------------------------------------------------------
@@ -24,6 +24,18 @@
 //     time. No task of the group may be under way or wait for its next attempt, and no wheel may hold a task that is
 //     due earlier. An attempt whose turn was given keeps its turn if an earlier task comes late.
 //   - Otherwise free permits go to the asks with the best priority, then the earliest due time.
+//
+// # Rates
+//
+// The owner has a token bucket for each group that has begun attempts of late (pace.go), and a permit takes a token.
+//
+//   - A bucket passes at once the attempts of a tenth of a second, and at least one.
+//   - No Standing shows whether a permit was used. So a leader tells the owner with its next Ask which permits begin no
+//     attempt, and whether an answer was lost. Their tokens go back.
+//   - A leader holds few permits, and each for one period of the rate or a second at most. So a receiver that had no
+//     place for a long time gets no more attempts at once than usual.
+//   - The buckets of a new owner are empty, since it does not know what the earlier one has given. That costs a group
+//     one period, but no more than ten seconds: at a rate of one an hour, a change of the owner may add one attempt.
 //
 // # Costs
 //

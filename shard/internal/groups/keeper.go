@@ -9,8 +9,9 @@ import (
 
 // Keeper gives permits for the groups of the queues that a shard owns, for one leadership of that shard.
 type Keeper struct {
-	ctx  context.Context
-	look func(context.Context, Look) ([]Standing, error)
+	ctx   context.Context
+	look  func(context.Context, Look) ([]Standing, error)
+	begun time.Time
 
 	mu    sync.Mutex
 	books map[[2]string]*book // by namespace and queue
@@ -18,7 +19,7 @@ type Keeper struct {
 
 // NewKeeper returns the Keeper of a leadership that lasts as long as ctx. look returns the standings of all shards.
 func NewKeeper(ctx context.Context, look func(context.Context, Look) ([]Standing, error)) *Keeper {
-	return &Keeper{ctx: ctx, look: look, books: map[[2]string]*book{}}
+	return &Keeper{ctx: ctx, look: look, begun: time.Now(), books: map[[2]string]*book{}}
 }
 
 // book is the record of one queue.
@@ -26,12 +27,13 @@ type book struct {
 	owner   Owner
 	limit   Limit
 	parked  []*parked
-	given   []permit            // permits that no standing shows yet
-	heard   map[uint32]position // the last ask of each shard that came here
-	ended   map[string]bool     // groups with fewer attempts under way, since the last round
-	unclear map[string]bool     // groups whose first task may not be the earliest, by the last round
-	news    chan struct{}       // capacity 1: make a round
-	runs    bool                // a goroutine makes rounds
+	pace    pace
+	given   []permit         // permits that no standing shows yet
+	heard   map[uint32]heard // the last ask of each shard that came here
+	ended   map[string]bool  // groups with fewer attempts under way, since the last round
+	unclear map[string]bool  // groups whose first task may not be the earliest, by the last round
+	news    chan struct{}    // capacity 1: make a round
+	runs    bool             // a goroutine makes rounds
 }
 
 // position is the place of an ask among those of its shard.
@@ -39,6 +41,12 @@ type position struct{ term, number uint64 }
 
 func (p position) isBefore(other position) bool {
 	return p.term < other.term || p.term == other.term && p.number < other.number
+}
+
+// heard is an ask that came, and the permits that it got.
+type heard struct {
+	position
+	given []Want
 }
 
 // parked is an ask that waits for its answer.
@@ -86,12 +94,17 @@ func (k *Keeper) park(ask Ask, owner Owner, limit Limit) (*book, *parked) {
 		b.owner = owner
 	}
 	b.limit = limit
+	b.pace.set(time.Now(), limit.PerSecond)
 	for _, group := range ask.Ended {
 		b.ended[group] = true
 	}
 	p := &parked{Ask: ask, done: make(chan Answer, 1)}
-	if b.heard[ask.Shard].isBefore(p.position()) {
-		b.heard[ask.Shard] = p.position()
+	if last := b.heard[ask.Shard]; last.isBefore(p.position()) {
+		b.heard[ask.Shard] = heard{position: p.position()}
+		b.pace.giveBack(time.Now(), ask.Unused)
+		if last.position == (position{ask.Term, ask.Lost}) {
+			b.pace.giveBack(time.Now(), last.given)
+		}
 		b.parked = slices.DeleteFunc(b.parked, func(old *parked) bool { return old.Shard == ask.Shard })
 	} else if len(ask.Wants) > 0 {
 		p.done <- Answer{Owner: owner} // it came late: its asker has given it up
@@ -110,7 +123,9 @@ func (k *Keeper) park(ask Ask, owner Owner, limit Limit) (*book, *parked) {
 func (k *Keeper) open(queue [2]string) *book {
 	b := k.books[queue]
 	if b == nil {
-		b = &book{heard: map[uint32]position{}, ended: map[string]bool{}, news: make(chan struct{}, 1)}
+		b = &book{
+			pace: newPace(k.begun), heard: map[uint32]heard{}, ended: map[string]bool{}, news: make(chan struct{}, 1),
+		}
 		k.books[queue] = b
 	}
 	if !b.runs {

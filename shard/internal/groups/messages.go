@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// MaxWants is the limit on the wants, and on the ended groups, of one Ask.
+// MaxWants is the limit on the wants, on the ended groups and on those with unused permits of one Ask.
 const MaxWants = 1000
 
 // patience is how long an Ask may wait for a permit.
@@ -26,8 +26,9 @@ func (o Owner) Compare(other Owner) int {
 
 // Limit is what a queue's policy says about each of its groups.
 type Limit struct {
-	InFlight int  // attempts and leases under way in the whole cluster
-	InOrder  bool // in the order of due times; InFlight is 1
+	InFlight  int     // attempts and leases under way in the whole cluster; 0: no limit
+	InOrder   bool    // in the order of due times; InFlight is 1
+	PerSecond float64 // attempts and leases that begin in the whole cluster; 0: no limit
 }
 
 // Ask is a leader's request for permits of groups of one queue.
@@ -37,11 +38,13 @@ type Ask struct {
 	Term, Number     uint64   // of the asking leadership, and of the ask in it; later asks have higher numbers
 	Wants            []Want   // at most MaxWants
 	Ended            []string // groups with fewer attempts under way than before: others may wait for them
+	Unused           []Want   // permits of earlier answers that begin no attempt; at most MaxWants
+	Lost             uint64   // number of the ask before, if its answer has not arrived; 0: it has
 	Wait             bool     // the answer waits for a permit; otherwise it comes after one round
 	Epoch            uint64   // of the slot that makes the asked shard the owner, as the asker's node knows it
 }
 
-// Want is the wish of a group.
+// Want is a number of permits of a group.
 type Want struct {
 	Group   string
 	Permits int

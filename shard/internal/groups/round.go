@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"time"
 )
@@ -13,7 +14,7 @@ const (
 	// that a look finds them at one of the two: see beforeDrop of package control.
 	lookTime = time.Second
 	retry    = 5 * time.Millisecond // pause after a round that could not judge all groups; doubled after each that failed
-	keepBook = 10 * time.Second     // life of a book after its last ask
+	keepBook = 10 * time.Second     // life of a book after its last ask, or of another one while it knows of a rate
 )
 
 // run makes the rounds of a queue until no ask has come for a while.
@@ -29,11 +30,15 @@ func (k *Keeper) run(queue [2]string, b *book) {
 		case <-time.After(pause):
 			all = pause == poll
 		}
-		names, ok := k.begin(queue, b, all, time.Since(quiet) >= keepBook)
+		idle := time.Since(quiet) >= keepBook
+		names, next, ok := k.begin(queue, b, all, idle)
 		if !ok {
 			return
 		}
-		pause = poll
+		if idle {
+			quiet = time.Now()
+		}
+		pause = next
 		if len(names) == 0 {
 			continue
 		}
@@ -44,6 +49,8 @@ func (k *Keeper) run(queue [2]string, b *book) {
 			continue
 		case !judged:
 			pause = retry
+		default:
+			pause = k.next(b)
 		}
 		failures = 0
 	}
@@ -52,15 +59,18 @@ func (k *Keeper) run(queue [2]string, b *book) {
 // maxFailures is the number of failures from which on the pause does not grow.
 const maxFailures = 5
 
-// begin returns the groups of the next round: those of new asks, and those that have ended attempts and that an ask
-// wants. With all set, it returns those of all asks. It forgets an idle book and returns false.
-func (k *Keeper) begin(queue [2]string, b *book, all, idle bool) (names []string, ok bool) {
+// begin returns the groups of the next round, and the pause after it unless the round decides: the groups of new asks,
+// and those that an ask wants and that have ended attempts or waited for their rate. With all set, it returns those of
+// all asks. It forgets an idle book and returns false.
+func (k *Keeper) begin(queue [2]string, b *book, all, idle bool) (names []string, pause time.Duration, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if idle && len(b.parked) == 0 {
+	now := time.Now()
+	if idle && len(b.parked) == 0 && b.pace.isIdle(now) {
 		delete(k.books, queue)
-		return nil, false
+		return nil, 0, false
 	}
+	b.pace.wake(now, b.ended)
 	wanted := map[string]bool{}
 	for _, p := range b.parked {
 		for _, w := range p.Wants {
@@ -71,7 +81,14 @@ func (k *Keeper) begin(queue [2]string, b *book, all, idle bool) (names []string
 		}
 	}
 	clear(b.ended)
-	return names, true
+	return names, b.pace.next(now), true
+}
+
+// next returns the pause until the next round, if nothing is heard.
+func (k *Keeper) next(b *book) time.Duration {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return b.pace.next(time.Now())
 }
 
 // errUnknownShard is the error of a look at fewer shards than ask. The node of the owner is late with the news of a new
@@ -148,7 +165,7 @@ func countsOf(standings []Standing, i int) []standing {
 
 // give gives the free permits of a group to the asks that want them.
 func (b *book) give(answers map[*parked]*Answer, group string, counts []standing) {
-	free, retrying := b.limit.InFlight, 0
+	free, retrying := cmp.Or(b.limit.InFlight, math.MaxInt), 0
 	for _, c := range counts {
 		free -= c.UnderWay
 		retrying += c.Retrying
@@ -157,6 +174,9 @@ func (b *book) give(answers map[*parked]*Answer, group string, counts []standing
 		if p.group == group {
 			free -= p.n
 		}
+	}
+	if free > 0 {
+		free = min(free, b.pace.free(time.Now(), group))
 	}
 	if b.limit.InOrder {
 		b.giveFirst(answers, group, counts, free > 0 && retrying == 0)
@@ -213,6 +233,10 @@ func (b *book) note(answers map[*parked]*Answer, p *parked, g Given) {
 		answers[p] = &Answer{Owner: b.owner}
 	}
 	answers[p].Given = append(answers[p].Given, g)
+	b.pace.take(g.Group, g.Permits)
+	last := b.heard[p.Shard]
+	last.given = append(last.given, Want{g.Group, g.Permits})
+	b.heard[p.Shard] = last
 	b.given = append(b.given, permit{group: g.Group, shard: p.Shard, to: p.position(), n: g.Permits})
 }
 

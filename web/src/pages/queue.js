@@ -119,6 +119,7 @@ function Policy({ queue: q }) {
     [t('queue.window'), q.window && windowText(q.window)],
     [t('queue.batch'), q.batch_max],
     [t('queue.group'), q.fifo ? t('queue.fifo') : q.group_in_flight],
+    [t('queue.groupRate'), q.group_per_second && number(q.group_per_second, 3)],
     [t('queue.fair'), q.fair && t('yes')],
     [t('queue.keepDone'), length(q.keep_done || '10m')],
     [t('queue.keepDead'), q.keep_dead ? length(q.keep_dead) : t('queue.keepForever')],

@@ -384,7 +384,7 @@ func queueOf(w with, body with) client.Queue {
 func queuePatch(w with) client.QueuePatch {
 	q := queueOf(w, w.body())
 	return client.QueuePatch{Target: q.Target, Retry: q.Retry, MaxInFlight: q.MaxInFlight, MaxPerSecond: q.MaxPerSecond,
-		Secrets: q.Secrets, Clear: cleared(w.body(), "")}
+		GroupPerSecond: q.GroupPerSecond, Secrets: q.Secrets, Clear: cleared(w.body(), "")}
 }
 
 func schedulePatch(w with) client.SchedulePatch {

@@ -20,6 +20,7 @@ public record Queue(
         FollowUp onDelivered,
         FollowUp onDead,
         Integer groupInFlight,
+        Double groupPerSecond,
         Boolean fifo,
         Boolean fair,
         Map<String, Integer> groupWeights,

@@ -58,6 +58,11 @@ public abstract class QueueFields<T extends QueueFields<T>> extends Fields<T> {
         return with("group_in_flight", limit);
     }
 
+    /** Bounds the attempts and leases of one group that begin in a second. */
+    public T groupPerSecond(double limit) {
+        return with("group_per_second", limit);
+    }
+
     /** Lets the tasks of a group run one at a time, in the order of their times. */
     public T fifo(boolean fifo) {
         return with("fifo", fifo);
