@@ -20,7 +20,7 @@ import (
 
 // paths holds the rest of the URL after the address, for each kind of broker.
 var paths = map[string]string{
-	"nats": "/subject", "amqp": "/?queue=q", "redis": "/?stream=s", "kafka": "/topic",
+	"nats": "/subject", "amqp": "/?queue=q", "redis": "/?stream=s", "kafka": "/topic", "rocketmq": "/topic",
 }
 
 // eachKind runs a test for every kind of broker.
@@ -328,6 +328,7 @@ func TestTargetsThatNoRetryHelps(t *testing.T) {
 func TestSilenceAfterTheWelcome(t *testing.T) {
 	for scheme, welcome := range map[string]func(net.Conn){
 		"nats": natsWelcomes, "amqp": func(c net.Conn) { amqpWelcomes(c, func() { hang(c) }) },
+		"rocketmq": rocketRoutes,
 	} {
 		t.Run(scheme, func(t *testing.T) {
 			t.Parallel()

@@ -102,6 +102,50 @@ func amqpWelcomes(c net.Conn, then func()) {
 	hang(c)
 }
 
+// rocketRoutes is a name server and a broker that never answers messages.
+func rocketRoutes(c net.Conn) {
+	serveRocketMQ(func(request *rocketAnswer) (int, string) {
+		if request.Code == rocketAskRoute {
+			return rocketDone, rocketRouteTo(c.LocalAddr().String())
+		}
+		return -1, ""
+	})(c)
+}
+
+// serveRocketMQ answers requests with the code and body that answer returns, and not at all for a negative code.
+func serveRocketMQ(answer func(*rocketAnswer) (code int, body string)) func(net.Conn) {
+	return func(c net.Conn) {
+		for {
+			request, err := readRocketAnswer(c) // its form is the same
+			if err != nil {
+				return
+			}
+			code, body := answer(request)
+			if code < 0 {
+				continue
+			}
+			head := rocketHead{Code: code, Flag: 1, Opaque: request.Opaque, Remark: "no\nway"}
+			frame, err := rocketFrame(head, []byte(body))
+			if err != nil {
+				return
+			}
+			if _, err := c.Write(frame); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// rocketRouteTo returns a route to brokers with two queues each.
+func rocketRouteTo(addrs ...string) string {
+	var brokers, queues []string
+	for i, addr := range addrs {
+		brokers = append(brokers, fmt.Sprintf(`{"brokerName":"b%d","brokerAddrs":{"0":%q,"1":"replica:1"}}`, i, addr))
+		queues = append(queues, fmt.Sprintf(`{"brokerName":"b%d","perm":6,"readQueueNums":2,"writeQueueNums":2}`, i))
+	}
+	return fmt.Sprintf(`{"brokerDatas":[%s],"queueDatas":[%s]}`, strings.Join(brokers, ","), strings.Join(queues, ","))
+}
+
 func amqpFrame(method string) []byte {
 	out := binary.BigEndian.AppendUint32([]byte{1, 0, 0}, uint32(len(method)))
 	return append(append(out, method...), 0xce)

@@ -139,7 +139,7 @@ func (a *access) check(kind targeturl.Kind, overTLS bool) error {
 	case a.Token != "" && password:
 		return errors.New("a token and a password: one of them")
 	case files && !overTLS:
-		return errors.New("ca, cert and key need TLS: natss, amqps, rediss or kafkas")
+		return errors.New("ca, cert and key need TLS: natss, amqps, rediss, kafkas or rocketmqs")
 	case (a.Cert == "") != (a.Key == ""):
 		return errors.New("cert and key go together")
 	}

@@ -50,7 +50,7 @@ func (l *line) publish(ctx context.Context, t *targeturl.Target, m *message) err
 	}
 	err := l.link.publish(ctx, t, m)
 	if l.link.lost().Err() != nil && err != nil {
-		return lostBy(l.link)
+		return lostBy(l.link.lost())
 	}
 	if ctx.Err() == nil {
 		l.heard(time.Now())
@@ -80,9 +80,9 @@ func (l *line) late(ctx context.Context) error {
 	return &lateError{"waiting for the broker's confirmation", l.endpoint.lastTrouble()}
 }
 
-// lostBy returns the reason why a link was lost during a publish.
-func lostBy(l link) error {
-	cause := context.Cause(l.lost())
+// lostBy returns the reason why a link or one of its connections was lost during a publish.
+func lostBy(lost context.Context) error {
+	cause := context.Cause(lost)
 	if errors.Is(cause, errClosed) {
 		return cause
 	}

@@ -45,8 +45,11 @@ func newMessage(a task.Attempt, kind targeturl.Kind, now time.Time) *message {
 
 // attributePrefix returns the prefix of attribute names in the CloudEvents binding of a protocol.
 func attributePrefix(kind targeturl.Kind) string {
-	if kind == targeturl.Kafka {
+	switch kind {
+	case targeturl.Kafka:
 		return "ce_"
+	case targeturl.RocketMQ: // of CloudEvents' library for Java: there is no binding yet
+		return "CE_"
 	}
 	return "ce-"
 }

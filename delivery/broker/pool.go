@@ -57,6 +57,8 @@ func openLink(ctx context.Context, e *endpoint) (link, error) {
 		return openRedis(ctx, e)
 	case targeturl.Kafka:
 		return openKafka(ctx, e)
+	case targeturl.RocketMQ:
+		return openRocketMQ(ctx, e)
 	case targeturl.HTTP:
 	}
 	return nil, fmt.Errorf("%s is no broker", e.target.Kind)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/belfryhq/belfry/access"
 	"github.com/belfryhq/belfry/access/oidc"
+	"github.com/belfryhq/belfry/delivery/broker"
 	"github.com/belfryhq/belfry/internal/assert"
 )
 
@@ -67,8 +68,9 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestFilesOfRolesLoad loads the YAML files of the pages as a node does: as the grants of certificates or of tokens.
-func TestFilesOfRolesLoad(t *testing.T) {
+// TestFilesOfSettingsLoad loads the YAML files of the pages as a node does: as the grants of certificates or of tokens, or
+// as brokers.
+func TestFilesOfSettingsLoad(t *testing.T) {
 	t.Parallel()
 	files := 0
 	for _, p := range documentation(t) {
@@ -77,15 +79,16 @@ func TestFilesOfRolesLoad(t *testing.T) {
 				continue
 			}
 			files++
-			file := filepath.Join(t.TempDir(), "roles.yaml")
+			file := filepath.Join(t.TempDir(), "settings.yaml")
 			assert.NoError(t, os.WriteFile(file, []byte(b.text), 0o600))
 			_, err := access.LoadCertificateRoles(file)
-			if _, tokensErr := oidc.LoadRoles(file); err != nil && tokensErr != nil {
-				t.Errorf("%s:%d: of certificates: %v; of tokens: %v", p.name, b.line, err, tokensErr)
+			_, tokensErr := oidc.LoadRoles(file)
+			if _, brokersErr := broker.LoadKnown(file); err != nil && tokensErr != nil && brokersErr != nil {
+				t.Errorf("%s:%d: of certificates: %v; of tokens: %v; brokers: %v", p.name, b.line, err, tokensErr, brokersErr)
 			}
 		}
 	}
-	assert.Equal(t, files, 2, "files found")
+	assert.Equal(t, files, 3, "files found")
 }
 
 // TestProgramsCompile vets the Go programs of the pages and checks their formatting.

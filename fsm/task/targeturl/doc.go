@@ -7,6 +7,8 @@
 //	redis://host[:6379][/db]?stream=key[&maxlen=n]     XADD, trimmed to about n entries; rediss for TLS
 //	redis://host[:6379][/db]?list=key[&push=left]      RPUSH, or LPUSH, of the payload alone
 //	kafka://host[:9092][,host…]/topic[?key=text]       kafkas for TLS (the same port)
+//	rocketmq://host[:9876][,host…]/topic[?tag=text][&keys=text]
+//	                                                   hosts of name servers; rocketmqs for TLS (the same port)
 //
 // The syntax is strict:
 //
@@ -24,7 +26,8 @@
 //   - Credentials, in every form: every reader of a task sees the URL. A node has them from its operator.
 //   - Fragments.
 //   - NATS subjects that begin with $ or _, and Kafka topics that begin with __. They belong to the broker (on $JS.API
-//     a message is an order to delete a stream), and a task's author uses the credentials of the node.
+//     a message is an order to delete a stream), and a task's author uses the credentials of the node. So do RocketMQ's
+//     topics that begin with %, rmq_sys_ or schedule_topic_.
 //   - Wildcards, which no message can be published to.
 //
 // Why not tls, NATS's own name, as the scheme of NATS over TLS? A reader does not recognise NATS by it; hence natss.

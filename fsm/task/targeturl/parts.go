@@ -12,6 +12,7 @@ import (
 const (
 	maxShortString = 255 // bytes of AMQP's short strings
 	maxTopic       = 249 // bytes of a Kafka topic's name
+	maxRocketTopic = 127 // bytes of a RocketMQ topic's name
 )
 
 func (t *Target) parseNATS(u *url.URL) error {
@@ -142,6 +143,39 @@ func checkTopic(topic string) error {
 		return fmt.Errorf("has topic %q: topics are of A-Z, a-z, 0-9, dot, _ and -", topic)
 	case strings.HasPrefix(topic, "__"):
 		return fmt.Errorf("has topic %q: those that begin with __ are the broker's own", topic)
+	}
+	return nil
+}
+
+func (t *Target) parseRocketMQ(u *url.URL) error {
+	params, err := parameters(u, "tag", "keys")
+	if err != nil {
+		return err
+	}
+	if t.Topic, err = segment(u, "topic"); err != nil {
+		return err
+	}
+	t.Tag, t.Keys = params["tag"], params["keys"]
+	switch {
+	case strings.IndexFunc(t.Tag, blank) >= 0 || strings.Contains(t.Tag, "|"):
+		return fmt.Errorf("has tag %q, with a space, a | or a control character: no consumer could ask for it", t.Tag)
+	case strings.IndexFunc(t.Keys, control) >= 0:
+		return errors.New("has a control character in its keys")
+	}
+	return checkRocketTopic(t.Topic)
+}
+
+func checkRocketTopic(topic string) error {
+	own := func(prefix string) bool { return strings.HasPrefix(strings.ToLower(topic), prefix) }
+	switch {
+	case topic == "":
+		return errors.New("has no topic: write it as the path")
+	case len(topic) > maxRocketTopic:
+		return fmt.Errorf("has a topic of %d bytes: %d at most", len(topic), maxRocketTopic)
+	case own("%") || own("rmq_sys_") || own("schedule_topic_"):
+		return fmt.Errorf("has topic %q: those that begin with %%, rmq_sys_ or schedule_topic_ are the broker's own", topic)
+	case strings.IndexFunc(topic, func(r rune) bool { return r == '.' || r != '%' && notTopic(r) }) >= 0:
+		return fmt.Errorf("has topic %q: topics are of A-Z, a-z, 0-9, _, - and %% (written as %%25)", topic)
 	}
 	return nil
 }

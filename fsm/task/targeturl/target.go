@@ -21,10 +21,13 @@ const (
 	AMQP
 	Redis
 	Kafka
+	RocketMQ
 	kinds // the number of kinds
 )
 
-func (k Kind) String() string { return [kinds]string{"http", "nats", "amqp", "redis", "kafka"}[k] }
+func (k Kind) String() string {
+	return [kinds]string{"http", "nats", "amqp", "redis", "kafka", "rocketmq"}[k]
+}
 
 // PayloadField is the field of a Redis entry that contains the payload. All other fields are named after headers.
 const PayloadField = "payload"
@@ -53,8 +56,10 @@ type Target struct {
 	List   string // Redis, in place of Stream
 	Left   bool   // Redis: push to the left end of the list, and not to the right one
 
-	Topic string // Kafka
+	Topic string // Kafka and RocketMQ
 	Key   []byte // Kafka: nil means no key
+	Tag   string // RocketMQ: empty means none
+	Keys  string // RocketMQ: with a space between two; empty means none
 }
 
 // Destination returns the target's address: scheme://host:port[,host:port…]. It is the unit of isolation between
@@ -69,16 +74,18 @@ type scheme struct {
 }
 
 var schemes = map[string]scheme{
-	"http":   {HTTP, false, "80"},
-	"https":  {HTTP, true, "443"},
-	"nats":   {NATS, false, "4222"},
-	"natss":  {NATS, true, "4222"},
-	"amqp":   {AMQP, false, "5672"},
-	"amqps":  {AMQP, true, "5671"},
-	"redis":  {Redis, false, "6379"},
-	"rediss": {Redis, true, "6379"},
-	"kafka":  {Kafka, false, "9092"},
-	"kafkas": {Kafka, true, "9092"},
+	"http":      {HTTP, false, "80"},
+	"https":     {HTTP, true, "443"},
+	"nats":      {NATS, false, "4222"},
+	"natss":     {NATS, true, "4222"},
+	"amqp":      {AMQP, false, "5672"},
+	"amqps":     {AMQP, true, "5671"},
+	"redis":     {Redis, false, "6379"},
+	"rediss":    {Redis, true, "6379"},
+	"kafka":     {Kafka, false, "9092"},
+	"kafkas":    {Kafka, true, "9092"},
+	"rocketmq":  {RocketMQ, false, "9876"},
+	"rocketmqs": {RocketMQ, true, "9876"},
 }
 
 // Parse parses a target's URL. Its errors describe the fault in words that follow a field's name. They repeat only the
@@ -99,6 +106,8 @@ func Parse(rawURL string) (*Target, error) {
 		err = t.parseRedis(rest)
 	case Kafka:
 		err = t.parseKafka(rest)
+	case RocketMQ:
+		err = t.parseRocketMQ(rest)
 	}
 	if err != nil {
 		return nil, err
@@ -130,7 +139,7 @@ func ParseBroker(rawURL string) (t *Target, rest *url.URL, err error) {
 }
 
 func schemeNames() string {
-	return "http, https, nats, natss, amqp, amqps, redis, rediss, kafka and kafkas"
+	return "http, https, nats, natss, amqp, amqps, redis, rediss, kafka, kafkas, rocketmq and rocketmqs"
 }
 
 func insteadOf(k Kind) string {
@@ -173,7 +182,7 @@ func fault(err error) error {
 
 func hosts(authority string, s scheme) ([]string, error) {
 	names := []string{authority}
-	if s.kind == NATS || s.kind == Kafka {
+	if s.kind == NATS || s.kind == Kafka || s.kind == RocketMQ {
 		names = strings.Split(authority, ",")
 	}
 	if len(names) > maxHosts {
