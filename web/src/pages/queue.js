@@ -21,7 +21,7 @@ import {
   awaited, Button, Card, Command, Facts, Figure, Id, Instant, Refused, Since,
 } from '../parts/ui.js';
 import { EventTag } from './events.js';
-import { retryText } from './task.js';
+import { FollowUp, retryText } from './task.js';
 
 export function Queue({ name }) {
   const path = `/queues/${encodeURIComponent(name)}`;
@@ -120,6 +120,8 @@ function Policy({ queue: q }) {
     [t('queue.batch'), q.batch_max],
     [t('queue.group'), q.fifo ? t('queue.fifo') : q.group_in_flight],
     [t('queue.groupRate'), q.group_per_second && number(q.group_per_second, 3)],
+    [t('task.onDelivered'), q.on_delivered && html`<${FollowUp} of=${q.on_delivered} />`],
+    [t('task.onDead'), q.on_dead && html`<${FollowUp} of=${q.on_dead} />`],
     [t('queue.fair'), q.fair && t('yes')],
     [t('queue.keepDone'), length(q.keep_done || '10m')],
     [t('queue.keepDead'), q.keep_dead ? length(q.keep_dead) : t('queue.keepForever')],

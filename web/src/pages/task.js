@@ -80,6 +80,7 @@ function Life({ story, task }) {
 
 function Details({ task }) {
   const retry = task.retry;
+  const followed = /^(.+)@(delivered|dead)$/.exec(task.id)?.[1];
   return html`<div class="columns">
     <${Card} title=${t('task.payload')}><${Payload} task=${task} /><//>
     <${Card} title=${t('task.details')}><${Facts} of=${[
@@ -96,6 +97,10 @@ function Details({ task }) {
       && html`<code class="block">${Object.entries(task.target.headers).map(([n, v]) => `${n}: ${v}\n`)}</code>`],
     [t('task.timeout'), task.target?.timeout],
     [t('task.retry'), retry ? retryText(retry) : html`<span class="muted">${t('task.ofQueue')}</span>`],
+    [t('task.onDelivered'), task.on_delivered
+      && html`<${FollowUp} of=${task.on_delivered} task=${task} end="delivered" />`],
+    [t('task.onDead'), task.on_dead && html`<${FollowUp} of=${task.on_dead} task=${task} end="dead" />`],
+    [t('task.follows'), followed && html`<a href=${taskHref(followed)}>${followed}</a>`],
     [t('task.expires'), task.expires_after && duration(milliseconds(task.expires_after))],
     [t('task.group'), task.group],
     [t('task.priority'), task.priority],
@@ -106,6 +111,16 @@ function Details({ task }) {
     [t('created'), html`<${Instant} at=${task.created_at} full />`],
   ]} /><//>
   </div>`;
+}
+
+const taskHref = (id) => href(`tasks/${encodeURIComponent(id)}`);
+
+// FollowUp says where the follow-up of an end goes. It leads to the follow-up once the task has ended so.
+export function FollowUp({ of, task, end }) {
+  const place = of.target ? html`<code>${of.target.url}</code>` : t('task.toQueue', { queue: of.queue || 'default' });
+  const id = `${task?.id}@${end}`;
+  return html`${place}${of.delay && ` · ${t('task.after', { delay: of.delay })}`}
+    ${task?.state === end && html` · <a href=${taskHref(id)}>${id}</a>`}`;
 }
 
 export function retryText(retry) {

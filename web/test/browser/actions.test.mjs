@@ -78,6 +78,18 @@ test('the life of a task names the node of an attempt', async () => {
   await page.getByText(/by node-[123]$/).first().waitFor();
 });
 
+test('a delivered task leads to its follow-up, and back', async () => {
+  await cluster.api('PUT', '/v1/tasks/first',
+    { delay: '1ms', target: { url: receiver.url }, on_delivered: { queue: 'reports', delay: '1h' } });
+  await eventually('it is delivered', async () => (await state('first')).state === 'delivered');
+  await page.visit('tasks/first');
+  await page.getByText('to the queue reports · after 1h').waitFor();
+  await page.getByRole('link', { name: 'first@delivered' }).click();
+  await page.waitForURL('**/ui/tasks/first%40delivered');
+  await page.getByRole('link', { name: 'first', exact: true }).click();
+  await page.waitForURL('**/ui/tasks/first');
+});
+
 test('a dead letter is replayed, another one dropped', async () => {
   await page.visit('tasks/lost-0');
   await button('Replay').click();
