@@ -37,7 +37,8 @@
 //   - RocketMQ takes no message without a body. One zero byte is the body of a task without a payload, as in the same
 //     library.
 //   - An element of a Redis list is the payload alone, in the form of the workers that take it: those of Celery,
-//     Sidekiq, BullMQ or Laravel. They recognise a repeat by their own id in the payload.
+//     Sidekiq, Laravel or Resque. They recognise a repeat by their own id in the payload. BullMQ, asynq and RQ keep a
+//     job in a hash beside a list of ids: a consumer hands tasks to them, by their own libraries.
 //   - Messages are not signed: each broker decides which users may publish to it.
 //   - A consumer drops repeats by webhook-id, which a list lacks.
 //   - The worth of a confirm depends on the broker's configuration: Redis with appendfsync everysec answers before the
