@@ -59,7 +59,7 @@ func TestHelp(t *testing.T) {
 			}
 		}
 		own, _, grouped := strings.Cut(out, "\n\nConnection flags:\n")
-		if calls := cli.IsCall(cmd) && !cmd.HasSubCommands(); grouped != calls || calls && strings.Contains(own, "--timeout") {
+		if calls := cli.IsCall(cmd) && !cli.IsGroup(cmd); grouped != calls || calls && strings.Contains(own, "--timeout") {
 			t.Errorf("%s --help: the flags of the connection have no section of their own:\n%s", path, out)
 		}
 		if strings.HasSuffix(cmd.Short, ".") || strings.Contains(out, "stringArray") || strings.Contains(out, "stringSlice") {
@@ -144,7 +144,7 @@ func TestFlagsAgreeAmongCommands(t *testing.T) {
 				letters[letter] = f.Name
 			}
 		})
-		if cli.IsCall(cmd) && !cmd.HasSubCommands() {
+		if cli.IsCall(cmd) && !cli.IsGroup(cmd) {
 			for _, name := range []string{"addr", "timeout", "json", "output", "context", "namespace", "key-file", "ca", "client-cert", "client-key"} {
 				if cmd.Flags().Lookup(name) == nil {
 					t.Errorf("%s has no --%s", cmd.CommandPath(), name)

@@ -66,7 +66,7 @@ func TestManualPages(t *testing.T) {
 			return
 		}
 		sections := []string{".SH NAME", ".SH SYNOPSIS", ".SH EXIT STATUS", ".SH EXAMPLES", ".SH SEE ALSO", `"2026\-09\-21"`}
-		if cli.IsCall(cmd) && !cmd.HasSubCommands() {
+		if cli.IsCall(cmd) && !cli.IsGroup(cmd) {
 			sections = append(sections, "\n.SH ENVIRONMENT", `BELFRY_KEY\fR`, "\n.SH OPTIONS OF THE CONNECTION")
 		}
 		for _, section := range sections {

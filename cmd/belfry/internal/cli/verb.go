@@ -99,6 +99,12 @@ func (c *Call) Arg() string {
 	return c.Args[0]
 }
 
+// IsGroup reports whether a command only holds others. `belfry relay` calls a cluster and has a command below it.
+func IsGroup(cmd *cobra.Command) bool {
+	_, err := ConnectionOf(cmd.Flags())
+	return cmd.HasSubCommands() && err != nil
+}
+
 // Group completes a command with subcommands. The command itself prints its help.
 func Group(parent *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	parent.Args = KnownCommand

@@ -99,7 +99,7 @@ func Attach(cmd *cobra.Command) {
 func attachBelow(parent *cobra.Command) {
 	for _, cmd := range parent.Commands() {
 		attachBelow(cmd)
-		if cmd.HasSubCommands() {
+		if cli.IsGroup(cmd) {
 			continue
 		}
 		if cmd.ValidArgsFunction == nil && cmd.ValidArgs == nil {

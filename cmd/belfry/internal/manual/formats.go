@@ -149,6 +149,8 @@ func (p *Page) markdown(line func(string, ...any)) {
 	if len(p.Commands) > 0 {
 		p.links(line)
 		line("")
+	}
+	if !p.Settings { // it only holds others
 		return
 	}
 	line("```text\n%s\n```\n", p.Usage)

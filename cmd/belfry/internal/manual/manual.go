@@ -56,10 +56,10 @@ func PageOf(cmd *cobra.Command) *Page {
 	cmd.InitDefaultHelpFlag()
 	p := &Page{Path: cmd.CommandPath(), Summary: cmd.Short, Usage: strings.TrimSpace(cmd.UseLine()),
 		Description: blocks(cmd.Long), Examples: trimmed(cmd.Example)}
-	if cmd.HasSubCommands() && cmd.HasParent() {
+	if cli.IsGroup(cmd) && cmd.HasParent() {
 		p.Usage = cmd.CommandPath() + " COMMAND"
 	}
-	runs := cmd.HasParent() && !cmd.HasSubCommands()
+	runs := cmd.HasParent() && !cli.IsGroup(cmd)
 	cmd.InheritedFlags() // adds them to Flags
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if f.Hidden || f.Name == "help" || f.Name == "config" && runs || f.Deprecated != "" {
