@@ -154,6 +154,10 @@ test-brokers: ## publish to real brokers, killed meanwhile, and try the bench's 
 test-imports: ## import from a real Redis with asynq, BullMQ, Celery and Sidekiq, and from RabbitMQ (installs what is missing)
 	.ci/imports
 
+.PHONY: test-relay
+test-relay: ## relay the rows of a real PostgreSQL and MariaDB, killed meanwhile (installs what is missing)
+	.ci/relay
+
 .PHONY: test-buckets
 test-buckets: ## write backups to a real S3 server (builds it)
 	.ci/buckets
