@@ -20,6 +20,7 @@
 //	output of=NAME         adjacent lines in the output of a background block. The test waits until they are printed.
 //	output shape           as output, but figures may differ
 //	yaml                   a file of serve --http-client-roles, --oidc-roles or --brokers. The test loads it.
+//	sql                    statements of a database. make test-relay runs them (relay/guide_server_test.go)
 //	text                   a drawing, which is not checked
 //
 // A block of any other kind fails the test. So does an answer of 400 and above that no json block shows.

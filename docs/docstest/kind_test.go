@@ -30,10 +30,10 @@ func parseKind(info string) (kind, error) {
 	}
 	words := strings.Fields(info)
 	if len(words) == 0 {
-		return kind{}, fmt.Errorf("its fence names no kind: sh, console, go, java, python, ts, json, output, yaml or text")
+		return kind{}, fmt.Errorf("its fence names no kind: sh, console, go, java, python, ts, json, output, yaml, sql or text")
 	}
 	k := kind{language: words[0]}
-	if !k.runs() && !slices.Contains([]string{"sh", "console", "json", "output", "yaml", "text"}, k.language) {
+	if !k.runs() && !slices.Contains([]string{"sh", "console", "json", "output", "yaml", "sql", "text"}, k.language) {
 		return k, fmt.Errorf("%q is no kind of block", info)
 	}
 	for _, word := range words[1:] {
