@@ -2,14 +2,17 @@ package broker
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/belfryhq/belfry/fsm/task/targeturl"
+	"github.com/belfryhq/belfry/internal/amqpwire"
 )
 
 // amqpChannel publishes messages with a confirm for each. Many may be in progress.
@@ -71,12 +74,12 @@ func (c *amqpChannel) closed() bool {
 }
 
 // flightKey returns a key that is unique among the messages in progress: each grant has one attempt and its own fence.
-func flightKey(id string, fence any) string { return fmt.Sprintf("%s/%v", id, fence) }
+func flightKey(id, fence any) string { return fmt.Sprintf("%v/%v", id, fence) }
 
 func (c *amqpChannel) note(r amqp.Return) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if f := c.waiting[flightKey(r.MessageId, r.Headers["belfry-fence"])]; f != nil {
+	if f := c.waiting[flightKey(r.Headers["webhook-id"], r.Headers["belfry-fence"])]; f != nil {
 		f.returned = r.ReplyText
 	}
 }
@@ -111,7 +114,11 @@ func (c *amqpChannel) publish(ctx context.Context, t *targeturl.Target, m *messa
 
 func (c *amqpChannel) confirmed(ctx context.Context, t *targeturl.Target, m *message) error {
 	const mandatory, immediate = true, false
-	confirm, err := c.ch.PublishWithDeferredConfirm(t.Exchange, t.RoutingKey, mandatory, immediate, publishing(m))
+	p, err := publishing(m)
+	if err != nil {
+		return err
+	}
+	confirm, err := c.ch.PublishWithDeferredConfirm(t.Exchange, t.RoutingKey, mandatory, immediate, p)
 	if err != nil {
 		return c.unless(err)
 	}
@@ -140,13 +147,43 @@ func (c *amqpChannel) unless(err error) error {
 	return failed("the broker closed the channel: %s", worded(c.why).text)
 }
 
-func publishing(m *message) amqp.Publishing {
+// publishing returns the message as RabbitMQ gets it: with Belfry's properties, or with those that the task brings
+// along.
+func publishing(m *message) (amqp.Publishing, error) {
 	headers := make(amqp.Table, len(m.headers))
 	for _, h := range m.headers {
+		if h.name == amqpwire.PropertiesHeader {
+			return asPublished(m, h.value)
+		}
 		headers[h.name] = h.value
 	}
 	return amqp.Publishing{
 		Headers: headers, ContentType: m.contentType, DeliveryMode: amqp.Persistent,
 		MessageId: m.id, Timestamp: m.at, AppId: "belfry", Body: m.payload,
+	}, nil
+}
+
+// asPublished returns a message with the properties that it was published with, and with the headers of Belfry that a
+// consumer needs to recognise a repeat. It leaves out the user, which the broker compares with that of the connection:
+// the node's.
+func asPublished(m *message, properties string) (amqp.Publishing, error) {
+	data, err := base64.StdEncoding.DecodeString(properties)
+	if err != nil {
+		return amqp.Publishing{}, hopeless("the header %s is not base64", amqpwire.PropertiesHeader)
 	}
+	p, err := amqpwire.ReadProperties(data)
+	if err != nil {
+		return amqp.Publishing{}, hopeless("the header %s: %s", amqpwire.PropertiesHeader, err)
+	}
+	if p.Headers == nil {
+		p.Headers = amqp.Table{}
+	}
+	amqpwire.Delayed(p.Headers)
+	for _, h := range m.headers {
+		if strings.HasPrefix(h.name, "webhook-") || strings.HasPrefix(h.name, "belfry-") {
+			p.Headers[h.name] = h.value
+		}
+	}
+	p.UserId, p.Body = "", m.payload
+	return p, nil
 }

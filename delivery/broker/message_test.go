@@ -1,6 +1,9 @@
 package broker
 
 import (
+	"encoding/base64"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,5 +53,36 @@ func TestMessage(t *testing.T) {
 	}
 	if got := fields(targeturl.NATS, func(t *fsmpb.Task) { t.Spec.Traceparent = "a\r\nb: c" }); got["traceparent"] != "" {
 		t.Errorf("a malformed traceparent: %v", got)
+	}
+}
+
+// TestAsPublished checks that a message with properties of its own gets these, its delay negated, and the headers by
+// which a consumer recognises a repeat.
+func TestAsPublished(t *testing.T) {
+	// The headers x-delay (5, int32), webhook-id ("old") and n (int8), delivery mode 1, message-id "m", user "u".
+	properties := "\x30\x90\x00\x00\x00\x24\x07x-delayI\x00\x00\x00\x05\x0awebhook-idS\x00\x00\x00\x03old\x01nb\x07\x01\x01m\x01u"
+	for text, want := range map[string]string{
+		base64.StdEncoding.EncodeToString([]byte(properties)):     "",
+		base64.StdEncoding.EncodeToString([]byte(properties[:9])): "malformed",
+		"%": "is not base64",
+	} {
+		a := attemptOf("amqp://h/?exchange=x", func(t *fsmpb.Task) {
+			t.WebhookId, t.Fence, t.Spec.Payload = "new", 9, []byte("body")
+			t.Spec.Target.Headers = []*fsmpb.Header{{Name: "amqp-properties", Value: text}}
+		})
+		p, err := publishing(newMessage(a, targeturl.AMQP, time.Now()))
+		if want != "" {
+			var f *failure
+			if !errors.As(err, &f) || !f.permanent || !strings.Contains(f.text, want) {
+				t.Errorf("%s: %v", text, err)
+			}
+			continue
+		}
+		assert.NoError(t, err)
+		if p.MessageId != "m" || p.DeliveryMode != 1 || p.UserId != "" || p.AppId != "" || string(p.Body) != "body" ||
+			p.Headers["x-delay"] != int32(-5) || p.Headers["n"] != int8(7) || p.Headers["webhook-id"] != "new" ||
+			p.Headers["belfry-fence"] != "9" || p.Headers["ce-id"] != nil || p.Headers["amqp-properties"] != nil {
+			t.Errorf("%+v", p)
+		}
 	}
 }

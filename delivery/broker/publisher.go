@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"sync"
 	"time"
 
@@ -44,6 +45,19 @@ func (p *Publisher) CheckURL(rawURL string) *task.FieldError {
 		return &task.FieldError{Field: "target.url", Detail: unknownText(t)}
 	}
 	return nil
+}
+
+// Dial opens a connection to a permitted broker, with TLS if its URL has a scheme with TLS, and without credentials.
+func (p *Publisher) Dial(ctx context.Context, rawURL string) (net.Conn, error) {
+	t, _, err := targeturl.ParseBroker(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	known := p.cfg.accessTo(t)
+	if known == nil {
+		return nil, errors.New(unknownText(t))
+	}
+	return newEndpoint(&p.cfg, t, known).connect(ctx, "tcp", t.Hosts[0])
 }
 
 func unknownText(t *targeturl.Target) string {
