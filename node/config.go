@@ -38,6 +38,8 @@ type Config struct {
 	// the proxy names in X-Forwarded-For or Forwarded.
 	BehindProxy bool
 
+	AMQP AMQPConfig
+
 	PeerAddr        string          // address for other nodes, over TCP and UDP; port 0 picks a free one
 	AdvertisePeer   string          // address for other nodes to dial; empty: PeerAddr as bound
 	PeerKeys        *peerkeys.Files // nil: no TLS, and loopback only
@@ -167,6 +169,9 @@ func (c *Config) Validate() error {
 		{"oidc-issuer", c.Access.checkIssuer()},
 		{"behind-proxy", c.checkProxy()},
 		{"http", c.checkExposed(c.HTTPAddr)},
+		{"amqp-broker", c.AMQP.checkBroker()},
+		{"amqp-key-file", c.checkAMQPKey()},
+		{"amqp", c.checkExposed(c.AMQP.Addr)},
 		{"dev", c.checkDev()},
 		{"pprof", c.checkExposed(c.ProfileAddr)},
 	} {

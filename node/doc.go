@@ -6,6 +6,7 @@
 //	metrics         one registry for the process, one for the cluster
 //	callers         found by their credentials: the node's own files at once, the keys of the cluster once it is open
 //	HTTP listener   bound before the data is opened: the other nodes learn its port
+//	AMQP listener   if Config.AMQP names an address
 //	certificates    of the HTTP ports, if Config.TLS names any
 //	profiles        if Config.ProfileAddr is set
 //	receivers       webhooks and message brokers
@@ -15,6 +16,7 @@
 //	audit log       its records have the id of the node
 //	PID file
 //	HTTP API        serves callers
+//	AMQP clients    by the HTTP API, and by their broker
 //
 // A test can run a node in its own process:
 //

@@ -83,11 +83,11 @@ func (n *Node) listen(context.Context) error {
 	if err != nil {
 		return err
 	}
-	each := n.budget.calls / 2
-	if n.cfg.BehindProxy {
-		each = 0 // all callers come from the proxy
+	all := n.budget.calls
+	if n.cfg.AMQP.Addr != "" {
+		all /= 2 // the other half is for clients of AMQP
 	}
-	n.listener = port.Limit(l, n.budget.calls, each, logs.Limited(n.log))
+	n.listener = n.limited(l, all)
 	n.onStop(func() error { return ignoreClosed(l.Close()) })
 	if n.place, err = n.cfg.advertised(l.Addr()); err != nil {
 		return err
@@ -95,6 +95,15 @@ func (n *Node) listen(context.Context) error {
 	own := []string{origin.HostOf(n.cfg.HTTPAddr), origin.HostOf(n.place.addr), origin.HostOf(n.cfg.ProfileAddr)}
 	n.origins, err = origin.New(append(own, n.cfg.AllowHosts...), n.cfg.AllowOrigins)
 	return err
+}
+
+// limited returns the listener of a port for callers with a bounded number of connections.
+func (n *Node) limited(l net.Listener, all int) net.Listener {
+	each := all / 2
+	if n.cfg.BehindProxy {
+		each = 0 // all callers come from the proxy
+	}
+	return port.Limit(l, all, each, logs.Limited(n.log))
 }
 
 // openCertificates reads the files of the API's port, and reads them again as long as the node runs.
@@ -181,7 +190,8 @@ func (n *Node) startHTTP(context.Context) error {
 		return err
 	}
 	server := api.HTTPServer()
-	server.Handler = n.atAddress(n.unlessBarred(server.Handler))
+	n.api = n.unlessBarred(server.Handler)
+	server.Handler = n.atAddress(n.api)
 	n.onStop(func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), callGrace)
 		defer cancel()

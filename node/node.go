@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"strconv"
 	"sync"
@@ -52,6 +53,8 @@ type Node struct {
 	callers         *callers.Callers
 	certificates    *port.Certificates // of the API; nil: no TLS
 	listener        net.Listener
+	amqp            net.Listener   // nil: clients of AMQP are not served
+	api             http.Handler   // of calls that no proxy passes on
 	place           place          // at which callers reach the node
 	origins         *origin.Policy // of the API
 	receivers       *receivers.Receivers
@@ -111,8 +114,8 @@ func newNode(cfg Config) (*Node, error) {
 func (n *Node) start(ctx context.Context) error {
 	for _, start := range []func(context.Context) error{
 		n.startDevClock, n.boundGarbage, n.limitMemory, n.startMetrics, n.startTracing, n.followReload, n.openCallers,
-		n.listen, n.openCertificates, n.startProfiles, n.startDelivery, n.openSecrets, n.openCluster, n.startAudit,
-		n.writePID, n.startHTTP, n.startBackups, n.notifyManager,
+		n.listen, n.listenAMQP, n.openCertificates, n.startProfiles, n.startDelivery, n.openSecrets, n.openCluster,
+		n.startAudit, n.writePID, n.startHTTP, n.startAMQP, n.startBackups, n.notifyManager,
 	} {
 		if err := start(ctx); err != nil || ctx.Err() != nil {
 			return err

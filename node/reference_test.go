@@ -42,6 +42,8 @@ func TestMetricsReference(t *testing.T) {
 	simulate(t, func(t *testing.T) {
 		cfg := testConfig(t)
 		cfg.WebhookNets = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+		cfg.BrokerNets = cfg.WebhookNets
+		cfg.AMQP = AMQPConfig{Addr: "127.0.0.1:0", Broker: "amqp://127.0.0.1:1"}
 		n, c := start(t, cfg)
 		if _, err := c.PutQueue(t.Context(), client.Queue{Name: "mails", Retry: &client.Retry{MaxAttempts: 1}}); err != nil {
 			t.Fatal(err)

@@ -97,6 +97,12 @@ func (f *serveFlags) addFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&c.AllowOrigins, "allow-origin", nil,
 		"`origin` whose web pages may call the API, such as https://app.example; repeatable")
 	f.addAccessFlags(flags)
+	flags.StringVar(&c.AMQP.Addr, "amqp", "", "`address` at which clients of AMQP 0-9-1 reach the broker in "+
+		"--amqp-broker; their messages with the header x-delay become tasks (default: none)")
+	flags.StringVar(&c.AMQP.Broker, "amqp-broker", "", "`url` of the broker for --amqp, such as amqp://10.0.0.7:5672; "+
+		"--brokers or --allow-broker-cidr must name it")
+	flags.StringVar(&c.AMQP.KeyFile, "amqp-key-file", "", "`file` with the API key under which the messages of --amqp "+
+		"become tasks, in the namespace of the key, with the role schedule")
 	flags.StringVar(&c.PeerAddr, "peer", c.PeerAddr, "`address` at which other nodes are answered, over TCP and UDP")
 	flags.StringVar(&c.AdvertisePeer, "advertise-peer", c.AdvertisePeer,
 		"`address` that other nodes dial (default: --peer)")

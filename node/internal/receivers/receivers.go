@@ -4,6 +4,7 @@ package receivers
 
 import (
 	"context"
+	"net"
 
 	"github.com/belfryhq/belfry/delivery"
 	"github.com/belfryhq/belfry/delivery/broker"
@@ -60,6 +61,11 @@ func (r *Receivers) CheckURL(rawURL string) *task.FieldError {
 		return r.broker.CheckURL(rawURL)
 	}
 	return r.guard.CheckURL(rawURL)
+}
+
+// Dial connects to a broker that tasks may be published to, without credentials.
+func (r *Receivers) Dial(ctx context.Context, rawURL string) (net.Conn, error) {
+	return r.broker.Dial(ctx, rawURL)
 }
 
 // Close ends all connections.
