@@ -157,6 +157,9 @@ test-imports: ## import from a real Redis with asynq, BullMQ, Celery and Sidekiq
 .PHONY: test-relay
 test-relay: ## relay the rows of a real PostgreSQL and MariaDB, killed meanwhile (installs what is missing)
 	.ci/relay
+.PHONY: test-amqp
+test-amqp: ## run clients of four languages against the intake for AMQP before a real RabbitMQ (installs what is missing)
+	.ci/amqp
 
 .PHONY: test-buckets
 test-buckets: ## write backups to a real S3 server (builds it)
