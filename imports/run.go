@@ -233,7 +233,7 @@ func (r *run) withoutFired(ctx context.Context, records []Record) ([]Record, err
 	rest := records[:0]
 	for _, record := range records {
 		found := false
-		if record.Claimed && record.Task.FireAt.Before(time.Now()) {
+		if record.Claimed && record.Schedule == nil && record.Task.FireAt.Before(time.Now()) {
 			var err error
 			if found, err = r.hasHistory(ctx, &record); err != nil {
 				return nil, err
@@ -298,23 +298,29 @@ func (r *run) schedule(ctx context.Context, records []Record) (done, back []Reco
 
 // put schedules the tasks of records unless they exist, and returns the error of each.
 func (r *run) put(ctx context.Context, records []Record) []error {
-	errs := make([]error, 0, len(records))
-	if len(records) > 0 && records[0].Schedule != nil { // a source has tasks or schedules, and not both
-		for i := range records {
-			_, err := r.c.PutSchedule(ctx, *records[i].Schedule, client.IfAbsent())
-			errs = append(errs, err)
+	errs := make([]error, len(records))
+	var tasks []int // indices of records
+	for i := range records {
+		if records[i].Schedule == nil {
+			tasks = append(tasks, i)
+			continue
 		}
+		_, errs[i] = r.c.PutSchedule(ctx, *records[i].Schedule, client.IfAbsent())
+	}
+	if len(tasks) == 0 {
 		return errs
 	}
 	ops := func(yield func(client.Op) bool) {
-		for i := range records {
+		for _, i := range tasks {
 			if !yield(client.ScheduleOp(records[i].Task, client.IfAbsent())) {
 				return
 			}
 		}
 	}
+	next := 0
 	for result := range r.c.Batch(ctx, ops) {
-		errs = append(errs, result.Err)
+		errs[tasks[next]] = result.Err
+		next++
 	}
 	return errs
 }

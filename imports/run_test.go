@@ -430,3 +430,31 @@ func TestStableID(t *testing.T) {
 		t.Error("two keys share an id")
 	}
 }
+
+// A source may have tasks beside schedules. A schedule that an earlier move has claimed is found again.
+func TestTasksBesideSchedules(t *testing.T) {
+	onNode(t, func(t *testing.T, c *client.Client, _ *nodetest.Cluster) {
+		source := &shelf{waiting: records(4)}
+		for i := range source.waiting {
+			if r := &source.waiting[i]; i%2 == 0 {
+				rule := client.Repeat{Every: time.Duration(i+1) * time.Hour}
+				r.Schedule = &client.Schedule{ID: r.Task.ID, Repeat: rule, Task: client.Task{Queue: "jobs", Payload: r.Task.Payload}}
+				r.Task = client.Task{}
+			}
+		}
+		all := slices.Clone(source.waiting)
+		for _, want := range []imports.Totals{{Read: 4, Scheduled: 4}, {Read: 4, Existing: 4}} {
+			totals, err := imports.Run(t.Context(), source, c, imports.Options{Move: true, Verify: true})
+			assert.NoError(t, err)
+			assert.Equal(t, *totals.Verified, imports.Verification{Same: 4})
+			totals.Verified = nil
+			assert.Equal(t, totals, want)
+			assert.Equal(t, len(source.waiting)+len(source.claimed), 0)
+			source.claimed = slices.Clone(all) // as if the import had been killed before it finished them
+		}
+		all[0].Schedule.Repeat.Every = time.Minute
+		totals, err := imports.Run(t.Context(), source, c, imports.Options{Move: true})
+		assert.NoError(t, err)
+		assert.Equal(t, totals, imports.Totals{Read: 4, Existing: 3, Conflicts: 1})
+	})
+}

@@ -71,6 +71,8 @@ func scheduleDifference(want, found *client.Schedule) string {
 	case !slices.Equal(want.Repeat.Cron, found.Repeat.Cron) ||
 		cmp.Or(want.Repeat.TimeZone, "UTC") != cmp.Or(found.Repeat.TimeZone, "UTC"):
 		return fmt.Sprintf("repeats by %q in %s", found.Repeat.Cron, cmp.Or(found.Repeat.TimeZone, "UTC"))
+	case want.Repeat.Every != found.Repeat.Every:
+		return fmt.Sprintf("repeats every %v", found.Repeat.Every)
 	case cmp.Or(a.Queue, "default") != cmp.Or(b.Queue, "default"):
 		return "is in the queue " + cmp.Or(b.Queue, "default")
 	case contentOf(&a).payload != contentOf(&b).payload:
