@@ -2,9 +2,9 @@
 
 GO   ?= go
 TOOL  = $(GO) tool -modfile=$(CURDIR)/tools/go.mod
-# The repository has seven modules: this one; belfrytest, so that programs which only import the client record no checksums
+# The repository has eight modules: this one; belfrytest, so that programs which only import the client record no checksums
 # of a node's modules; the bench, whose drivers of other services are no dependencies of Belfry; and for the same reason
-# the issuer of tokens, the collector of spans and the library asynq for tests, and the checks of the packages, with Helm and
+# the issuer of tokens, the collector of spans and the libraries asynq and River for tests, and the checks of the packages, with Helm and
 # Kubernetes.
 
 .DEFAULT_GOAL := build
@@ -23,7 +23,7 @@ race: ## run the tests under the race detector, on one processor each (golang/go
 
 .PHONY: lint
 lint: ## vet, golangci-lint with staticcheck and the import rules
-	for module in . belfrytest bench access/oidc/realissuer imports/redis/realasynq deploy/package; do (cd $$module && $(GO) vet ./... && $(TOOL) golangci-lint run) || exit; done
+	for module in . belfrytest bench access/oidc/realissuer imports/redis/realasynq imports/tables/realriver deploy/package; do (cd $$module && $(GO) vet ./... && $(TOOL) golangci-lint run) || exit; done
 
 .PHONY: generate
 generate: ## generate code from the .proto files
@@ -151,7 +151,7 @@ test-brokers: ## publish to real brokers, killed meanwhile, and try the bench's 
 	.ci/brokers
 
 .PHONY: test-imports
-test-imports: ## import from a real Redis with asynq, BullMQ, Celery and Sidekiq, and from RabbitMQ (installs what is missing)
+test-imports: ## import from real servers: Redis, RabbitMQ, PostgreSQL, MariaDB, with the libraries (installs what is missing)
 	.ci/imports
 
 .PHONY: test-relay

@@ -5,6 +5,7 @@
 //	NDJSON, CSV, Crontab    sources that are files
 //	imports/redis           sources in a Redis: a sorted set, asynq, BullMQ, Celery, Sidekiq
 //	imports/rabbitmq        messages in a queue of RabbitMQ
+//	imports/tables          tables in a PostgreSQL or a MySQL: River, db-scheduler, Quartz
 //
 // # Resuming
 //

@@ -22,6 +22,7 @@ import (
 	"github.com/belfryhq/belfry/imports"
 	"github.com/belfryhq/belfry/imports/rabbitmq"
 	"github.com/belfryhq/belfry/imports/redis"
+	"github.com/belfryhq/belfry/imports/tables"
 )
 
 // importFlags are the settings of an import.
@@ -62,7 +63,8 @@ status is 1 if a record was refused, is in conflict, or has no equal task.`,
 		Example: `  belfry import ndjson tasks.ndjson --dry-run
   belfry import asynq redis://127.0.0.1:6379/0 --move`,
 	}, newImportNDJSON(), newImportCSV(), newImportCrontab(), newImportRedis(), newImportAsynq(), newImportBullMQ(),
-		newImportCelery(), newImportSidekiq(), newImportRabbitMQ())
+		newImportCelery(), newImportSidekiq(), newImportRabbitMQ(), newImportRiver(), newImportDBScheduler(),
+		newImportQuartz())
 }
 
 func newImportNDJSON() *cobra.Command {
@@ -294,6 +296,67 @@ func (f *importFlags) redisVerb(
 		})
 		return source, source, err
 	}), "Redis")
+}
+
+func newImportRiver() *cobra.Command {
+	return newImportTable(&cobra.Command{
+		Use:   "river URL",
+		Short: "Import the scheduled and the retried jobs of River",
+		Long: `Import the jobs of River that are scheduled or wait for a retry. A task keeps
+its queue. It has the arguments as its payload, the kind as the label "type",
+and the attempts that are left. Priorities, metadata, tags and unique keys are
+left behind.`,
+		Example: `  belfry import river postgres://app@db.example/app --dry-run
+  belfry import river postgres://app@db.example/app --move`,
+	}, "`name` of the table (default river_job)", tables.River)
+}
+
+func newImportDBScheduler() *cobra.Command {
+	return newImportTable(&cobra.Command{
+		Use:   "db-scheduler URL",
+		Short: "Import the executions of db-scheduler",
+		Long: `Import the executions of db-scheduler that no scheduler has picked, from a
+PostgreSQL or a MySQL. The payload is the task data as its serializer has
+written it: JSON, text, or the bytes of a Java object. The label
+"type" is the name of the task, and the id ends with that of the instance.
+Recurring tasks are refused, since their rules are in the program.`,
+		Example: `  belfry import db-scheduler postgres://app@db/app --queue mails --dry-run
+  belfry import db-scheduler mysql://app@db/app --queue mails --move`,
+	}, "`name` of the table (default scheduled_tasks)", tables.DBScheduler)
+}
+
+func newImportQuartz() *cobra.Command {
+	return newImportTable(&cobra.Command{
+		Use:   "quartz URL",
+		Short: "Import the triggers of Quartz",
+		Long: `Import the triggers of Quartz from a PostgreSQL or a MySQL. A trigger with one
+time left becomes a task. Other simple triggers and cron triggers become
+schedules. The payload is {"class", "job", "job_group", "trigger",
+"trigger_group", "job_data", "trigger_data"}: data as the text of a properties
+file (useProperties), or {"base64": ...} of the bytes of a Java map. The label
+"type" is the class.
+
+Refused are triggers that are paused, that have a calendar or a year in their
+expression, or are of another type.`,
+		Example: `  belfry import quartz postgres://app@db.example/app --queue jobs --dry-run
+  belfry import quartz mysql://app@db.example/app --queue jobs --move`,
+	}, "`prefix` of the tables (default QRTZ_)", tables.Quartz)
+}
+
+// newImportTable completes a command whose source is a table.
+func newImportTable(
+	cmd *cobra.Command, table string, open func(context.Context, tables.Options) (*tables.Source, error),
+) *cobra.Command {
+	var f importFlags
+	o := tables.Options{}
+	cmd.Long += passwordHelp("database")
+	f.moving(f.verb(cmd, func(c *cli.Call) (imports.Source, io.Closer, error) {
+		o.URL, o.Password, o.Prefix, o.Queue = c.Args[0], os.Getenv(importPassword), f.prefix, f.queue
+		source, err := open(c.Context(), o)
+		return source, source, err
+	}), "database")
+	cmd.Flags().StringVar(&o.Table, "table", "", table)
+	return cmd
 }
 
 // moving adds --move to the command of a source that can give its tasks away.

@@ -89,6 +89,8 @@ func TestImportMistakes(t *testing.T) {
 		"csv --unit min":                                 `--unit is "min": s, ms or auto`,
 		"redis redis://127.0.0.1:1/0":                    "KEY is missing",
 		"sidekiq http://127.0.0.1:1/0":                   "the URL is not like redis://host:6379/0",
+		"river postgres://127.0.0.1:1":                   "the URL is not like postgres://user@host:5432/database",
+		"quartz mysql://127.0.0.1:1/d --table x'y":       "the name of the table has other characters",
 		"celery redis://127.0.0.1:1/0 --target x":        "the URL is not like redis://host:6379/0",
 		"rabbitmq amqp://127.0.0.1:1/ q --move":          "--exchange is missing",
 		"rabbitmq amqp://127.0.0.1:1/ q --exchange x":    "cannot be copied",

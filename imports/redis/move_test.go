@@ -15,48 +15,6 @@ import (
 	"github.com/belfryhq/belfry/internal/gated"
 )
 
-// tally counts who ran each job. It is safe for concurrent use.
-type tally struct {
-	mu   sync.Mutex
-	runs map[string][]string
-	by   map[string]int
-}
-
-func (c *tally) add(job, by string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.runs == nil {
-		c.runs, c.by = map[string][]string{}, map[string]int{}
-	}
-	c.runs[job] = append(c.runs[job], by)
-	c.by[by]++
-}
-
-// complete returns an error until this number of jobs has run.
-func (c *tally) complete(jobs int) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(c.runs) < jobs {
-		return fmt.Errorf("%d of %d jobs have run: %v", len(c.runs), jobs, c.by)
-	}
-	return nil
-}
-
-// check checks that each job has run once, and that both sides worked.
-func (c *tally) check(t *testing.T, jobs int) {
-	t.Helper()
-	for job, by := range c.runs {
-		if len(by) != 1 {
-			t.Errorf("%s ran %d times: %v", job, len(by), by)
-		}
-	}
-	assert.Equal(t, len(c.runs), jobs, "jobs")
-	if c.by["worker"] == 0 || c.by["consumer"] == 0 {
-		t.Errorf("one side was idle: %v", c.by)
-	}
-	t.Logf("%v", c.by)
-}
-
 // popDue is how a worker of the old program takes due members.
 var popDue = redis.NewScript(1, `
 	local due = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, 1000)
@@ -64,7 +22,7 @@ var popDue = redis.NewScript(1, `
 	return due`)
 
 // oldWorker runs due members of the set delayed until ctx ends.
-func oldWorker(ctx context.Context, t *testing.T, url string, count *tally) {
+func oldWorker(ctx context.Context, t *testing.T, url string, count *importstest.Tally) {
 	conn, err := redis.DialURL(url)
 	assert.Equal(t, err, nil)
 	defer conn.Close()
@@ -72,7 +30,7 @@ func oldWorker(ctx context.Context, t *testing.T, url string, count *tally) {
 		due, err := redis.Strings(popDue.Do(conn, "delayed", float64(time.Now().UnixMilli())/1000))
 		assert.Equal(t, err, nil)
 		for _, member := range due {
-			count.add(member, "worker")
+			count.Add(member, "worker")
 		}
 		select {
 		case <-ctx.Done():
@@ -109,7 +67,7 @@ func TestRedisServerMove(t *testing.T) {
 	}
 	r := startRedis(t)
 	b := importstest.Start(t, 3)
-	var count tally
+	var count importstest.Tally
 	ctx, stop := context.WithCancel(t.Context())
 	var work sync.WaitGroup
 	fill(t, r.url, jobs, within)
@@ -117,7 +75,7 @@ func TestRedisServerMove(t *testing.T) {
 	work.Go(func() {
 		o := client.ConsumeOptions{Concurrency: 1000}
 		assert.Equal(t, b.Consume(ctx, "jobs", o, func(_ context.Context, task *client.Leased) error {
-			count.add(string(task.PayloadBytes), "consumer")
+			count.Add(string(task.PayloadBytes), "consumer")
 			return nil
 		}), nil)
 	})
@@ -142,7 +100,7 @@ func TestRedisServerMove(t *testing.T) {
 	assert.Equal(t, code, 0, "exit status")
 	t.Logf("%d jobs, imported in %v", jobs, time.Since(began).Round(time.Second))
 	assert.EqualSlices(t, r.keys("*"), nil)
-	importstest.Await(t, func() error { return count.complete(jobs) })
+	importstest.Await(t, func() error { return count.Complete(jobs) })
 	importstest.Await(t, func() error {
 		q, err := b.Queue(t.Context(), "jobs")
 		if err == nil && q.Counts.Unfinished() > 0 {
@@ -152,5 +110,5 @@ func TestRedisServerMove(t *testing.T) {
 	})
 	stop()
 	work.Wait()
-	count.check(t, jobs)
+	count.Check(t, jobs)
 }
