@@ -2,11 +2,13 @@ package node
 
 import (
 	"errors"
+	"net/http"
 	"net/netip"
 	"strings"
 	"testing"
 
 	"github.com/belfryhq/belfry/internal/assert"
+	"github.com/belfryhq/belfry/internal/inside"
 )
 
 // TestAMQPSettings checks that settings under which clients of AMQP could not be served, or not safely, are refused.
@@ -59,5 +61,19 @@ func TestAMQPNeedsAKnownBroker(t *testing.T) {
 		if n.AMQPAddr() == nil {
 			t.Error("no address")
 		}
+	})
+}
+
+// TestRefusedInside checks that the API refuses a call within the process as it does any other. It once ended the node:
+// the answer had no Flush.
+func TestRefusedInside(t *testing.T) {
+	t.Parallel()
+	simulate(t, func(t *testing.T) {
+		n, _ := start(t, testConfig(t))
+		c := http.Client{Transport: &inside.Transport{Handler: n.api}}
+		resp, err := c.Post("http://localhost/v1/batch", "text/plain", strings.NewReader("{}\n"))
+		assert.NoError(t, err)
+		assert.Equal(t, resp.StatusCode, http.StatusUnsupportedMediaType)
+		assert.NoError(t, resp.Body.Close())
 	})
 }

@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 )
@@ -25,7 +26,7 @@ type Transport struct {
 var errCut = errors.New("the answer was cut")
 
 // RoundTrip returns the whole answer of the handler. It returns when the handler does, which ends with the request's
-// context.
+// context. A panic of the handler ends this call alone, as in an HTTP server.
 func (t *Transport) RoundTrip(given *http.Request) (response *http.Response, err error) {
 	req := *given
 	req.Proto, req.ProtoMajor, req.ProtoMinor = "HTTP/1.1", 1, 1
@@ -36,12 +37,8 @@ func (t *Transport) RoundTrip(given *http.Request) (response *http.Response, err
 	a := &answer{header: http.Header{}}
 	defer func() {
 		err = errors.Join(err, req.Body.Close())
-		switch cause := recover(); cause {
-		case nil:
-		case http.ErrAbortHandler:
-			response, err = nil, errCut
-		default:
-			panic(cause)
+		if cause := recover(); cause != nil {
+			response, err = nil, fmt.Errorf("%w: %v", errCut, cause)
 		}
 	}()
 	t.Handler.ServeHTTP(a, &req)
@@ -74,3 +71,6 @@ func (a *answer) Write(b []byte) (int, error) {
 	a.WriteHeader(http.StatusOK)
 	return a.body.Write(b)
 }
+
+// Flush does nothing: the answer is read once it is whole.
+func (*answer) Flush() {}
