@@ -7,26 +7,15 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
 	"regexp"
 	"strconv"
 	"strings"
 	"text/template"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/stdlib"
-)
 
-// Dialect is a kind of database.
-type Dialect string
-
-// The dialects. MySQL includes MariaDB.
-const (
-	Postgres Dialect = "postgres"
-	MySQL    Dialect = "mysql"
+	"github.com/belfryhq/belfry/internal/sqldb"
 )
 
 // DefaultTable is the usual name of an outbox.
@@ -49,9 +38,9 @@ func checkTable(table string) (name string, err error) {
 }
 
 // DDL returns the statements that make an outbox.
-func DDL(dialect Dialect, table string) (string, error) {
-	if dialect != Postgres && dialect != MySQL {
-		return "", fmt.Errorf("dialect %q: %s or %s", dialect, Postgres, MySQL)
+func DDL(dialect sqldb.Dialect, table string) (string, error) {
+	if dialect != sqldb.Postgres && dialect != sqldb.MySQL {
+		return "", fmt.Errorf("dialect %q: %s or %s", dialect, sqldb.Postgres, sqldb.MySQL)
 	}
 	name, err := checkTable(table)
 	if err != nil {
@@ -68,11 +57,9 @@ func DDL(dialect Dialect, table string) (string, error) {
 
 // Database is a database with an outbox.
 type Database struct {
-	dialect Dialect
-	table   string
-	name    string          // of the table, without its schema
-	listen  *pgx.ConnConfig // of notifications; nil: the database has none
-	*sql.DB
+	table string
+	name  string // of the table, without its schema
+	*sqldb.DB
 }
 
 // idleConnection is how long an unused connection stays open, less than maxSilence.
@@ -87,58 +74,13 @@ func Open(rawURL, table string) (*Database, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Database{table: cmp.Or(table, DefaultTable), name: name}
-	switch scheme, _, _ := strings.Cut(rawURL, "://"); scheme {
-	case "postgres", "postgresql":
-		d.dialect = Postgres
-		if d.listen, err = pgx.ParseConfig(rawURL); err != nil {
-			return nil, err
-		}
-		d.DB = stdlib.OpenDB(*d.listen)
-	case "mysql", "mariadb":
-		d.dialect = MySQL
-		cfg, err := mysqlConfig(rawURL)
-		if err != nil {
-			return nil, err
-		}
-		connector, err := mysql.NewConnector(cfg)
-		if err != nil {
-			return nil, err
-		}
-		d.DB = sql.OpenDB(connector)
-	default:
-		return nil, errors.New("the URL of a database begins with postgres:// or mysql://")
-	}
-	d.SetConnMaxIdleTime(idleConnection)
-	return d, nil
-}
-
-// mysqlConfig returns the settings of the driver for a URL: mysql://user:password@host:3306/db?tls=true, or with
-// ?socket=/run/mysqld/mysqld.sock in place of the host. The other parameters are those of the driver.
-func mysqlConfig(rawURL string) (*mysql.Config, error) {
-	u, err := url.Parse(rawURL)
-	if err != nil {
-		return nil, fmt.Errorf("the URL of the database: %w", errors.Unwrap(err)) // the outer error quotes the URL
-	}
-	query := u.Query()
-	socket := query.Get("socket")
-	query.Del("socket")
-	cfg, err := mysql.ParseDSN("/?" + query.Encode())
+	db, err := sqldb.Open(rawURL, map[string]string{"wait_timeout": strconv.Itoa(int(maxSilence.Seconds()))})
 	if err != nil {
 		return nil, err
 	}
-	cfg.Net, cfg.Addr = "tcp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "3306"))
-	if socket != "" {
-		cfg.Net, cfg.Addr = "unix", socket
-	}
-	cfg.User, cfg.DBName = u.User.Username(), strings.TrimPrefix(u.Path, "/")
-	cfg.Passwd, _ = u.User.Password()
-	cfg.ParseTime, cfg.Loc, cfg.Logger = true, time.UTC, &mysql.NopLogger{} // errors are returned, too
-	if cfg.Params == nil {
-		cfg.Params = map[string]string{}
-	}
-	cfg.Params["wait_timeout"] = strconv.Itoa(int(maxSilence.Seconds()))
-	return cfg, nil
+	d := &Database{table: cmp.Or(table, DefaultTable), name: name, DB: db}
+	d.SetConnMaxIdleTime(idleConnection)
+	return d, nil
 }
 
 // row is a row of the outbox.
@@ -152,27 +94,15 @@ type row struct {
 
 // now is the database's clock. It goes on during a transaction.
 func (d *Database) now() string {
-	if d.dialect == Postgres {
+	if d.Dialect == sqldb.Postgres {
 		return "clock_timestamp()"
 	}
 	return "UTC_TIMESTAMP(6)"
 }
 
-// text completes a statement: {T} is the table, {now} the clock, and the question marks become PostgreSQL's
-// placeholders.
+// text completes a statement: {T} is the table, {now} the clock, and the question marks are parameters.
 func (d *Database) text(statement string) string {
-	statement = strings.NewReplacer("{T}", d.table, "{now}", d.now()).Replace(statement)
-	if d.dialect != Postgres {
-		return statement
-	}
-	var b strings.Builder
-	for i, part := range strings.Split(statement, "?") {
-		if i > 0 {
-			fmt.Fprintf(&b, "$%d", i)
-		}
-		b.WriteString(part)
-	}
-	return b.String()
+	return d.Text(strings.NewReplacer("{T}", d.table, "{now}", d.now()).Replace(statement))
 }
 
 // seconds returns a duration as an interval of SQL.
@@ -189,7 +119,7 @@ func in[T any](values []T, before ...any) (placeholders string, args []any) {
 // begin begins a transaction whose statements each see what others have committed before.
 func (d *Database) begin(ctx context.Context) (*sql.Tx, error) {
 	tx, err := d.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
-	if err != nil || d.dialect != Postgres {
+	if err != nil || d.Dialect != sqldb.Postgres {
 		return tx, err
 	}
 	_, err = tx.ExecContext(ctx, fmt.Sprintf("SET LOCAL idle_in_transaction_session_timeout = %d",
@@ -331,7 +261,7 @@ func (d *Database) count(ctx context.Context) (b backlog, err error) {
 
 // await fills wake when the database notifies of new rows, until ctx ends or the connection does.
 func (d *Database) await(ctx context.Context, wake chan<- struct{}) error {
-	conn, err := pgx.ConnectConfig(ctx, d.listen.Copy())
+	conn, err := pgx.ConnectConfig(ctx, d.Postgres.Copy())
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/belfryhq/belfry/client/webhook"
 	"github.com/belfryhq/belfry/deploy/child"
 	"github.com/belfryhq/belfry/internal/assert"
+	"github.com/belfryhq/belfry/internal/sqldb"
 )
 
 // guide returns the blocks of docs/guides/transactions.md of a kind.
@@ -35,7 +36,7 @@ func guide(t *testing.T, kind string) (blocks []string) {
 // often its delivery comes, and not by a sender that has been superseded, even if the receiver was killed in between.
 func TestServerGuide(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *server) {
-		if s.dialect != Postgres {
+		if s.Dialect != sqldb.Postgres {
 			t.Skip("the page's statements are those of PostgreSQL")
 		}
 		const secret, at = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwTZGvaSAeUdE=", "http://127.0.0.1:9010/orders"

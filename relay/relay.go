@@ -73,7 +73,7 @@ func New(cfg Config) *Relay {
 // are waited out.
 func (r *Relay) Run(ctx context.Context) {
 	var parts sync.WaitGroup
-	if r.Database.listen != nil {
+	if r.Database.Postgres != nil {
 		parts.Go(func() { r.repeat(ctx, "listen", 0, func() error { return r.Database.await(ctx, r.wake) }) })
 	}
 	parts.Go(func() { r.repeat(ctx, "count", watchEvery, func() error { return r.count(ctx) }) })

@@ -16,6 +16,7 @@ import (
 	"github.com/belfryhq/belfry/deploy/child"
 	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
+	"github.com/belfryhq/belfry/internal/sqldb"
 )
 
 // receipts counts the occurrences of tasks that a consumer got. It is safe for concurrent use.
@@ -112,7 +113,7 @@ func (s *server) holdUpdates(t *testing.T) (stop func(), held func() int) {
 		_, err := conn.ExecContext(t.Context(), s.text(statement))
 		assert.NoError(t, err, "%s", statement)
 	}
-	if s.dialect == Postgres {
+	if s.Dialect == sqldb.Postgres {
 		do(`SELECT pg_advisory_lock(7)`)
 		do(`CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 			PERFORM pg_advisory_xact_lock_shared(7); RETURN NEW; END $$`)
@@ -131,7 +132,7 @@ func (s *server) holdUpdates(t *testing.T) (stop func(), held func() int) {
 	return func() {
 		t.Helper()
 		await(t, func() error { // the killed relay's session ends when it gets the lock
-			if s.dialect == Postgres {
+			if s.Dialect == sqldb.Postgres {
 				do(`SELECT pg_advisory_unlock_all()`)
 			} else {
 				do(`DO RELEASE_LOCK('hold')`)
@@ -141,7 +142,7 @@ func (s *server) holdUpdates(t *testing.T) (stop func(), held func() int) {
 			}
 			return nil
 		})
-		if s.dialect == Postgres {
+		if s.Dialect == sqldb.Postgres {
 			do(`DROP TRIGGER hold ON {T}`)
 		} else {
 			do(`DROP TRIGGER hold`)
@@ -364,10 +365,10 @@ func TestServerOrder(t *testing.T) {
 			return ids, func() { assert.NoError(t, tx.Rollback()) }
 		}
 		var silence string
-		limit := map[Dialect]string{Postgres: "SHOW idle_in_transaction_session_timeout", MySQL: "SELECT @@wait_timeout"}
+		limit := map[sqldb.Dialect]string{sqldb.Postgres: "SHOW idle_in_transaction_session_timeout", sqldb.MySQL: "SELECT @@wait_timeout"}
 		tx, err := s.begin(t.Context())
 		assert.NoError(t, err)
-		assert.NoError(t, tx.QueryRow(limit[s.dialect]).Scan(&silence))
+		assert.NoError(t, tx.QueryRow(limit[s.Dialect]).Scan(&silence))
 		assert.NoError(t, tx.Rollback())
 		if silence != "1min" && silence != "60" {
 			t.Errorf("the database ends a silent transaction after %s", silence)
@@ -451,7 +452,7 @@ func TestServerRefusals(t *testing.T) {
 // PostgreSQL wakes a relay that does not poll, also after the connection was lost.
 func TestServerNotifies(t *testing.T) {
 	eachServer(t, func(t *testing.T, s *server) {
-		if s.listen == nil {
+		if s.Postgres == nil {
 			t.Skip("the database does not notify")
 		}
 		b := startBelfry(t, 1)

@@ -30,7 +30,7 @@ func eachServer(t *testing.T, test func(t *testing.T, s *server)) {
 				t.Skipf("BELFRY_TEST_RELAY does not name %s: make test-relay", name)
 			}
 			s := start(t)
-			text, err := DDL(s.dialect, DefaultTable)
+			text, err := DDL(s.Dialect, DefaultTable)
 			assert.NoError(t, err)
 			for _, statement := range splitDDL(text) {
 				s.exec(statement)

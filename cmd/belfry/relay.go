@@ -14,6 +14,7 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/cmd/belfry/internal/cli"
+	"github.com/belfryhq/belfry/internal/sqldb"
 	"github.com/belfryhq/belfry/relay"
 )
 
@@ -77,7 +78,7 @@ func newRelayDDL() *cobra.Command {
   belfry relay ddl --dialect mysql --table belfry_outbox | mysql shop`,
 		Annotations: map[string]string{cli.Offline: ""},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			text, err := relay.DDL(relay.Dialect(dialect), table)
+			text, err := relay.DDL(sqldb.Dialect(dialect), table)
 			if err != nil {
 				return cli.WrongUsage(fmt.Errorf("--%w", err))
 			}
@@ -87,7 +88,7 @@ func newRelayDDL() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&dialect, "dialect", "", "`database`: postgres, or mysql also for MariaDB")
 	cmd.Flags().StringVar(&table, "table", relay.DefaultTable, "`name` of the outbox, also with a schema")
-	cli.CompleteWords(cmd, "dialect", string(relay.Postgres), string(relay.MySQL))
+	cli.CompleteWords(cmd, "dialect", string(sqldb.Postgres), string(sqldb.MySQL))
 	return cmd
 }
 

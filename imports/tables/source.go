@@ -12,11 +12,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver pgx
-
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/imports"
+	"github.com/belfryhq/belfry/internal/sqldb"
 )
 
 // Options are the settings of a Source.
@@ -30,10 +28,9 @@ type Options struct {
 
 // Source reads the rows of a scheduler, and implements imports.Mover. It is for one goroutine.
 type Source struct {
-	db       *sql.DB
-	numbered bool // placeholders are $1, $2 and so on
-	o        Options
-	format   format
+	db     *sqldb.DB
+	o      Options
+	format format
 }
 
 // format has the statements for the tables of a scheduler. {table} stands for Options.Table, and ? for a parameter.
@@ -72,40 +69,14 @@ func open(ctx context.Context, o Options, f format) (*Source, error) {
 	if o.Password != "" {
 		u.User = url.UserPassword(u.User.Username(), o.Password)
 	}
-	s := &Source{o: o, format: f}
-	switch u.Scheme {
-	case "postgres", "postgresql":
-		s.numbered = true
-		s.db, err = sql.Open("pgx", u.String())
-	case "mysql":
-		s.db, err = openMySQL(u)
-	default:
-		return nil, errURL
-	}
+	db, err := sqldb.Open(u.String(), map[string]string{"time_zone": "'+00:00'"})
 	if err == nil {
-		err = s.db.PingContext(ctx)
+		err = db.PingContext(ctx)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the database at %s: %s", u.Host, err.Error()) // not a dial of the cluster, to those who ask
 	}
-	return s, nil
-}
-
-// openMySQL makes a pool of connections whose times are in UTC.
-func openMySQL(u *url.URL) (*sql.DB, error) {
-	c := mysql.NewConfig()
-	c.Net, c.Addr, c.User, c.DBName = "tcp", u.Host, u.User.Username(), strings.Trim(u.Path, "/")
-	c.Passwd, _ = u.User.Password()
-	c.ParseTime, c.TLSConfig = true, u.Query().Get("tls")
-	c.Params = map[string]string{"time_zone": "'+00:00'"}
-	if u.Port() == "" {
-		c.Addr += ":3306"
-	}
-	connector, err := mysql.NewConnector(c)
-	if err != nil {
-		return nil, err
-	}
-	return sql.OpenDB(connector), nil
+	return &Source{db, o, f}, nil
 }
 
 // Close ends the connections.
@@ -113,11 +84,7 @@ func (s *Source) Close() error { return s.db.Close() }
 
 // statement completes a statement of the format.
 func (s *Source) statement(text string) string {
-	text = strings.ReplaceAll(text, "{table}", s.o.Table)
-	for n := 1; s.numbered && strings.Contains(text, "?"); n++ {
-		text = strings.Replace(text, "?", fmt.Sprint("$", n), 1)
-	}
-	return text
+	return s.db.Text(strings.ReplaceAll(text, "{table}", s.o.Table))
 }
 
 // Count returns the number of rows.

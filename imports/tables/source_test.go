@@ -10,6 +10,7 @@ import (
 
 	"github.com/belfryhq/belfry/imports"
 	"github.com/belfryhq/belfry/internal/assert"
+	"github.com/belfryhq/belfry/internal/sqldb"
 )
 
 // readAll returns the records of a source, and the ends of their keys, those of claimed ones with a star.
@@ -30,7 +31,7 @@ func TestURLs(t *testing.T) {
 		"mysql://u:secret@127.0.0.1:1/d":    "the database at 127.0.0.1:1: ",
 		"mysql://127.0.0.1:1/d?tls=unknown": "the database at 127.0.0.1:1: ",
 		"postgres://u:secret@127.0.0.1:1":   errURL.Error(),
-		"oracle://u:secret@127.0.0.1:1/d":   errURL.Error(),
+		"oracle://u:secret@127.0.0.1:1/d":   "the database at 127.0.0.1:1: the URL of a database begins",
 		"postgres://u:secret@%zz/d":         errURL.Error(),
 	} {
 		_, err := River(t.Context(), Options{URL: url})
@@ -43,10 +44,8 @@ func TestURLs(t *testing.T) {
 }
 
 func TestStatements(t *testing.T) {
-	s := &Source{o: Options{Table: "own"}}
-	assert.Equal(t, s.statement("DELETE FROM {table} WHERE a = ? AND b = ?"), "DELETE FROM own WHERE a = ? AND b = ?")
-	s.numbered = true
-	assert.Equal(t, s.statement("DELETE FROM {table} WHERE a = ? AND b = ?"), "DELETE FROM own WHERE a = $1 AND b = $2")
+	s := &Source{db: &sqldb.DB{}, o: Options{Table: "own"}}
+	assert.Equal(t, s.statement("DELETE FROM {table} WHERE a = ?"), "DELETE FROM own WHERE a = ?")
 }
 
 func TestTriggers(t *testing.T) {
