@@ -59,7 +59,7 @@ func (n *Node) listenAMQP(context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.amqp = n.limited(l, n.budget.calls/4) // each has a connection to the broker beside
+	n.amqp = n.limited(l, n.callerPart()/2) // each has a connection to the broker beside
 	n.onStop(func() error { return ignoreClosed(l.Close()) })
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/belfryhq/belfry/delivery/broker"
 	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/httpapi/origin"
+	"github.com/belfryhq/belfry/redisapi"
 )
 
 // Config holds the settings of one node. Begin with DefaultConfig and change single fields.
@@ -27,11 +28,13 @@ type Config struct {
 	Zone    string // failure domain, such as a data centre's name; empty: the node is a zone of its own
 	Weight  int    // the node's part of replicas and leaderships, 1 to 100
 
-	HTTPAddr      string   // address at which callers are served; port 0 picks a free one
-	AdvertiseHTTP string   // address for callers, or its URL with http or https; empty: HTTPAddr as bound
-	AllowHosts    []string // further host names under which callers reach the API
-	AllowOrigins  []string // origins whose web pages may call the API
-	ProfileAddr   string   // address that serves Go's profiles; empty: none are served
+	HTTPAddr      string        // address at which callers are served; port 0 picks a free one
+	AdvertiseHTTP string        // address for callers, or its URL with http or https; empty: HTTPAddr as bound
+	AllowHosts    []string      // further host names under which callers reach the API
+	AllowOrigins  []string      // origins whose web pages may call the API
+	ProfileAddr   string        // address that serves Go's profiles; empty: none are served
+	RedisAddr     string        // address at which Redis clients are served; empty: none are
+	RedisScores   redisapi.Unit // of Redis clients
 	TLS           TLSConfig
 	Access        AccessConfig
 	// BehindProxy tells that callers come through a proxy only, which speaks TLS with them. A call has the address that
@@ -124,7 +127,7 @@ func DefaultConfig() Config {
 		DataDir: "./belfry-node", Weight: placement.DefaultWeight, HTTPAddr: "127.0.0.1:8400", PeerAddr: "127.0.0.1:8500",
 		MaxClockOffset: 250 * time.Millisecond, MoveRate: DefaultMoveRate, LogStore: "wal", Timing: "lan",
 		QueueMetrics: queuemetrics.DefaultBound, AutoSplitShards: control.DefaultAutoShards,
-		HistoryBytes: DefaultHistoryBytes, HistoryDays: DefaultHistoryDays,
+		HistoryBytes: DefaultHistoryBytes, HistoryDays: DefaultHistoryDays, RedisScores: redisapi.Seconds,
 	}
 }
 
@@ -174,6 +177,8 @@ func (c *Config) Validate() error {
 		{"amqp", c.checkExposed(c.AMQP.Addr)},
 		{"dev", c.checkDev()},
 		{"pprof", c.checkExposed(c.ProfileAddr)},
+		{"redis", c.checkExposed(c.RedisAddr)},
+		{"redis-scores", c.checkScores()},
 	} {
 		if check.err != nil {
 			return &SettingError{check.setting, check.err}

@@ -9,6 +9,7 @@
 //	AMQP listener   if Config.AMQP names an address
 //	certificates    of the HTTP ports, if Config.TLS names any
 //	profiles        if Config.ProfileAddr is set
+//	Redis listener  if Config.RedisAddr is set
 //	receivers       webhooks and message brokers
 //	cluster keys    if Config.ClusterKeyFile is set
 //	room            waits while the disk is too full, and answers callers with the reason
@@ -17,6 +18,7 @@
 //	PID file
 //	HTTP API        serves callers
 //	AMQP clients    by the HTTP API, and by their broker
+//	Redis clients   by the HTTP API
 //
 // A test can run a node in its own process:
 //

@@ -83,11 +83,7 @@ func (n *Node) listen(context.Context) error {
 	if err != nil {
 		return err
 	}
-	all := n.budget.calls
-	if n.cfg.AMQP.Addr != "" {
-		all /= 2 // the other half is for clients of AMQP
-	}
-	n.listener = n.limited(l, all)
+	n.listener = n.limited(l, n.callerPart())
 	n.onStop(func() error { return ignoreClosed(l.Close()) })
 	if n.place, err = n.cfg.advertised(l.Addr()); err != nil {
 		return err
@@ -95,6 +91,17 @@ func (n *Node) listen(context.Context) error {
 	own := []string{origin.HostOf(n.cfg.HTTPAddr), origin.HostOf(n.place.addr), origin.HostOf(n.cfg.ProfileAddr)}
 	n.origins, err = origin.New(append(own, n.cfg.AllowHosts...), n.cfg.AllowOrigins)
 	return err
+}
+
+// callerPart returns the number of connections that each port for callers may have.
+func (n *Node) callerPart() int {
+	ports := 1
+	for _, addr := range []string{n.cfg.AMQP.Addr, n.cfg.RedisAddr} {
+		if addr != "" {
+			ports++
+		}
+	}
+	return n.budget.calls / ports
 }
 
 // limited returns the listener of a port for callers with a bounded number of connections.

@@ -54,6 +54,7 @@ type Node struct {
 	certificates    *port.Certificates // of the API; nil: no TLS
 	listener        net.Listener
 	amqp            net.Listener   // nil: clients of AMQP are not served
+	redis           net.Listener   // nil: Redis clients are not served
 	api             http.Handler   // of calls that no proxy passes on
 	place           place          // at which callers reach the node
 	origins         *origin.Policy // of the API
@@ -114,8 +115,8 @@ func newNode(cfg Config) (*Node, error) {
 func (n *Node) start(ctx context.Context) error {
 	for _, start := range []func(context.Context) error{
 		n.startDevClock, n.boundGarbage, n.limitMemory, n.startMetrics, n.startTracing, n.followReload, n.openCallers,
-		n.listen, n.listenAMQP, n.openCertificates, n.startProfiles, n.startDelivery, n.openSecrets, n.openCluster,
-		n.startAudit, n.writePID, n.startHTTP, n.startAMQP, n.startBackups, n.notifyManager,
+		n.listen, n.listenAMQP, n.listenRedis, n.openCertificates, n.startProfiles, n.startDelivery, n.openSecrets,
+		n.openCluster, n.startAudit, n.writePID, n.startHTTP, n.startAMQP, n.startRedis, n.startBackups, n.notifyManager,
 	} {
 		if err := start(ctx); err != nil || ctx.Err() != nil {
 			return err

@@ -44,6 +44,7 @@ func TestMetricsReference(t *testing.T) {
 		cfg.WebhookNets = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 		cfg.BrokerNets = cfg.WebhookNets
 		cfg.AMQP = AMQPConfig{Addr: "127.0.0.1:0", Broker: "amqp://127.0.0.1:1"}
+		cfg.RedisAddr = "127.0.0.1:0"
 		n, c := start(t, cfg)
 		if _, err := c.PutQueue(t.Context(), client.Queue{Name: "mails", Retry: &client.Retry{MaxAttempts: 1}}); err != nil {
 			t.Fatal(err)

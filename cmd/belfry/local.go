@@ -131,7 +131,7 @@ none came early. Ctrl-C and a closed terminal stop the nodes.`,
 }
 
 func newDev() *cobra.Command {
-	addr := node.DefaultConfig().HTTPAddr
+	addr, redis := node.DefaultConfig().HTTPAddr, ""
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "Run a node for tests, whose clock can be set ahead",
@@ -147,15 +147,17 @@ and SIGTERM stop the node.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := untilHangup(cmd.Context())
 			defer stop()
-			return runDev(ctx, addr, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return runDev(ctx, addr, redis, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	cmd.Flags().StringVar(&addr, "http", addr, "`address` on this machine at which callers are served")
+	cmd.Flags().StringVar(&redis, "redis", "", "`address` on this machine at which Redis clients are served, with scores "+
+		"in seconds (default: none)")
 	return cmd
 }
 
 // runDev runs a node in dev mode until the context ends, and removes its folder.
-func runDev(ctx context.Context, addr string, out, logTo io.Writer) (err error) {
+func runDev(ctx context.Context, addr, redis string, out, logTo io.Writer) (err error) {
 	began := time.Now()
 	dir, err := os.MkdirTemp("", "belfry-dev-")
 	if err != nil {
@@ -163,10 +165,13 @@ func runDev(ctx context.Context, addr string, out, logTo io.Writer) (err error) 
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	cfg := node.DevConfig(filepath.Join(dir, "data"))
-	cfg.HTTPAddr = addr
+	cfg.HTTPAddr, cfg.RedisAddr = addr, redis
 	cfg.Logger = slog.New(slog.NewTextHandler(logTo, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	if host, _, err := net.SplitHostPort(addr); err != nil || !cli.IsLoopback(host) {
 		return cli.WrongUsage(fmt.Errorf("--http %q is not an address on this machine, such as 127.0.0.1:8400", addr))
+	}
+	if host, _, err := net.SplitHostPort(redis); redis != "" && (err != nil || !cli.IsLoopback(host)) {
+		return cli.WrongUsage(fmt.Errorf("--redis %q is not an address on this machine, such as 127.0.0.1:6380", redis))
 	}
 	n, err := node.Start(ctx, cfg)
 	if err != nil {

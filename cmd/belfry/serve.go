@@ -75,6 +75,7 @@ and their keys, and "belfry key new-root" the root key.`,
 	f.addFlags(cmd.Flags())
 	cli.CompleteWords(cmd, "log-store", "wal", "boltdb")
 	cli.CompleteWords(cmd, "timing", "fast", "lan", "wan")
+	cli.CompleteWords(cmd, "redis-scores", "seconds", "milliseconds")
 	cli.CompleteWords(cmd, "log-level", "debug", "info", "warn", "error")
 	cli.CompleteWords(cmd, "log-format", "text", "json")
 	return cmd
@@ -179,6 +180,10 @@ func (f *serveFlags) addFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&c.Backups.Keep, "backup-keep", 0, "`number` of backups of this cluster that stay; 0 keeps all")
 	flags.StringVar(&f.backupRate, "backup-rate", "", "`bytes` of a backup a second at most, such as 50MiB (default: no "+
 		"limit)")
+	flags.StringVar(&c.RedisAddr, "redis", "", "`address` at which programs that keep delayed work in a sorted set of "+
+		"Redis are served: a key is a queue, a member a payload, a score a due time (default: none)")
+	flags.StringVar((*string)(&c.RedisScores), "redis-scores", string(c.RedisScores), "`unit` of the scores, as Unix "+
+		"time: seconds, which may have a fraction, or milliseconds")
 	flags.StringVar(&c.ProfileAddr, "pprof", "", "`address` at which Go's profiles are served, to callers with the role "+
 		"operate if calls need credentials")
 }
@@ -319,7 +324,7 @@ func (f *serveFlags) addAccessFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Access.RootKeyFile, "root-key-file", "", "`file` with one API key, whose caller is an admin of "+
 		"all namespaces; \"belfry key new-root\" makes it. Calls then need credentials")
 	flags.StringVar(&c.TLS.Cert, "http-cert", "", "PEM `file` with the certificate for callers, then intermediate "+
-		"certificates if any; it makes --http and --pprof speak TLS")
+		"certificates if any; it makes --http, --redis and --pprof speak TLS")
 	flags.StringVar(&c.TLS.Key, "http-key", "", "PEM `file` with its private key")
 	flags.StringVar(&c.TLS.ClientCA, "http-client-ca", "", "PEM `file` with the authorities that sign callers' "+
 		"certificates. Calls then need credentials; callers may also show an API key")

@@ -13,7 +13,7 @@ const english = [
   ['How do I …', ['guides/unpaid-order', 'guides/reminders', 'guides/heartbeats-and-debounce', 'guides/cron-jobs',
     'guides/schedule-once', 'guides/transactions', 'guides/follow-ups', 'guides/workers', 'guides/send-windows',
     'guides/order-and-groups', 'guides/testing', 'guides/history', 'guides/command-line', 'guides/importing',
-    'guides/coming-from', 'guides/*']],
+    'guides/redis', 'guides/coming-from', 'guides/*']],
   ['Clients', ['clients/go', 'clients/typescript', 'clients/python', 'clients/java', 'clients/spring',
     'clients/conformance']],
   ['How do I operate …', ['operations/security', 'operations/sizing', 'operations/nodes', 'operations/shards',

@@ -1,0 +1,206 @@
+package redisapi_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/belfryhq/belfry/internal/assert"
+)
+
+// program is the side of a Redis client: it goes to another node when one is gone, and repeats what was not carried out.
+type program struct {
+	w    *world
+	ctx  context.Context
+	conn redis.Conn // nil: none is open
+	node int
+}
+
+// do returns the answer to a command. sure is false if it is unknown whether the command was carried out.
+func (p *program) do(name string, args ...any) (answer any, sure bool) {
+	for p.ctx.Err() == nil {
+		if p.conn == nil {
+			p.node = (p.node + 1) % len(p.w.addrs)
+			var err error
+			if p.conn, err = p.w.dial(p.ctx, p.node); err != nil {
+				p.conn = nil
+				time.Sleep(10 * time.Millisecond)
+				continue
+			}
+		}
+		answer, err := p.conn.Do(name, args...)
+		switch {
+		case err == nil:
+			return answer, true
+		case strings.HasPrefix(err.Error(), "TRYAGAIN "):
+			time.Sleep(10 * time.Millisecond)
+			continue
+		case p.conn.Err() != nil: // broken
+			p.close()
+		}
+		return err, false
+	}
+	return p.ctx.Err(), false
+}
+
+func (p *program) close() {
+	if p.conn != nil {
+		_ = p.conn.Close() // its node may be gone
+	}
+	p.conn = nil
+}
+
+// ledger is what the programs have done.
+type ledger struct {
+	mu       sync.Mutex
+	due      map[string]time.Time // of the members whose ZADD was answered
+	claimed  map[string]int
+	unknown  map[string]bool // members whose claim was not answered
+	early    []string
+	finished bool // no more are added
+}
+
+func (l *ledger) claim(member string, now time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.claimed[member]++
+	var due int64
+	if _, err := fmt.Sscanf(member, "%d/", &due); err != nil || now.UnixMilli() < due {
+		l.early = append(l.early, member)
+	}
+}
+
+// produce adds members, whose names begin with their due times, until the time is up.
+func (l *ledger) produce(p *program, name string, until time.Time) {
+	defer p.close()
+	for n := 0; time.Now().Before(until); n++ {
+		due := time.Now().Add(time.Duration(rand.N(2000)) * time.Millisecond).Truncate(time.Millisecond)
+		member := fmt.Sprintf("%d/%s/%d", due.UnixMilli(), name, n)
+		score := float64(due.UnixMilli()) / 1000
+		if answer, sure := p.do("ZADD", "jobs", "NX", score, member); sure && answer == int64(1) {
+			l.mu.Lock()
+			l.due[member] = due
+			l.mu.Unlock()
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// work claims due members by ZREM until none is left after the end of the producers.
+func (l *ledger) work(t *testing.T, p *program) {
+	defer p.close()
+	for {
+		l.mu.Lock()
+		finished := l.finished
+		l.mu.Unlock()
+		answer, sure := p.do("ZRANGEBYSCORE", "jobs", "-inf", at(0), "LIMIT", 0, 10)
+		if !sure {
+			continue
+		}
+		members, err := redis.Strings(answer, nil)
+		assert.NoError(t, err)
+		if finished && len(members) == 0 {
+			return
+		}
+		for _, member := range members {
+			answer, sure := p.do("ZREM", "jobs", member)
+			if !sure {
+				l.mu.Lock()
+				l.unknown[member] = true
+				l.mu.Unlock()
+			} else if answer == int64(1) {
+				l.claim(member, time.Now())
+			}
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// pop takes due members by ZPOPMIN, as work does by ZREM. A lost answer may have had any member.
+func (l *ledger) pop(t *testing.T, p *program) (lost int) {
+	defer p.close()
+	for {
+		l.mu.Lock()
+		finished := l.finished
+		l.mu.Unlock()
+		answer, sure := p.do("ZPOPMIN", "jobs", 1)
+		if !sure {
+			lost++
+			continue
+		}
+		popped, err := redis.Strings(answer, nil)
+		assert.NoError(t, err)
+		if len(popped) == 2 {
+			l.claim(popped[0], time.Now())
+		} else if finished {
+			return lost
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// TestClaimsOutliveKilledLeaders kills the leader of a shard twice while programs add members and workers claim
+// them. Nothing that was answered is lost, nothing is claimed early, and nothing twice.
+func TestClaimsOutliveKilledLeaders(t *testing.T) {
+	simulate(t, 3, nil, func(t *testing.T, w *world) {
+		const kills, period = 2, 6 * time.Second
+		l := &ledger{due: map[string]time.Time{}, claimed: map[string]int{}, unknown: map[string]bool{}}
+		until, lost := time.Now().Add(kills*period), 0
+		var producers, workers sync.WaitGroup
+		for i := range 3 {
+			producers.Go(func() { l.produce(&program{w: w, ctx: t.Context(), node: i}, fmt.Sprint(i), until) })
+			workers.Go(func() { l.work(t, &program{w: w, ctx: t.Context(), node: i}) })
+		}
+		workers.Go(func() { lost = l.pop(t, &program{w: w, ctx: t.Context()}) })
+		for range kills {
+			time.Sleep(period / 4)
+			view, err := w.calls.Cluster(t.Context())
+			assert.NoError(t, err)
+			leader := view.Shards[0].Leader
+			i := slices.IndexFunc([]int{0, 1, 2}, func(i int) bool { return w.Node(i).ID() == leader })
+			if i < 0 {
+				t.Fatalf("no node has the id %q", leader)
+			}
+			w.Kill(i)
+			time.Sleep(period / 4)
+			w.Restart(i)
+			time.Sleep(period / 4)
+		}
+		producers.Wait()
+		time.Sleep(time.Minute) // until the last are due, and the leases of a lost ZPOPMIN have ended
+		l.mu.Lock()
+		l.finished = true
+		l.mu.Unlock()
+		workers.Wait()
+
+		missing := 0
+		for member := range l.due {
+			if l.claimed[member] == 0 && !l.unknown[member] {
+				missing++
+			}
+		}
+		if missing > lost {
+			t.Errorf("%d members are lost, and %d answers to ZPOPMIN", missing, lost)
+		}
+		for member, n := range l.claimed {
+			if n > 1 {
+				t.Errorf("%s was claimed %d times", member, n)
+			}
+		}
+		if len(l.early) > 0 {
+			t.Errorf("claimed early: %v", l.early)
+		}
+		t.Logf("%d added, %d claimed, %d claims and %d pops unanswered", len(l.due), len(l.claimed), len(l.unknown), lost)
+		if len(l.due) < 300 || len(l.claimed) < len(l.due)*9/10 {
+			t.Errorf("%d were added and %d claimed: too few to show anything", len(l.due), len(l.claimed))
+		}
+		w.conn(0).want("0", "ZCARD", "jobs")
+	})
+}
