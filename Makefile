@@ -23,7 +23,7 @@ race: ## run the tests under the race detector, on one processor each (golang/go
 
 .PHONY: lint
 lint: ## vet, golangci-lint with staticcheck and the import rules
-	for module in . belfrytest bench access/oidc/realissuer imports/redis/realasynq imports/tables/realriver deploy/package; do (cd $$module && $(GO) vet ./... && $(TOOL) golangci-lint run) || exit; done
+	for module in . belfrytest bench access/oidc/realissuer imports/redis/realasynq imports/tables/realriver redisapi/realclients/go deploy/package; do (cd $$module && $(GO) vet ./... && $(TOOL) golangci-lint run) || exit; done
 
 .PHONY: generate
 generate: ## generate code from the .proto files
@@ -160,6 +160,10 @@ test-relay: ## relay the rows of a real PostgreSQL and MariaDB, killed meanwhile
 .PHONY: test-amqp
 test-amqp: ## run clients of four languages against the intake for AMQP before a real RabbitMQ (installs what is missing)
 	.ci/amqp
+
+.PHONY: test-redis
+test-redis: ## compare the port for Redis clients with a real Redis, and try the libraries (installs what is missing)
+	.ci/redis
 
 .PHONY: test-buckets
 test-buckets: ## write backups to a real S3 server (builds it)
