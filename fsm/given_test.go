@@ -221,6 +221,10 @@ func TestNamespaceUseCountsAllParts(t *testing.T) {
 		"a header": func(i int) *fsmpb.Spec {
 			return &fsmpb.Spec{Target: &fsmpb.Target{Url: "http://h/", Headers: []*fsmpb.Header{{Name: "x-a", Value: fmt.Sprint(i, long)}}}}
 		},
+		"a claim": func(i int) *fsmpb.Spec {
+			jwt := &fsmpb.Jwt{Audience: "a", Claims: fmt.Appendf(nil, `{"a":"%d%s"}`, i, long)}
+			return &fsmpb.Spec{Target: &fsmpb.Target{Url: "http://h/", Auth: &fsmpb.Auth{Jwt: jwt}}}
+		},
 		"a label": func(i int) *fsmpb.Spec {
 			return &fsmpb.Spec{Labels: []*fsmpb.Label{{Name: fmt.Sprint("l", i), Value: long}}}
 		},

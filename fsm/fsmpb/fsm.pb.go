@@ -1627,6 +1627,7 @@ type Target struct {
 	Headers       []*Header              `protobuf:"bytes,2,rep,name=headers,proto3" json:"headers,omitempty"`                       // names in lower case, sorted, unique
 	TimeoutMs     int64                  `protobuf:"varint,3,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"` // 0: the queue's timeout
 	Method        string                 `protobuf:"bytes,4,opt,name=method,proto3" json:"method,omitempty"`                         // of a webhook; empty: POST
+	Auth          *Auth                  `protobuf:"bytes,5,opt,name=auth,proto3" json:"auth,omitempty"`                             // of a webhook; absent: none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1689,6 +1690,127 @@ func (x *Target) GetMethod() string {
 	return ""
 }
 
+func (x *Target) GetAuth() *Auth {
+	if x != nil {
+		return x.Auth
+	}
+	return nil
+}
+
+// Auth is how the requests of a webhook prove to the receiver who sends them. One of the fields is set, or both.
+type Auth struct {
+	state             protoimpl.MessageState `protogen:"open.v1"`
+	Jwt               *Jwt                   `protobuf:"bytes,1,opt,name=jwt,proto3" json:"jwt,omitempty"`
+	ClientCertificate string                 `protobuf:"bytes,2,opt,name=client_certificate,json=clientCertificate,proto3" json:"client_certificate,omitempty"` // name of a certificate in the folder of the node; empty: none
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
+}
+
+func (x *Auth) Reset() {
+	*x = Auth{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Auth) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Auth) ProtoMessage() {}
+
+func (x *Auth) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Auth.ProtoReflect.Descriptor instead.
+func (*Auth) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Auth) GetJwt() *Jwt {
+	if x != nil {
+		return x.Jwt
+	}
+	return nil
+}
+
+func (x *Auth) GetClientCertificate() string {
+	if x != nil {
+		return x.ClientCertificate
+	}
+	return ""
+}
+
+// Jwt describes the token that the cluster signs for each request.
+type Jwt struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Audience      string                 `protobuf:"bytes,1,opt,name=audience,proto3" json:"audience,omitempty"`
+	Claims        []byte                 `protobuf:"bytes,2,opt,name=claims,proto3" json:"claims,omitempty"`       // a JSON object with further claims, as it was sent; empty: none
+	Algorithm     string                 `protobuf:"bytes,3,opt,name=algorithm,proto3" json:"algorithm,omitempty"` // empty: EdDSA
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Jwt) Reset() {
+	*x = Jwt{}
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Jwt) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Jwt) ProtoMessage() {}
+
+func (x *Jwt) ProtoReflect() protoreflect.Message {
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Jwt.ProtoReflect.Descriptor instead.
+func (*Jwt) Descriptor() ([]byte, []int) {
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Jwt) GetAudience() string {
+	if x != nil {
+		return x.Audience
+	}
+	return ""
+}
+
+func (x *Jwt) GetClaims() []byte {
+	if x != nil {
+		return x.Claims
+	}
+	return nil
+}
+
+func (x *Jwt) GetAlgorithm() string {
+	if x != nil {
+		return x.Algorithm
+	}
+	return ""
+}
+
 type Header struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -1699,7 +1821,7 @@ type Header struct {
 
 func (x *Header) Reset() {
 	*x = Header{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[7]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1711,7 +1833,7 @@ func (x *Header) String() string {
 func (*Header) ProtoMessage() {}
 
 func (x *Header) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[7]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1724,7 +1846,7 @@ func (x *Header) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Header.ProtoReflect.Descriptor instead.
 func (*Header) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{7}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Header) GetName() string {
@@ -1754,7 +1876,7 @@ type Window struct {
 
 func (x *Window) Reset() {
 	*x = Window{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[8]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1766,7 +1888,7 @@ func (x *Window) String() string {
 func (*Window) ProtoMessage() {}
 
 func (x *Window) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[8]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1779,7 +1901,7 @@ func (x *Window) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Window.ProtoReflect.Descriptor instead.
 func (*Window) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{8}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Window) GetTimeZone() string {
@@ -1823,7 +1945,7 @@ type Retry struct {
 
 func (x *Retry) Reset() {
 	*x = Retry{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[9]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1835,7 +1957,7 @@ func (x *Retry) String() string {
 func (*Retry) ProtoMessage() {}
 
 func (x *Retry) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[9]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1848,7 +1970,7 @@ func (x *Retry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retry.ProtoReflect.Descriptor instead.
 func (*Retry) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{9}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Retry) GetMaxAttempts() uint32 {
@@ -1889,7 +2011,7 @@ type Label struct {
 
 func (x *Label) Reset() {
 	*x = Label{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[10]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1901,7 +2023,7 @@ func (x *Label) String() string {
 func (*Label) ProtoMessage() {}
 
 func (x *Label) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[10]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1914,7 +2036,7 @@ func (x *Label) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Label.ProtoReflect.Descriptor instead.
 func (*Label) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{10}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Label) GetName() string {
@@ -1945,7 +2067,7 @@ type Schedule struct {
 
 func (x *Schedule) Reset() {
 	*x = Schedule{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[11]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1957,7 +2079,7 @@ func (x *Schedule) String() string {
 func (*Schedule) ProtoMessage() {}
 
 func (x *Schedule) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[11]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1970,7 +2092,7 @@ func (x *Schedule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Schedule.ProtoReflect.Descriptor instead.
 func (*Schedule) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{11}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Schedule) GetSpec() *Spec {
@@ -2017,7 +2139,7 @@ type Cancel struct {
 
 func (x *Cancel) Reset() {
 	*x = Cancel{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[12]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2029,7 +2151,7 @@ func (x *Cancel) String() string {
 func (*Cancel) ProtoMessage() {}
 
 func (x *Cancel) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[12]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2042,7 +2164,7 @@ func (x *Cancel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancel.ProtoReflect.Descriptor instead.
 func (*Cancel) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{12}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{14}
 }
 
 // Patch is a merge patch of a task. It applies only while no attempt has begun.
@@ -2060,7 +2182,7 @@ type Patch struct {
 
 func (x *Patch) Reset() {
 	*x = Patch{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[13]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2072,7 +2194,7 @@ func (x *Patch) String() string {
 func (*Patch) ProtoMessage() {}
 
 func (x *Patch) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[13]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2085,7 +2207,7 @@ func (x *Patch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Patch.ProtoReflect.Descriptor instead.
 func (*Patch) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{13}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Patch) GetFireAtMs() int64 {
@@ -2133,7 +2255,7 @@ type Touch struct {
 
 func (x *Touch) Reset() {
 	*x = Touch{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[14]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2145,7 +2267,7 @@ func (x *Touch) String() string {
 func (*Touch) ProtoMessage() {}
 
 func (x *Touch) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[14]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2158,7 +2280,7 @@ func (x *Touch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Touch.ProtoReflect.Descriptor instead.
 func (*Touch) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{14}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Touch) GetReceivedAtMs() int64 {
@@ -2228,7 +2350,7 @@ type Payload struct {
 
 func (x *Payload) Reset() {
 	*x = Payload{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[15]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2240,7 +2362,7 @@ func (x *Payload) String() string {
 func (*Payload) ProtoMessage() {}
 
 func (x *Payload) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[15]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2253,7 +2375,7 @@ func (x *Payload) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Payload.ProtoReflect.Descriptor instead.
 func (*Payload) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{15}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Payload) GetData() []byte {
@@ -2279,7 +2401,7 @@ type FireNow struct {
 
 func (x *FireNow) Reset() {
 	*x = FireNow{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[16]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2291,7 +2413,7 @@ func (x *FireNow) String() string {
 func (*FireNow) ProtoMessage() {}
 
 func (x *FireNow) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[16]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2304,7 +2426,7 @@ func (x *FireNow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FireNow.ProtoReflect.Descriptor instead.
 func (*FireNow) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{16}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{18}
 }
 
 // Policy has the defaults for tasks and queues without values of their own, as the leader knew them at the proposal.
@@ -2323,7 +2445,7 @@ type Policy struct {
 
 func (x *Policy) Reset() {
 	*x = Policy{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[17]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2335,7 +2457,7 @@ func (x *Policy) String() string {
 func (*Policy) ProtoMessage() {}
 
 func (x *Policy) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[17]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2348,7 +2470,7 @@ func (x *Policy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Policy.ProtoReflect.Descriptor instead.
 func (*Policy) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{17}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Policy) GetWindow() uint32 {
@@ -2415,7 +2537,7 @@ type Lane struct {
 
 func (x *Lane) Reset() {
 	*x = Lane{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[18]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2427,7 +2549,7 @@ func (x *Lane) String() string {
 func (*Lane) ProtoMessage() {}
 
 func (x *Lane) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[18]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2440,7 +2562,7 @@ func (x *Lane) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Lane.ProtoReflect.Descriptor instead.
 func (*Lane) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{18}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Lane) GetNamespace() string {
@@ -2493,7 +2615,7 @@ type LaneCredit struct {
 
 func (x *LaneCredit) Reset() {
 	*x = LaneCredit{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[19]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2505,7 +2627,7 @@ func (x *LaneCredit) String() string {
 func (*LaneCredit) ProtoMessage() {}
 
 func (x *LaneCredit) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[19]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2518,7 +2640,7 @@ func (x *LaneCredit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LaneCredit.ProtoReflect.Descriptor instead.
 func (*LaneCredit) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{19}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *LaneCredit) GetLane() *Lane {
@@ -2574,7 +2696,7 @@ type Advance struct {
 
 func (x *Advance) Reset() {
 	*x = Advance{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[20]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2586,7 +2708,7 @@ func (x *Advance) String() string {
 func (*Advance) ProtoMessage() {}
 
 func (x *Advance) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[20]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2599,7 +2721,7 @@ func (x *Advance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Advance.ProtoReflect.Descriptor instead.
 func (*Advance) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{20}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Advance) GetToMs() int64 {
@@ -2657,7 +2779,7 @@ type Grant struct {
 
 func (x *Grant) Reset() {
 	*x = Grant{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[21]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2669,7 +2791,7 @@ func (x *Grant) String() string {
 func (*Grant) ProtoMessage() {}
 
 func (x *Grant) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[21]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2682,7 +2804,7 @@ func (x *Grant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Grant.ProtoReflect.Descriptor instead.
 func (*Grant) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{21}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Grant) GetLane() *Lane {
@@ -2754,7 +2876,7 @@ type Isolate struct {
 
 func (x *Isolate) Reset() {
 	*x = Isolate{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[22]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2766,7 +2888,7 @@ func (x *Isolate) String() string {
 func (*Isolate) ProtoMessage() {}
 
 func (x *Isolate) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[22]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2779,7 +2901,7 @@ func (x *Isolate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Isolate.ProtoReflect.Descriptor instead.
 func (*Isolate) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{22}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Isolate) GetLane() *Lane {
@@ -2819,7 +2941,7 @@ type Settle struct {
 
 func (x *Settle) Reset() {
 	*x = Settle{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[23]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2831,7 +2953,7 @@ func (x *Settle) String() string {
 func (*Settle) ProtoMessage() {}
 
 func (x *Settle) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[23]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2844,7 +2966,7 @@ func (x *Settle) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Settle.ProtoReflect.Descriptor instead.
 func (*Settle) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{23}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Settle) GetFence() uint64 {
@@ -2951,7 +3073,7 @@ type Extend struct {
 
 func (x *Extend) Reset() {
 	*x = Extend{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[24]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2963,7 +3085,7 @@ func (x *Extend) String() string {
 func (*Extend) ProtoMessage() {}
 
 func (x *Extend) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[24]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2976,7 +3098,7 @@ func (x *Extend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Extend.ProtoReflect.Descriptor instead.
 func (*Extend) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{24}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Extend) GetFence() uint64 {
@@ -3026,7 +3148,7 @@ type QueueRule struct {
 
 func (x *QueueRule) Reset() {
 	*x = QueueRule{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[25]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3038,7 +3160,7 @@ func (x *QueueRule) String() string {
 func (*QueueRule) ProtoMessage() {}
 
 func (x *QueueRule) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[25]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3051,7 +3173,7 @@ func (x *QueueRule) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueRule.ProtoReflect.Descriptor instead.
 func (*QueueRule) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{25}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *QueueRule) GetNamespace() string {
@@ -3134,7 +3256,7 @@ type SetRules struct {
 
 func (x *SetRules) Reset() {
 	*x = SetRules{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[26]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3146,7 +3268,7 @@ func (x *SetRules) String() string {
 func (*SetRules) ProtoMessage() {}
 
 func (x *SetRules) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[26]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3159,7 +3281,7 @@ func (x *SetRules) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetRules.ProtoReflect.Descriptor instead.
 func (*SetRules) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{26}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SetRules) GetRules() []*QueueRule {
@@ -3178,7 +3300,7 @@ type Replay struct {
 
 func (x *Replay) Reset() {
 	*x = Replay{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[27]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3190,7 +3312,7 @@ func (x *Replay) String() string {
 func (*Replay) ProtoMessage() {}
 
 func (x *Replay) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[27]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3203,7 +3325,7 @@ func (x *Replay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Replay.ProtoReflect.Descriptor instead.
 func (*Replay) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{27}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{29}
 }
 
 // Drop removes a dead letter.
@@ -3215,7 +3337,7 @@ type Drop struct {
 
 func (x *Drop) Reset() {
 	*x = Drop{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[28]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3227,7 +3349,7 @@ func (x *Drop) String() string {
 func (*Drop) ProtoMessage() {}
 
 func (x *Drop) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[28]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3240,7 +3362,7 @@ func (x *Drop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Drop.ProtoReflect.Descriptor instead.
 func (*Drop) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{28}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{30}
 }
 
 // Erase removes a task in any state. It leaves no tombstone.
@@ -3252,7 +3374,7 @@ type Erase struct {
 
 func (x *Erase) Reset() {
 	*x = Erase{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[29]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3264,7 +3386,7 @@ func (x *Erase) String() string {
 func (*Erase) ProtoMessage() {}
 
 func (x *Erase) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[29]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3277,7 +3399,7 @@ func (x *Erase) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Erase.ProtoReflect.Descriptor instead.
 func (*Erase) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{29}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{31}
 }
 
 // SlotRange is the slots [first, end).
@@ -3291,7 +3413,7 @@ type SlotRange struct {
 
 func (x *SlotRange) Reset() {
 	*x = SlotRange{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[30]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3303,7 +3425,7 @@ func (x *SlotRange) String() string {
 func (*SlotRange) ProtoMessage() {}
 
 func (x *SlotRange) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[30]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3316,7 +3438,7 @@ func (x *SlotRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotRange.ProtoReflect.Descriptor instead.
 func (*SlotRange) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{30}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SlotRange) GetFirst() uint32 {
@@ -3344,7 +3466,7 @@ type TaskName struct {
 
 func (x *TaskName) Reset() {
 	*x = TaskName{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[31]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3356,7 +3478,7 @@ func (x *TaskName) String() string {
 func (*TaskName) ProtoMessage() {}
 
 func (x *TaskName) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[31]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3369,7 +3491,7 @@ func (x *TaskName) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TaskName.ProtoReflect.Descriptor instead.
 func (*TaskName) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{31}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *TaskName) GetNamespace() string {
@@ -3401,7 +3523,7 @@ type Inherited struct {
 
 func (x *Inherited) Reset() {
 	*x = Inherited{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[32]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3413,7 +3535,7 @@ func (x *Inherited) String() string {
 func (*Inherited) ProtoMessage() {}
 
 func (x *Inherited) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[32]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3426,7 +3548,7 @@ func (x *Inherited) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Inherited.ProtoReflect.Descriptor instead.
 func (*Inherited) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{32}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Inherited) GetFirstSlot() uint32 {
@@ -3472,7 +3594,7 @@ type ExpectSlots struct {
 
 func (x *ExpectSlots) Reset() {
 	*x = ExpectSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[33]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3484,7 +3606,7 @@ func (x *ExpectSlots) String() string {
 func (*ExpectSlots) ProtoMessage() {}
 
 func (x *ExpectSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[33]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3497,7 +3619,7 @@ func (x *ExpectSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExpectSlots.ProtoReflect.Descriptor instead.
 func (*ExpectSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{33}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ExpectSlots) GetMove() uint64 {
@@ -3548,7 +3670,7 @@ type ImportTasks struct {
 
 func (x *ImportTasks) Reset() {
 	*x = ImportTasks{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[34]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3560,7 +3682,7 @@ func (x *ImportTasks) String() string {
 func (*ImportTasks) ProtoMessage() {}
 
 func (x *ImportTasks) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[34]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3573,7 +3695,7 @@ func (x *ImportTasks) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ImportTasks.ProtoReflect.Descriptor instead.
 func (*ImportTasks) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{34}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ImportTasks) GetMove() uint64 {
@@ -3611,7 +3733,7 @@ type ReadySlots struct {
 
 func (x *ReadySlots) Reset() {
 	*x = ReadySlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[35]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3623,7 +3745,7 @@ func (x *ReadySlots) String() string {
 func (*ReadySlots) ProtoMessage() {}
 
 func (x *ReadySlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[35]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3636,7 +3758,7 @@ func (x *ReadySlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadySlots.ProtoReflect.Descriptor instead.
 func (*ReadySlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{35}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ReadySlots) GetMove() uint64 {
@@ -3688,7 +3810,7 @@ type OpenSlots struct {
 
 func (x *OpenSlots) Reset() {
 	*x = OpenSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[36]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3700,7 +3822,7 @@ func (x *OpenSlots) String() string {
 func (*OpenSlots) ProtoMessage() {}
 
 func (x *OpenSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[36]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3713,7 +3835,7 @@ func (x *OpenSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OpenSlots.ProtoReflect.Descriptor instead.
 func (*OpenSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{36}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *OpenSlots) GetMove() uint64 {
@@ -3753,7 +3875,7 @@ type AbandonSlots struct {
 
 func (x *AbandonSlots) Reset() {
 	*x = AbandonSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[37]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3765,7 +3887,7 @@ func (x *AbandonSlots) String() string {
 func (*AbandonSlots) ProtoMessage() {}
 
 func (x *AbandonSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[37]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3778,7 +3900,7 @@ func (x *AbandonSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AbandonSlots.ProtoReflect.Descriptor instead.
 func (*AbandonSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{37}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *AbandonSlots) GetMove() uint64 {
@@ -3829,7 +3951,7 @@ type SealSlots struct {
 
 func (x *SealSlots) Reset() {
 	*x = SealSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[38]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3841,7 +3963,7 @@ func (x *SealSlots) String() string {
 func (*SealSlots) ProtoMessage() {}
 
 func (x *SealSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[38]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3854,7 +3976,7 @@ func (x *SealSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SealSlots.ProtoReflect.Descriptor instead.
 func (*SealSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{38}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *SealSlots) GetMove() uint64 {
@@ -3901,7 +4023,7 @@ type UnsealSlots struct {
 
 func (x *UnsealSlots) Reset() {
 	*x = UnsealSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[39]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3913,7 +4035,7 @@ func (x *UnsealSlots) String() string {
 func (*UnsealSlots) ProtoMessage() {}
 
 func (x *UnsealSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[39]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3926,7 +4048,7 @@ func (x *UnsealSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnsealSlots.ProtoReflect.Descriptor instead.
 func (*UnsealSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{39}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *UnsealSlots) GetMove() uint64 {
@@ -3982,7 +4104,7 @@ type DropSlots struct {
 
 func (x *DropSlots) Reset() {
 	*x = DropSlots{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[40]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3994,7 +4116,7 @@ func (x *DropSlots) String() string {
 func (*DropSlots) ProtoMessage() {}
 
 func (x *DropSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[40]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4007,7 +4129,7 @@ func (x *DropSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DropSlots.ProtoReflect.Descriptor instead.
 func (*DropSlots) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{40}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *DropSlots) GetMove() uint64 {
@@ -4056,7 +4178,7 @@ type QueuePolicy struct {
 
 func (x *QueuePolicy) Reset() {
 	*x = QueuePolicy{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[41]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4068,7 +4190,7 @@ func (x *QueuePolicy) String() string {
 func (*QueuePolicy) ProtoMessage() {}
 
 func (x *QueuePolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[41]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4081,7 +4203,7 @@ func (x *QueuePolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueuePolicy.ProtoReflect.Descriptor instead.
 func (*QueuePolicy) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{41}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *QueuePolicy) GetNamespace() string {
@@ -4242,7 +4364,7 @@ type GroupWeight struct {
 
 func (x *GroupWeight) Reset() {
 	*x = GroupWeight{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[42]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4254,7 +4376,7 @@ func (x *GroupWeight) String() string {
 func (*GroupWeight) ProtoMessage() {}
 
 func (x *GroupWeight) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[42]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4267,7 +4389,7 @@ func (x *GroupWeight) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GroupWeight.ProtoReflect.Descriptor instead.
 func (*GroupWeight) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{42}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *GroupWeight) GetGroup() string {
@@ -4296,7 +4418,7 @@ type Sealed struct {
 
 func (x *Sealed) Reset() {
 	*x = Sealed{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[43]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4308,7 +4430,7 @@ func (x *Sealed) String() string {
 func (*Sealed) ProtoMessage() {}
 
 func (x *Sealed) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[43]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4321,7 +4443,7 @@ func (x *Sealed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sealed.ProtoReflect.Descriptor instead.
 func (*Sealed) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{43}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Sealed) GetKey() string {
@@ -4356,7 +4478,7 @@ type PolicySecrets struct {
 
 func (x *PolicySecrets) Reset() {
 	*x = PolicySecrets{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[44]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4368,7 +4490,7 @@ func (x *PolicySecrets) String() string {
 func (*PolicySecrets) ProtoMessage() {}
 
 func (x *PolicySecrets) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[44]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4381,7 +4503,7 @@ func (x *PolicySecrets) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PolicySecrets.ProtoReflect.Descriptor instead.
 func (*PolicySecrets) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{44}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *PolicySecrets) GetSecrets() [][]byte {
@@ -4424,7 +4546,7 @@ type QueueCounts struct {
 
 func (x *QueueCounts) Reset() {
 	*x = QueueCounts{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[45]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4436,7 +4558,7 @@ func (x *QueueCounts) String() string {
 func (*QueueCounts) ProtoMessage() {}
 
 func (x *QueueCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[45]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4449,7 +4571,7 @@ func (x *QueueCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QueueCounts.ProtoReflect.Descriptor instead.
 func (*QueueCounts) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{45}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *QueueCounts) GetNamespace() string {
@@ -4585,7 +4707,7 @@ type Broken struct {
 
 func (x *Broken) Reset() {
 	*x = Broken{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[46]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4597,7 +4719,7 @@ func (x *Broken) String() string {
 func (*Broken) ProtoMessage() {}
 
 func (x *Broken) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[46]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4610,7 +4732,7 @@ func (x *Broken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Broken.ProtoReflect.Descriptor instead.
 func (*Broken) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{46}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *Broken) GetReceiver() string {
@@ -4667,7 +4789,7 @@ type Outlook struct {
 
 func (x *Outlook) Reset() {
 	*x = Outlook{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[47]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4679,7 +4801,7 @@ func (x *Outlook) String() string {
 func (*Outlook) ProtoMessage() {}
 
 func (x *Outlook) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[47]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4692,7 +4814,7 @@ func (x *Outlook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outlook.ProtoReflect.Descriptor instead.
 func (*Outlook) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{47}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *Outlook) GetNowMs() int64 {
@@ -4757,7 +4879,7 @@ type WheelRow struct {
 
 func (x *WheelRow) Reset() {
 	*x = WheelRow{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[48]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4769,7 +4891,7 @@ func (x *WheelRow) String() string {
 func (*WheelRow) ProtoMessage() {}
 
 func (x *WheelRow) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[48]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4782,7 +4904,7 @@ func (x *WheelRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WheelRow.ProtoReflect.Descriptor instead.
 func (*WheelRow) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{48}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *WheelRow) GetLevel() uint32 {
@@ -4824,7 +4946,7 @@ type Activity struct {
 
 func (x *Activity) Reset() {
 	*x = Activity{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4836,7 +4958,7 @@ func (x *Activity) String() string {
 func (*Activity) ProtoMessage() {}
 
 func (x *Activity) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[49]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4849,7 +4971,7 @@ func (x *Activity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Activity.ProtoReflect.Descriptor instead.
 func (*Activity) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{49}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *Activity) GetSteps() []*ActivityStep {
@@ -4887,7 +5009,7 @@ type ActivityStep struct {
 
 func (x *ActivityStep) Reset() {
 	*x = ActivityStep{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4899,7 +5021,7 @@ func (x *ActivityStep) String() string {
 func (*ActivityStep) ProtoMessage() {}
 
 func (x *ActivityStep) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[50]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4912,7 +5034,7 @@ func (x *ActivityStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ActivityStep.ProtoReflect.Descriptor instead.
 func (*ActivityStep) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{50}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ActivityStep) GetAtMs() int64 {
@@ -5000,7 +5122,7 @@ type Past struct {
 
 func (x *Past) Reset() {
 	*x = Past{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5012,7 +5134,7 @@ func (x *Past) String() string {
 func (*Past) ProtoMessage() {}
 
 func (x *Past) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[51]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5025,7 +5147,7 @@ func (x *Past) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Past.ProtoReflect.Descriptor instead.
 func (*Past) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{51}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *Past) GetAttempt() uint32 {
@@ -5082,7 +5204,7 @@ type Takeover struct {
 
 func (x *Takeover) Reset() {
 	*x = Takeover{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5094,7 +5216,7 @@ func (x *Takeover) String() string {
 func (*Takeover) ProtoMessage() {}
 
 func (x *Takeover) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[52]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5107,7 +5229,7 @@ func (x *Takeover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Takeover.ProtoReflect.Descriptor instead.
 func (*Takeover) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{52}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *Takeover) GetOrigin() uint64 {
@@ -5155,7 +5277,7 @@ type Series struct {
 
 func (x *Series) Reset() {
 	*x = Series{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5167,7 +5289,7 @@ func (x *Series) String() string {
 func (*Series) ProtoMessage() {}
 
 func (x *Series) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[53]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5180,7 +5302,7 @@ func (x *Series) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Series.ProtoReflect.Descriptor instead.
 func (*Series) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{53}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Series) GetRepeat() *Repeat {
@@ -5335,7 +5457,7 @@ type Repeat struct {
 
 func (x *Repeat) Reset() {
 	*x = Repeat{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5347,7 +5469,7 @@ func (x *Repeat) String() string {
 func (*Repeat) ProtoMessage() {}
 
 func (x *Repeat) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[54]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5360,7 +5482,7 @@ func (x *Repeat) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Repeat.ProtoReflect.Descriptor instead.
 func (*Repeat) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{54}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *Repeat) GetCron() []string {
@@ -5449,7 +5571,7 @@ type Calendar struct {
 
 func (x *Calendar) Reset() {
 	*x = Calendar{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5461,7 +5583,7 @@ func (x *Calendar) String() string {
 func (*Calendar) ProtoMessage() {}
 
 func (x *Calendar) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[55]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5474,7 +5596,7 @@ func (x *Calendar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Calendar.ProtoReflect.Descriptor instead.
 func (*Calendar) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{55}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *Calendar) GetNamespace() string {
@@ -5537,7 +5659,7 @@ type CalendarHours struct {
 
 func (x *CalendarHours) Reset() {
 	*x = CalendarHours{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5549,7 +5671,7 @@ func (x *CalendarHours) String() string {
 func (*CalendarHours) ProtoMessage() {}
 
 func (x *CalendarHours) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[56]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5562,7 +5684,7 @@ func (x *CalendarHours) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CalendarHours.ProtoReflect.Descriptor instead.
 func (*CalendarHours) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{56}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *CalendarHours) GetDays() string {
@@ -5590,7 +5712,7 @@ type Instant struct {
 
 func (x *Instant) Reset() {
 	*x = Instant{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5602,7 +5724,7 @@ func (x *Instant) String() string {
 func (*Instant) ProtoMessage() {}
 
 func (x *Instant) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[57]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5615,7 +5737,7 @@ func (x *Instant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Instant.ProtoReflect.Descriptor instead.
 func (*Instant) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{57}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *Instant) GetScheduledMs() int64 {
@@ -5653,7 +5775,7 @@ type Occurrence struct {
 
 func (x *Occurrence) Reset() {
 	*x = Occurrence{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5665,7 +5787,7 @@ func (x *Occurrence) String() string {
 func (*Occurrence) ProtoMessage() {}
 
 func (x *Occurrence) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[58]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5678,7 +5800,7 @@ func (x *Occurrence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Occurrence.ProtoReflect.Descriptor instead.
 func (*Occurrence) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{58}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *Occurrence) GetNumber() uint64 {
@@ -5770,7 +5892,7 @@ type SetSeries struct {
 
 func (x *SetSeries) Reset() {
 	*x = SetSeries{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5782,7 +5904,7 @@ func (x *SetSeries) String() string {
 func (*SetSeries) ProtoMessage() {}
 
 func (x *SetSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[59]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5795,7 +5917,7 @@ func (x *SetSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetSeries.ProtoReflect.Descriptor instead.
 func (*SetSeries) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{59}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *SetSeries) GetSpec() *Spec {
@@ -5830,7 +5952,7 @@ type PauseSeries struct {
 
 func (x *PauseSeries) Reset() {
 	*x = PauseSeries{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5842,7 +5964,7 @@ func (x *PauseSeries) String() string {
 func (*PauseSeries) ProtoMessage() {}
 
 func (x *PauseSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[60]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5855,7 +5977,7 @@ func (x *PauseSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PauseSeries.ProtoReflect.Descriptor instead.
 func (*PauseSeries) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{60}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *PauseSeries) GetPaused() bool {
@@ -5881,7 +6003,7 @@ type StartOccurrence struct {
 
 func (x *StartOccurrence) Reset() {
 	*x = StartOccurrence{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5893,7 +6015,7 @@ func (x *StartOccurrence) String() string {
 func (*StartOccurrence) ProtoMessage() {}
 
 func (x *StartOccurrence) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[61]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5906,7 +6028,7 @@ func (x *StartOccurrence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartOccurrence.ProtoReflect.Descriptor instead.
 func (*StartOccurrence) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{61}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{63}
 }
 
 // SkipOccurrence passes the next occurrence of the rule over.
@@ -5918,7 +6040,7 @@ type SkipOccurrence struct {
 
 func (x *SkipOccurrence) Reset() {
 	*x = SkipOccurrence{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5930,7 +6052,7 @@ func (x *SkipOccurrence) String() string {
 func (*SkipOccurrence) ProtoMessage() {}
 
 func (x *SkipOccurrence) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[62]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5943,7 +6065,7 @@ func (x *SkipOccurrence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SkipOccurrence.ProtoReflect.Descriptor instead.
 func (*SkipOccurrence) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{62}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{64}
 }
 
 // Backfill begins occurrences of the past, one after the other unless the overlap policy allows them at once.
@@ -5956,7 +6078,7 @@ type Backfill struct {
 
 func (x *Backfill) Reset() {
 	*x = Backfill{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[63]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5968,7 +6090,7 @@ func (x *Backfill) String() string {
 func (*Backfill) ProtoMessage() {}
 
 func (x *Backfill) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[63]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5981,7 +6103,7 @@ func (x *Backfill) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Backfill.ProtoReflect.Descriptor instead.
 func (*Backfill) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{63}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *Backfill) GetScheduledMs() []int64 {
@@ -6011,7 +6133,7 @@ type ExtendSeries struct {
 
 func (x *ExtendSeries) Reset() {
 	*x = ExtendSeries{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[64]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6023,7 +6145,7 @@ func (x *ExtendSeries) String() string {
 func (*ExtendSeries) ProtoMessage() {}
 
 func (x *ExtendSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[64]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6036,7 +6158,7 @@ func (x *ExtendSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExtendSeries.ProtoReflect.Descriptor instead.
 func (*ExtendSeries) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{64}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *ExtendSeries) GetVersion() uint64 {
@@ -6115,7 +6237,7 @@ type Result struct {
 
 func (x *Result) Reset() {
 	*x = Result{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[65]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6127,7 +6249,7 @@ func (x *Result) String() string {
 func (*Result) ProtoMessage() {}
 
 func (x *Result) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[65]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6140,7 +6262,7 @@ func (x *Result) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Result.ProtoReflect.Descriptor instead.
 func (*Result) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{65}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{67}
 }
 
 func (x *Result) GetCode() Code {
@@ -6248,7 +6370,7 @@ type Task struct {
 
 func (x *Task) Reset() {
 	*x = Task{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[66]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6260,7 +6382,7 @@ func (x *Task) String() string {
 func (*Task) ProtoMessage() {}
 
 func (x *Task) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[66]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6273,7 +6395,7 @@ func (x *Task) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Task.ProtoReflect.Descriptor instead.
 func (*Task) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{66}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{68}
 }
 
 func (x *Task) GetNamespace() string {
@@ -6433,7 +6555,7 @@ type ListQuery struct {
 
 func (x *ListQuery) Reset() {
 	*x = ListQuery{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[67]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6445,7 +6567,7 @@ func (x *ListQuery) String() string {
 func (*ListQuery) ProtoMessage() {}
 
 func (x *ListQuery) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[67]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6458,7 +6580,7 @@ func (x *ListQuery) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListQuery.ProtoReflect.Descriptor instead.
 func (*ListQuery) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{67}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{69}
 }
 
 func (x *ListQuery) GetNamespace() string {
@@ -6581,7 +6703,7 @@ type ListPage struct {
 
 func (x *ListPage) Reset() {
 	*x = ListPage{}
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[68]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -6593,7 +6715,7 @@ func (x *ListPage) String() string {
 func (*ListPage) ProtoMessage() {}
 
 func (x *ListPage) ProtoReflect() protoreflect.Message {
-	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[68]
+	mi := &file_fsm_fsmpb_fsm_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -6606,7 +6728,7 @@ func (x *ListPage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPage.ProtoReflect.Descriptor instead.
 func (*ListPage) Descriptor() ([]byte, []int) {
-	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{68}
+	return file_fsm_fsmpb_fsm_proto_rawDescGZIP(), []int{70}
 }
 
 func (x *ListPage) GetTasks() []*Task {
@@ -6730,13 +6852,21 @@ const file_fsm_fsmpb_fsm_proto_rawDesc = "" +
 	"\x04spec\x18\x01 \x01(\v2\x13.belfry.fsm.v1.SpecR\x04spec\x12\x19\n" +
 	"\bdelay_ms\x18\x02 \x01(\x03R\adelayMs\x12\x1f\n" +
 	"\vkeep_answer\x18\x03 \x01(\bR\n" +
-	"keepAnswer\"\x82\x01\n" +
+	"keepAnswer\"\xab\x01\n" +
 	"\x06Target\x12\x10\n" +
 	"\x03url\x18\x01 \x01(\tR\x03url\x12/\n" +
 	"\aheaders\x18\x02 \x03(\v2\x15.belfry.fsm.v1.HeaderR\aheaders\x12\x1d\n" +
 	"\n" +
 	"timeout_ms\x18\x03 \x01(\x03R\ttimeoutMs\x12\x16\n" +
-	"\x06method\x18\x04 \x01(\tR\x06method\"2\n" +
+	"\x06method\x18\x04 \x01(\tR\x06method\x12'\n" +
+	"\x04auth\x18\x05 \x01(\v2\x13.belfry.fsm.v1.AuthR\x04auth\"[\n" +
+	"\x04Auth\x12$\n" +
+	"\x03jwt\x18\x01 \x01(\v2\x12.belfry.fsm.v1.JwtR\x03jwt\x12-\n" +
+	"\x12client_certificate\x18\x02 \x01(\tR\x11clientCertificate\"W\n" +
+	"\x03Jwt\x12\x1a\n" +
+	"\baudience\x18\x01 \x01(\tR\baudience\x12\x16\n" +
+	"\x06claims\x18\x02 \x01(\fR\x06claims\x12\x1c\n" +
+	"\talgorithm\x18\x03 \x01(\tR\talgorithm\"2\n" +
 	"\x06Header\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\"k\n" +
@@ -7271,7 +7401,7 @@ func file_fsm_fsmpb_fsm_proto_rawDescGZIP() []byte {
 }
 
 var file_fsm_fsmpb_fsm_proto_enumTypes = make([]protoimpl.EnumInfo, 11)
-var file_fsm_fsmpb_fsm_proto_msgTypes = make([]protoimpl.MessageInfo, 69)
+var file_fsm_fsmpb_fsm_proto_msgTypes = make([]protoimpl.MessageInfo, 71)
 var file_fsm_fsmpb_fsm_proto_goTypes = []any{
 	(Answer)(0),             // 0: belfry.fsm.v1.Answer
 	(Verdict)(0),            // 1: belfry.fsm.v1.Verdict
@@ -7291,177 +7421,181 @@ var file_fsm_fsmpb_fsm_proto_goTypes = []any{
 	(*Spec)(nil),            // 15: belfry.fsm.v1.Spec
 	(*FollowUp)(nil),        // 16: belfry.fsm.v1.FollowUp
 	(*Target)(nil),          // 17: belfry.fsm.v1.Target
-	(*Header)(nil),          // 18: belfry.fsm.v1.Header
-	(*Window)(nil),          // 19: belfry.fsm.v1.Window
-	(*Retry)(nil),           // 20: belfry.fsm.v1.Retry
-	(*Label)(nil),           // 21: belfry.fsm.v1.Label
-	(*Schedule)(nil),        // 22: belfry.fsm.v1.Schedule
-	(*Cancel)(nil),          // 23: belfry.fsm.v1.Cancel
-	(*Patch)(nil),           // 24: belfry.fsm.v1.Patch
-	(*Touch)(nil),           // 25: belfry.fsm.v1.Touch
-	(*Payload)(nil),         // 26: belfry.fsm.v1.Payload
-	(*FireNow)(nil),         // 27: belfry.fsm.v1.FireNow
-	(*Policy)(nil),          // 28: belfry.fsm.v1.Policy
-	(*Lane)(nil),            // 29: belfry.fsm.v1.Lane
-	(*LaneCredit)(nil),      // 30: belfry.fsm.v1.LaneCredit
-	(*Advance)(nil),         // 31: belfry.fsm.v1.Advance
-	(*Grant)(nil),           // 32: belfry.fsm.v1.Grant
-	(*Isolate)(nil),         // 33: belfry.fsm.v1.Isolate
-	(*Settle)(nil),          // 34: belfry.fsm.v1.Settle
-	(*Extend)(nil),          // 35: belfry.fsm.v1.Extend
-	(*QueueRule)(nil),       // 36: belfry.fsm.v1.QueueRule
-	(*SetRules)(nil),        // 37: belfry.fsm.v1.SetRules
-	(*Replay)(nil),          // 38: belfry.fsm.v1.Replay
-	(*Drop)(nil),            // 39: belfry.fsm.v1.Drop
-	(*Erase)(nil),           // 40: belfry.fsm.v1.Erase
-	(*SlotRange)(nil),       // 41: belfry.fsm.v1.SlotRange
-	(*TaskName)(nil),        // 42: belfry.fsm.v1.TaskName
-	(*Inherited)(nil),       // 43: belfry.fsm.v1.Inherited
-	(*ExpectSlots)(nil),     // 44: belfry.fsm.v1.ExpectSlots
-	(*ImportTasks)(nil),     // 45: belfry.fsm.v1.ImportTasks
-	(*ReadySlots)(nil),      // 46: belfry.fsm.v1.ReadySlots
-	(*OpenSlots)(nil),       // 47: belfry.fsm.v1.OpenSlots
-	(*AbandonSlots)(nil),    // 48: belfry.fsm.v1.AbandonSlots
-	(*SealSlots)(nil),       // 49: belfry.fsm.v1.SealSlots
-	(*UnsealSlots)(nil),     // 50: belfry.fsm.v1.UnsealSlots
-	(*DropSlots)(nil),       // 51: belfry.fsm.v1.DropSlots
-	(*QueuePolicy)(nil),     // 52: belfry.fsm.v1.QueuePolicy
-	(*GroupWeight)(nil),     // 53: belfry.fsm.v1.GroupWeight
-	(*Sealed)(nil),          // 54: belfry.fsm.v1.Sealed
-	(*PolicySecrets)(nil),   // 55: belfry.fsm.v1.PolicySecrets
-	(*QueueCounts)(nil),     // 56: belfry.fsm.v1.QueueCounts
-	(*Broken)(nil),          // 57: belfry.fsm.v1.Broken
-	(*Outlook)(nil),         // 58: belfry.fsm.v1.Outlook
-	(*WheelRow)(nil),        // 59: belfry.fsm.v1.WheelRow
-	(*Activity)(nil),        // 60: belfry.fsm.v1.Activity
-	(*ActivityStep)(nil),    // 61: belfry.fsm.v1.ActivityStep
-	(*Past)(nil),            // 62: belfry.fsm.v1.Past
-	(*Takeover)(nil),        // 63: belfry.fsm.v1.Takeover
-	(*Series)(nil),          // 64: belfry.fsm.v1.Series
-	(*Repeat)(nil),          // 65: belfry.fsm.v1.Repeat
-	(*Calendar)(nil),        // 66: belfry.fsm.v1.Calendar
-	(*CalendarHours)(nil),   // 67: belfry.fsm.v1.CalendarHours
-	(*Instant)(nil),         // 68: belfry.fsm.v1.Instant
-	(*Occurrence)(nil),      // 69: belfry.fsm.v1.Occurrence
-	(*SetSeries)(nil),       // 70: belfry.fsm.v1.SetSeries
-	(*PauseSeries)(nil),     // 71: belfry.fsm.v1.PauseSeries
-	(*StartOccurrence)(nil), // 72: belfry.fsm.v1.StartOccurrence
-	(*SkipOccurrence)(nil),  // 73: belfry.fsm.v1.SkipOccurrence
-	(*Backfill)(nil),        // 74: belfry.fsm.v1.Backfill
-	(*ExtendSeries)(nil),    // 75: belfry.fsm.v1.ExtendSeries
-	(*Result)(nil),          // 76: belfry.fsm.v1.Result
-	(*Task)(nil),            // 77: belfry.fsm.v1.Task
-	(*ListQuery)(nil),       // 78: belfry.fsm.v1.ListQuery
-	(*ListPage)(nil),        // 79: belfry.fsm.v1.ListPage
+	(*Auth)(nil),            // 18: belfry.fsm.v1.Auth
+	(*Jwt)(nil),             // 19: belfry.fsm.v1.Jwt
+	(*Header)(nil),          // 20: belfry.fsm.v1.Header
+	(*Window)(nil),          // 21: belfry.fsm.v1.Window
+	(*Retry)(nil),           // 22: belfry.fsm.v1.Retry
+	(*Label)(nil),           // 23: belfry.fsm.v1.Label
+	(*Schedule)(nil),        // 24: belfry.fsm.v1.Schedule
+	(*Cancel)(nil),          // 25: belfry.fsm.v1.Cancel
+	(*Patch)(nil),           // 26: belfry.fsm.v1.Patch
+	(*Touch)(nil),           // 27: belfry.fsm.v1.Touch
+	(*Payload)(nil),         // 28: belfry.fsm.v1.Payload
+	(*FireNow)(nil),         // 29: belfry.fsm.v1.FireNow
+	(*Policy)(nil),          // 30: belfry.fsm.v1.Policy
+	(*Lane)(nil),            // 31: belfry.fsm.v1.Lane
+	(*LaneCredit)(nil),      // 32: belfry.fsm.v1.LaneCredit
+	(*Advance)(nil),         // 33: belfry.fsm.v1.Advance
+	(*Grant)(nil),           // 34: belfry.fsm.v1.Grant
+	(*Isolate)(nil),         // 35: belfry.fsm.v1.Isolate
+	(*Settle)(nil),          // 36: belfry.fsm.v1.Settle
+	(*Extend)(nil),          // 37: belfry.fsm.v1.Extend
+	(*QueueRule)(nil),       // 38: belfry.fsm.v1.QueueRule
+	(*SetRules)(nil),        // 39: belfry.fsm.v1.SetRules
+	(*Replay)(nil),          // 40: belfry.fsm.v1.Replay
+	(*Drop)(nil),            // 41: belfry.fsm.v1.Drop
+	(*Erase)(nil),           // 42: belfry.fsm.v1.Erase
+	(*SlotRange)(nil),       // 43: belfry.fsm.v1.SlotRange
+	(*TaskName)(nil),        // 44: belfry.fsm.v1.TaskName
+	(*Inherited)(nil),       // 45: belfry.fsm.v1.Inherited
+	(*ExpectSlots)(nil),     // 46: belfry.fsm.v1.ExpectSlots
+	(*ImportTasks)(nil),     // 47: belfry.fsm.v1.ImportTasks
+	(*ReadySlots)(nil),      // 48: belfry.fsm.v1.ReadySlots
+	(*OpenSlots)(nil),       // 49: belfry.fsm.v1.OpenSlots
+	(*AbandonSlots)(nil),    // 50: belfry.fsm.v1.AbandonSlots
+	(*SealSlots)(nil),       // 51: belfry.fsm.v1.SealSlots
+	(*UnsealSlots)(nil),     // 52: belfry.fsm.v1.UnsealSlots
+	(*DropSlots)(nil),       // 53: belfry.fsm.v1.DropSlots
+	(*QueuePolicy)(nil),     // 54: belfry.fsm.v1.QueuePolicy
+	(*GroupWeight)(nil),     // 55: belfry.fsm.v1.GroupWeight
+	(*Sealed)(nil),          // 56: belfry.fsm.v1.Sealed
+	(*PolicySecrets)(nil),   // 57: belfry.fsm.v1.PolicySecrets
+	(*QueueCounts)(nil),     // 58: belfry.fsm.v1.QueueCounts
+	(*Broken)(nil),          // 59: belfry.fsm.v1.Broken
+	(*Outlook)(nil),         // 60: belfry.fsm.v1.Outlook
+	(*WheelRow)(nil),        // 61: belfry.fsm.v1.WheelRow
+	(*Activity)(nil),        // 62: belfry.fsm.v1.Activity
+	(*ActivityStep)(nil),    // 63: belfry.fsm.v1.ActivityStep
+	(*Past)(nil),            // 64: belfry.fsm.v1.Past
+	(*Takeover)(nil),        // 65: belfry.fsm.v1.Takeover
+	(*Series)(nil),          // 66: belfry.fsm.v1.Series
+	(*Repeat)(nil),          // 67: belfry.fsm.v1.Repeat
+	(*Calendar)(nil),        // 68: belfry.fsm.v1.Calendar
+	(*CalendarHours)(nil),   // 69: belfry.fsm.v1.CalendarHours
+	(*Instant)(nil),         // 70: belfry.fsm.v1.Instant
+	(*Occurrence)(nil),      // 71: belfry.fsm.v1.Occurrence
+	(*SetSeries)(nil),       // 72: belfry.fsm.v1.SetSeries
+	(*PauseSeries)(nil),     // 73: belfry.fsm.v1.PauseSeries
+	(*StartOccurrence)(nil), // 74: belfry.fsm.v1.StartOccurrence
+	(*SkipOccurrence)(nil),  // 75: belfry.fsm.v1.SkipOccurrence
+	(*Backfill)(nil),        // 76: belfry.fsm.v1.Backfill
+	(*ExtendSeries)(nil),    // 77: belfry.fsm.v1.ExtendSeries
+	(*Result)(nil),          // 78: belfry.fsm.v1.Result
+	(*Task)(nil),            // 79: belfry.fsm.v1.Task
+	(*ListQuery)(nil),       // 80: belfry.fsm.v1.ListQuery
+	(*ListPage)(nil),        // 81: belfry.fsm.v1.ListPage
 }
 var file_fsm_fsmpb_fsm_proto_depIdxs = []int32{
 	12,  // 0: belfry.fsm.v1.Entry.commands:type_name -> belfry.fsm.v1.Command
 	13,  // 1: belfry.fsm.v1.Command.key:type_name -> belfry.fsm.v1.Key
 	14,  // 2: belfry.fsm.v1.Command.condition:type_name -> belfry.fsm.v1.Condition
 	0,   // 3: belfry.fsm.v1.Command.answer:type_name -> belfry.fsm.v1.Answer
-	22,  // 4: belfry.fsm.v1.Command.schedule:type_name -> belfry.fsm.v1.Schedule
-	23,  // 5: belfry.fsm.v1.Command.cancel:type_name -> belfry.fsm.v1.Cancel
-	24,  // 6: belfry.fsm.v1.Command.patch:type_name -> belfry.fsm.v1.Patch
-	25,  // 7: belfry.fsm.v1.Command.touch:type_name -> belfry.fsm.v1.Touch
-	27,  // 8: belfry.fsm.v1.Command.fire_now:type_name -> belfry.fsm.v1.FireNow
-	31,  // 9: belfry.fsm.v1.Command.advance:type_name -> belfry.fsm.v1.Advance
-	32,  // 10: belfry.fsm.v1.Command.grant:type_name -> belfry.fsm.v1.Grant
-	34,  // 11: belfry.fsm.v1.Command.settle:type_name -> belfry.fsm.v1.Settle
-	63,  // 12: belfry.fsm.v1.Command.takeover:type_name -> belfry.fsm.v1.Takeover
-	35,  // 13: belfry.fsm.v1.Command.extend:type_name -> belfry.fsm.v1.Extend
-	37,  // 14: belfry.fsm.v1.Command.set_rules:type_name -> belfry.fsm.v1.SetRules
-	33,  // 15: belfry.fsm.v1.Command.isolate:type_name -> belfry.fsm.v1.Isolate
-	38,  // 16: belfry.fsm.v1.Command.replay:type_name -> belfry.fsm.v1.Replay
-	39,  // 17: belfry.fsm.v1.Command.drop:type_name -> belfry.fsm.v1.Drop
-	44,  // 18: belfry.fsm.v1.Command.expect_slots:type_name -> belfry.fsm.v1.ExpectSlots
-	45,  // 19: belfry.fsm.v1.Command.import_tasks:type_name -> belfry.fsm.v1.ImportTasks
-	46,  // 20: belfry.fsm.v1.Command.ready_slots:type_name -> belfry.fsm.v1.ReadySlots
-	47,  // 21: belfry.fsm.v1.Command.open_slots:type_name -> belfry.fsm.v1.OpenSlots
-	48,  // 22: belfry.fsm.v1.Command.abandon_slots:type_name -> belfry.fsm.v1.AbandonSlots
-	49,  // 23: belfry.fsm.v1.Command.seal_slots:type_name -> belfry.fsm.v1.SealSlots
-	50,  // 24: belfry.fsm.v1.Command.unseal_slots:type_name -> belfry.fsm.v1.UnsealSlots
-	51,  // 25: belfry.fsm.v1.Command.drop_slots:type_name -> belfry.fsm.v1.DropSlots
-	40,  // 26: belfry.fsm.v1.Command.erase:type_name -> belfry.fsm.v1.Erase
-	70,  // 27: belfry.fsm.v1.Command.set_series:type_name -> belfry.fsm.v1.SetSeries
-	71,  // 28: belfry.fsm.v1.Command.pause_series:type_name -> belfry.fsm.v1.PauseSeries
-	72,  // 29: belfry.fsm.v1.Command.start_occurrence:type_name -> belfry.fsm.v1.StartOccurrence
-	73,  // 30: belfry.fsm.v1.Command.skip_occurrence:type_name -> belfry.fsm.v1.SkipOccurrence
-	74,  // 31: belfry.fsm.v1.Command.backfill:type_name -> belfry.fsm.v1.Backfill
-	75,  // 32: belfry.fsm.v1.Command.extend_series:type_name -> belfry.fsm.v1.ExtendSeries
+	24,  // 4: belfry.fsm.v1.Command.schedule:type_name -> belfry.fsm.v1.Schedule
+	25,  // 5: belfry.fsm.v1.Command.cancel:type_name -> belfry.fsm.v1.Cancel
+	26,  // 6: belfry.fsm.v1.Command.patch:type_name -> belfry.fsm.v1.Patch
+	27,  // 7: belfry.fsm.v1.Command.touch:type_name -> belfry.fsm.v1.Touch
+	29,  // 8: belfry.fsm.v1.Command.fire_now:type_name -> belfry.fsm.v1.FireNow
+	33,  // 9: belfry.fsm.v1.Command.advance:type_name -> belfry.fsm.v1.Advance
+	34,  // 10: belfry.fsm.v1.Command.grant:type_name -> belfry.fsm.v1.Grant
+	36,  // 11: belfry.fsm.v1.Command.settle:type_name -> belfry.fsm.v1.Settle
+	65,  // 12: belfry.fsm.v1.Command.takeover:type_name -> belfry.fsm.v1.Takeover
+	37,  // 13: belfry.fsm.v1.Command.extend:type_name -> belfry.fsm.v1.Extend
+	39,  // 14: belfry.fsm.v1.Command.set_rules:type_name -> belfry.fsm.v1.SetRules
+	35,  // 15: belfry.fsm.v1.Command.isolate:type_name -> belfry.fsm.v1.Isolate
+	40,  // 16: belfry.fsm.v1.Command.replay:type_name -> belfry.fsm.v1.Replay
+	41,  // 17: belfry.fsm.v1.Command.drop:type_name -> belfry.fsm.v1.Drop
+	46,  // 18: belfry.fsm.v1.Command.expect_slots:type_name -> belfry.fsm.v1.ExpectSlots
+	47,  // 19: belfry.fsm.v1.Command.import_tasks:type_name -> belfry.fsm.v1.ImportTasks
+	48,  // 20: belfry.fsm.v1.Command.ready_slots:type_name -> belfry.fsm.v1.ReadySlots
+	49,  // 21: belfry.fsm.v1.Command.open_slots:type_name -> belfry.fsm.v1.OpenSlots
+	50,  // 22: belfry.fsm.v1.Command.abandon_slots:type_name -> belfry.fsm.v1.AbandonSlots
+	51,  // 23: belfry.fsm.v1.Command.seal_slots:type_name -> belfry.fsm.v1.SealSlots
+	52,  // 24: belfry.fsm.v1.Command.unseal_slots:type_name -> belfry.fsm.v1.UnsealSlots
+	53,  // 25: belfry.fsm.v1.Command.drop_slots:type_name -> belfry.fsm.v1.DropSlots
+	42,  // 26: belfry.fsm.v1.Command.erase:type_name -> belfry.fsm.v1.Erase
+	72,  // 27: belfry.fsm.v1.Command.set_series:type_name -> belfry.fsm.v1.SetSeries
+	73,  // 28: belfry.fsm.v1.Command.pause_series:type_name -> belfry.fsm.v1.PauseSeries
+	74,  // 29: belfry.fsm.v1.Command.start_occurrence:type_name -> belfry.fsm.v1.StartOccurrence
+	75,  // 30: belfry.fsm.v1.Command.skip_occurrence:type_name -> belfry.fsm.v1.SkipOccurrence
+	76,  // 31: belfry.fsm.v1.Command.backfill:type_name -> belfry.fsm.v1.Backfill
+	77,  // 32: belfry.fsm.v1.Command.extend_series:type_name -> belfry.fsm.v1.ExtendSeries
 	17,  // 33: belfry.fsm.v1.Spec.target:type_name -> belfry.fsm.v1.Target
-	20,  // 34: belfry.fsm.v1.Spec.retry:type_name -> belfry.fsm.v1.Retry
-	21,  // 35: belfry.fsm.v1.Spec.labels:type_name -> belfry.fsm.v1.Label
-	19,  // 36: belfry.fsm.v1.Spec.window:type_name -> belfry.fsm.v1.Window
+	22,  // 34: belfry.fsm.v1.Spec.retry:type_name -> belfry.fsm.v1.Retry
+	23,  // 35: belfry.fsm.v1.Spec.labels:type_name -> belfry.fsm.v1.Label
+	21,  // 36: belfry.fsm.v1.Spec.window:type_name -> belfry.fsm.v1.Window
 	16,  // 37: belfry.fsm.v1.Spec.on_delivered:type_name -> belfry.fsm.v1.FollowUp
 	16,  // 38: belfry.fsm.v1.Spec.on_dead:type_name -> belfry.fsm.v1.FollowUp
 	15,  // 39: belfry.fsm.v1.FollowUp.spec:type_name -> belfry.fsm.v1.Spec
-	18,  // 40: belfry.fsm.v1.Target.headers:type_name -> belfry.fsm.v1.Header
-	15,  // 41: belfry.fsm.v1.Schedule.spec:type_name -> belfry.fsm.v1.Spec
-	15,  // 42: belfry.fsm.v1.Patch.set:type_name -> belfry.fsm.v1.Spec
-	22,  // 43: belfry.fsm.v1.Touch.or_schedule:type_name -> belfry.fsm.v1.Schedule
-	26,  // 44: belfry.fsm.v1.Touch.payload:type_name -> belfry.fsm.v1.Payload
-	29,  // 45: belfry.fsm.v1.LaneCredit.lane:type_name -> belfry.fsm.v1.Lane
-	28,  // 46: belfry.fsm.v1.Advance.policy:type_name -> belfry.fsm.v1.Policy
-	30,  // 47: belfry.fsm.v1.Advance.credits:type_name -> belfry.fsm.v1.LaneCredit
-	29,  // 48: belfry.fsm.v1.Grant.lane:type_name -> belfry.fsm.v1.Lane
-	28,  // 49: belfry.fsm.v1.Grant.policy:type_name -> belfry.fsm.v1.Policy
-	29,  // 50: belfry.fsm.v1.Isolate.lane:type_name -> belfry.fsm.v1.Lane
-	1,   // 51: belfry.fsm.v1.Settle.verdict:type_name -> belfry.fsm.v1.Verdict
-	16,  // 52: belfry.fsm.v1.QueueRule.on_delivered:type_name -> belfry.fsm.v1.FollowUp
-	16,  // 53: belfry.fsm.v1.QueueRule.on_dead:type_name -> belfry.fsm.v1.FollowUp
-	36,  // 54: belfry.fsm.v1.SetRules.rules:type_name -> belfry.fsm.v1.QueueRule
-	41,  // 55: belfry.fsm.v1.ExpectSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	42,  // 56: belfry.fsm.v1.ImportTasks.gone:type_name -> belfry.fsm.v1.TaskName
-	43,  // 57: belfry.fsm.v1.ReadySlots.inherited:type_name -> belfry.fsm.v1.Inherited
-	41,  // 58: belfry.fsm.v1.AbandonSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	41,  // 59: belfry.fsm.v1.SealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	41,  // 60: belfry.fsm.v1.UnsealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	17,  // 61: belfry.fsm.v1.QueuePolicy.target:type_name -> belfry.fsm.v1.Target
-	20,  // 62: belfry.fsm.v1.QueuePolicy.retry:type_name -> belfry.fsm.v1.Retry
-	54,  // 63: belfry.fsm.v1.QueuePolicy.sealed:type_name -> belfry.fsm.v1.Sealed
-	19,  // 64: belfry.fsm.v1.QueuePolicy.window:type_name -> belfry.fsm.v1.Window
-	53,  // 65: belfry.fsm.v1.QueuePolicy.group_weights:type_name -> belfry.fsm.v1.GroupWeight
-	16,  // 66: belfry.fsm.v1.QueuePolicy.on_delivered:type_name -> belfry.fsm.v1.FollowUp
-	16,  // 67: belfry.fsm.v1.QueuePolicy.on_dead:type_name -> belfry.fsm.v1.FollowUp
-	18,  // 68: belfry.fsm.v1.PolicySecrets.headers:type_name -> belfry.fsm.v1.Header
-	57,  // 69: belfry.fsm.v1.QueueCounts.broken:type_name -> belfry.fsm.v1.Broken
-	59,  // 70: belfry.fsm.v1.Outlook.rows:type_name -> belfry.fsm.v1.WheelRow
-	61,  // 71: belfry.fsm.v1.Activity.steps:type_name -> belfry.fsm.v1.ActivityStep
-	28,  // 72: belfry.fsm.v1.Takeover.policy:type_name -> belfry.fsm.v1.Policy
-	65,  // 73: belfry.fsm.v1.Series.repeat:type_name -> belfry.fsm.v1.Repeat
-	4,   // 74: belfry.fsm.v1.Series.misfire:type_name -> belfry.fsm.v1.Misfire
-	5,   // 75: belfry.fsm.v1.Series.overlap:type_name -> belfry.fsm.v1.Overlap
-	68,  // 76: belfry.fsm.v1.Series.next:type_name -> belfry.fsm.v1.Instant
-	69,  // 77: belfry.fsm.v1.Series.live:type_name -> belfry.fsm.v1.Occurrence
-	69,  // 78: belfry.fsm.v1.Series.queued:type_name -> belfry.fsm.v1.Occurrence
-	69,  // 79: belfry.fsm.v1.Series.past:type_name -> belfry.fsm.v1.Occurrence
-	67,  // 80: belfry.fsm.v1.Calendar.hours:type_name -> belfry.fsm.v1.CalendarHours
-	6,   // 81: belfry.fsm.v1.Occurrence.origin:type_name -> belfry.fsm.v1.Origin
-	7,   // 82: belfry.fsm.v1.Occurrence.passed:type_name -> belfry.fsm.v1.Passed
-	3,   // 83: belfry.fsm.v1.Occurrence.state:type_name -> belfry.fsm.v1.State
-	15,  // 84: belfry.fsm.v1.SetSeries.spec:type_name -> belfry.fsm.v1.Spec
-	64,  // 85: belfry.fsm.v1.SetSeries.series:type_name -> belfry.fsm.v1.Series
-	69,  // 86: belfry.fsm.v1.ExtendSeries.passed:type_name -> belfry.fsm.v1.Occurrence
-	68,  // 87: belfry.fsm.v1.ExtendSeries.next:type_name -> belfry.fsm.v1.Instant
-	9,   // 88: belfry.fsm.v1.Result.code:type_name -> belfry.fsm.v1.Code
-	3,   // 89: belfry.fsm.v1.Result.previous:type_name -> belfry.fsm.v1.State
-	8,   // 90: belfry.fsm.v1.Result.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	77,  // 91: belfry.fsm.v1.Result.task:type_name -> belfry.fsm.v1.Task
-	15,  // 92: belfry.fsm.v1.Task.spec:type_name -> belfry.fsm.v1.Spec
-	3,   // 93: belfry.fsm.v1.Task.state:type_name -> belfry.fsm.v1.State
-	8,   // 94: belfry.fsm.v1.Task.outcome:type_name -> belfry.fsm.v1.CancelOutcome
-	62,  // 95: belfry.fsm.v1.Task.history:type_name -> belfry.fsm.v1.Past
-	64,  // 96: belfry.fsm.v1.Task.series:type_name -> belfry.fsm.v1.Series
-	3,   // 97: belfry.fsm.v1.ListQuery.states:type_name -> belfry.fsm.v1.State
-	21,  // 98: belfry.fsm.v1.ListQuery.labels:type_name -> belfry.fsm.v1.Label
-	10,  // 99: belfry.fsm.v1.ListQuery.order:type_name -> belfry.fsm.v1.ListOrder
-	41,  // 100: belfry.fsm.v1.ListQuery.slots:type_name -> belfry.fsm.v1.SlotRange
-	77,  // 101: belfry.fsm.v1.ListPage.tasks:type_name -> belfry.fsm.v1.Task
-	102, // [102:102] is the sub-list for method output_type
-	102, // [102:102] is the sub-list for method input_type
-	102, // [102:102] is the sub-list for extension type_name
-	102, // [102:102] is the sub-list for extension extendee
-	0,   // [0:102] is the sub-list for field type_name
+	20,  // 40: belfry.fsm.v1.Target.headers:type_name -> belfry.fsm.v1.Header
+	18,  // 41: belfry.fsm.v1.Target.auth:type_name -> belfry.fsm.v1.Auth
+	19,  // 42: belfry.fsm.v1.Auth.jwt:type_name -> belfry.fsm.v1.Jwt
+	15,  // 43: belfry.fsm.v1.Schedule.spec:type_name -> belfry.fsm.v1.Spec
+	15,  // 44: belfry.fsm.v1.Patch.set:type_name -> belfry.fsm.v1.Spec
+	24,  // 45: belfry.fsm.v1.Touch.or_schedule:type_name -> belfry.fsm.v1.Schedule
+	28,  // 46: belfry.fsm.v1.Touch.payload:type_name -> belfry.fsm.v1.Payload
+	31,  // 47: belfry.fsm.v1.LaneCredit.lane:type_name -> belfry.fsm.v1.Lane
+	30,  // 48: belfry.fsm.v1.Advance.policy:type_name -> belfry.fsm.v1.Policy
+	32,  // 49: belfry.fsm.v1.Advance.credits:type_name -> belfry.fsm.v1.LaneCredit
+	31,  // 50: belfry.fsm.v1.Grant.lane:type_name -> belfry.fsm.v1.Lane
+	30,  // 51: belfry.fsm.v1.Grant.policy:type_name -> belfry.fsm.v1.Policy
+	31,  // 52: belfry.fsm.v1.Isolate.lane:type_name -> belfry.fsm.v1.Lane
+	1,   // 53: belfry.fsm.v1.Settle.verdict:type_name -> belfry.fsm.v1.Verdict
+	16,  // 54: belfry.fsm.v1.QueueRule.on_delivered:type_name -> belfry.fsm.v1.FollowUp
+	16,  // 55: belfry.fsm.v1.QueueRule.on_dead:type_name -> belfry.fsm.v1.FollowUp
+	38,  // 56: belfry.fsm.v1.SetRules.rules:type_name -> belfry.fsm.v1.QueueRule
+	43,  // 57: belfry.fsm.v1.ExpectSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	44,  // 58: belfry.fsm.v1.ImportTasks.gone:type_name -> belfry.fsm.v1.TaskName
+	45,  // 59: belfry.fsm.v1.ReadySlots.inherited:type_name -> belfry.fsm.v1.Inherited
+	43,  // 60: belfry.fsm.v1.AbandonSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	43,  // 61: belfry.fsm.v1.SealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	43,  // 62: belfry.fsm.v1.UnsealSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	17,  // 63: belfry.fsm.v1.QueuePolicy.target:type_name -> belfry.fsm.v1.Target
+	22,  // 64: belfry.fsm.v1.QueuePolicy.retry:type_name -> belfry.fsm.v1.Retry
+	56,  // 65: belfry.fsm.v1.QueuePolicy.sealed:type_name -> belfry.fsm.v1.Sealed
+	21,  // 66: belfry.fsm.v1.QueuePolicy.window:type_name -> belfry.fsm.v1.Window
+	55,  // 67: belfry.fsm.v1.QueuePolicy.group_weights:type_name -> belfry.fsm.v1.GroupWeight
+	16,  // 68: belfry.fsm.v1.QueuePolicy.on_delivered:type_name -> belfry.fsm.v1.FollowUp
+	16,  // 69: belfry.fsm.v1.QueuePolicy.on_dead:type_name -> belfry.fsm.v1.FollowUp
+	20,  // 70: belfry.fsm.v1.PolicySecrets.headers:type_name -> belfry.fsm.v1.Header
+	59,  // 71: belfry.fsm.v1.QueueCounts.broken:type_name -> belfry.fsm.v1.Broken
+	61,  // 72: belfry.fsm.v1.Outlook.rows:type_name -> belfry.fsm.v1.WheelRow
+	63,  // 73: belfry.fsm.v1.Activity.steps:type_name -> belfry.fsm.v1.ActivityStep
+	30,  // 74: belfry.fsm.v1.Takeover.policy:type_name -> belfry.fsm.v1.Policy
+	67,  // 75: belfry.fsm.v1.Series.repeat:type_name -> belfry.fsm.v1.Repeat
+	4,   // 76: belfry.fsm.v1.Series.misfire:type_name -> belfry.fsm.v1.Misfire
+	5,   // 77: belfry.fsm.v1.Series.overlap:type_name -> belfry.fsm.v1.Overlap
+	70,  // 78: belfry.fsm.v1.Series.next:type_name -> belfry.fsm.v1.Instant
+	71,  // 79: belfry.fsm.v1.Series.live:type_name -> belfry.fsm.v1.Occurrence
+	71,  // 80: belfry.fsm.v1.Series.queued:type_name -> belfry.fsm.v1.Occurrence
+	71,  // 81: belfry.fsm.v1.Series.past:type_name -> belfry.fsm.v1.Occurrence
+	69,  // 82: belfry.fsm.v1.Calendar.hours:type_name -> belfry.fsm.v1.CalendarHours
+	6,   // 83: belfry.fsm.v1.Occurrence.origin:type_name -> belfry.fsm.v1.Origin
+	7,   // 84: belfry.fsm.v1.Occurrence.passed:type_name -> belfry.fsm.v1.Passed
+	3,   // 85: belfry.fsm.v1.Occurrence.state:type_name -> belfry.fsm.v1.State
+	15,  // 86: belfry.fsm.v1.SetSeries.spec:type_name -> belfry.fsm.v1.Spec
+	66,  // 87: belfry.fsm.v1.SetSeries.series:type_name -> belfry.fsm.v1.Series
+	71,  // 88: belfry.fsm.v1.ExtendSeries.passed:type_name -> belfry.fsm.v1.Occurrence
+	70,  // 89: belfry.fsm.v1.ExtendSeries.next:type_name -> belfry.fsm.v1.Instant
+	9,   // 90: belfry.fsm.v1.Result.code:type_name -> belfry.fsm.v1.Code
+	3,   // 91: belfry.fsm.v1.Result.previous:type_name -> belfry.fsm.v1.State
+	8,   // 92: belfry.fsm.v1.Result.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	79,  // 93: belfry.fsm.v1.Result.task:type_name -> belfry.fsm.v1.Task
+	15,  // 94: belfry.fsm.v1.Task.spec:type_name -> belfry.fsm.v1.Spec
+	3,   // 95: belfry.fsm.v1.Task.state:type_name -> belfry.fsm.v1.State
+	8,   // 96: belfry.fsm.v1.Task.outcome:type_name -> belfry.fsm.v1.CancelOutcome
+	64,  // 97: belfry.fsm.v1.Task.history:type_name -> belfry.fsm.v1.Past
+	66,  // 98: belfry.fsm.v1.Task.series:type_name -> belfry.fsm.v1.Series
+	3,   // 99: belfry.fsm.v1.ListQuery.states:type_name -> belfry.fsm.v1.State
+	23,  // 100: belfry.fsm.v1.ListQuery.labels:type_name -> belfry.fsm.v1.Label
+	10,  // 101: belfry.fsm.v1.ListQuery.order:type_name -> belfry.fsm.v1.ListOrder
+	43,  // 102: belfry.fsm.v1.ListQuery.slots:type_name -> belfry.fsm.v1.SlotRange
+	79,  // 103: belfry.fsm.v1.ListPage.tasks:type_name -> belfry.fsm.v1.Task
+	104, // [104:104] is the sub-list for method output_type
+	104, // [104:104] is the sub-list for method input_type
+	104, // [104:104] is the sub-list for extension type_name
+	104, // [104:104] is the sub-list for extension extendee
+	0,   // [0:104] is the sub-list for field type_name
 }
 
 func init() { file_fsm_fsmpb_fsm_proto_init() }
@@ -7500,19 +7634,19 @@ func file_fsm_fsmpb_fsm_proto_init() {
 		(*Command_Backfill)(nil),
 		(*Command_ExtendSeries)(nil),
 	}
-	file_fsm_fsmpb_fsm_proto_msgTypes[11].OneofWrappers = []any{}
 	file_fsm_fsmpb_fsm_proto_msgTypes[13].OneofWrappers = []any{}
-	file_fsm_fsmpb_fsm_proto_msgTypes[14].OneofWrappers = []any{}
-	file_fsm_fsmpb_fsm_proto_msgTypes[23].OneofWrappers = []any{}
-	file_fsm_fsmpb_fsm_proto_msgTypes[54].OneofWrappers = []any{}
-	file_fsm_fsmpb_fsm_proto_msgTypes[64].OneofWrappers = []any{}
+	file_fsm_fsmpb_fsm_proto_msgTypes[15].OneofWrappers = []any{}
+	file_fsm_fsmpb_fsm_proto_msgTypes[16].OneofWrappers = []any{}
+	file_fsm_fsmpb_fsm_proto_msgTypes[25].OneofWrappers = []any{}
+	file_fsm_fsmpb_fsm_proto_msgTypes[56].OneofWrappers = []any{}
+	file_fsm_fsmpb_fsm_proto_msgTypes[66].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_fsm_fsmpb_fsm_proto_rawDesc), len(file_fsm_fsmpb_fsm_proto_rawDesc)),
 			NumEnums:      11,
-			NumMessages:   69,
+			NumMessages:   71,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

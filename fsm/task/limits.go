@@ -147,6 +147,9 @@ func checkTarget(t *fsmpb.Target) *FieldError {
 	if err := checkHeaders(t.Headers); err != nil {
 		return err
 	}
+	if err := checkAuth(to, t); err != nil {
+		return err
+	}
 	return checkFields(to, t.Headers)
 }
 

@@ -1,6 +1,7 @@
 package task
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -92,6 +93,24 @@ func TestCheckSpec(t *testing.T) {
 		}
 		return out
 	}
+	auth := func(a *fsmpb.Auth, headers ...string) *fsmpb.Spec {
+		t := &fsmpb.Target{Url: "https://x/", Auth: a}
+		for _, name := range headers {
+			t.Headers = append(t.Headers, &fsmpb.Header{Name: name, Value: "v"})
+		}
+		return &fsmpb.Spec{Target: t}
+	}
+	jwt := func(audience, claims string) *fsmpb.Auth {
+		return &fsmpb.Auth{Jwt: &fsmpb.Jwt{Audience: audience, Claims: []byte(claims)}}
+	}
+	claims := func(n, bytes int) string {
+		var members []string
+		for i := range n {
+			members = append(members, fmt.Sprintf(`"c%d":""`, i))
+		}
+		text := "{" + strings.Join(members, ",") + "}"
+		return strings.Replace(text, `""`, `"`+strings.Repeat("v", max(bytes-len(text), 0))+`"`, 1)
+	}
 	url := func(n int) string { return "http://x/" + strings.Repeat("p", n-len("http://x/")) }
 	for _, c := range []struct {
 		field   string
@@ -107,6 +126,23 @@ func TestCheckSpec(t *testing.T) {
 		{"target.method", target(func(t *fsmpb.Target) { t.Method = "DELETE" }), target(func(t *fsmpb.Target) { t.Method = "HEAD" })},
 		{"target.method", target(func(t *fsmpb.Target) { t.Method = "GET" }), &fsmpb.Spec{Payload: []byte("1"), Target: &fsmpb.Target{Url: "http://x/", Method: "GET"}}},
 		{"target.method", target(func(t *fsmpb.Target) { t.Method = "PUT" }), &fsmpb.Spec{Target: &fsmpb.Target{Url: "nats://x/s", Method: "PUT"}}},
+		{"target.auth", auth(&fsmpb.Auth{ClientCertificate: "shop-2"}), auth(&fsmpb.Auth{})},
+		{"target.auth", auth(jwt("a", "")), &fsmpb.Spec{Target: &fsmpb.Target{Url: "nats://x/s", Auth: jwt("a", "")}}},
+		{"target.auth.client_certificate", auth(&fsmpb.Auth{ClientCertificate: strings.Repeat("n", 100)}), auth(&fsmpb.Auth{ClientCertificate: strings.Repeat("n", 101)})},
+		{"target.auth.client_certificate", auth(&fsmpb.Auth{ClientCertificate: "a.b"}), auth(&fsmpb.Auth{ClientCertificate: "../b"})},
+		{"target.auth.client_certificate", auth(&fsmpb.Auth{ClientCertificate: "a"}), target(func(t *fsmpb.Target) { t.Auth = &fsmpb.Auth{ClientCertificate: "a"} })},
+		{"target.auth.jwt.audience", auth(jwt(strings.Repeat("a", 255), "")), auth(jwt(strings.Repeat("a", 256), ""))},
+		{"target.auth.jwt.audience", target(func(t *fsmpb.Target) { t.Auth = jwt("a", "") }), auth(jwt("", ""))},
+		{"target.auth.jwt.algorithm", auth(&fsmpb.Auth{Jwt: &fsmpb.Jwt{Audience: "a", Algorithm: "RS256"}}), auth(&fsmpb.Auth{Jwt: &fsmpb.Jwt{Audience: "a", Algorithm: "HS256"}})},
+		{"target.auth.jwt.claims", auth(jwt("a", claims(16, 0))), auth(jwt("a", claims(17, 0)))},
+		{"target.auth.jwt.claims", auth(jwt("a", claims(1, 1<<10))), auth(jwt("a", claims(1, 1<<10+1)))},
+		{"target.auth.jwt.claims", auth(jwt("a", "{}")), auth(jwt("a", "{}{}"))},
+		{"target.auth.jwt.claims", auth(jwt("a", `{"scope":{"sub":1}}`)), auth(jwt("a", "[1]"))},
+		{"target.auth.jwt.claims.Sub", auth(jwt("a", `{"subject":1}`)), auth(jwt("a", `{"a":{},"Sub":1}`))},
+		{"target.auth.jwt.claims.i\u017fs", auth(jwt("a", `{"jti":1}`)), auth(jwt("a", `{"i\u017fs":1}`))},
+		{"target.auth.jwt.claims.belfry_Queue", auth(jwt("a", `{"belfry":1}`)), auth(jwt("a", `{"belfry_Queue":1}`))},
+		{"target.auth.jwt.claims.a", auth(jwt("a", `{"a":1,"b":1}`)), auth(jwt("a", `{"a":1,"a":1}`))},
+		{"target.headers.Authorization", auth(&fsmpb.Auth{ClientCertificate: "a"}, "Authorization"), auth(jwt("a", ""), "Authorization")},
 		{"target.timeout", target(func(t *fsmpb.Target) { t.TimeoutMs = 600_000 }), target(func(t *fsmpb.Target) { t.TimeoutMs = 600_001 })},
 		{"target.headers", target(func(t *fsmpb.Target) { t.Headers = headers(32, 1) }), target(func(t *fsmpb.Target) { t.Headers = headers(33, 1) })},
 		{"target.headers", target(func(t *fsmpb.Target) { t.Headers = headers(1, 8<<10-3) }), target(func(t *fsmpb.Target) { t.Headers = headers(1, 8<<10-2) })},

@@ -36,6 +36,7 @@ const (
 	// Members of a target and of a retry policy.
 	URL
 	Method
+	Auth
 	Headers
 	Timeout
 	MaxAttempts
@@ -168,6 +169,13 @@ const (
 	Path
 	Since
 
+	// Members of the proof of a target.
+	JWT
+	Audience
+	Claims
+	Algorithm
+	ClientCertificate
+
 	Unknown // a name that no object has
 )
 
@@ -184,7 +192,7 @@ var names = [...]string{
 	Previous: "previous", History: "history", LeaseEndsAt: "lease_ends_at", Receipt: "receipt", Attempt: "attempt",
 	Fence: "fence",
 
-	URL: "url", Method: "method", Headers: "headers", Timeout: "timeout",
+	URL: "url", Method: "method", Auth: "auth", Headers: "headers", Timeout: "timeout",
 	MaxAttempts: "max_attempts", MinBackoff: "min_backoff", MaxBackoff: "max_backoff", Delays: "delays",
 
 	MaxInFlight: "max_in_flight", MaxPerSecond: "max_per_second", BatchMax: "batch_max", Paused: "paused",
@@ -213,6 +221,9 @@ var names = [...]string{
 	Origin:      "origin", Why: "why", BeganAt: "began_at", Late: "late",
 
 	Broken: "broken", Receiver: "receiver", Path: "path", Since: "since",
+
+	JWT: "jwt", Audience: "audience", Claims: "claims", Algorithm: "algorithm",
+	ClientCertificate: "client_certificate",
 
 	Unknown: "unknown",
 }

@@ -33,7 +33,7 @@ var (
 	PatchLineObject  = ofPatch(HeadFields | PatchFields)
 	SeriesTaskObject = ofTask(SpecFields) // the task of a schedule
 	FollowUpObject   = Object{Takes: SpecFields | 1<<Delay | 1<<KeepAnswer, ofTask: true}
-	TargetObject     = Object{Prefix: "target.", Takes: 1<<URL | 1<<Method | 1<<Headers | 1<<Timeout}
+	TargetObject     = Object{Prefix: "target.", Takes: 1<<URL | 1<<Method | 1<<Auth | 1<<Headers | 1<<Timeout}
 	RetryObject      = Object{Prefix: "retry.", Takes: 1<<MaxAttempts | 1<<MinBackoff | 1<<MaxBackoff | 1<<Delays}
 	SettleObject     = Object{Takes: settleFields}
 	StreamObject     = Object{Takes: settleFields | 1<<Credit}

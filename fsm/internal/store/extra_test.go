@@ -59,6 +59,25 @@ func drawExtra(t *rapid.T) *fsmpb.Extra {
 	return &fsmpb.Extra{Spec: e}
 }
 
+// Tasks whose targets differ in their proof alone keep their own, and have different hashes.
+func TestProofsAreKeptApart(t *testing.T) {
+	sums := map[uint64]bool{}
+	s := New(0)
+	for i, a := range []*fsmpb.Auth{
+		nil, {ClientCertificate: "a"}, {Jwt: &fsmpb.Jwt{Audience: "a"}}, {Jwt: &fsmpb.Jwt{Audience: "a"}, ClientCertificate: "a"},
+		{Jwt: &fsmpb.Jwt{Audience: "a", Algorithm: "RS256"}}, {Jwt: &fsmpb.Jwt{Audience: "a", Claims: []byte("{}")}},
+	} {
+		id, spec := fmt.Sprint(i), &fsmpb.Spec{Target: &fsmpb.Target{Url: "https://a", Auth: a}}
+		put(s, id, spec)
+		assert.Equal(t, proto.Equal(s.Find("", id).Target(), spec.Target), true, "%v", a)
+		alone := New(0)
+		put(alone, "a", spec)
+		sums[alone.Hash()] = true
+	}
+	assert.Equal(t, len(sums), 6, "hashes")
+	assert.NoError(t, s.Audit())
+}
+
 // The table has a manner only as long as a task uses it.
 func TestMannersAreLetGo(t *testing.T) {
 	s := New(0)

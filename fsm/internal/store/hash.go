@@ -281,6 +281,12 @@ func (d *digester) target(t *fsmpb.Target) {
 		d.string(h.Name)
 		d.string(h.Value)
 	}
+	if a := t.Auth; a != nil {
+		d.string(a.ClientCertificate)
+		d.string(a.Jwt.GetAudience())
+		d.string(a.Jwt.GetAlgorithm())
+		d.bytes(a.Jwt.GetClaims())
+	}
 }
 
 // history hashes a history's blob, nil for none.

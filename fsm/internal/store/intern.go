@@ -122,5 +122,8 @@ func targetKey(t *fsmpb.Target) string {
 	for _, h := range t.Headers {
 		b = appendSized(appendSized(b, h.Name), h.Value)
 	}
+	if t.Auth != nil { // behind a name that no header has
+		b = append(appendSized(b, ""), mustMarshal(t.Auth)...)
+	}
 	return string(b)
 }
