@@ -17,11 +17,13 @@ import (
 	"github.com/belfryhq/belfry/cluster/control"
 	"github.com/belfryhq/belfry/cluster/devclock"
 	"github.com/belfryhq/belfry/cluster/headroom"
+	"github.com/belfryhq/belfry/cluster/jwtkeys"
 	"github.com/belfryhq/belfry/cluster/peer"
 	"github.com/belfryhq/belfry/cluster/peerkeys"
 	"github.com/belfryhq/belfry/cluster/placement"
 	"github.com/belfryhq/belfry/cluster/queuemetrics"
 	"github.com/belfryhq/belfry/cluster/seal"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/history"
 	"github.com/belfryhq/belfry/internal/tracing"
 	"github.com/belfryhq/belfry/raftgroup/copies"
@@ -80,6 +82,12 @@ type Config struct {
 	// Secrets are the cluster keys under which the secrets of policies are sealed; nil: none. The caller keeps them up to
 	// date.
 	Secrets *seal.Keys
+
+	// JWT signs the tokens of webhooks for the Deliverer, which the node gives its keys; nil: it signs none.
+	JWT *jwtkeys.Signer
+	// JWTAlgorithms are those for which the cluster keeps keys of tokens; nil: EdDSA alone. The control group's leader
+	// decides by its own.
+	JWTAlgorithms []string
 
 	Deliver        shard.Deliverer
 	LogStore       logstore.Kind
@@ -188,6 +196,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Clock == nil {
 		c.Clock = time.Now
+	}
+	if c.JWTAlgorithms == nil {
+		c.JWTAlgorithms = []string{task.EdDSA}
 	}
 	if c.Host == nil {
 		c.Host = headroom.System{Dir: c.DataDir}

@@ -284,6 +284,9 @@ func secretsOf(state *clusterpb.ControlState) doctor.Secrets {
 			s.Plain++
 		}
 	}
+	for _, k := range state.JwtKeys {
+		s.Tokens = append(s.Tokens, k.GetSealed().GetKey())
+	}
 	return s
 }
 

@@ -78,7 +78,8 @@ func (n *Node) controlConfig() control.Config {
 		Plan:   control.Plan{Shards: n.cfg.Shards, Replication: n.cfg.Replication},
 		Shards: moves{n}, Slots: n.router, Tasks: tasks{n},
 		Limits: reshape.Limits{Calm: n.cfg.Calm, ReplaceAfter: n.cfg.ReplaceAfter}, StepPause: n.cfg.StepPause,
-		AutoSplit: n.cfg.AutoSplit, Secrets: n.cfg.Secrets, Tokens: n.cfg.Keys != nil, Clock: n.cfg.Clock,
+		AutoSplit: n.cfg.AutoSplit, Secrets: n.cfg.Secrets, Algorithms: n.cfg.JWTAlgorithms,
+		Tokens: n.cfg.Keys != nil, Clock: n.cfg.Clock,
 		Heartbeat: 2 * n.cfg.Timing.Heartbeat, Grid: n.cfg.Timing.Beat, Logger: n.cfg.Logger.With("group", "control"),
 		Fatal: n.cfg.Fatal,
 	}

@@ -238,6 +238,9 @@ func (n *Node) openShards() {
 		Self: n.ID(), Control: n.control, Replicas: n.replicas, Nodes: allNodes{n}, Leaders: n.leaders, Router: n.router,
 		Logger: n.cfg.Logger, Registerer: n.cfg.Registerer,
 	})
+	if n.cfg.JWT != nil {
+		n.cfg.JWT.Use(n.control, n.cfg.Secrets, n.cfg.Clock)
+	}
 	n.policies = control.NewPolicies(n.control, n.replicas.All, n.cfg.Secrets, n.cfg.Logger)
 	n.taker = backup.NewTaker(backup.TakerConfig{
 		Self: n.ID(), Control: n.control, Replicas: n.replicas, Peers: n.peers, Router: n.router, Clock: n.cfg.Clock,

@@ -25,6 +25,15 @@ type APIKey struct {
 	LastUsedAt *time.Time `json:"last_used_at"` // to the hour; nil: never
 }
 
+// JWTKey is a key by which the cluster signs the tokens of webhooks.
+type JWTKey struct {
+	ID        string     `json:"kid"`
+	Algorithm string     `json:"algorithm"` // EdDSA or RS256
+	MadeAt    time.Time  `json:"made_at"`
+	SignsAt   time.Time  `json:"signs_at"` // from when on it signs in place of older ones
+	EndsAt    *time.Time `json:"ends_at"`  // when it is published no more; nil: there is no newer one
+}
+
 // Caller is the identity behind a call.
 type Caller struct {
 	Kind      string  `json:"kind"` // key, root key, token, certificate, or local where no keys are in force

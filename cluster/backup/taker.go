@@ -255,8 +255,10 @@ func (t *Taker) takeWith(ctx context.Context, abandon func(), out *Writer) (set 
 }
 
 func (t *Taker) write(out *Writer, set *cutSet) error {
+	control := proto.CloneOf(set.state)
+	control.JwtKeys = nil // a restored cluster makes its own
 	err := out.Header(&clusterpb.BackupHeader{
-		ClusterId: set.state.ClusterId, MadeAtMs: t.cfg.Clock().UnixMilli(), MadeBy: t.cfg.Self, Control: set.state,
+		ClusterId: control.ClusterId, MadeAtMs: t.cfg.Clock().UnixMilli(), MadeBy: t.cfg.Self, Control: control,
 		Shards: set.shards,
 	})
 	for i, shard := range set.shards {

@@ -1166,7 +1166,8 @@ type ControlChanged struct {
 	Bulk          *BulkOperation         `protobuf:"bytes,9,opt,name=bulk,proto3" json:"bulk,omitempty"`                                         // absent: there is none to stop
 	Key           *ApiKey                `protobuf:"bytes,10,opt,name=key,proto3" json:"key,omitempty"`                                          // of a removal: before it
 	Namespace     *Namespace             `protobuf:"bytes,11,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	Token         *JoinToken             `protobuf:"bytes,12,opt,name=token,proto3" json:"token,omitempty"` // of a removal: before it
+	Token         *JoinToken             `protobuf:"bytes,12,opt,name=token,proto3" json:"token,omitempty"`                    // of a removal: before it
+	JwtKeys       []*JwtKey              `protobuf:"bytes,13,rep,name=jwt_keys,json=jwtKeys,proto3" json:"jwt_keys,omitempty"` // all of them, without the private ones
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1281,6 +1282,13 @@ func (x *ControlChanged) GetNamespace() *Namespace {
 func (x *ControlChanged) GetToken() *JoinToken {
 	if x != nil {
 		return x.Token
+	}
+	return nil
+}
+
+func (x *ControlChanged) GetJwtKeys() []*JwtKey {
+	if x != nil {
+		return x.JwtKeys
 	}
 	return nil
 }
@@ -3185,7 +3193,7 @@ const file_cluster_clusterpb_calls_proto_rawDesc = "" +
 	"\rControlChange\x125\n" +
 	"\x05entry\x18\x01 \x01(\v2\x1f.belfry.cluster.v1.ControlEntryR\x05entry\x12\x18\n" +
 	"\apreview\x18\x02 \x01(\bR\apreview\x12\x14\n" +
-	"\x05token\x18\x03 \x01(\tR\x05token\"\x8f\x04\n" +
+	"\x05token\x18\x03 \x01(\tR\x05token\"\xc5\x04\n" +
 	"\x0eControlChanged\x12\x1e\n" +
 	"\n" +
 	"impossible\x18\x01 \x01(\tR\n" +
@@ -3201,7 +3209,8 @@ const file_cluster_clusterpb_calls_proto_rawDesc = "" +
 	"\x03key\x18\n" +
 	" \x01(\v2\x19.belfry.cluster.v1.ApiKeyR\x03key\x12:\n" +
 	"\tnamespace\x18\v \x01(\v2\x1c.belfry.cluster.v1.NamespaceR\tnamespace\x122\n" +
-	"\x05token\x18\f \x01(\v2\x1c.belfry.cluster.v1.JoinTokenR\x05token\"-\n" +
+	"\x05token\x18\f \x01(\v2\x1c.belfry.cluster.v1.JoinTokenR\x05token\x124\n" +
+	"\bjwt_keys\x18\r \x03(\v2\x19.belfry.cluster.v1.JwtKeyR\ajwtKeys\"-\n" +
 	"\rNamespaceCall\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"j\n" +
 	"\fNamespaceUse\x12\x18\n" +
@@ -3400,9 +3409,10 @@ var file_cluster_clusterpb_calls_proto_goTypes = []any{
 	(*ApiKey)(nil),            // 50: belfry.cluster.v1.ApiKey
 	(*Namespace)(nil),         // 51: belfry.cluster.v1.Namespace
 	(*JoinToken)(nil),         // 52: belfry.cluster.v1.JoinToken
-	(historypb.Type)(0),       // 53: belfry.history.v1.Type
-	(*historypb.Label)(nil),   // 54: belfry.history.v1.Label
-	(*historypb.Event)(nil),   // 55: belfry.history.v1.Event
+	(*JwtKey)(nil),            // 53: belfry.cluster.v1.JwtKey
+	(historypb.Type)(0),       // 54: belfry.history.v1.Type
+	(*historypb.Label)(nil),   // 55: belfry.history.v1.Label
+	(*historypb.Event)(nil),   // 56: belfry.history.v1.Event
 }
 var file_cluster_clusterpb_calls_proto_depIdxs = []int32{
 	42, // 0: belfry.cluster.v1.ListCall.query:type_name -> belfry.fsm.v1.ListQuery
@@ -3421,30 +3431,31 @@ var file_cluster_clusterpb_calls_proto_depIdxs = []int32{
 	50, // 13: belfry.cluster.v1.ControlChanged.key:type_name -> belfry.cluster.v1.ApiKey
 	51, // 14: belfry.cluster.v1.ControlChanged.namespace:type_name -> belfry.cluster.v1.Namespace
 	52, // 15: belfry.cluster.v1.ControlChanged.token:type_name -> belfry.cluster.v1.JoinToken
-	19, // 16: belfry.cluster.v1.QuotaCall.subject:type_name -> belfry.cluster.v1.QuotaSubject
-	23, // 17: belfry.cluster.v1.QuotaCall.draw:type_name -> belfry.cluster.v1.DrawCall
-	24, // 18: belfry.cluster.v1.QuotaCall.divide:type_name -> belfry.cluster.v1.DivideCall
-	25, // 19: belfry.cluster.v1.QuotaCall.admit:type_name -> belfry.cluster.v1.AdmitCall
-	26, // 20: belfry.cluster.v1.QuotaCall.trim:type_name -> belfry.cluster.v1.TrimCall
-	27, // 21: belfry.cluster.v1.QuotaCall.raise:type_name -> belfry.cluster.v1.RaiseCall
-	21, // 22: belfry.cluster.v1.QuotaCall.names:type_name -> belfry.cluster.v1.NamesCall
-	22, // 23: belfry.cluster.v1.QuotaCall.use:type_name -> belfry.cluster.v1.UseCall
-	33, // 24: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
-	34, // 25: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
-	44, // 26: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
-	38, // 27: belfry.cluster.v1.ReadEventsRequest.after:type_name -> belfry.cluster.v1.EventPosition
-	53, // 28: belfry.cluster.v1.ReadEventsRequest.types:type_name -> belfry.history.v1.Type
-	54, // 29: belfry.cluster.v1.ReadEventsRequest.labels:type_name -> belfry.history.v1.Label
-	55, // 30: belfry.cluster.v1.ReadEventsReply.events:type_name -> belfry.history.v1.Event
-	38, // 31: belfry.cluster.v1.ReadEventsReply.next:type_name -> belfry.cluster.v1.EventPosition
-	38, // 32: belfry.cluster.v1.ReadEventsReply.last:type_name -> belfry.cluster.v1.EventPosition
-	38, // 33: belfry.cluster.v1.ReadEventsReply.gone:type_name -> belfry.cluster.v1.EventPosition
-	55, // 34: belfry.cluster.v1.TaskEventsReply.events:type_name -> belfry.history.v1.Event
-	35, // [35:35] is the sub-list for method output_type
-	35, // [35:35] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	53, // 16: belfry.cluster.v1.ControlChanged.jwt_keys:type_name -> belfry.cluster.v1.JwtKey
+	19, // 17: belfry.cluster.v1.QuotaCall.subject:type_name -> belfry.cluster.v1.QuotaSubject
+	23, // 18: belfry.cluster.v1.QuotaCall.draw:type_name -> belfry.cluster.v1.DrawCall
+	24, // 19: belfry.cluster.v1.QuotaCall.divide:type_name -> belfry.cluster.v1.DivideCall
+	25, // 20: belfry.cluster.v1.QuotaCall.admit:type_name -> belfry.cluster.v1.AdmitCall
+	26, // 21: belfry.cluster.v1.QuotaCall.trim:type_name -> belfry.cluster.v1.TrimCall
+	27, // 22: belfry.cluster.v1.QuotaCall.raise:type_name -> belfry.cluster.v1.RaiseCall
+	21, // 23: belfry.cluster.v1.QuotaCall.names:type_name -> belfry.cluster.v1.NamesCall
+	22, // 24: belfry.cluster.v1.QuotaCall.use:type_name -> belfry.cluster.v1.UseCall
+	33, // 25: belfry.cluster.v1.MembersCall.seen:type_name -> belfry.cluster.v1.Membership
+	34, // 26: belfry.cluster.v1.Membership.members:type_name -> belfry.cluster.v1.Member
+	44, // 27: belfry.cluster.v1.PullSlotsCall.ranges:type_name -> belfry.fsm.v1.SlotRange
+	38, // 28: belfry.cluster.v1.ReadEventsRequest.after:type_name -> belfry.cluster.v1.EventPosition
+	54, // 29: belfry.cluster.v1.ReadEventsRequest.types:type_name -> belfry.history.v1.Type
+	55, // 30: belfry.cluster.v1.ReadEventsRequest.labels:type_name -> belfry.history.v1.Label
+	56, // 31: belfry.cluster.v1.ReadEventsReply.events:type_name -> belfry.history.v1.Event
+	38, // 32: belfry.cluster.v1.ReadEventsReply.next:type_name -> belfry.cluster.v1.EventPosition
+	38, // 33: belfry.cluster.v1.ReadEventsReply.last:type_name -> belfry.cluster.v1.EventPosition
+	38, // 34: belfry.cluster.v1.ReadEventsReply.gone:type_name -> belfry.cluster.v1.EventPosition
+	56, // 35: belfry.cluster.v1.TaskEventsReply.events:type_name -> belfry.history.v1.Event
+	36, // [36:36] is the sub-list for method output_type
+	36, // [36:36] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_calls_proto_init() }

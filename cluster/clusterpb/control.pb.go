@@ -552,6 +552,7 @@ type ControlState struct {
 	Bulks         []*BulkOperation  `protobuf:"bytes,36,rep,name=bulks,proto3" json:"bulks,omitempty"`                                       // in the order of their beginning; the last that have ended stay for a while
 	Calendars     []*fsmpb.Calendar `protobuf:"bytes,37,rep,name=calendars,proto3" json:"calendars,omitempty"`                               // sorted by namespace and name; queues_version is theirs, too
 	ReceiptKey    []byte            `protobuf:"bytes,40,opt,name=receipt_key,json=receiptKey,proto3" json:"receipt_key,omitempty"`           // secret under which all nodes sign the receipts of leases; empty: an older build may run
+	JwtKeys       []*JwtKey         `protobuf:"bytes,41,rep,name=jwt_keys,json=jwtKeys,proto3" json:"jwt_keys,omitempty"`                    // in the order of their making
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -754,6 +755,114 @@ func (x *ControlState) GetReceiptKey() []byte {
 	return nil
 }
 
+func (x *ControlState) GetJwtKeys() []*JwtKey {
+	if x != nil {
+		return x.JwtKeys
+	}
+	return nil
+}
+
+// JwtKey is a key pair by which the cluster signs the tokens of webhooks. All times are Unix times on the leader's clock.
+type JwtKey struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`               // thumbprint of the public key (RFC 7638); a token names it as kid
+	Algorithm     string                 `protobuf:"bytes,2,opt,name=algorithm,proto3" json:"algorithm,omitempty"` // EdDSA or RS256
+	Public        []byte                 `protobuf:"bytes,3,opt,name=public,proto3" json:"public,omitempty"`       // PKIX
+	Private       []byte                 `protobuf:"bytes,4,opt,name=private,proto3" json:"private,omitempty"`     // PKCS 8; empty: it is sealed
+	Sealed        *fsmpb.Sealed          `protobuf:"bytes,5,opt,name=sealed,proto3" json:"sealed,omitempty"`
+	MadeMs        int64                  `protobuf:"varint,6,opt,name=made_ms,json=madeMs,proto3" json:"made_ms,omitempty"`
+	SignsMs       int64                  `protobuf:"varint,7,opt,name=signs_ms,json=signsMs,proto3" json:"signs_ms,omitempty"` // first instant at which the key signs in place of older ones; 0: at once
+	EndsMs        int64                  `protobuf:"varint,8,opt,name=ends_ms,json=endsMs,proto3" json:"ends_ms,omitempty"`    // first instant at which the key is published no more; 0: there is no newer one
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JwtKey) Reset() {
+	*x = JwtKey{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JwtKey) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JwtKey) ProtoMessage() {}
+
+func (x *JwtKey) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JwtKey.ProtoReflect.Descriptor instead.
+func (*JwtKey) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *JwtKey) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *JwtKey) GetAlgorithm() string {
+	if x != nil {
+		return x.Algorithm
+	}
+	return ""
+}
+
+func (x *JwtKey) GetPublic() []byte {
+	if x != nil {
+		return x.Public
+	}
+	return nil
+}
+
+func (x *JwtKey) GetPrivate() []byte {
+	if x != nil {
+		return x.Private
+	}
+	return nil
+}
+
+func (x *JwtKey) GetSealed() *fsmpb.Sealed {
+	if x != nil {
+		return x.Sealed
+	}
+	return nil
+}
+
+func (x *JwtKey) GetMadeMs() int64 {
+	if x != nil {
+		return x.MadeMs
+	}
+	return 0
+}
+
+func (x *JwtKey) GetSignsMs() int64 {
+	if x != nil {
+		return x.SignsMs
+	}
+	return 0
+}
+
+func (x *JwtKey) GetEndsMs() int64 {
+	if x != nil {
+		return x.EndsMs
+	}
+	return 0
+}
+
 // BulkOperation makes one call on every task, or on every schedule, of a namespace that passes a filter. It walks the slots in their order,
 // page by page. A page is pinned before the calls on its tasks, and its outcomes are counted once.
 type BulkOperation struct {
@@ -792,7 +901,7 @@ type BulkOperation struct {
 
 func (x *BulkOperation) Reset() {
 	*x = BulkOperation{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[1]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -804,7 +913,7 @@ func (x *BulkOperation) String() string {
 func (*BulkOperation) ProtoMessage() {}
 
 func (x *BulkOperation) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[1]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -817,7 +926,7 @@ func (x *BulkOperation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkOperation.ProtoReflect.Descriptor instead.
 func (*BulkOperation) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{1}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *BulkOperation) GetId() string {
@@ -1017,7 +1126,7 @@ type BulkTask struct {
 
 func (x *BulkTask) Reset() {
 	*x = BulkTask{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[2]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1029,7 +1138,7 @@ func (x *BulkTask) String() string {
 func (*BulkTask) ProtoMessage() {}
 
 func (x *BulkTask) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[2]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1042,7 +1151,7 @@ func (x *BulkTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkTask.ProtoReflect.Descriptor instead.
 func (*BulkTask) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{2}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *BulkTask) GetId() string {
@@ -1097,7 +1206,7 @@ type BulkCount struct {
 
 func (x *BulkCount) Reset() {
 	*x = BulkCount{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[3]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1109,7 +1218,7 @@ func (x *BulkCount) String() string {
 func (*BulkCount) ProtoMessage() {}
 
 func (x *BulkCount) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[3]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1122,7 +1231,7 @@ func (x *BulkCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BulkCount.ProtoReflect.Descriptor instead.
 func (*BulkCount) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{3}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *BulkCount) GetOutcome() BulkOutcome {
@@ -1156,7 +1265,7 @@ type ApiKey struct {
 
 func (x *ApiKey) Reset() {
 	*x = ApiKey{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[4]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1168,7 +1277,7 @@ func (x *ApiKey) String() string {
 func (*ApiKey) ProtoMessage() {}
 
 func (x *ApiKey) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[4]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1181,7 +1290,7 @@ func (x *ApiKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApiKey.ProtoReflect.Descriptor instead.
 func (*ApiKey) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{4}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ApiKey) GetId() string {
@@ -1253,7 +1362,7 @@ type KeyGrant struct {
 
 func (x *KeyGrant) Reset() {
 	*x = KeyGrant{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[5]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1265,7 +1374,7 @@ func (x *KeyGrant) String() string {
 func (*KeyGrant) ProtoMessage() {}
 
 func (x *KeyGrant) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[5]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1278,7 +1387,7 @@ func (x *KeyGrant) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeyGrant.ProtoReflect.Descriptor instead.
 func (*KeyGrant) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{5}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *KeyGrant) GetRole() KeyRole {
@@ -1320,7 +1429,7 @@ type KeySecret struct {
 
 func (x *KeySecret) Reset() {
 	*x = KeySecret{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[6]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1332,7 +1441,7 @@ func (x *KeySecret) String() string {
 func (*KeySecret) ProtoMessage() {}
 
 func (x *KeySecret) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[6]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1345,7 +1454,7 @@ func (x *KeySecret) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeySecret.ProtoReflect.Descriptor instead.
 func (*KeySecret) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{6}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *KeySecret) GetHash() []byte {
@@ -1375,7 +1484,7 @@ type Namespace struct {
 
 func (x *Namespace) Reset() {
 	*x = Namespace{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[7]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1387,7 +1496,7 @@ func (x *Namespace) String() string {
 func (*Namespace) ProtoMessage() {}
 
 func (x *Namespace) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[7]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1400,7 +1509,7 @@ func (x *Namespace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Namespace.ProtoReflect.Descriptor instead.
 func (*Namespace) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{7}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Namespace) GetName() string {
@@ -1449,7 +1558,7 @@ type Quotas struct {
 
 func (x *Quotas) Reset() {
 	*x = Quotas{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[8]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1461,7 +1570,7 @@ func (x *Quotas) String() string {
 func (*Quotas) ProtoMessage() {}
 
 func (x *Quotas) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[8]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1474,7 +1583,7 @@ func (x *Quotas) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Quotas.ProtoReflect.Descriptor instead.
 func (*Quotas) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{8}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Quotas) GetMaxPending() uint64 {
@@ -1549,7 +1658,7 @@ type SlotMove struct {
 
 func (x *SlotMove) Reset() {
 	*x = SlotMove{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[9]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1561,7 +1670,7 @@ func (x *SlotMove) String() string {
 func (*SlotMove) ProtoMessage() {}
 
 func (x *SlotMove) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[9]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1574,7 +1683,7 @@ func (x *SlotMove) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotMove.ProtoReflect.Descriptor instead.
 func (*SlotMove) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{9}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *SlotMove) GetNumber() uint64 {
@@ -1640,7 +1749,7 @@ type Backups struct {
 
 func (x *Backups) Reset() {
 	*x = Backups{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1652,7 +1761,7 @@ func (x *Backups) String() string {
 func (*Backups) ProtoMessage() {}
 
 func (x *Backups) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[10]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1665,7 +1774,7 @@ func (x *Backups) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Backups.ProtoReflect.Descriptor instead.
 func (*Backups) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{10}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Backups) GetRevision() uint64 {
@@ -1711,7 +1820,7 @@ type BackupTry struct {
 
 func (x *BackupTry) Reset() {
 	*x = BackupTry{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[11]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1723,7 +1832,7 @@ func (x *BackupTry) String() string {
 func (*BackupTry) ProtoMessage() {}
 
 func (x *BackupTry) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[11]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1736,7 +1845,7 @@ func (x *BackupTry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackupTry.ProtoReflect.Descriptor instead.
 func (*BackupTry) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{11}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *BackupTry) GetNode() string {
@@ -1808,7 +1917,7 @@ type Operation struct {
 
 func (x *Operation) Reset() {
 	*x = Operation{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1820,7 +1929,7 @@ func (x *Operation) String() string {
 func (*Operation) ProtoMessage() {}
 
 func (x *Operation) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[12]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1833,7 +1942,7 @@ func (x *Operation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Operation.ProtoReflect.Descriptor instead.
 func (*Operation) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{12}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Operation) GetId() string {
@@ -1967,7 +2076,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1979,7 +2088,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[13]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1992,7 +2101,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{13}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Node) GetId() string {
@@ -2071,7 +2180,7 @@ type SlotRange struct {
 
 func (x *SlotRange) Reset() {
 	*x = SlotRange{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2083,7 +2192,7 @@ func (x *SlotRange) String() string {
 func (*SlotRange) ProtoMessage() {}
 
 func (x *SlotRange) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[14]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2096,7 +2205,7 @@ func (x *SlotRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SlotRange.ProtoReflect.Descriptor instead.
 func (*SlotRange) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{14}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SlotRange) GetFirst() uint32 {
@@ -2146,7 +2255,7 @@ type Shard struct {
 
 func (x *Shard) Reset() {
 	*x = Shard{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[15]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2158,7 +2267,7 @@ func (x *Shard) String() string {
 func (*Shard) ProtoMessage() {}
 
 func (x *Shard) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[15]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2171,7 +2280,7 @@ func (x *Shard) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Shard.ProtoReflect.Descriptor instead.
 func (*Shard) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{15}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Shard) GetId() uint32 {
@@ -2246,7 +2355,7 @@ type JoinToken struct {
 
 func (x *JoinToken) Reset() {
 	*x = JoinToken{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[16]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2258,7 +2367,7 @@ func (x *JoinToken) String() string {
 func (*JoinToken) ProtoMessage() {}
 
 func (x *JoinToken) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[16]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2271,7 +2380,7 @@ func (x *JoinToken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JoinToken.ProtoReflect.Descriptor instead.
 func (*JoinToken) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{16}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *JoinToken) GetId() string {
@@ -2365,6 +2474,7 @@ type ControlEntry struct {
 	//	*ControlEntry_SetCalendar
 	//	*ControlEntry_DeleteCalendar
 	//	*ControlEntry_SetReceiptKey
+	//	*ControlEntry_SetJwtKeys
 	Op            isControlEntry_Op `protobuf_oneof:"op"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2372,7 +2482,7 @@ type ControlEntry struct {
 
 func (x *ControlEntry) Reset() {
 	*x = ControlEntry{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[17]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2384,7 +2494,7 @@ func (x *ControlEntry) String() string {
 func (*ControlEntry) ProtoMessage() {}
 
 func (x *ControlEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[17]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2397,7 +2507,7 @@ func (x *ControlEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ControlEntry.ProtoReflect.Descriptor instead.
 func (*ControlEntry) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{17}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ControlEntry) GetVersion() uint32 {
@@ -2729,6 +2839,15 @@ func (x *ControlEntry) GetSetReceiptKey() *SetReceiptKey {
 	return nil
 }
 
+func (x *ControlEntry) GetSetJwtKeys() *SetJwtKeys {
+	if x != nil {
+		if x, ok := x.Op.(*ControlEntry_SetJwtKeys); ok {
+			return x.SetJwtKeys
+		}
+	}
+	return nil
+}
+
 type isControlEntry_Op interface {
 	isControlEntry_Op()
 }
@@ -2873,6 +2992,10 @@ type ControlEntry_SetReceiptKey struct {
 	SetReceiptKey *SetReceiptKey `protobuf:"bytes,68,opt,name=set_receipt_key,json=setReceiptKey,proto3,oneof"`
 }
 
+type ControlEntry_SetJwtKeys struct {
+	SetJwtKeys *SetJwtKeys `protobuf:"bytes,69,opt,name=set_jwt_keys,json=setJwtKeys,proto3,oneof"`
+}
+
 func (*ControlEntry_Init) isControlEntry_Op() {}
 
 func (*ControlEntry_Register) isControlEntry_Op() {}
@@ -2943,6 +3066,8 @@ func (*ControlEntry_DeleteCalendar) isControlEntry_Op() {}
 
 func (*ControlEntry_SetReceiptKey) isControlEntry_Op() {}
 
+func (*ControlEntry_SetJwtKeys) isControlEntry_Op() {}
+
 // BeginBulk begins a bulk operation. An operation that has begun before, by its id, changes nothing.
 type BeginBulk struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2953,7 +3078,7 @@ type BeginBulk struct {
 
 func (x *BeginBulk) Reset() {
 	*x = BeginBulk{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[18]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2965,7 +3090,7 @@ func (x *BeginBulk) String() string {
 func (*BeginBulk) ProtoMessage() {}
 
 func (x *BeginBulk) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[18]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2978,7 +3103,7 @@ func (x *BeginBulk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginBulk.ProtoReflect.Descriptor instead.
 func (*BeginBulk) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{18}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *BeginBulk) GetOperation() *BulkOperation {
@@ -3005,7 +3130,7 @@ type PinBulk struct {
 
 func (x *PinBulk) Reset() {
 	*x = PinBulk{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[19]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3017,7 +3142,7 @@ func (x *PinBulk) String() string {
 func (*PinBulk) ProtoMessage() {}
 
 func (x *PinBulk) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[19]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3030,7 +3155,7 @@ func (x *PinBulk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PinBulk.ProtoReflect.Descriptor instead.
 func (*PinBulk) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{19}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *PinBulk) GetId() string {
@@ -3095,7 +3220,7 @@ type CountBulk struct {
 
 func (x *CountBulk) Reset() {
 	*x = CountBulk{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[20]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3107,7 +3232,7 @@ func (x *CountBulk) String() string {
 func (*CountBulk) ProtoMessage() {}
 
 func (x *CountBulk) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[20]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3120,7 +3245,7 @@ func (x *CountBulk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountBulk.ProtoReflect.Descriptor instead.
 func (*CountBulk) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{20}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *CountBulk) GetId() string {
@@ -3164,7 +3289,7 @@ type StopBulk struct {
 
 func (x *StopBulk) Reset() {
 	*x = StopBulk{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[21]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3176,7 +3301,7 @@ func (x *StopBulk) String() string {
 func (*StopBulk) ProtoMessage() {}
 
 func (x *StopBulk) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[21]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3189,7 +3314,7 @@ func (x *StopBulk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopBulk.ProtoReflect.Descriptor instead.
 func (*StopBulk) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{21}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *StopBulk) GetId() string {
@@ -3223,7 +3348,7 @@ type AddKey struct {
 
 func (x *AddKey) Reset() {
 	*x = AddKey{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[22]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3235,7 +3360,7 @@ func (x *AddKey) String() string {
 func (*AddKey) ProtoMessage() {}
 
 func (x *AddKey) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[22]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3248,7 +3373,7 @@ func (x *AddKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddKey.ProtoReflect.Descriptor instead.
 func (*AddKey) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{22}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *AddKey) GetKey() *ApiKey {
@@ -3268,7 +3393,7 @@ type RemoveKey struct {
 
 func (x *RemoveKey) Reset() {
 	*x = RemoveKey{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[23]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3280,7 +3405,7 @@ func (x *RemoveKey) String() string {
 func (*RemoveKey) ProtoMessage() {}
 
 func (x *RemoveKey) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[23]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3293,7 +3418,7 @@ func (x *RemoveKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveKey.ProtoReflect.Descriptor instead.
 func (*RemoveKey) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{23}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RemoveKey) GetId() string {
@@ -3317,7 +3442,7 @@ type RotateKey struct {
 
 func (x *RotateKey) Reset() {
 	*x = RotateKey{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[24]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3329,7 +3454,7 @@ func (x *RotateKey) String() string {
 func (*RotateKey) ProtoMessage() {}
 
 func (x *RotateKey) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[24]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3342,7 +3467,7 @@ func (x *RotateKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RotateKey.ProtoReflect.Descriptor instead.
 func (*RotateKey) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{24}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RotateKey) GetId() string {
@@ -3384,7 +3509,7 @@ type UseKeys struct {
 
 func (x *UseKeys) Reset() {
 	*x = UseKeys{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[25]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3396,7 +3521,7 @@ func (x *UseKeys) String() string {
 func (*UseKeys) ProtoMessage() {}
 
 func (x *UseKeys) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[25]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3409,7 +3534,7 @@ func (x *UseKeys) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UseKeys.ProtoReflect.Descriptor instead.
 func (*UseKeys) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{25}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *UseKeys) GetIds() []string {
@@ -3435,7 +3560,7 @@ type EnforceKeys struct {
 
 func (x *EnforceKeys) Reset() {
 	*x = EnforceKeys{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[26]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3447,7 +3572,7 @@ func (x *EnforceKeys) String() string {
 func (*EnforceKeys) ProtoMessage() {}
 
 func (x *EnforceKeys) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[26]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3460,7 +3585,7 @@ func (x *EnforceKeys) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EnforceKeys.ProtoReflect.Descriptor instead.
 func (*EnforceKeys) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{26}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{27}
 }
 
 // SetNamespace makes a namespace, or replaces its quotas.
@@ -3473,7 +3598,7 @@ type SetNamespace struct {
 
 func (x *SetNamespace) Reset() {
 	*x = SetNamespace{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[27]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3485,7 +3610,7 @@ func (x *SetNamespace) String() string {
 func (*SetNamespace) ProtoMessage() {}
 
 func (x *SetNamespace) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[27]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3498,7 +3623,7 @@ func (x *SetNamespace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetNamespace.ProtoReflect.Descriptor instead.
 func (*SetNamespace) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{27}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SetNamespace) GetNamespace() *Namespace {
@@ -3522,7 +3647,7 @@ type DeleteNamespace struct {
 
 func (x *DeleteNamespace) Reset() {
 	*x = DeleteNamespace{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[28]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3534,7 +3659,7 @@ func (x *DeleteNamespace) String() string {
 func (*DeleteNamespace) ProtoMessage() {}
 
 func (x *DeleteNamespace) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[28]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3547,7 +3672,7 @@ func (x *DeleteNamespace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteNamespace.ProtoReflect.Descriptor instead.
 func (*DeleteNamespace) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{28}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *DeleteNamespace) GetName() string {
@@ -3590,7 +3715,7 @@ type EndNamespace struct {
 
 func (x *EndNamespace) Reset() {
 	*x = EndNamespace{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[29]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3602,7 +3727,7 @@ func (x *EndNamespace) String() string {
 func (*EndNamespace) ProtoMessage() {}
 
 func (x *EndNamespace) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[29]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3615,7 +3740,7 @@ func (x *EndNamespace) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndNamespace.ProtoReflect.Descriptor instead.
 func (*EndNamespace) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{29}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *EndNamespace) GetName() string {
@@ -3642,7 +3767,7 @@ type UseClusterKey struct {
 
 func (x *UseClusterKey) Reset() {
 	*x = UseClusterKey{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[30]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3654,7 +3779,7 @@ func (x *UseClusterKey) String() string {
 func (*UseClusterKey) ProtoMessage() {}
 
 func (x *UseClusterKey) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[30]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3667,7 +3792,7 @@ func (x *UseClusterKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UseClusterKey.ProtoReflect.Descriptor instead.
 func (*UseClusterKey) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{30}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *UseClusterKey) GetKey() string {
@@ -3687,7 +3812,7 @@ type SetReceiptKey struct {
 
 func (x *SetReceiptKey) Reset() {
 	*x = SetReceiptKey{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[31]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3699,7 +3824,7 @@ func (x *SetReceiptKey) String() string {
 func (*SetReceiptKey) ProtoMessage() {}
 
 func (x *SetReceiptKey) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[31]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3712,7 +3837,7 @@ func (x *SetReceiptKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetReceiptKey.ProtoReflect.Descriptor instead.
 func (*SetReceiptKey) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{31}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SetReceiptKey) GetKey() []byte {
@@ -3720,6 +3845,68 @@ func (x *SetReceiptKey) GetKey() []byte {
 		return x.Key
 	}
 	return nil
+}
+
+// SetJwtKeys sets the keys by which the cluster signs the tokens of webhooks. A node that asks for newer keys sets the
+// overlap alone, and the leader makes the keys.
+type SetJwtKeys struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	OverlapMs     int64                  `protobuf:"varint,1,opt,name=overlap_ms,json=overlapMs,proto3" json:"overlap_ms,omitempty"` // time in which the present keys stay beside the newer ones; 0: they end at once
+	Keys          []*JwtKey              `protobuf:"bytes,2,rep,name=keys,proto3" json:"keys,omitempty"`
+	Newest        string                 `protobuf:"bytes,3,opt,name=newest,proto3" json:"newest,omitempty"` // id of the newest key that the leader knew; if there is another one, nothing changes
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetJwtKeys) Reset() {
+	*x = SetJwtKeys{}
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetJwtKeys) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetJwtKeys) ProtoMessage() {}
+
+func (x *SetJwtKeys) ProtoReflect() protoreflect.Message {
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetJwtKeys.ProtoReflect.Descriptor instead.
+func (*SetJwtKeys) Descriptor() ([]byte, []int) {
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *SetJwtKeys) GetOverlapMs() int64 {
+	if x != nil {
+		return x.OverlapMs
+	}
+	return 0
+}
+
+func (x *SetJwtKeys) GetKeys() []*JwtKey {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+func (x *SetJwtKeys) GetNewest() string {
+	if x != nil {
+		return x.Newest
+	}
+	return ""
 }
 
 // Split makes a new shard on the nodes of another one, and begins to move slots of that one to it.
@@ -3734,7 +3921,7 @@ type Split struct {
 
 func (x *Split) Reset() {
 	*x = Split{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[32]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3746,7 +3933,7 @@ func (x *Split) String() string {
 func (*Split) ProtoMessage() {}
 
 func (x *Split) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[32]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3759,7 +3946,7 @@ func (x *Split) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Split.ProtoReflect.Descriptor instead.
 func (*Split) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{32}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Split) GetShard() uint32 {
@@ -3796,7 +3983,7 @@ type MoveSlots struct {
 
 func (x *MoveSlots) Reset() {
 	*x = MoveSlots{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[33]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3808,7 +3995,7 @@ func (x *MoveSlots) String() string {
 func (*MoveSlots) ProtoMessage() {}
 
 func (x *MoveSlots) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[33]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3821,7 +4008,7 @@ func (x *MoveSlots) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MoveSlots.ProtoReflect.Descriptor instead.
 func (*MoveSlots) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{33}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *MoveSlots) GetRanges() []*fsmpb.SlotRange {
@@ -3863,7 +4050,7 @@ type TurnMove struct {
 
 func (x *TurnMove) Reset() {
 	*x = TurnMove{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[34]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3875,7 +4062,7 @@ func (x *TurnMove) String() string {
 func (*TurnMove) ProtoMessage() {}
 
 func (x *TurnMove) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[34]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3888,7 +4075,7 @@ func (x *TurnMove) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnMove.ProtoReflect.Descriptor instead.
 func (*TurnMove) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{34}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *TurnMove) GetNumber() uint64 {
@@ -3917,7 +4104,7 @@ type EndMove struct {
 
 func (x *EndMove) Reset() {
 	*x = EndMove{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[35]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3929,7 +4116,7 @@ func (x *EndMove) String() string {
 func (*EndMove) ProtoMessage() {}
 
 func (x *EndMove) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[35]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3942,7 +4129,7 @@ func (x *EndMove) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndMove.ProtoReflect.Descriptor instead.
 func (*EndMove) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{35}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *EndMove) GetNumber() uint64 {
@@ -3971,7 +4158,7 @@ type Init struct {
 
 func (x *Init) Reset() {
 	*x = Init{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[36]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3983,7 +4170,7 @@ func (x *Init) String() string {
 func (*Init) ProtoMessage() {}
 
 func (x *Init) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[36]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3996,7 +4183,7 @@ func (x *Init) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Init.ProtoReflect.Descriptor instead.
 func (*Init) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{36}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Init) GetClusterId() string {
@@ -4025,7 +4212,7 @@ type Register struct {
 
 func (x *Register) Reset() {
 	*x = Register{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[37]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4037,7 +4224,7 @@ func (x *Register) String() string {
 func (*Register) ProtoMessage() {}
 
 func (x *Register) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[37]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4050,7 +4237,7 @@ func (x *Register) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Register.ProtoReflect.Descriptor instead.
 func (*Register) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{37}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Register) GetNode() *Node {
@@ -4080,7 +4267,7 @@ type Admission struct {
 
 func (x *Admission) Reset() {
 	*x = Admission{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[38]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4092,7 +4279,7 @@ func (x *Admission) String() string {
 func (*Admission) ProtoMessage() {}
 
 func (x *Admission) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[38]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4105,7 +4292,7 @@ func (x *Admission) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Admission.ProtoReflect.Descriptor instead.
 func (*Admission) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{38}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Admission) GetTokenHash() []byte {
@@ -4141,7 +4328,7 @@ type AddJoinToken struct {
 
 func (x *AddJoinToken) Reset() {
 	*x = AddJoinToken{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[39]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4153,7 +4340,7 @@ func (x *AddJoinToken) String() string {
 func (*AddJoinToken) ProtoMessage() {}
 
 func (x *AddJoinToken) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[39]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4166,7 +4353,7 @@ func (x *AddJoinToken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddJoinToken.ProtoReflect.Descriptor instead.
 func (*AddJoinToken) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{39}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *AddJoinToken) GetToken() *JoinToken {
@@ -4193,7 +4380,7 @@ type RemoveJoinToken struct {
 
 func (x *RemoveJoinToken) Reset() {
 	*x = RemoveJoinToken{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[40]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4205,7 +4392,7 @@ func (x *RemoveJoinToken) String() string {
 func (*RemoveJoinToken) ProtoMessage() {}
 
 func (x *RemoveJoinToken) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[40]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4218,7 +4405,7 @@ func (x *RemoveJoinToken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveJoinToken.ProtoReflect.Descriptor instead.
 func (*RemoveJoinToken) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{40}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *RemoveJoinToken) GetId() string {
@@ -4238,7 +4425,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[41]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4250,7 +4437,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[41]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4263,7 +4450,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{41}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Place) GetShards() []*Shard {
@@ -4283,7 +4470,7 @@ type Retarget struct {
 
 func (x *Retarget) Reset() {
 	*x = Retarget{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[42]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4295,7 +4482,7 @@ func (x *Retarget) String() string {
 func (*Retarget) ProtoMessage() {}
 
 func (x *Retarget) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[42]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4308,7 +4495,7 @@ func (x *Retarget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Retarget.ProtoReflect.Descriptor instead.
 func (*Retarget) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{42}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Retarget) GetShards() []*Shard {
@@ -4330,7 +4517,7 @@ type Assign struct {
 
 func (x *Assign) Reset() {
 	*x = Assign{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[43]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4342,7 +4529,7 @@ func (x *Assign) String() string {
 func (*Assign) ProtoMessage() {}
 
 func (x *Assign) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[43]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4355,7 +4542,7 @@ func (x *Assign) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assign.ProtoReflect.Descriptor instead.
 func (*Assign) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{43}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *Assign) GetShard() uint32 {
@@ -4392,7 +4579,7 @@ type Mend struct {
 
 func (x *Mend) Reset() {
 	*x = Mend{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[44]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4404,7 +4591,7 @@ func (x *Mend) String() string {
 func (*Mend) ProtoMessage() {}
 
 func (x *Mend) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[44]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4417,7 +4604,7 @@ func (x *Mend) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mend.ProtoReflect.Descriptor instead.
 func (*Mend) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{44}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Mend) GetShard() uint32 {
@@ -4454,7 +4641,7 @@ type Begin struct {
 
 func (x *Begin) Reset() {
 	*x = Begin{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[45]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4466,7 +4653,7 @@ func (x *Begin) String() string {
 func (*Begin) ProtoMessage() {}
 
 func (x *Begin) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[45]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4479,7 +4666,7 @@ func (x *Begin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Begin.ProtoReflect.Descriptor instead.
 func (*Begin) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{45}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *Begin) GetOperation() *Operation {
@@ -4507,7 +4694,7 @@ type End struct {
 
 func (x *End) Reset() {
 	*x = End{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[46]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4519,7 +4706,7 @@ func (x *End) String() string {
 func (*End) ProtoMessage() {}
 
 func (x *End) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[46]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4532,7 +4719,7 @@ func (x *End) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use End.ProtoReflect.Descriptor instead.
 func (*End) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{46}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *End) GetId() string {
@@ -4559,7 +4746,7 @@ type SetReplication struct {
 
 func (x *SetReplication) Reset() {
 	*x = SetReplication{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[47]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4571,7 +4758,7 @@ func (x *SetReplication) String() string {
 func (*SetReplication) ProtoMessage() {}
 
 func (x *SetReplication) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[47]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4584,7 +4771,7 @@ func (x *SetReplication) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetReplication.ProtoReflect.Descriptor instead.
 func (*SetReplication) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{47}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *SetReplication) GetReplication() uint32 {
@@ -4607,7 +4794,7 @@ type SetQueue struct {
 
 func (x *SetQueue) Reset() {
 	*x = SetQueue{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[48]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4619,7 +4806,7 @@ func (x *SetQueue) String() string {
 func (*SetQueue) ProtoMessage() {}
 
 func (x *SetQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[48]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4632,7 +4819,7 @@ func (x *SetQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetQueue.ProtoReflect.Descriptor instead.
 func (*SetQueue) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{48}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *SetQueue) GetPolicy() *fsmpb.QueuePolicy {
@@ -4660,7 +4847,7 @@ type SetBackups struct {
 
 func (x *SetBackups) Reset() {
 	*x = SetBackups{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[49]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4672,7 +4859,7 @@ func (x *SetBackups) String() string {
 func (*SetBackups) ProtoMessage() {}
 
 func (x *SetBackups) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[49]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4685,7 +4872,7 @@ func (x *SetBackups) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetBackups.ProtoReflect.Descriptor instead.
 func (*SetBackups) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{49}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *SetBackups) GetBackups() *Backups {
@@ -4705,7 +4892,7 @@ type SetCalendar struct {
 
 func (x *SetCalendar) Reset() {
 	*x = SetCalendar{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[50]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4717,7 +4904,7 @@ func (x *SetCalendar) String() string {
 func (*SetCalendar) ProtoMessage() {}
 
 func (x *SetCalendar) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[50]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4730,7 +4917,7 @@ func (x *SetCalendar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetCalendar.ProtoReflect.Descriptor instead.
 func (*SetCalendar) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{50}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *SetCalendar) GetCalendar() *fsmpb.Calendar {
@@ -4751,7 +4938,7 @@ type DeleteCalendar struct {
 
 func (x *DeleteCalendar) Reset() {
 	*x = DeleteCalendar{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[51]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4763,7 +4950,7 @@ func (x *DeleteCalendar) String() string {
 func (*DeleteCalendar) ProtoMessage() {}
 
 func (x *DeleteCalendar) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[51]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4776,7 +4963,7 @@ func (x *DeleteCalendar) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteCalendar.ProtoReflect.Descriptor instead.
 func (*DeleteCalendar) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{51}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *DeleteCalendar) GetNamespace() string {
@@ -4804,7 +4991,7 @@ type DeleteQueue struct {
 
 func (x *DeleteQueue) Reset() {
 	*x = DeleteQueue{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[52]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4816,7 +5003,7 @@ func (x *DeleteQueue) String() string {
 func (*DeleteQueue) ProtoMessage() {}
 
 func (x *DeleteQueue) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[52]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4829,7 +5016,7 @@ func (x *DeleteQueue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteQueue.ProtoReflect.Descriptor instead.
 func (*DeleteQueue) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{52}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *DeleteQueue) GetNamespace() string {
@@ -4857,7 +5044,7 @@ type Raise struct {
 
 func (x *Raise) Reset() {
 	*x = Raise{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[53]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4869,7 +5056,7 @@ func (x *Raise) String() string {
 func (*Raise) ProtoMessage() {}
 
 func (x *Raise) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[53]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4882,7 +5069,7 @@ func (x *Raise) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Raise.ProtoReflect.Descriptor instead.
 func (*Raise) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{53}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *Raise) GetVersion() uint32 {
@@ -4911,7 +5098,7 @@ type GossipMeta struct {
 
 func (x *GossipMeta) Reset() {
 	*x = GossipMeta{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[54]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4923,7 +5110,7 @@ func (x *GossipMeta) String() string {
 func (*GossipMeta) ProtoMessage() {}
 
 func (x *GossipMeta) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[54]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4936,7 +5123,7 @@ func (x *GossipMeta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GossipMeta.ProtoReflect.Descriptor instead.
 func (*GossipMeta) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{54}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *GossipMeta) GetId() string {
@@ -5020,7 +5207,7 @@ type LeaderHints struct {
 
 func (x *LeaderHints) Reset() {
 	*x = LeaderHints{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[55]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5032,7 +5219,7 @@ func (x *LeaderHints) String() string {
 func (*LeaderHints) ProtoMessage() {}
 
 func (x *LeaderHints) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[55]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5045,7 +5232,7 @@ func (x *LeaderHints) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaderHints.ProtoReflect.Descriptor instead.
 func (*LeaderHints) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{55}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *LeaderHints) GetClusterId() string {
@@ -5074,7 +5261,7 @@ type LeaderHint struct {
 
 func (x *LeaderHint) Reset() {
 	*x = LeaderHint{}
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[56]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5086,7 +5273,7 @@ func (x *LeaderHint) String() string {
 func (*LeaderHint) ProtoMessage() {}
 
 func (x *LeaderHint) ProtoReflect() protoreflect.Message {
-	mi := &file_cluster_clusterpb_control_proto_msgTypes[56]
+	mi := &file_cluster_clusterpb_control_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5099,7 +5286,7 @@ func (x *LeaderHint) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaderHint.ProtoReflect.Descriptor instead.
 func (*LeaderHint) Descriptor() ([]byte, []int) {
-	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{56}
+	return file_cluster_clusterpb_control_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *LeaderHint) GetShard() uint32 {
@@ -5127,7 +5314,7 @@ var File_cluster_clusterpb_control_proto protoreflect.FileDescriptor
 
 const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\n" +
-	"\x1fcluster/clusterpb/control.proto\x12\x11belfry.cluster.v1\x1a\x13fsm/fsmpb/fsm.proto\"\xbf\t\n" +
+	"\x1fcluster/clusterpb/control.proto\x12\x11belfry.cluster.v1\x1a\x13fsm/fsmpb/fsm.proto\"\xf5\t\n" +
 	"\fControlState\x12\x1d\n" +
 	"\n" +
 	"cluster_id\x18\x01 \x01(\tR\tclusterId\x12'\n" +
@@ -5162,10 +5349,20 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\x05bulks\x18$ \x03(\v2 .belfry.cluster.v1.BulkOperationR\x05bulks\x125\n" +
 	"\tcalendars\x18% \x03(\v2\x17.belfry.fsm.v1.CalendarR\tcalendars\x12\x1f\n" +
 	"\vreceipt_key\x18( \x01(\fR\n" +
-	"receiptKey\x1aW\n" +
+	"receiptKey\x124\n" +
+	"\bjwt_keys\x18) \x03(\v2\x19.belfry.cluster.v1.JwtKeyR\ajwtKeys\x1aW\n" +
 	"\vOrdersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x122\n" +
-	"\x05value\x18\x02 \x01(\x0e2\x1c.belfry.cluster.v1.NodeOrderR\x05value:\x028\x01\"\xc3\x06\n" +
+	"\x05value\x18\x02 \x01(\x0e2\x1c.belfry.cluster.v1.NodeOrderR\x05value:\x028\x01\"\xe4\x01\n" +
+	"\x06JwtKey\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1c\n" +
+	"\talgorithm\x18\x02 \x01(\tR\talgorithm\x12\x16\n" +
+	"\x06public\x18\x03 \x01(\fR\x06public\x12\x18\n" +
+	"\aprivate\x18\x04 \x01(\fR\aprivate\x12-\n" +
+	"\x06sealed\x18\x05 \x01(\v2\x15.belfry.fsm.v1.SealedR\x06sealed\x12\x17\n" +
+	"\amade_ms\x18\x06 \x01(\x03R\x06madeMs\x12\x19\n" +
+	"\bsigns_ms\x18\a \x01(\x03R\asignsMs\x12\x17\n" +
+	"\aends_ms\x18\b \x01(\x03R\x06endsMs\"\xc3\x06\n" +
 	"\rBulkOperation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12/\n" +
 	"\x04kind\x18\x02 \x01(\x0e2\x1b.belfry.cluster.v1.BulkKindR\x04kind\x12\x1c\n" +
@@ -5321,7 +5518,7 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"expires_ms\x18\x04 \x01(\x03R\texpiresMs\x12\x17\n" +
 	"\aused_by\x18\x05 \x01(\tR\x06usedBy\x12\x1b\n" +
 	"\tused_name\x18\x06 \x01(\tR\busedName\x12\x17\n" +
-	"\aused_ms\x18\a \x01(\x03R\x06usedMs\"\xbc\x11\n" +
+	"\aused_ms\x18\a \x01(\x03R\x06usedMs\"\xff\x11\n" +
 	"\fControlEntry\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12-\n" +
 	"\x04init\x18\b \x01(\v2\x17.belfry.cluster.v1.InitH\x00R\x04init\x129\n" +
@@ -5365,7 +5562,9 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\tstop_bulk\x18? \x01(\v2\x1b.belfry.cluster.v1.StopBulkH\x00R\bstopBulk\x12C\n" +
 	"\fset_calendar\x18B \x01(\v2\x1e.belfry.cluster.v1.SetCalendarH\x00R\vsetCalendar\x12L\n" +
 	"\x0fdelete_calendar\x18C \x01(\v2!.belfry.cluster.v1.DeleteCalendarH\x00R\x0edeleteCalendar\x12J\n" +
-	"\x0fset_receipt_key\x18D \x01(\v2 .belfry.cluster.v1.SetReceiptKeyH\x00R\rsetReceiptKeyB\x04\n" +
+	"\x0fset_receipt_key\x18D \x01(\v2 .belfry.cluster.v1.SetReceiptKeyH\x00R\rsetReceiptKey\x12A\n" +
+	"\fset_jwt_keys\x18E \x01(\v2\x1d.belfry.cluster.v1.SetJwtKeysH\x00R\n" +
+	"setJwtKeysB\x04\n" +
 	"\x02op\"K\n" +
 	"\tBeginBulk\x12>\n" +
 	"\toperation\x18\x01 \x01(\v2 .belfry.cluster.v1.BulkOperationR\toperation\"\xc0\x01\n" +
@@ -5413,7 +5612,13 @@ const file_cluster_clusterpb_control_proto_rawDesc = "" +
 	"\rUseClusterKey\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\"!\n" +
 	"\rSetReceiptKey\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\fR\x03key\"g\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\"r\n" +
+	"\n" +
+	"SetJwtKeys\x12\x1d\n" +
+	"\n" +
+	"overlap_ms\x18\x01 \x01(\x03R\toverlapMs\x12-\n" +
+	"\x04keys\x18\x02 \x03(\v2\x19.belfry.cluster.v1.JwtKeyR\x04keys\x12\x16\n" +
+	"\x06newest\x18\x03 \x01(\tR\x06newest\"g\n" +
 	"\x05Split\x12\x14\n" +
 	"\x05shard\x18\x01 \x01(\rR\x05shard\x12\x16\n" +
 	"\x06shards\x18\x02 \x01(\rR\x06shards\x120\n" +
@@ -5589,7 +5794,7 @@ func file_cluster_clusterpb_control_proto_rawDescGZIP() []byte {
 }
 
 var file_cluster_clusterpb_control_proto_enumTypes = make([]protoimpl.EnumInfo, 8)
-var file_cluster_clusterpb_control_proto_msgTypes = make([]protoimpl.MessageInfo, 59)
+var file_cluster_clusterpb_control_proto_msgTypes = make([]protoimpl.MessageInfo, 61)
 var file_cluster_clusterpb_control_proto_goTypes = []any{
 	(BulkKind)(0),             // 0: belfry.cluster.v1.BulkKind
 	(BulkOutcome)(0),          // 1: belfry.cluster.v1.BulkOutcome
@@ -5600,169 +5805,176 @@ var file_cluster_clusterpb_control_proto_goTypes = []any{
 	(OperationKind)(0),        // 6: belfry.cluster.v1.OperationKind
 	(OperationState)(0),       // 7: belfry.cluster.v1.OperationState
 	(*ControlState)(nil),      // 8: belfry.cluster.v1.ControlState
-	(*BulkOperation)(nil),     // 9: belfry.cluster.v1.BulkOperation
-	(*BulkTask)(nil),          // 10: belfry.cluster.v1.BulkTask
-	(*BulkCount)(nil),         // 11: belfry.cluster.v1.BulkCount
-	(*ApiKey)(nil),            // 12: belfry.cluster.v1.ApiKey
-	(*KeyGrant)(nil),          // 13: belfry.cluster.v1.KeyGrant
-	(*KeySecret)(nil),         // 14: belfry.cluster.v1.KeySecret
-	(*Namespace)(nil),         // 15: belfry.cluster.v1.Namespace
-	(*Quotas)(nil),            // 16: belfry.cluster.v1.Quotas
-	(*SlotMove)(nil),          // 17: belfry.cluster.v1.SlotMove
-	(*Backups)(nil),           // 18: belfry.cluster.v1.Backups
-	(*BackupTry)(nil),         // 19: belfry.cluster.v1.BackupTry
-	(*Operation)(nil),         // 20: belfry.cluster.v1.Operation
-	(*Node)(nil),              // 21: belfry.cluster.v1.Node
-	(*SlotRange)(nil),         // 22: belfry.cluster.v1.SlotRange
-	(*Shard)(nil),             // 23: belfry.cluster.v1.Shard
-	(*JoinToken)(nil),         // 24: belfry.cluster.v1.JoinToken
-	(*ControlEntry)(nil),      // 25: belfry.cluster.v1.ControlEntry
-	(*BeginBulk)(nil),         // 26: belfry.cluster.v1.BeginBulk
-	(*PinBulk)(nil),           // 27: belfry.cluster.v1.PinBulk
-	(*CountBulk)(nil),         // 28: belfry.cluster.v1.CountBulk
-	(*StopBulk)(nil),          // 29: belfry.cluster.v1.StopBulk
-	(*AddKey)(nil),            // 30: belfry.cluster.v1.AddKey
-	(*RemoveKey)(nil),         // 31: belfry.cluster.v1.RemoveKey
-	(*RotateKey)(nil),         // 32: belfry.cluster.v1.RotateKey
-	(*UseKeys)(nil),           // 33: belfry.cluster.v1.UseKeys
-	(*EnforceKeys)(nil),       // 34: belfry.cluster.v1.EnforceKeys
-	(*SetNamespace)(nil),      // 35: belfry.cluster.v1.SetNamespace
-	(*DeleteNamespace)(nil),   // 36: belfry.cluster.v1.DeleteNamespace
-	(*EndNamespace)(nil),      // 37: belfry.cluster.v1.EndNamespace
-	(*UseClusterKey)(nil),     // 38: belfry.cluster.v1.UseClusterKey
-	(*SetReceiptKey)(nil),     // 39: belfry.cluster.v1.SetReceiptKey
-	(*Split)(nil),             // 40: belfry.cluster.v1.Split
-	(*MoveSlots)(nil),         // 41: belfry.cluster.v1.MoveSlots
-	(*TurnMove)(nil),          // 42: belfry.cluster.v1.TurnMove
-	(*EndMove)(nil),           // 43: belfry.cluster.v1.EndMove
-	(*Init)(nil),              // 44: belfry.cluster.v1.Init
-	(*Register)(nil),          // 45: belfry.cluster.v1.Register
-	(*Admission)(nil),         // 46: belfry.cluster.v1.Admission
-	(*AddJoinToken)(nil),      // 47: belfry.cluster.v1.AddJoinToken
-	(*RemoveJoinToken)(nil),   // 48: belfry.cluster.v1.RemoveJoinToken
-	(*Place)(nil),             // 49: belfry.cluster.v1.Place
-	(*Retarget)(nil),          // 50: belfry.cluster.v1.Retarget
-	(*Assign)(nil),            // 51: belfry.cluster.v1.Assign
-	(*Mend)(nil),              // 52: belfry.cluster.v1.Mend
-	(*Begin)(nil),             // 53: belfry.cluster.v1.Begin
-	(*End)(nil),               // 54: belfry.cluster.v1.End
-	(*SetReplication)(nil),    // 55: belfry.cluster.v1.SetReplication
-	(*SetQueue)(nil),          // 56: belfry.cluster.v1.SetQueue
-	(*SetBackups)(nil),        // 57: belfry.cluster.v1.SetBackups
-	(*SetCalendar)(nil),       // 58: belfry.cluster.v1.SetCalendar
-	(*DeleteCalendar)(nil),    // 59: belfry.cluster.v1.DeleteCalendar
-	(*DeleteQueue)(nil),       // 60: belfry.cluster.v1.DeleteQueue
-	(*Raise)(nil),             // 61: belfry.cluster.v1.Raise
-	(*GossipMeta)(nil),        // 62: belfry.cluster.v1.GossipMeta
-	(*LeaderHints)(nil),       // 63: belfry.cluster.v1.LeaderHints
-	(*LeaderHint)(nil),        // 64: belfry.cluster.v1.LeaderHint
-	nil,                       // 65: belfry.cluster.v1.ControlState.OrdersEntry
-	nil,                       // 66: belfry.cluster.v1.Shard.JoinedEntry
-	(*fsmpb.QueuePolicy)(nil), // 67: belfry.fsm.v1.QueuePolicy
-	(*fsmpb.Calendar)(nil),    // 68: belfry.fsm.v1.Calendar
-	(*fsmpb.ListQuery)(nil),   // 69: belfry.fsm.v1.ListQuery
-	(*fsmpb.Patch)(nil),       // 70: belfry.fsm.v1.Patch
-	(*fsmpb.Series)(nil),      // 71: belfry.fsm.v1.Series
-	(*fsmpb.SlotRange)(nil),   // 72: belfry.fsm.v1.SlotRange
+	(*JwtKey)(nil),            // 9: belfry.cluster.v1.JwtKey
+	(*BulkOperation)(nil),     // 10: belfry.cluster.v1.BulkOperation
+	(*BulkTask)(nil),          // 11: belfry.cluster.v1.BulkTask
+	(*BulkCount)(nil),         // 12: belfry.cluster.v1.BulkCount
+	(*ApiKey)(nil),            // 13: belfry.cluster.v1.ApiKey
+	(*KeyGrant)(nil),          // 14: belfry.cluster.v1.KeyGrant
+	(*KeySecret)(nil),         // 15: belfry.cluster.v1.KeySecret
+	(*Namespace)(nil),         // 16: belfry.cluster.v1.Namespace
+	(*Quotas)(nil),            // 17: belfry.cluster.v1.Quotas
+	(*SlotMove)(nil),          // 18: belfry.cluster.v1.SlotMove
+	(*Backups)(nil),           // 19: belfry.cluster.v1.Backups
+	(*BackupTry)(nil),         // 20: belfry.cluster.v1.BackupTry
+	(*Operation)(nil),         // 21: belfry.cluster.v1.Operation
+	(*Node)(nil),              // 22: belfry.cluster.v1.Node
+	(*SlotRange)(nil),         // 23: belfry.cluster.v1.SlotRange
+	(*Shard)(nil),             // 24: belfry.cluster.v1.Shard
+	(*JoinToken)(nil),         // 25: belfry.cluster.v1.JoinToken
+	(*ControlEntry)(nil),      // 26: belfry.cluster.v1.ControlEntry
+	(*BeginBulk)(nil),         // 27: belfry.cluster.v1.BeginBulk
+	(*PinBulk)(nil),           // 28: belfry.cluster.v1.PinBulk
+	(*CountBulk)(nil),         // 29: belfry.cluster.v1.CountBulk
+	(*StopBulk)(nil),          // 30: belfry.cluster.v1.StopBulk
+	(*AddKey)(nil),            // 31: belfry.cluster.v1.AddKey
+	(*RemoveKey)(nil),         // 32: belfry.cluster.v1.RemoveKey
+	(*RotateKey)(nil),         // 33: belfry.cluster.v1.RotateKey
+	(*UseKeys)(nil),           // 34: belfry.cluster.v1.UseKeys
+	(*EnforceKeys)(nil),       // 35: belfry.cluster.v1.EnforceKeys
+	(*SetNamespace)(nil),      // 36: belfry.cluster.v1.SetNamespace
+	(*DeleteNamespace)(nil),   // 37: belfry.cluster.v1.DeleteNamespace
+	(*EndNamespace)(nil),      // 38: belfry.cluster.v1.EndNamespace
+	(*UseClusterKey)(nil),     // 39: belfry.cluster.v1.UseClusterKey
+	(*SetReceiptKey)(nil),     // 40: belfry.cluster.v1.SetReceiptKey
+	(*SetJwtKeys)(nil),        // 41: belfry.cluster.v1.SetJwtKeys
+	(*Split)(nil),             // 42: belfry.cluster.v1.Split
+	(*MoveSlots)(nil),         // 43: belfry.cluster.v1.MoveSlots
+	(*TurnMove)(nil),          // 44: belfry.cluster.v1.TurnMove
+	(*EndMove)(nil),           // 45: belfry.cluster.v1.EndMove
+	(*Init)(nil),              // 46: belfry.cluster.v1.Init
+	(*Register)(nil),          // 47: belfry.cluster.v1.Register
+	(*Admission)(nil),         // 48: belfry.cluster.v1.Admission
+	(*AddJoinToken)(nil),      // 49: belfry.cluster.v1.AddJoinToken
+	(*RemoveJoinToken)(nil),   // 50: belfry.cluster.v1.RemoveJoinToken
+	(*Place)(nil),             // 51: belfry.cluster.v1.Place
+	(*Retarget)(nil),          // 52: belfry.cluster.v1.Retarget
+	(*Assign)(nil),            // 53: belfry.cluster.v1.Assign
+	(*Mend)(nil),              // 54: belfry.cluster.v1.Mend
+	(*Begin)(nil),             // 55: belfry.cluster.v1.Begin
+	(*End)(nil),               // 56: belfry.cluster.v1.End
+	(*SetReplication)(nil),    // 57: belfry.cluster.v1.SetReplication
+	(*SetQueue)(nil),          // 58: belfry.cluster.v1.SetQueue
+	(*SetBackups)(nil),        // 59: belfry.cluster.v1.SetBackups
+	(*SetCalendar)(nil),       // 60: belfry.cluster.v1.SetCalendar
+	(*DeleteCalendar)(nil),    // 61: belfry.cluster.v1.DeleteCalendar
+	(*DeleteQueue)(nil),       // 62: belfry.cluster.v1.DeleteQueue
+	(*Raise)(nil),             // 63: belfry.cluster.v1.Raise
+	(*GossipMeta)(nil),        // 64: belfry.cluster.v1.GossipMeta
+	(*LeaderHints)(nil),       // 65: belfry.cluster.v1.LeaderHints
+	(*LeaderHint)(nil),        // 66: belfry.cluster.v1.LeaderHint
+	nil,                       // 67: belfry.cluster.v1.ControlState.OrdersEntry
+	nil,                       // 68: belfry.cluster.v1.Shard.JoinedEntry
+	(*fsmpb.QueuePolicy)(nil), // 69: belfry.fsm.v1.QueuePolicy
+	(*fsmpb.Calendar)(nil),    // 70: belfry.fsm.v1.Calendar
+	(*fsmpb.Sealed)(nil),      // 71: belfry.fsm.v1.Sealed
+	(*fsmpb.ListQuery)(nil),   // 72: belfry.fsm.v1.ListQuery
+	(*fsmpb.Patch)(nil),       // 73: belfry.fsm.v1.Patch
+	(*fsmpb.Series)(nil),      // 74: belfry.fsm.v1.Series
+	(*fsmpb.SlotRange)(nil),   // 75: belfry.fsm.v1.SlotRange
 }
 var file_cluster_clusterpb_control_proto_depIdxs = []int32{
-	21, // 0: belfry.cluster.v1.ControlState.nodes:type_name -> belfry.cluster.v1.Node
-	22, // 1: belfry.cluster.v1.ControlState.slots:type_name -> belfry.cluster.v1.SlotRange
-	23, // 2: belfry.cluster.v1.ControlState.shards:type_name -> belfry.cluster.v1.Shard
-	67, // 3: belfry.cluster.v1.ControlState.queues:type_name -> belfry.fsm.v1.QueuePolicy
-	65, // 4: belfry.cluster.v1.ControlState.orders:type_name -> belfry.cluster.v1.ControlState.OrdersEntry
-	20, // 5: belfry.cluster.v1.ControlState.operations:type_name -> belfry.cluster.v1.Operation
-	17, // 6: belfry.cluster.v1.ControlState.slot_moves:type_name -> belfry.cluster.v1.SlotMove
-	18, // 7: belfry.cluster.v1.ControlState.backups:type_name -> belfry.cluster.v1.Backups
-	24, // 8: belfry.cluster.v1.ControlState.join_tokens:type_name -> belfry.cluster.v1.JoinToken
-	12, // 9: belfry.cluster.v1.ControlState.api_keys:type_name -> belfry.cluster.v1.ApiKey
-	15, // 10: belfry.cluster.v1.ControlState.namespaces:type_name -> belfry.cluster.v1.Namespace
-	9,  // 11: belfry.cluster.v1.ControlState.bulks:type_name -> belfry.cluster.v1.BulkOperation
-	68, // 12: belfry.cluster.v1.ControlState.calendars:type_name -> belfry.fsm.v1.Calendar
-	0,  // 13: belfry.cluster.v1.BulkOperation.kind:type_name -> belfry.cluster.v1.BulkKind
-	69, // 14: belfry.cluster.v1.BulkOperation.filter:type_name -> belfry.fsm.v1.ListQuery
-	70, // 15: belfry.cluster.v1.BulkOperation.patch:type_name -> belfry.fsm.v1.Patch
-	7,  // 16: belfry.cluster.v1.BulkOperation.state:type_name -> belfry.cluster.v1.OperationState
-	11, // 17: belfry.cluster.v1.BulkOperation.outcomes:type_name -> belfry.cluster.v1.BulkCount
-	10, // 18: belfry.cluster.v1.BulkOperation.pinned:type_name -> belfry.cluster.v1.BulkTask
-	71, // 19: belfry.cluster.v1.BulkOperation.settings:type_name -> belfry.fsm.v1.Series
-	1,  // 20: belfry.cluster.v1.BulkCount.outcome:type_name -> belfry.cluster.v1.BulkOutcome
-	13, // 21: belfry.cluster.v1.ApiKey.grants:type_name -> belfry.cluster.v1.KeyGrant
-	14, // 22: belfry.cluster.v1.ApiKey.secrets:type_name -> belfry.cluster.v1.KeySecret
-	16, // 23: belfry.cluster.v1.ApiKey.quotas:type_name -> belfry.cluster.v1.Quotas
-	2,  // 24: belfry.cluster.v1.KeyGrant.role:type_name -> belfry.cluster.v1.KeyRole
-	16, // 25: belfry.cluster.v1.Namespace.quotas:type_name -> belfry.cluster.v1.Quotas
-	3,  // 26: belfry.cluster.v1.Namespace.state:type_name -> belfry.cluster.v1.NamespaceState
-	72, // 27: belfry.cluster.v1.SlotMove.ranges:type_name -> belfry.fsm.v1.SlotRange
-	4,  // 28: belfry.cluster.v1.SlotMove.state:type_name -> belfry.cluster.v1.SlotMoveState
-	19, // 29: belfry.cluster.v1.Backups.running:type_name -> belfry.cluster.v1.BackupTry
-	19, // 30: belfry.cluster.v1.Backups.last_kept:type_name -> belfry.cluster.v1.BackupTry
-	19, // 31: belfry.cluster.v1.Backups.last_failed:type_name -> belfry.cluster.v1.BackupTry
-	6,  // 32: belfry.cluster.v1.Operation.kind:type_name -> belfry.cluster.v1.OperationKind
-	7,  // 33: belfry.cluster.v1.Operation.state:type_name -> belfry.cluster.v1.OperationState
-	72, // 34: belfry.cluster.v1.Operation.slots:type_name -> belfry.fsm.v1.SlotRange
-	22, // 35: belfry.cluster.v1.Operation.aims:type_name -> belfry.cluster.v1.SlotRange
-	66, // 36: belfry.cluster.v1.Shard.joined:type_name -> belfry.cluster.v1.Shard.JoinedEntry
-	44, // 37: belfry.cluster.v1.ControlEntry.init:type_name -> belfry.cluster.v1.Init
-	45, // 38: belfry.cluster.v1.ControlEntry.register:type_name -> belfry.cluster.v1.Register
-	49, // 39: belfry.cluster.v1.ControlEntry.place:type_name -> belfry.cluster.v1.Place
-	56, // 40: belfry.cluster.v1.ControlEntry.set_queue:type_name -> belfry.cluster.v1.SetQueue
-	60, // 41: belfry.cluster.v1.ControlEntry.delete_queue:type_name -> belfry.cluster.v1.DeleteQueue
-	50, // 42: belfry.cluster.v1.ControlEntry.retarget:type_name -> belfry.cluster.v1.Retarget
-	51, // 43: belfry.cluster.v1.ControlEntry.assign:type_name -> belfry.cluster.v1.Assign
-	53, // 44: belfry.cluster.v1.ControlEntry.begin:type_name -> belfry.cluster.v1.Begin
-	54, // 45: belfry.cluster.v1.ControlEntry.end:type_name -> belfry.cluster.v1.End
-	55, // 46: belfry.cluster.v1.ControlEntry.set_replication:type_name -> belfry.cluster.v1.SetReplication
-	57, // 47: belfry.cluster.v1.ControlEntry.set_backups:type_name -> belfry.cluster.v1.SetBackups
-	52, // 48: belfry.cluster.v1.ControlEntry.mend:type_name -> belfry.cluster.v1.Mend
-	40, // 49: belfry.cluster.v1.ControlEntry.split:type_name -> belfry.cluster.v1.Split
-	41, // 50: belfry.cluster.v1.ControlEntry.move_slots:type_name -> belfry.cluster.v1.MoveSlots
-	42, // 51: belfry.cluster.v1.ControlEntry.turn_move:type_name -> belfry.cluster.v1.TurnMove
-	43, // 52: belfry.cluster.v1.ControlEntry.end_move:type_name -> belfry.cluster.v1.EndMove
-	61, // 53: belfry.cluster.v1.ControlEntry.raise:type_name -> belfry.cluster.v1.Raise
-	47, // 54: belfry.cluster.v1.ControlEntry.add_join_token:type_name -> belfry.cluster.v1.AddJoinToken
-	48, // 55: belfry.cluster.v1.ControlEntry.remove_join_token:type_name -> belfry.cluster.v1.RemoveJoinToken
-	38, // 56: belfry.cluster.v1.ControlEntry.use_cluster_key:type_name -> belfry.cluster.v1.UseClusterKey
-	30, // 57: belfry.cluster.v1.ControlEntry.add_key:type_name -> belfry.cluster.v1.AddKey
-	31, // 58: belfry.cluster.v1.ControlEntry.remove_key:type_name -> belfry.cluster.v1.RemoveKey
-	32, // 59: belfry.cluster.v1.ControlEntry.rotate_key:type_name -> belfry.cluster.v1.RotateKey
-	33, // 60: belfry.cluster.v1.ControlEntry.use_keys:type_name -> belfry.cluster.v1.UseKeys
-	34, // 61: belfry.cluster.v1.ControlEntry.enforce_keys:type_name -> belfry.cluster.v1.EnforceKeys
-	35, // 62: belfry.cluster.v1.ControlEntry.set_namespace:type_name -> belfry.cluster.v1.SetNamespace
-	36, // 63: belfry.cluster.v1.ControlEntry.delete_namespace:type_name -> belfry.cluster.v1.DeleteNamespace
-	37, // 64: belfry.cluster.v1.ControlEntry.end_namespace:type_name -> belfry.cluster.v1.EndNamespace
-	26, // 65: belfry.cluster.v1.ControlEntry.begin_bulk:type_name -> belfry.cluster.v1.BeginBulk
-	27, // 66: belfry.cluster.v1.ControlEntry.pin_bulk:type_name -> belfry.cluster.v1.PinBulk
-	28, // 67: belfry.cluster.v1.ControlEntry.count_bulk:type_name -> belfry.cluster.v1.CountBulk
-	29, // 68: belfry.cluster.v1.ControlEntry.stop_bulk:type_name -> belfry.cluster.v1.StopBulk
-	58, // 69: belfry.cluster.v1.ControlEntry.set_calendar:type_name -> belfry.cluster.v1.SetCalendar
-	59, // 70: belfry.cluster.v1.ControlEntry.delete_calendar:type_name -> belfry.cluster.v1.DeleteCalendar
-	39, // 71: belfry.cluster.v1.ControlEntry.set_receipt_key:type_name -> belfry.cluster.v1.SetReceiptKey
-	9,  // 72: belfry.cluster.v1.BeginBulk.operation:type_name -> belfry.cluster.v1.BulkOperation
-	10, // 73: belfry.cluster.v1.PinBulk.tasks:type_name -> belfry.cluster.v1.BulkTask
-	11, // 74: belfry.cluster.v1.CountBulk.outcomes:type_name -> belfry.cluster.v1.BulkCount
-	12, // 75: belfry.cluster.v1.AddKey.key:type_name -> belfry.cluster.v1.ApiKey
-	15, // 76: belfry.cluster.v1.SetNamespace.namespace:type_name -> belfry.cluster.v1.Namespace
-	72, // 77: belfry.cluster.v1.Split.ranges:type_name -> belfry.fsm.v1.SlotRange
-	72, // 78: belfry.cluster.v1.MoveSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
-	4,  // 79: belfry.cluster.v1.TurnMove.state:type_name -> belfry.cluster.v1.SlotMoveState
-	22, // 80: belfry.cluster.v1.Init.slots:type_name -> belfry.cluster.v1.SlotRange
-	21, // 81: belfry.cluster.v1.Register.node:type_name -> belfry.cluster.v1.Node
-	46, // 82: belfry.cluster.v1.Register.admission:type_name -> belfry.cluster.v1.Admission
-	24, // 83: belfry.cluster.v1.AddJoinToken.token:type_name -> belfry.cluster.v1.JoinToken
-	23, // 84: belfry.cluster.v1.Place.shards:type_name -> belfry.cluster.v1.Shard
-	23, // 85: belfry.cluster.v1.Retarget.shards:type_name -> belfry.cluster.v1.Shard
-	20, // 86: belfry.cluster.v1.Begin.operation:type_name -> belfry.cluster.v1.Operation
-	67, // 87: belfry.cluster.v1.SetQueue.policy:type_name -> belfry.fsm.v1.QueuePolicy
-	18, // 88: belfry.cluster.v1.SetBackups.backups:type_name -> belfry.cluster.v1.Backups
-	68, // 89: belfry.cluster.v1.SetCalendar.calendar:type_name -> belfry.fsm.v1.Calendar
-	64, // 90: belfry.cluster.v1.LeaderHints.hints:type_name -> belfry.cluster.v1.LeaderHint
-	5,  // 91: belfry.cluster.v1.ControlState.OrdersEntry.value:type_name -> belfry.cluster.v1.NodeOrder
-	92, // [92:92] is the sub-list for method output_type
-	92, // [92:92] is the sub-list for method input_type
-	92, // [92:92] is the sub-list for extension type_name
-	92, // [92:92] is the sub-list for extension extendee
-	0,  // [0:92] is the sub-list for field type_name
+	22, // 0: belfry.cluster.v1.ControlState.nodes:type_name -> belfry.cluster.v1.Node
+	23, // 1: belfry.cluster.v1.ControlState.slots:type_name -> belfry.cluster.v1.SlotRange
+	24, // 2: belfry.cluster.v1.ControlState.shards:type_name -> belfry.cluster.v1.Shard
+	69, // 3: belfry.cluster.v1.ControlState.queues:type_name -> belfry.fsm.v1.QueuePolicy
+	67, // 4: belfry.cluster.v1.ControlState.orders:type_name -> belfry.cluster.v1.ControlState.OrdersEntry
+	21, // 5: belfry.cluster.v1.ControlState.operations:type_name -> belfry.cluster.v1.Operation
+	18, // 6: belfry.cluster.v1.ControlState.slot_moves:type_name -> belfry.cluster.v1.SlotMove
+	19, // 7: belfry.cluster.v1.ControlState.backups:type_name -> belfry.cluster.v1.Backups
+	25, // 8: belfry.cluster.v1.ControlState.join_tokens:type_name -> belfry.cluster.v1.JoinToken
+	13, // 9: belfry.cluster.v1.ControlState.api_keys:type_name -> belfry.cluster.v1.ApiKey
+	16, // 10: belfry.cluster.v1.ControlState.namespaces:type_name -> belfry.cluster.v1.Namespace
+	10, // 11: belfry.cluster.v1.ControlState.bulks:type_name -> belfry.cluster.v1.BulkOperation
+	70, // 12: belfry.cluster.v1.ControlState.calendars:type_name -> belfry.fsm.v1.Calendar
+	9,  // 13: belfry.cluster.v1.ControlState.jwt_keys:type_name -> belfry.cluster.v1.JwtKey
+	71, // 14: belfry.cluster.v1.JwtKey.sealed:type_name -> belfry.fsm.v1.Sealed
+	0,  // 15: belfry.cluster.v1.BulkOperation.kind:type_name -> belfry.cluster.v1.BulkKind
+	72, // 16: belfry.cluster.v1.BulkOperation.filter:type_name -> belfry.fsm.v1.ListQuery
+	73, // 17: belfry.cluster.v1.BulkOperation.patch:type_name -> belfry.fsm.v1.Patch
+	7,  // 18: belfry.cluster.v1.BulkOperation.state:type_name -> belfry.cluster.v1.OperationState
+	12, // 19: belfry.cluster.v1.BulkOperation.outcomes:type_name -> belfry.cluster.v1.BulkCount
+	11, // 20: belfry.cluster.v1.BulkOperation.pinned:type_name -> belfry.cluster.v1.BulkTask
+	74, // 21: belfry.cluster.v1.BulkOperation.settings:type_name -> belfry.fsm.v1.Series
+	1,  // 22: belfry.cluster.v1.BulkCount.outcome:type_name -> belfry.cluster.v1.BulkOutcome
+	14, // 23: belfry.cluster.v1.ApiKey.grants:type_name -> belfry.cluster.v1.KeyGrant
+	15, // 24: belfry.cluster.v1.ApiKey.secrets:type_name -> belfry.cluster.v1.KeySecret
+	17, // 25: belfry.cluster.v1.ApiKey.quotas:type_name -> belfry.cluster.v1.Quotas
+	2,  // 26: belfry.cluster.v1.KeyGrant.role:type_name -> belfry.cluster.v1.KeyRole
+	17, // 27: belfry.cluster.v1.Namespace.quotas:type_name -> belfry.cluster.v1.Quotas
+	3,  // 28: belfry.cluster.v1.Namespace.state:type_name -> belfry.cluster.v1.NamespaceState
+	75, // 29: belfry.cluster.v1.SlotMove.ranges:type_name -> belfry.fsm.v1.SlotRange
+	4,  // 30: belfry.cluster.v1.SlotMove.state:type_name -> belfry.cluster.v1.SlotMoveState
+	20, // 31: belfry.cluster.v1.Backups.running:type_name -> belfry.cluster.v1.BackupTry
+	20, // 32: belfry.cluster.v1.Backups.last_kept:type_name -> belfry.cluster.v1.BackupTry
+	20, // 33: belfry.cluster.v1.Backups.last_failed:type_name -> belfry.cluster.v1.BackupTry
+	6,  // 34: belfry.cluster.v1.Operation.kind:type_name -> belfry.cluster.v1.OperationKind
+	7,  // 35: belfry.cluster.v1.Operation.state:type_name -> belfry.cluster.v1.OperationState
+	75, // 36: belfry.cluster.v1.Operation.slots:type_name -> belfry.fsm.v1.SlotRange
+	23, // 37: belfry.cluster.v1.Operation.aims:type_name -> belfry.cluster.v1.SlotRange
+	68, // 38: belfry.cluster.v1.Shard.joined:type_name -> belfry.cluster.v1.Shard.JoinedEntry
+	46, // 39: belfry.cluster.v1.ControlEntry.init:type_name -> belfry.cluster.v1.Init
+	47, // 40: belfry.cluster.v1.ControlEntry.register:type_name -> belfry.cluster.v1.Register
+	51, // 41: belfry.cluster.v1.ControlEntry.place:type_name -> belfry.cluster.v1.Place
+	58, // 42: belfry.cluster.v1.ControlEntry.set_queue:type_name -> belfry.cluster.v1.SetQueue
+	62, // 43: belfry.cluster.v1.ControlEntry.delete_queue:type_name -> belfry.cluster.v1.DeleteQueue
+	52, // 44: belfry.cluster.v1.ControlEntry.retarget:type_name -> belfry.cluster.v1.Retarget
+	53, // 45: belfry.cluster.v1.ControlEntry.assign:type_name -> belfry.cluster.v1.Assign
+	55, // 46: belfry.cluster.v1.ControlEntry.begin:type_name -> belfry.cluster.v1.Begin
+	56, // 47: belfry.cluster.v1.ControlEntry.end:type_name -> belfry.cluster.v1.End
+	57, // 48: belfry.cluster.v1.ControlEntry.set_replication:type_name -> belfry.cluster.v1.SetReplication
+	59, // 49: belfry.cluster.v1.ControlEntry.set_backups:type_name -> belfry.cluster.v1.SetBackups
+	54, // 50: belfry.cluster.v1.ControlEntry.mend:type_name -> belfry.cluster.v1.Mend
+	42, // 51: belfry.cluster.v1.ControlEntry.split:type_name -> belfry.cluster.v1.Split
+	43, // 52: belfry.cluster.v1.ControlEntry.move_slots:type_name -> belfry.cluster.v1.MoveSlots
+	44, // 53: belfry.cluster.v1.ControlEntry.turn_move:type_name -> belfry.cluster.v1.TurnMove
+	45, // 54: belfry.cluster.v1.ControlEntry.end_move:type_name -> belfry.cluster.v1.EndMove
+	63, // 55: belfry.cluster.v1.ControlEntry.raise:type_name -> belfry.cluster.v1.Raise
+	49, // 56: belfry.cluster.v1.ControlEntry.add_join_token:type_name -> belfry.cluster.v1.AddJoinToken
+	50, // 57: belfry.cluster.v1.ControlEntry.remove_join_token:type_name -> belfry.cluster.v1.RemoveJoinToken
+	39, // 58: belfry.cluster.v1.ControlEntry.use_cluster_key:type_name -> belfry.cluster.v1.UseClusterKey
+	31, // 59: belfry.cluster.v1.ControlEntry.add_key:type_name -> belfry.cluster.v1.AddKey
+	32, // 60: belfry.cluster.v1.ControlEntry.remove_key:type_name -> belfry.cluster.v1.RemoveKey
+	33, // 61: belfry.cluster.v1.ControlEntry.rotate_key:type_name -> belfry.cluster.v1.RotateKey
+	34, // 62: belfry.cluster.v1.ControlEntry.use_keys:type_name -> belfry.cluster.v1.UseKeys
+	35, // 63: belfry.cluster.v1.ControlEntry.enforce_keys:type_name -> belfry.cluster.v1.EnforceKeys
+	36, // 64: belfry.cluster.v1.ControlEntry.set_namespace:type_name -> belfry.cluster.v1.SetNamespace
+	37, // 65: belfry.cluster.v1.ControlEntry.delete_namespace:type_name -> belfry.cluster.v1.DeleteNamespace
+	38, // 66: belfry.cluster.v1.ControlEntry.end_namespace:type_name -> belfry.cluster.v1.EndNamespace
+	27, // 67: belfry.cluster.v1.ControlEntry.begin_bulk:type_name -> belfry.cluster.v1.BeginBulk
+	28, // 68: belfry.cluster.v1.ControlEntry.pin_bulk:type_name -> belfry.cluster.v1.PinBulk
+	29, // 69: belfry.cluster.v1.ControlEntry.count_bulk:type_name -> belfry.cluster.v1.CountBulk
+	30, // 70: belfry.cluster.v1.ControlEntry.stop_bulk:type_name -> belfry.cluster.v1.StopBulk
+	60, // 71: belfry.cluster.v1.ControlEntry.set_calendar:type_name -> belfry.cluster.v1.SetCalendar
+	61, // 72: belfry.cluster.v1.ControlEntry.delete_calendar:type_name -> belfry.cluster.v1.DeleteCalendar
+	40, // 73: belfry.cluster.v1.ControlEntry.set_receipt_key:type_name -> belfry.cluster.v1.SetReceiptKey
+	41, // 74: belfry.cluster.v1.ControlEntry.set_jwt_keys:type_name -> belfry.cluster.v1.SetJwtKeys
+	10, // 75: belfry.cluster.v1.BeginBulk.operation:type_name -> belfry.cluster.v1.BulkOperation
+	11, // 76: belfry.cluster.v1.PinBulk.tasks:type_name -> belfry.cluster.v1.BulkTask
+	12, // 77: belfry.cluster.v1.CountBulk.outcomes:type_name -> belfry.cluster.v1.BulkCount
+	13, // 78: belfry.cluster.v1.AddKey.key:type_name -> belfry.cluster.v1.ApiKey
+	16, // 79: belfry.cluster.v1.SetNamespace.namespace:type_name -> belfry.cluster.v1.Namespace
+	9,  // 80: belfry.cluster.v1.SetJwtKeys.keys:type_name -> belfry.cluster.v1.JwtKey
+	75, // 81: belfry.cluster.v1.Split.ranges:type_name -> belfry.fsm.v1.SlotRange
+	75, // 82: belfry.cluster.v1.MoveSlots.ranges:type_name -> belfry.fsm.v1.SlotRange
+	4,  // 83: belfry.cluster.v1.TurnMove.state:type_name -> belfry.cluster.v1.SlotMoveState
+	23, // 84: belfry.cluster.v1.Init.slots:type_name -> belfry.cluster.v1.SlotRange
+	22, // 85: belfry.cluster.v1.Register.node:type_name -> belfry.cluster.v1.Node
+	48, // 86: belfry.cluster.v1.Register.admission:type_name -> belfry.cluster.v1.Admission
+	25, // 87: belfry.cluster.v1.AddJoinToken.token:type_name -> belfry.cluster.v1.JoinToken
+	24, // 88: belfry.cluster.v1.Place.shards:type_name -> belfry.cluster.v1.Shard
+	24, // 89: belfry.cluster.v1.Retarget.shards:type_name -> belfry.cluster.v1.Shard
+	21, // 90: belfry.cluster.v1.Begin.operation:type_name -> belfry.cluster.v1.Operation
+	69, // 91: belfry.cluster.v1.SetQueue.policy:type_name -> belfry.fsm.v1.QueuePolicy
+	19, // 92: belfry.cluster.v1.SetBackups.backups:type_name -> belfry.cluster.v1.Backups
+	70, // 93: belfry.cluster.v1.SetCalendar.calendar:type_name -> belfry.fsm.v1.Calendar
+	66, // 94: belfry.cluster.v1.LeaderHints.hints:type_name -> belfry.cluster.v1.LeaderHint
+	5,  // 95: belfry.cluster.v1.ControlState.OrdersEntry.value:type_name -> belfry.cluster.v1.NodeOrder
+	96, // [96:96] is the sub-list for method output_type
+	96, // [96:96] is the sub-list for method input_type
+	96, // [96:96] is the sub-list for extension type_name
+	96, // [96:96] is the sub-list for extension extendee
+	0,  // [0:96] is the sub-list for field type_name
 }
 
 func init() { file_cluster_clusterpb_control_proto_init() }
@@ -5770,7 +5982,7 @@ func file_cluster_clusterpb_control_proto_init() {
 	if File_cluster_clusterpb_control_proto != nil {
 		return
 	}
-	file_cluster_clusterpb_control_proto_msgTypes[17].OneofWrappers = []any{
+	file_cluster_clusterpb_control_proto_msgTypes[18].OneofWrappers = []any{
 		(*ControlEntry_Init)(nil),
 		(*ControlEntry_Register)(nil),
 		(*ControlEntry_Place)(nil),
@@ -5806,15 +6018,16 @@ func file_cluster_clusterpb_control_proto_init() {
 		(*ControlEntry_SetCalendar)(nil),
 		(*ControlEntry_DeleteCalendar)(nil),
 		(*ControlEntry_SetReceiptKey)(nil),
+		(*ControlEntry_SetJwtKeys)(nil),
 	}
-	file_cluster_clusterpb_control_proto_msgTypes[48].OneofWrappers = []any{}
+	file_cluster_clusterpb_control_proto_msgTypes[50].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_cluster_clusterpb_control_proto_rawDesc), len(file_cluster_clusterpb_control_proto_rawDesc)),
 			NumEnums:      8,
-			NumMessages:   59,
+			NumMessages:   61,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -355,11 +355,12 @@ func dependsOnTask(op *clusterpb.BulkOperation) bool {
 		op.Kind == clusterpb.BulkKind_BULK_KIND_DELETE
 }
 
-// leadsAway reports whether a patch would lead stored credentials to another host, where the caller might read them.
+// leadsAway reports whether a patch would lead stored credentials, or the proofs of the cluster, to another host, where
+// the caller might read them.
 func leadsAway(stored *fsmpb.Target, patch *fsmpb.Patch) bool {
 	url := patch.GetSet().GetTarget().GetUrl()
 	isCredential := func(h *fsmpb.Header) bool { return task.IsCredential(h.Name) }
-	if url == "" || !slices.ContainsFunc(stored.GetHeaders(), isCredential) {
+	if url == "" || stored.GetAuth() == nil && !slices.ContainsFunc(stored.GetHeaders(), isCredential) {
 		return false
 	}
 	from, err := task.Destination(stored.Url)

@@ -37,6 +37,8 @@ type Config struct {
 
 	Secrets *seal.Keys // cluster keys of this node, for the secrets of policies; nil: none
 
+	Algorithms []string // for which the leader keeps keys of tokens: see package jwtkeys
+
 	Tokens bool             // a new node needs a one-time token, because nodes show certificates
 	Clock  func() time.Time // for the life of tokens; nil: time.Now
 

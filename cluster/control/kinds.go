@@ -56,6 +56,7 @@ var kinds = tableOf(
 	answers(does(firstVersion, applyRemoveToken), answerRemoveToken).asked(asIs).repeated(),
 	does(firstVersion, applyUseClusterKey),
 	does(firstVersion, applySetReceiptKey),
+	answers(does(firstVersion, applySetJwtKeys), answerSetJwtKeys).asked(prepareSetJwtKeys),
 
 	answers(does(firstVersion, applyAddKey), keyed(addedKey)).asked(prepareAccess).repeated(),
 	answers(does(firstVersion, applyRemoveKey), keyed((*clusterpb.RemoveKey).GetId)).asked(prepareAccess).repeated(),

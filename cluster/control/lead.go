@@ -117,6 +117,7 @@ func (r *reconciler) look(ctx context.Context) (look, error) {
 	r.seen.look(state, now)
 	return look{
 		state: state, group: members, self: g.cfg.NodeID, plan: g.cfg.Plan, now: now, keys: g.cfg.Secrets,
+		algorithms: g.cfg.Algorithms, clock: g.cfg.Clock(),
 		nodes:    reshape.Nodes(state, func(node string) reshape.Sight { return r.seen.of(node, now) }, g.cfg.Limits),
 		caughtUp: func(node string) bool { return r.caughtUp(node, members.Term) },
 		balanced: func(nodes []placement.Node) *clusterpb.Retarget { return r.loads.balance(state, nodes, now) },

@@ -31,6 +31,9 @@ type look struct {
 	plan     Plan
 	now      time.Time
 	keys     *seal.Keys // of this node; nil: none
+	// algorithms are those for which there should be keys of tokens, and clock is the time by which these end.
+	algorithms []string
+	clock      time.Time
 	// balanced returns the shards that should have other preferred leaders because of their load, or nil.
 	balanced func(nodes []placement.Node) *clusterpb.Retarget
 	fresh    bool // the leadership has just begun: nodes of a new cluster may still be about to register
@@ -54,7 +57,7 @@ func (l look) next() (step, error) {
 	}
 	waits := ""
 	for _, rule := range []func() (step, error){
-		l.raise, l.place, l.receipts, l.join, l.seals, l.replication, l.dismiss, l.end, l.shift, l.rest, l.vote,
+		l.raise, l.place, l.receipts, l.join, l.seals, l.jwtKeys, l.replication, l.dismiss, l.end, l.shift, l.rest, l.vote,
 		l.retarget, l.balance,
 	} {
 		s, err := rule()

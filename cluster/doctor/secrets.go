@@ -21,7 +21,12 @@ func (e *examination) audit() {
 // secrets finds keys that are missing or idle, and secrets in the clear.
 func (e *examination) secrets() {
 	for _, key := range slices.Sorted(maps.Keys(e.Secrets.Sealed)) {
-		e.missingKey(key, e.Secrets.Sealed[key])
+		e.missingKey(key, "the secrets of "+queuesOf(e.Secrets.Sealed[key])+" are sealed: tasks of these queues")
+	}
+	for _, key := range slices.Compact(slices.Sorted(slices.Values(e.Secrets.Tokens))) {
+		if key != "" {
+			e.missingKey(key, "the keys of tokens are sealed: tasks with target.auth.jwt")
+		}
 	}
 	if plain := e.Secrets.Plain; plain > 0 && e.Secrets.Key == "" {
 		e.add(Note, SecretsPlain, fmt.Sprintf("The secrets of %s are stored in the clear in logs, snapshots and backups: "+
@@ -53,7 +58,8 @@ func (e *examination) apiKeys() {
 
 func days(d time.Duration) int { return int(d / (24 * time.Hour)) }
 
-func (e *examination) missingKey(key string, queues int) {
+// missingKey finds nodes without a key. sealed says what the key seals, and which tasks are not sent without it.
+func (e *examination) missingKey(key, sealed string) {
 	var without []string
 	for _, n := range e.Nodes {
 		if n.Answers && n.Build != "" && n.Waits == "" && !slices.Contains(n.ClusterKeys, key) {
@@ -61,10 +67,9 @@ func (e *examination) missingKey(key string, queues int) {
 		}
 	}
 	if len(without) > 0 {
-		e.add(Critical, ClusterKeyMissing, sentence("%s %s cluster key %s, under which the secrets of %s are sealed: "+
-			"tasks of these queues are not sent by shards that %s. Give the nodes the --cluster-key-file of the others.",
-			e.names(without), verb(len(without), "lacks", "lack"), key, queuesOf(queues),
-			verb(len(without), "it leads", "they lead")))
+		e.add(Critical, ClusterKeyMissing, sentence("%s %s cluster key %s, under which %s are not sent by shards that %s. "+
+			"Give the nodes the --cluster-key-file of the others.", e.names(without), verb(len(without), "lacks", "lack"),
+			key, sealed, verb(len(without), "it leads", "they lead")))
 	}
 }
 
@@ -78,7 +83,7 @@ func (e *examination) idleKeys() {
 	idle := map[string][]string{} // nodes by key
 	for _, n := range e.Nodes {
 		for _, key := range n.ClusterKeys[min(1, len(n.ClusterKeys)):] {
-			if key != e.Secrets.Key && e.Secrets.Sealed[key] == 0 {
+			if key != e.Secrets.Key && e.Secrets.Sealed[key] == 0 && !slices.Contains(e.Secrets.Tokens, key) {
 				idle[key] = append(idle[key], n.ID)
 			}
 		}

@@ -63,11 +63,12 @@ type Node struct {
 	ClusterKeys []string // ids of its cluster keys, the sealing one first
 }
 
-// Secrets tells how the secrets of the queues' policies are stored.
+// Secrets tells how the secrets of the queues' policies, and the keys of tokens, are stored.
 type Secrets struct {
 	Key    string         // id of the cluster key that seals; empty: none does
 	Sealed map[string]int // queues with sealed secrets, by the id of their key
 	Plain  int            // queues with secrets in the clear
+	Tokens []string       // for each key of tokens, the id of the cluster key that seals it; empty: none does
 }
 
 // APIKey is a key of callers that has not expired.

@@ -19,6 +19,7 @@ func TestPartsOfTheControlState(t *testing.T) {
 		"replication": kept, "operations": left, "join_tokens": left, "slot_moves": left,
 		"last_slot_move": kept, "api_keys": kept, "keys_in_force": kept, "namespaces": kept, "access_version": kept,
 		"cluster_key": kept, "bulks": left, "calendars": kept, "receipt_key": kept,
+		"jwt_keys": left,
 	}
 	old := &clusterpb.ControlState{
 		ClusterId: "old", CommandVersion: 2, Version: 2, Nodes: []*clusterpb.Node{{Id: "a"}},
@@ -31,6 +32,7 @@ func TestPartsOfTheControlState(t *testing.T) {
 		ApiKeys: []*clusterpb.ApiKey{{Id: "k"}}, KeysInForce: true, Namespaces: []*clusterpb.Namespace{{Name: "shop"}},
 		AccessVersion: 4, ClusterKey: "k1", Bulks: []*clusterpb.BulkOperation{{Id: "1"}},
 		Calendars: []*fsmpb.Calendar{{Name: "holidays"}}, ReceiptKey: []byte("secret"),
+		JwtKeys: []*clusterpb.JwtKey{{Id: "k"}},
 	}
 	r := &restoring{
 		state: proto.CloneOf(old), ranges: []placement.Range{{First: 0, End: 2000}, {First: 2000, End: 4096}},

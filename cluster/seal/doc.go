@@ -1,5 +1,5 @@
-// Package seal encrypts the secrets of queue policies under the keys of a cluster, so that logs, snapshots and backups
-// do not show them.
+// Package seal encrypts the secrets of queue policies, and the keys that sign tokens (see package jwtkeys), under the
+// keys of a cluster, so that logs, snapshots and backups do not show them.
 //
 //	Keys   the keys of a file, read again while the node runs
 //	Ring   the keys at one time: the first one seals, all of them open

@@ -1,7 +1,6 @@
 package seal
 
 import (
-	"crypto/rand"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -67,12 +66,7 @@ func (r *Ring) seal(p *fsmpb.QueuePolicy, secrets *fsmpb.PolicySecrets) (*fsmpb.
 	if err != nil {
 		return nil, err
 	}
-	k := r.keys[0]
-	nonce := make([]byte, k.aead.NonceSize(), k.aead.NonceSize()+len(plain)+k.aead.Overhead())
-	if _, err := rand.Read(nonce); err != nil {
-		return nil, err
-	}
-	sealed := &fsmpb.Sealed{Key: k.id, Data: k.aead.Seal(nonce, nonce, plain, bindingOf(p))}
+	sealed := r.SealText(plain, bindingOf(p))
 	for _, secret := range secrets.Secrets {
 		sealed.Digests = append(sealed.Digests, task.SecretDigest(secret))
 	}
@@ -99,19 +93,14 @@ func (r *Ring) Open(p *fsmpb.QueuePolicy) (*fsmpb.QueuePolicy, error) {
 }
 
 func (r *Ring) unseal(p *fsmpb.QueuePolicy) (*fsmpb.PolicySecrets, error) {
-	k, err := r.key(p.Sealed.Key)
-	if err != nil {
-		return nil, err
-	}
 	damaged := fmt.Errorf("%w: the sealed secrets of queue %s are damaged, or belong to another queue",
 		task.ErrNotProposed, p.Queue)
-	size := k.aead.NonceSize()
-	if len(p.Sealed.Data) < size {
+	plain, err := r.OpenText(p.Sealed, bindingOf(p))
+	switch {
+	case errors.Is(err, ErrDamaged):
 		return nil, damaged
-	}
-	plain, err := k.aead.Open(nil, p.Sealed.Data[:size], p.Sealed.Data[size:], bindingOf(p))
-	if err != nil {
-		return nil, damaged
+	case err != nil:
+		return nil, err
 	}
 	secrets := new(fsmpb.PolicySecrets)
 	if err := proto.Unmarshal(plain, secrets); err != nil {

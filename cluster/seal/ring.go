@@ -3,6 +3,7 @@ package seal
 import (
 	"bytes"
 	"crypto/cipher"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -12,6 +13,7 @@ import (
 
 	"golang.org/x/crypto/chacha20poly1305"
 
+	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
@@ -34,7 +36,7 @@ type key struct {
 type MissingKeyError struct{ Key string } // id of the key
 
 func (e *MissingKeyError) Error() string {
-	return "the queue's secrets are sealed under cluster key " + e.Key + ", which is not in this node's --cluster-key-file"
+	return "the secrets are sealed under cluster key " + e.Key + ", which is not in this node's --cluster-key-file"
 }
 
 // Unwrap returns task.ErrNotProposed.
@@ -101,6 +103,35 @@ func (r *Ring) First() string {
 		return ""
 	}
 	return r.keys[0].id
+}
+
+// ErrDamaged is the error of a sealed text that is damaged, or bound to something else.
+var ErrDamaged = errors.New("a sealed text is damaged, or was moved")
+
+// SealText encrypts a text under the first key, of which there must be one. Opening takes the same binding.
+func (r *Ring) SealText(plain, binding []byte) *fsmpb.Sealed {
+	k := r.keys[0]
+	nonce := make([]byte, k.aead.NonceSize(), k.aead.NonceSize()+len(plain)+k.aead.Overhead())
+	_, _ = rand.Read(nonce) // never fails: crypto/rand ends the process instead
+	return &fsmpb.Sealed{Key: k.id, Data: k.aead.Seal(nonce, nonce, plain, binding)}
+}
+
+// OpenText returns the plain text of a sealed one. The error is ErrDamaged, or a *MissingKeyError if the ring lacks the
+// key.
+func (r *Ring) OpenText(sealed *fsmpb.Sealed, binding []byte) ([]byte, error) {
+	k, err := r.key(sealed.Key)
+	if err != nil {
+		return nil, err
+	}
+	size := k.aead.NonceSize()
+	if len(sealed.Data) < size {
+		return nil, ErrDamaged
+	}
+	plain, err := k.aead.Open(nil, sealed.Data[:size], sealed.Data[size:], binding)
+	if err != nil {
+		return nil, ErrDamaged
+	}
+	return plain, nil
 }
 
 func (r *Ring) key(id string) (key, error) {
