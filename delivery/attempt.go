@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
 )
 
@@ -42,6 +43,17 @@ func hopeless(text string) verdict {
 	return verdict{task.Outcome{Permanent: true, Error: text}, resultPermanent, 0}
 }
 
+// unsent returns the verdict of an attempt whose request cannot be made.
+func unsent(err error) verdict {
+	v := hopeless(err.Error())
+	var unproven *unprovenError
+	if errors.As(err, &unproven) {
+		v = failed(printable([]byte(err.Error()), maxExcerpt))
+		v.Refused = true // it is no fault of the receiver
+	}
+	return v
+}
+
 func aborted(why string) verdict {
 	return verdict{task.Outcome{Error: "aborted: " + why}, resultAborted, 0}
 }
@@ -49,13 +61,13 @@ func aborted(why string) verdict {
 // attempt runs one attempt within its own timeout.
 func (w *Webhook) attempt(parent context.Context, a task.Attempt, begun time.Time) verdict {
 	build := func(ctx context.Context) (*http.Request, error) { return w.request(ctx, a, begun) }
-	return w.exchange(parent, a.Timeout, build, func(x *exchange, resp *http.Response) verdict {
+	return w.exchange(parent, a.Task, a.Timeout, build, func(x *exchange, resp *http.Response) verdict {
 		return x.answered(resp, w.cfg.Now(), a.KeepAnswer)
 	})
 }
 
-// exchange makes one HTTP request; judge turns the reply into a verdict.
-func (w *Webhook) exchange(parent context.Context, timeout time.Duration,
+// exchange makes one HTTP request for a task, or for the first one of a batch; judge turns the reply into a verdict.
+func (w *Webhook) exchange(parent context.Context, first *fsmpb.Task, timeout time.Duration,
 	build func(context.Context) (*http.Request, error), judge func(*exchange, *http.Response) verdict) verdict {
 	if w.closed.Load() {
 		return aborted("this node is shutting down")
@@ -63,20 +75,26 @@ func (w *Webhook) exchange(parent context.Context, timeout time.Duration,
 	x := w.begin(parent, timeout)
 	defer x.end()
 	req, err := build(x.ctx)
+	var transport *http.Transport
+	if err == nil {
+		transport, err = w.transports.of(first)
+	}
 	if err != nil {
-		return hopeless(err.Error())
+		return unsent(err)
 	}
 	if w.cfg.Clock != nil {
 		req.Header["belfry-clock"] = []string{instant(w.cfg.Clock.Now().UnixMilli())}
 	}
-	resp, err := w.transport.RoundTrip(req)
+	resp, err := transport.RoundTrip(req)
 	if err != nil {
 		x.drop()
 		return x.failed(err)
 	}
 	x.replied()
 	defer func() { _ = resp.Body.Close() }() // an error here does not change the outcome
-	return judge(x, resp)
+	v := judge(x, resp)
+	v.Answer = w.withoutToken(v.Answer, first, req.Header)
+	return v
 }
 
 // exchange is one request in progress. It records its phase, so that an error can name it.

@@ -39,7 +39,7 @@ func (w *Webhook) DeliverBatch(ctx context.Context, batch []task.Attempt) []task
 func (w *Webhook) attemptBatch(parent context.Context, batch []task.Attempt, begun time.Time) []verdict {
 	var verdicts []verdict
 	build := func(ctx context.Context) (*http.Request, error) { return w.batchRequest(ctx, batch, begun) }
-	all := w.exchange(parent, shortest(batch), build, func(x *exchange, resp *http.Response) verdict {
+	all := w.exchange(parent, batch[0].Task, shortest(batch), build, func(x *exchange, resp *http.Response) verdict {
 		if !isSuccess(resp.StatusCode) {
 			return x.answered(resp, w.cfg.Now(), false)
 		}
@@ -74,10 +74,11 @@ func (w *Webhook) batchRequest(ctx context.Context, batch []task.Attempt, now ti
 	}
 	h := newHeaderSet(5 + len(target.Headers))
 	h.sender(w.cfg.Version, target)
-	h.webhook(batchID(batch), now, body, batch[0].Secrets)
+	id := batchID(batch)
+	h.webhook(id, now, body, batch[0].Secrets)
 	h.set("content-type", batchType)
 	req.Header = h.header
-	return req, nil
+	return req, w.authorize(req, batch[0].Task, id, now)
 }
 
 // batchID returns the webhook-id of a batch: a hash of its tasks' webhook-ids, whatever their order.

@@ -26,6 +26,9 @@ type Config struct {
 	Resolver       *net.Resolver  // default: Go's own
 	Network        Network        // default: the system's
 
+	Tokens       Tokens       // default: attempts with auth.jwt fail
+	Certificates Certificates // default: attempts with auth.client_certificate fail
+
 	Clock      Clock                 // read at each request for its header belfry-clock; default: no such header
 	Now        func() time.Time      // default time.Now
 	Logger     *slog.Logger          // default: none. Payloads, headers, secrets, paths and queries are never logged

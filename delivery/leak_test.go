@@ -64,7 +64,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					w := newWebhook(t)
 					var open, taken atomic.Int64
-					w.transport.DialContext = pipeTo(&open, &taken, test.speak, test.kept)
+					w.transports.plain.DialContext = pipeTo(&open, &taken, test.speak, test.kept)
 					outcomes := make(chan task.Outcome, attempts)
 					begun := time.Now() // the bubble's: 2000-01-01
 					for range attempts {

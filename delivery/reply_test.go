@@ -103,7 +103,7 @@ func FuzzReply(f *testing.F) {
 	})
 	w := newWebhook(f)
 	f.Fuzz(func(t *testing.T, reply []byte) {
-		w.transport.CloseIdleConnections()
+		w.transports.plain.CloseIdleConnections()
 		select {
 		case <-replies: // left over if the last request went to a connection that was just closing
 		default:

@@ -32,7 +32,7 @@ func (w *Webhook) request(ctx context.Context, a task.Attempt, now time.Time) (*
 		return nil, err
 	}
 	req.Header = headers(a, w.cfg.Version, now)
-	return req, nil
+	return req, w.authorize(req, a.Task, a.Task.Id, now)
 }
 
 // newRequest returns a request without headers. A GET carries no body: a queue's target may have this method, which the

@@ -2,6 +2,7 @@ package delivery
 
 import (
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"net/http"
 	"sync/atomic"
@@ -12,10 +13,10 @@ import (
 
 // Webhook delivers tasks by HTTP. Its methods may be called concurrently.
 type Webhook struct {
-	cfg       Config
-	transport *http.Transport
-	metrics   *metrics
-	closed    atomic.Bool
+	cfg        Config
+	transports transports
+	metrics    *metrics
+	closed     atomic.Bool
 }
 
 // New makes a Webhook. It returns an error for an invalid Config, or if the metrics are already registered.
@@ -28,11 +29,15 @@ func New(cfg Config) (*Webhook, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Webhook{cfg: cfg, transport: newTransport(cfg), metrics: m}, nil
+	return &Webhook{cfg: cfg, transports: transports{cfg: cfg, plain: newTransport(cfg, nil)}, metrics: m}, nil
 }
 
-func newTransport(cfg Config) *http.Transport {
+// newTransport returns a transport that shows a certificate to receivers who ask for one; nil: it has none.
+func newTransport(cfg Config, certificate *tls.Certificate) *http.Transport {
 	d := newDialer(cfg)
+	if certificate != nil {
+		d.tls.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return certificate, nil }
+	}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
 	return &http.Transport{
@@ -81,5 +86,5 @@ func (w *Webhook) ended(ctx context.Context, a task.Attempt, v verdict, took tim
 // end with their own contexts.
 func (w *Webhook) Close() {
 	w.closed.Store(true)
-	w.transport.CloseIdleConnections()
+	w.transports.close()
 }

@@ -331,7 +331,7 @@ func TestNoProxyFromTheEnvironment(t *testing.T) {
 	if out := w.Deliver(t.Context(), attemptOf("http://shop.test:"+port)); !out.Delivered {
 		t.Errorf("outcome %+v", out)
 	}
-	if w.transport.Proxy != nil { // net/http reads the environment once per process, maybe before this test
+	if w.transports.plain.Proxy != nil { // net/http reads the environment once per process, maybe before this test
 		t.Error("the transport has a proxy")
 	}
 }

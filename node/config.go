@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"net/url"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/control"
@@ -66,7 +68,10 @@ type Config struct {
 	MemoryLimit headroom.Limit   // memory that the process may use
 	WebhookNets []netip.Prefix   // further networks to which webhooks may be delivered
 	BrokerNets  []netip.Prefix   // networks in which tasks may be published to any broker, without credentials
-	Brokers     *broker.Known    // known message brokers and their credentials; nil: none
+	// ReceiverCerts is the folder of the certificates that the node shows to receivers; empty: it has none.
+	ReceiverCerts string
+	JWTIssuer     string        // the claim iss of the tokens that receivers get; empty: the cluster's id
+	Brokers       *broker.Known // known message brokers and their credentials; nil: none
 
 	Backups BackupConfig // made on a schedule
 
@@ -168,6 +173,7 @@ func (c *Config) Validate() error {
 		{"advertise-http", checkAdvertised(c.AdvertiseHTTP)},
 		{"http-cert", c.TLS.checkPair()},
 		{"http-client-ca", c.TLS.checkClients()},
+		{"jwt-issuer", checkIssuer(c.JWTIssuer)},
 		{"http-plain-loopback", c.TLS.checkNeeded(c.TLS.PlainLoopback)},
 		{"oidc-issuer", c.Access.checkIssuer()},
 		{"behind-proxy", c.checkProxy()},
@@ -208,6 +214,17 @@ const (
 func checkHistory(bytes int64) error {
 	if bytes != 0 && bytes < leastHistory {
 		return fmt.Errorf("%d bytes: 1MiB at least, or 0 for none", bytes)
+	}
+	return nil
+}
+
+// checkIssuer checks a StringOrURI (RFC 7519): a text with a colon is a URI.
+func checkIssuer(issuer string) error {
+	if u, err := url.Parse(issuer); strings.Contains(issuer, ":") && (err != nil || u.Scheme == "") {
+		return fmt.Errorf("%q has a colon, and is no URL", issuer)
+	}
+	if len(issuer) > task.MaxAudienceBytes || strings.IndexFunc(issuer, unicode.IsControl) >= 0 {
+		return fmt.Errorf("has a control character, or more than %d bytes", task.MaxAudienceBytes)
 	}
 	return nil
 }

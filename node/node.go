@@ -19,10 +19,13 @@ import (
 	"github.com/belfryhq/belfry/cluster"
 	"github.com/belfryhq/belfry/cluster/devclock"
 	"github.com/belfryhq/belfry/cluster/headroom"
+	"github.com/belfryhq/belfry/cluster/jwtkeys"
+	"github.com/belfryhq/belfry/cluster/logs"
 	"github.com/belfryhq/belfry/cluster/reload"
 	"github.com/belfryhq/belfry/cluster/seal"
 	"github.com/belfryhq/belfry/delivery"
 	"github.com/belfryhq/belfry/delivery/broker"
+	"github.com/belfryhq/belfry/fsm/task"
 	"github.com/belfryhq/belfry/history"
 	"github.com/belfryhq/belfry/httpapi/origin"
 	"github.com/belfryhq/belfry/internal/tracing"
@@ -59,6 +62,7 @@ type Node struct {
 	place           place          // at which callers reach the node
 	origins         *origin.Policy // of the API
 	receivers       *receivers.Receivers
+	tokens          *jwtkeys.Signer // of webhooks
 	cluster         *cluster.Node
 	secrets         *seal.Keys                // nil: the node has no cluster keys
 	audit           atomic.Pointer[audit.Log] // nil: not open yet
@@ -213,6 +217,17 @@ func (n *Node) startDelivery(context.Context) error {
 	if n.dev != nil {
 		web.Clock, brokers.Clock = n.dev, n.dev
 	}
+	n.tokens = jwtkeys.NewSigner(n.cfg.JWTIssuer)
+	web.Tokens = n.tokens
+	if n.cfg.ReceiverCerts != "" {
+		certificates, err := receivers.OpenCertificates(n.cfg.ReceiverCerts, logs.Limited(n.log))
+		if err != nil {
+			return &SettingError{"receiver-certs", err}
+		}
+		again := n.again.Reader()
+		n.background(func(ctx context.Context) { certificates.Run(ctx, again) })
+		web.Certificates = certificates
+	}
 	var err error
 	n.receivers, err = receivers.New(web, brokers)
 	if err != nil {
@@ -268,6 +283,7 @@ func (n *Node) clusterConfig() (cluster.Config, error) {
 	shareMemory(&cfg, n.memory)
 	cfg.MaxAttempts = n.budget.attempts
 	cfg.Logger, cfg.Fatal, cfg.Tracer = n.log, n.fatal, n.tracer
+	cfg.JWT, cfg.JWTAlgorithms = n.tokens, []string{task.EdDSA, task.RS256}
 	cfg.Secrets, cfg.API, cfg.Build = n.secrets, api{n}, ReadBuild().Version
 	return cfg, nil
 }
