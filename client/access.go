@@ -18,6 +18,8 @@ type (
 	Grant = view.Grant
 	// APIKey describes an API key, without its text.
 	APIKey = view.APIKey
+	// JWTKey is a key by which the cluster signs the tokens of webhooks.
+	JWTKey = view.JWTKey
 	// Caller is the identity behind a call.
 	Caller = view.Caller
 	// Namespace is a part of the cluster with ids, queues and quotas of its own.
@@ -75,6 +77,19 @@ func (c *Client) CreateKey(ctx context.Context, r KeyRequest) (*NewAPIKey, error
 // the earlier texts.
 func (c *Client) RotateKey(ctx context.Context, id string, overlap time.Duration) (*NewAPIKey, error) {
 	return c.newKey(ctx, keyPath(id)+"/rotate", map[string]any{"overlap": spanText(overlap)})
+}
+
+// RotateJWTKeys makes newer keys that sign the tokens of webhooks, and returns all keys in the order of their making.
+// The older ones stay published for the overlap, from 15 minutes to 30 days; 0 ends them at once, as after a leak.
+func (c *Client) RotateJWTKeys(ctx context.Context, overlap time.Duration) ([]JWTKey, error) {
+	body, err := json.Marshal(map[string]any{"overlap": spanText(overlap)})
+	if err != nil {
+		return nil, err
+	}
+	var list struct{ Keys []JWTKey }
+	call := call{method: http.MethodPost, path: "/v1/cluster/jwt-keys/rotate", body: body, contentType: jsonType}
+	err = c.conn.do(ctx, call, readJSON(&list))
+	return list.Keys, err
 }
 
 func (c *Client) newKey(ctx context.Context, path string, members map[string]any) (*NewAPIKey, error) {

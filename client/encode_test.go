@@ -58,6 +58,17 @@ func (d draws) texts() map[string]string {
 	return texts
 }
 
+func (d draws) auth() *Auth {
+	if d.yes() {
+		return nil
+	}
+	a := &Auth{ClientCertificate: d.text(0)}
+	if d.yes() {
+		a.JWT = &JWT{Audience: d.text(0), Algorithm: d.text(0)}
+	}
+	return a
+}
+
 func (d draws) task() Task {
 	task := Task{Queue: d.text(0), ContentType: d.text(0), PayloadBytes: []byte(d.text(0))}
 	if d.yes() {
@@ -70,7 +81,7 @@ func (d draws) task() Task {
 		task.Payload = json.RawMessage(values[d.IntN(len(values))])
 	}
 	if d.yes() {
-		task.Target = &Target{URL: d.text(0), Method: d.text(0), Headers: d.texts(), Timeout: d.span()}
+		task.Target = &Target{URL: d.text(0), Method: d.text(0), Auth: d.auth(), Headers: d.texts(), Timeout: d.span()}
 	}
 	if d.yes() {
 		task.Retry = &Retry{MaxAttempts: int(int32(d.number())), MinBackoff: d.span(), MaxBackoff: d.span()}

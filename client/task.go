@@ -131,8 +131,24 @@ func appendFollowUp(b []byte, field contract.Field, f *FollowUp) ([]byte, error)
 type Target struct {
 	URL     string
 	Method  string // of a webhook: POST, PUT, PATCH, DELETE, or GET, which carries no payload; empty: POST
+	Auth    *Auth  // proves to the receiver of a webhook who sends it; nil: nothing does
 	Headers map[string]string
 	Timeout time.Duration // of one attempt; 0: the queue's
+}
+
+// Auth is how the requests of a webhook prove to the receiver who sends them: by a token, a certificate, or both.
+type Auth struct {
+	JWT *JWT `json:"jwt,omitempty"` // the header authorization has a token; nil: it has none
+	// ClientCertificate is the name of a certificate that the nodes show to the receiver: NAME.crt and NAME.key of
+	// "belfry serve --receiver-certs". Empty: they show none.
+	ClientCertificate string `json:"client_certificate,omitempty"`
+}
+
+// JWT describes the token that the cluster signs for each request. GET /.well-known/jwks.json has the keys.
+type JWT struct {
+	Audience  string          `json:"audience"`            // the claim aud
+	Claims    json.RawMessage `json:"claims,omitempty"`    // an object with further claims; empty: none
+	Algorithm string          `json:"algorithm,omitempty"` // EdDSA or RS256; empty: EdDSA
 }
 
 // Retry sets the number and the pauses of a task's attempts. A zero field takes the queue's value.
@@ -187,7 +203,7 @@ func (t *Task) status() [16]member {
 
 func (t *Target) members() []member {
 	return []member{
-		{contract.URL, &t.URL, always}, {contract.Method, &t.Method, 0},
+		{contract.URL, &t.URL, always}, {contract.Method, &t.Method, 0}, {contract.Auth, &t.Auth, rare},
 		{contract.Headers, &t.Headers, 0}, {contract.Timeout, &t.Timeout, 0},
 	}
 }

@@ -149,6 +149,12 @@ func readRare(r *contract.Reader, name string, place any) error {
 	case **Retry:
 		*p = new(Retry)
 		return readObject(r, name, (*p).members())
+	case **Auth:
+		text, err := r.Value()
+		if err != nil {
+			return err
+		}
+		return json.Unmarshal(text, p)
 	case **Window:
 		*p = new(Window)
 		return (*p).read(r)
@@ -359,8 +365,11 @@ func appendRare(b []byte, f contract.Field, place any, merged bool) ([]byte, err
 		return appendFollowUp(b, f, *p)
 	case **Window:
 		if *p != nil {
-			text, err := json.Marshal(*p)
-			return append(contract.AppendName(b, f), text...), err
+			return appendJSON(b, f, *p)
+		}
+	case **Auth:
+		if *p != nil {
+			return appendJSON(b, f, *p)
 		}
 	case *[]Past:
 		return appendList(b, f, *p, (*Past).members)
@@ -377,6 +386,14 @@ func appendText(b []byte, f contract.Field, text string, always bool) []byte {
 		return b
 	}
 	return contract.AppendText(b, f, text)
+}
+
+func appendJSON(b []byte, f contract.Field, value any) ([]byte, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return b, fmt.Errorf("%s: %w", f, err)
+	}
+	return append(contract.AppendName(b, f), text...), nil
 }
 
 func appendObject(b []byte, f contract.Field, list []member, merged bool) ([]byte, error) {

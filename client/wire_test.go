@@ -80,6 +80,7 @@ type wireStatus struct {
 type wireTarget struct {
 	URL     string            `json:"url"`
 	Method  string            `json:"method,omitempty"`
+	Auth    *Auth             `json:"auth,omitempty"`
 	Headers map[string]string `json:"headers,omitempty"`
 	Timeout duration          `json:"timeout,omitzero"`
 }
@@ -107,14 +108,14 @@ func newWireTarget(t *Target) *wireTarget {
 	if t == nil {
 		return nil
 	}
-	return &wireTarget{t.URL, t.Method, t.Headers, duration(t.Timeout)}
+	return &wireTarget{t.URL, t.Method, t.Auth, t.Headers, duration(t.Timeout)}
 }
 
 func (w *wireTarget) target() *Target {
 	if w == nil {
 		return nil
 	}
-	return &Target{w.URL, w.Method, w.Headers, time.Duration(w.Timeout)}
+	return &Target{w.URL, w.Method, w.Auth, w.Headers, time.Duration(w.Timeout)}
 }
 
 func newWireRetry(r *Retry) *wireRetry {

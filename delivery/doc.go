@@ -25,6 +25,9 @@
 //     webhook-timestamp, a dot and the body (Standard Webhooks). It has one signature for each secret, with a space
 //     between, so that during a rotation a receiver may hold either secret.
 //   - Secrets go into that computation and nowhere else: no log, no error and no metric has them.
+//   - A target with auth.jwt adds a token, which Tokens signs for this request alone. A target with
+//     auth.client_certificate takes a transport of its own for the certificate, with its own connections and TLS
+//     sessions. Without the token or the certificate nothing is sent, and the attempt fails.
 //   - Another way to deliver (a broker) is another type with the same methods. The code that wires the types chooses
 //     one by the target's scheme.
 //

@@ -48,6 +48,7 @@ type fakeBackend struct {
 	doctor func(ctx context.Context) []view.Finding
 
 	receiptKey receiptKey
+	keySet     []byte
 
 	grantAtTheEnd bool // a lease returns its tasks only when its context ends
 	leaseMost     int  // most tasks of one lease; 0: as requested
@@ -106,6 +107,7 @@ type remembered struct {
 func newFake() *fakeBackend {
 	f := &fakeBackend{
 		tasks: map[string]*fsmpb.Task{}, keys: map[string]map[uint64]remembered{}, receiptKey: testKey,
+		keySet: []byte(`{"keys":[{"kty":"OKP","kid":"k","alg":"EdDSA","use":"sig","crv":"Ed25519","x":"a"}]}`),
 	}
 	f.access.namespaces = map[string]view.Namespace{}
 	for _, name := range []string{"default", "a", "b"} {

@@ -22,6 +22,7 @@ type Backend interface {
 	Queues
 	Calendars
 	Keys
+	JWTKeys
 	Namespaces
 	Operations
 	Nodes

@@ -399,6 +399,19 @@ func (f *fakeBackend) at(id string) int {
 }
 
 // RotateKey refuses a third secret.
+func (f *fakeBackend) JWTKeySet(context.Context) ([]byte, error) { return f.keySet, f.readErr }
+
+func (f *fakeBackend) RotateJWTKeys(_ context.Context, overlap time.Duration) ([]view.JWTKey, error) {
+	if overlap == time.Second {
+		return nil, &task.FieldError{Field: "overlap", Detail: "is out of range", Limit: "0s, or 15m to 30d"}
+	}
+	ends := testNow.Add(overlap)
+	return []view.JWTKey{
+		{ID: "old", Algorithm: "EdDSA", MadeAt: testNow, SignsAt: testNow, EndsAt: &ends},
+		{ID: "new", Algorithm: "EdDSA", MadeAt: testNow, SignsAt: testNow.Add(overlap / 2)},
+	}, f.readErr
+}
+
 func (f *fakeBackend) RotateKey(
 	_ context.Context, id string, overlap time.Duration,
 ) (string, access.KeyRecord, bool, error) {

@@ -24,6 +24,7 @@ import (
 	"github.com/belfryhq/belfry/client/view"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/httpapi/origin"
 	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/contract"
 )
@@ -327,6 +328,7 @@ func TestRefusedChangesAreDocumented(t *testing.T) {
 		{"PUT", "/v1/calendars/c", `{"closed":["2026-12-24"]}`}, {"DELETE", "/v1/calendars/c", ""},
 		{"PUT", "/v1/queues/q", "{}"}, {"PATCH", "/v1/queues/q", "{}"}, {"DELETE", "/v1/queues/q", ""},
 		{"POST", "/v1/queues/q/pause", ""}, {"POST", "/v1/queues/q/resume", ""},
+		{"POST", "/v1/cluster/jwt-keys/rotate", `{"overlap":"1d"}`},
 		{"POST", "/v1/keys", key}, {"POST", "/v1/keys/" + made + "/rotate", ""}, {"DELETE", "/v1/keys/" + made, ""},
 		{"PUT", "/v1/namespaces/c", "{}"}, {"DELETE", "/v1/namespaces/a", ""},
 		{"PUT", "/v1/cluster", `{"replication":3}`}, {"POST", "/v1/nodes/n1/drain", ""},
@@ -379,7 +381,7 @@ func TestAnswersAreDocumented(t *testing.T) {
 	d.fake.findings = []view.Finding{{Severity: "warning", Code: "node-away", Summary: "Node b is away.", Do: []string{"belfry"}},
 		{Severity: "note", Code: "queue-paused"}}
 	for _, path := range []string{"/v1/backup?rate=52428800", "/v1/doctor", "/v1/cluster", "/v1/map", "/healthz", "/readyz",
-		"/v1/wheel?shard=2", "/v1/wheel?shard=9", "/v1/activity?since=1m", "/metrics", "/openapi.yaml"} {
+		origin.KeySetPath, "/v1/wheel?shard=2", "/v1/wheel?shard=9", "/v1/activity?since=1m", "/metrics", "/openapi.yaml"} {
 		d.ok("GET", path, "")
 	}
 }

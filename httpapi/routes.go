@@ -8,6 +8,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"github.com/belfryhq/belfry/access"
+	"github.com/belfryhq/belfry/httpapi/origin"
 )
 
 // reach is the part of the cluster that a call is about.
@@ -178,6 +179,7 @@ func (s *Server) queueEndpoints() []endpoint {
 // accessEndpoints are the calls about keys and namespaces. Callers see those that their grants reach.
 func (s *Server) accessEndpoints() []endpoint {
 	keys, namespaces := &keyService{s.core, s.cfg.Backend}, &namespaceService{s.core, s.cfg.Backend}
+	tokens := &jwtKeyService{s.core, s.cfg.Backend}
 	read, admin, adminAll := somewhere(access.Read), somewhere(access.Admin), inCluster(access.Admin)
 	return []endpoint{
 		{"GET", "/v1/whoami", toCaller, with(keys.whoAmI, s.single, params())},
@@ -186,6 +188,8 @@ func (s *Server) accessEndpoints() []endpoint {
 		{"GET", "/v1/keys/:id", admin, with(keys.get, s.single, params())},
 		{"DELETE", "/v1/keys/:id", admin, with(keys.remove, s.single, params(), soundKey)},
 		{"POST", "/v1/keys/:id/rotate", admin, with(keys.rotate, s.single, params(), soundKey)},
+		{"GET", origin.KeySetPath, toAll, tokens.keySet},
+		{"POST", "/v1/cluster/jwt-keys/rotate", adminAll, with(tokens.rotate, s.single, params(), soundKey)},
 		{"GET", "/v1/namespaces", read, with(namespaces.list, s.single, params())},
 		{"GET", namespacePath, read, with(namespaces.get, s.single, params())},
 		{"PUT", namespacePath, adminAll, with(namespaces.put, s.single, params(), soundKey)},

@@ -126,7 +126,7 @@ func (p *parser) checkPatch(patch *fsmpb.Patch, seen contract.Set) error {
 	given := set.GetTarget().GetUrl()
 	if set.GetTarget() != nil && given == "" {
 		set = proto.CloneOf(set)
-		set.Target.Url = "http://unchanged" // the task's own URL is not known here
+		set.Target.Url = "https://unchanged" // the task's own URL is not known here
 	}
 	if err := task.CheckSpec(set); err != nil {
 		return err
@@ -225,6 +225,10 @@ func (s *specReader) target() error {
 			if !s.replaced("target.method") {
 				t.Method, err = s.method()
 			}
+		case contract.Auth:
+			if !s.replaced("target.auth") {
+				t.Auth, err = readAuth(s.r)
+			}
 		case contract.Headers:
 			if !s.cleared("target.headers") {
 				t.Headers, err = pairs(s, "target.headers", lowerASCII, func(name, value string) *fsmpb.Header {
@@ -270,6 +274,60 @@ func (s *specReader) method() (string, error) {
 		return "", &task.FieldError{Field: field, Detail: "is empty", Limit: task.MethodNames}
 	}
 	return text, nil
+}
+
+// readAuth reads the proof of a target. The default algorithm is kept as "".
+func readAuth(r *contract.Reader) (*fsmpb.Auth, error) {
+	a := new(fsmpb.Auth)
+	return a, contract.Members{
+		"jwt": func(r *contract.Reader, full string, _ bool) error {
+			a.Jwt = new(fsmpb.Jwt)
+			return contract.Members{
+				"audience":  contract.Text(&a.Jwt.Audience),
+				"claims":    contract.Into(&a.Jwt.Claims, readClaims),
+				"algorithm": contract.Into(&a.Jwt.Algorithm, readAlgorithm),
+			}.Object(r, full, false)
+		},
+		"client_certificate": contract.Into(&a.ClientCertificate, func(r *contract.Reader, full string) (string, error) {
+			name, err := r.Text(full)
+			return name, notEmpty(full, name, err)
+		}),
+	}.Object(r, "target.auth", false)
+}
+
+// readClaims reads a JSON object, without its white space.
+func readClaims(r *contract.Reader, full string) ([]byte, error) {
+	if r.Peek() != '{' {
+		return nil, r.WrongType(full, "an object")
+	}
+	text, err := r.Value()
+	if err != nil {
+		return nil, err
+	}
+	if n := len(text); n > 4*task.MaxClaimsBytes { // white space is for people, and no room for anything
+		return nil, &task.FieldError{Field: full, Detail: fmt.Sprintf("is %d bytes", n),
+			Limit: fmt.Sprintf("%d bytes", task.MaxClaimsBytes)}
+	}
+	var flat bytes.Buffer
+	err = json.Compact(&flat, text)
+	return flat.Bytes(), err
+}
+
+func readAlgorithm(r *contract.Reader, full string) (string, error) {
+	name, err := r.Text(full)
+	if name == task.EdDSA {
+		name = ""
+		return name, err
+	}
+	return name, notEmpty(full, name, err)
+}
+
+// notEmpty returns the error of a text that was read, or that of an empty one.
+func notEmpty(field, text string, err error) error {
+	if err == nil && text == "" {
+		err = &task.FieldError{Field: field, Detail: "is empty"}
+	}
+	return err
 }
 
 // lowerASCII returns a header's name in lower case. It leaves other letters as they are, for the check of names to
@@ -322,6 +380,7 @@ func appendTarget(b []byte, spec *fsmpb.Spec) []byte {
 	begin := len(b)
 	b = contract.AppendText(b, contract.URL, t.Url)
 	b = contract.AppendTextIf(b, contract.Method, t.Method)
+	b = appendAuth(b, t.Auth)
 	if len(t.Headers) > 0 {
 		b = append(contract.AppendName(b, contract.Headers), '{')
 		for i, h := range t.Headers {
@@ -330,6 +389,25 @@ func appendTarget(b []byte, spec *fsmpb.Spec) []byte {
 		b = append(b, '}')
 	}
 	return contract.Close(appendSpan(b, contract.Timeout, t.TimeoutMs), begin)
+}
+
+// appendAuth appends the proof of a target, which has no secret in it.
+func appendAuth(b []byte, a *fsmpb.Auth) []byte {
+	if a == nil {
+		return b
+	}
+	b = contract.AppendName(b, contract.Auth)
+	begin := len(b)
+	if j := a.Jwt; j != nil {
+		b = contract.AppendName(b, contract.JWT)
+		inner := len(b)
+		b = contract.AppendText(b, contract.Audience, j.Audience)
+		if len(j.Claims) > 0 {
+			b = append(contract.AppendName(b, contract.Claims), j.Claims...)
+		}
+		b = contract.Close(contract.AppendTextIf(b, contract.Algorithm, j.Algorithm), inner)
+	}
+	return contract.Close(contract.AppendTextIf(b, contract.ClientCertificate, a.ClientCertificate), begin)
 }
 
 // shownValue returns a header's value for answers, which masks credentials. All answers with a target, of a task or of

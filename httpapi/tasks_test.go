@@ -20,7 +20,8 @@ import (
 
 const wholeTask = `{"queue":"mail","fire_at":"2026-11-21T12:00:00.0001+01:00","payload":{"order": 1042,"x":[1,  2]},
 	"content_type":"application/vnd.shop+json",
-	"target":{"url":"https://shop.example/close","method":"PATCH","headers":{"X-Shop":"1","a":"é"},"timeout":"15s"},
+	"target":{"url":"https://shop.example/close","method":"PATCH","auth":{"jwt":{"audience":"shop", "algorithm":"RS256",
+		"claims":{"role": "x", "n": 1.50}},"client_certificate":"shop-2"},"headers":{"X-Shop":"1","a":"é"},"timeout":"15s"},
 	"retry":{"max_attempts":5,"min_backoff":"500ms","max_backoff":"10m"},"expires_after":"1h","labels":{"t":"a","b":""}}`
 
 // TestRetryDelaysReadBack checks that a list of delays is answered as it was given.
@@ -44,7 +45,9 @@ func TestPutAnswersTheWholeTask(t *testing.T) {
 	want := `{"id":"order-1042","queue":"mail","fire_at":"2026-11-21T11:00:00.001Z",` +
 		`"payload":{"order": 1042,"x":[1,  2]},` +
 		`"content_type":"application/vnd.shop+json",` +
-		`"target":{"url":"https://shop.example/close","method":"PATCH","headers":{"a":"é","x-shop":"1"},"timeout":"15s"},` +
+		`"target":{"url":"https://shop.example/close","method":"PATCH","auth":{"jwt":{"audience":"shop",` +
+		`"claims":{"role":"x","n":1.50},"algorithm":"RS256"},"client_certificate":"shop-2"},` +
+		`"headers":{"a":"é","x-shop":"1"},"timeout":"15s"},` +
 		`"retry":{"max_attempts":5,"min_backoff":"500ms","max_backoff":"10m"},` +
 		`"expires_after":"1h","labels":{"b":"","t":"a"},` +
 		`"state":"scheduled","attempts":0,"next_attempt_at":null,"last_error":"","revision":1,"shard":` +

@@ -9,6 +9,7 @@
 //	tokens     the one-time tokens of new nodes, as hashes
 //	keys       the keys of callers, as hashes, and whether calls need one
 //	receipts   the secret under which nodes sign the receipts of leases
+//	jwt keys   the keys by which nodes sign the tokens of webhooks: see package jwtkeys
 //	namespaces the namespaces of callers, also during their deletion
 //	bulks      one call on many tasks or schedules, page by page
 //

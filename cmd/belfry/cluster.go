@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,10 +19,10 @@ import (
 func newCluster() *cobra.Command {
 	return cli.Group(&cobra.Command{
 		Use:   "cluster",
-		Short: "See the nodes and shards of a cluster; change its replication",
+		Short: "See nodes and shards; change the replication and keys of tokens",
 		Example: `  belfry cluster status
   belfry cluster replication 5 --preview`,
-	}, newClusterStatus(), newClusterReplication())
+	}, newClusterStatus(), newClusterReplication(), newClusterRotateJWTKeys())
 }
 
 func newClusterReplication() *cobra.Command {
@@ -40,6 +41,34 @@ because 3 is the default.`,
 		}
 		return client.OperationRequest{Kind: client.Replication, Replication: n}, nil
 	})
+}
+
+func newClusterRotateJWTKeys() *cobra.Command {
+	var overlap time.Duration
+	cmd := cli.Verb(&cobra.Command{
+		Use:   "rotate-jwt-keys",
+		Short: "Make newer keys that sign the tokens of webhooks",
+		Long: `Make newer keys that sign the tokens of webhooks, one for each algorithm. The
+cluster does so by itself once the present ones are 90 days old.
+
+The newer keys are at once in /.well-known/jwks.json, and sign from the middle
+of --overlap on. The older ones stay there until it ends. --overlap 0s ends them
+at once, for a key that has leaked: receivers refuse their tokens as soon as
+they read the keys again.`,
+		Example: `  belfry cluster rotate-jwt-keys
+  belfry cluster rotate-jwt-keys --overlap 0s`,
+	}, func(c *cli.Call) ([]client.JWTKey, error) { return c.Client.RotateJWTKeys(c.Context(), overlap) }, fillJWTKeys)
+	cmd.Flags().Var(cli.NewSpan(&overlap, time.Hour), "overlap",
+		"`duration` for which the older keys stay published: 0s, or 15m to 30d")
+	return cmd
+}
+
+func fillJWTKeys(t *output.Table, keys []client.JWTKey) {
+	t.Columns("KID", "ALGORITHM", "SIGNS FROM", "ENDS").Add()
+	for i := range keys {
+		k := &keys[i]
+		t.Cells(k.ID, k.Algorithm, hour(&k.SignsAt), cmp.Or(hour(k.EndsAt), "-"))
+	}
 }
 
 func newClusterStatus() *cobra.Command {

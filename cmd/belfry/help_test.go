@@ -157,7 +157,7 @@ func TestFlagsAgreeAmongCommands(t *testing.T) {
 // A shell completes nouns, their verbs, and the values of flags that take one of a few words.
 func TestCompletion(t *testing.T) {
 	for args, want := range map[string][]string{
-		"tas": {"task"}, "task sch": {"schedule"}, "queue p": {"patch", "pause"}, "cluster ": {"replication", "status"},
+		"tas": {"task"}, "task sch": {"schedule"}, "queue p": {"patch", "pause"}, "cluster ": {"replication", "rotate-jwt-keys", "status"},
 		"schedule put a --misfire ": {"all", "latest", "skip"},
 		"task list --state ":        {"cancelled", "dead", "delivered", "firing", "ready", "retrying", "scheduled"},
 		"serve --timing ":           {"fast", "lan", "wan"},

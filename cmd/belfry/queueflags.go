@@ -157,6 +157,9 @@ func (f *queueFlags) setDelivery(given func(flag string) bool, q *client.Queue) 
 	setGiven(given, &target.URL, "url", f.url)
 	setGiven(given, &target.Method, "method", f.method)
 	setGiven(given, &target.Headers, "header", nil)
+	if slices.ContainsFunc(authNames, given) {
+		target.Auth = nil
+	}
 	setGiven(given, &target.Timeout, "attempt-timeout", 0)
 	setGiven(given, &retry.MaxAttempts, "max-attempts", f.maxAttempts)
 	setGiven(given, &retry.Delays, "retry-delays", nil)
@@ -166,7 +169,7 @@ func (f *queueFlags) setDelivery(given func(flag string) bool, q *client.Queue) 
 		q.Target = nil
 	}
 	var err error
-	if q.Target == nil && (given("method") || given("header") || given("attempt-timeout")) {
+	if q.Target == nil && slices.ContainsFunc(targetNames[1:], given) {
 		err = errNoURL
 	}
 	err = errors.Join(err, f.read(target, retry))
@@ -194,7 +197,7 @@ func (f *queueFlags) patch(given func(flag string) bool) (client.QueuePatch, err
 		cli.ParseInto(&p.KeepDead, "keep-dead", f.keepDead),
 		f.read(&target, &retry),
 	)
-	if f.url != "" || f.method != "" || target.Headers != nil || target.Timeout != 0 {
+	if f.url != "" || f.method != "" || target.Auth != nil || target.Headers != nil || target.Timeout != 0 {
 		p.Target = &target
 	}
 	if !retry.IsZero() {
@@ -206,6 +209,8 @@ func (f *queueFlags) patch(given func(flag string) bool) (client.QueuePatch, err
 	}{
 		{"url", "target", f.url == ""},
 		{"method", "target.method", f.method == ""},
+		{"jwt-audience", "target.auth", target.Auth == nil},
+		{"client-certificate", "target.auth", target.Auth == nil},
 		{"attempt-timeout", "target.timeout", target.Timeout == 0},
 		{"max-attempts", "retry.max_attempts", retry.MaxAttempts == 0},
 		{"min-backoff", "retry.min_backoff", retry.MinBackoff == 0},

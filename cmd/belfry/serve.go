@@ -61,9 +61,10 @@ Without credentials --http must be on loopback. For other machines, give
 A node reads the files of certificates, keys and grants again every few seconds,
 and at once after a SIGHUP. These are --peer-cert, --peer-key, --peer-ca,
 --gossip-key-file, --http-cert, --http-key, --http-client-ca,
---http-client-roles, --root-key-file, --oidc-roles and --cluster-key-file. All
-other settings are read at the start only. "belfry certs" makes the certificates
-and their keys, and "belfry key new-root" the root key.`,
+--http-client-roles, --root-key-file, --oidc-roles, --cluster-key-file and those
+in --receiver-certs. All other settings are read at the start only. "belfry
+certs" makes the certificates and their keys, and "belfry key new-root" the root
+key.`,
 		Example: `  belfry serve --data /var/lib/belfry
   belfry serve --data n1 --http 127.0.0.1:8400 --peer 127.0.0.1:8500 \
     --join 127.0.0.1:8501,127.0.0.1:8502 --bootstrap-expect 3
@@ -131,6 +132,10 @@ func (f *serveFlags) addFlags(flags *pflag.FlagSet) {
 		"YAML `file` with the message brokers that tasks may be published to, and the credentials there")
 	flags.StringSliceVar(&f.brokerCIDRs, "allow-broker-cidr", nil,
 		"`network` of brokers to publish to without credentials; repeatable")
+	flags.StringVar(&c.ReceiverCerts, "receiver-certs", "", "`folder` of the certificates that this node shows to "+
+		"receivers, as NAME.crt with the key NAME.key, or in a subfolder for the tasks of the namespace of its name")
+	flags.StringVar(&c.JWTIssuer, "jwt-issuer", "", "`name` of this cluster in the claim iss of the tokens that "+
+		"receivers get, such as https://belfry.example; the same on all nodes (default: the cluster's id)")
 	flags.Var(cli.NewSpan(&c.MaxClockOffset, c.MaxClockOffset), "max-clock-offset",
 		"`duration`; a node whose clock is further from the others' leads nothing")
 	flags.Uint32Var(&c.HoldVersion, "hold-version", 0, "newest command `version` that the cluster may write while this "+

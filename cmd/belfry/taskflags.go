@@ -91,11 +91,14 @@ type deliveryFlags struct {
 	minBackoff, maxBackoff string
 	delays                 []string
 	onDelivered, onDead    string
+
+	audience, claims, algorithm, certificate string
 }
 
 // Names of the flags of a delivery.
 var (
-	targetNames   = []string{"url", "method", "header", "attempt-timeout"}
+	authNames     = []string{"jwt-audience", "jwt-claims", "jwt-algorithm", "client-certificate"}
+	targetNames   = append([]string{"url", "method", "header", "attempt-timeout"}, authNames...)
 	deliveryNames = append([]string{
 		"max-attempts", "min-backoff", "max-backoff", "retry-delays", "on-delivered", "on-dead",
 	}, targetNames...)
@@ -105,6 +108,11 @@ func (f *deliveryFlags) addFlags(flags *pflag.FlagSet, url string) {
 	flags.StringVarP(&f.url, "url", "u", "", url)
 	flags.StringVar(&f.method, "method", "", "send webhooks by this `method`: POST, PUT, PATCH, DELETE or GET")
 	flags.StringArrayVarP(&f.headers, "header", "H", nil, "also send this `header`, as in 'X-Shop: 1'; repeatable")
+	flags.StringVar(&f.audience, "jwt-audience", "", "send a token that the cluster signs, with this claim `aud`")
+	flags.StringVar(&f.claims, "jwt-claims", "", "`json` object with further claims of the token")
+	flags.StringVar(&f.algorithm, "jwt-algorithm", "", "`name` of the token's algorithm: EdDSA (the default) or RS256")
+	flags.StringVar(&f.certificate, "client-certificate", "",
+		"show the receiver the nodes' certificate of this `name`, from their --receiver-certs")
 	flags.StringVar(&f.attemptTimeout, "attempt-timeout", "", "longest `duration` of an attempt")
 	flags.IntVar(&f.maxAttempts, "max-attempts", 0, "most attempts in all")
 	flags.StringVar(&f.minBackoff, "min-backoff", "", "shortest `duration` between attempts")
@@ -151,9 +159,31 @@ func followUp(f *client.FollowUp) string {
 	return string(text)
 }
 
+// auth returns the proof that the flags describe, or nil for none.
+func (f *deliveryFlags) auth() (*client.Auth, error) {
+	a := &client.Auth{ClientCertificate: f.certificate}
+	switch {
+	case f.audience != "":
+		a.JWT = &client.JWT{Audience: f.audience, Claims: json.RawMessage(f.claims), Algorithm: f.algorithm}
+	case f.claims != "" || f.algorithm != "":
+		return nil, errors.New("--jwt-claims and --jwt-algorithm need --jwt-audience")
+	case f.certificate == "":
+		return nil, nil
+	}
+	if f.claims != "" && !json.Valid([]byte(f.claims)) {
+		return nil, errors.New("--jwt-claims is not JSON")
+	}
+	return a, nil
+}
+
 // read reads the flags that hold text into a target and a rule for attempts. Empty ones change nothing.
 func (f *deliveryFlags) read(target *client.Target, retry *client.Retry) error {
+	auth, err := f.auth()
+	if auth != nil {
+		target.Auth = auth
+	}
 	return errors.Join(
+		err,
 		cli.ParseInto(&target.Timeout, "attempt-timeout", f.attemptTimeout),
 		cli.ParseInto(&retry.MinBackoff, "min-backoff", f.minBackoff),
 		cli.ParseInto(&retry.MaxBackoff, "max-backoff", f.maxBackoff),
@@ -169,7 +199,7 @@ func (f *taskFlags) task(id string, stdin io.Reader) (client.Task, error) {
 		t.Retry = nil
 	}
 	if t.Target.URL == "" {
-		if t.Target.Headers != nil || t.Target.Timeout != 0 || t.Target.Method != "" {
+		if t.Target.Headers != nil || t.Target.Timeout != 0 || t.Target.Method != "" || t.Target.Auth != nil {
 			err = errors.Join(err, errNoURL)
 		}
 		t.Target = nil
@@ -178,7 +208,7 @@ func (f *taskFlags) task(id string, stdin io.Reader) (client.Task, error) {
 }
 
 var (
-	errNoURL   = errors.New("--method, --header and --attempt-timeout need --url")
+	errNoURL   = errors.New("--method, --header, --attempt-timeout, --jwt-audience and --client-certificate need --url")
 	errNoDelay = errors.New("--in must be more than 0; belfry task fire makes a task due now")
 )
 

@@ -45,7 +45,7 @@ type Refusal struct {
 
 // Check returns nil if a request may be a program's, or comes from an allowed page.
 func (p *Policy) Check(r *http.Request) *Refusal {
-	if !p.knows(r.Host) && !isHealthCheck(r) {
+	if !p.knows(r.Host) && !isPublic(r) {
 		return &Refusal{"Host", fmt.Sprintf("is %q, which is neither localhost, an IP address nor a name of this node; "+
 			"serve --allow-host allows it", clip(r.Host))}
 	}
@@ -82,9 +82,12 @@ func (p *Policy) knows(host string) bool {
 	return ok && (a.ip || a.host == "localhost" || p.hosts[a.host])
 }
 
-// isHealthCheck reports whether a request reads the node's health.
-func isHealthCheck(r *http.Request) bool {
-	return isRead(r) && (r.URL.Path == "/healthz" || r.URL.Path == "/readyz")
+// KeySetPath is the path of the public keys of tokens.
+const KeySetPath = "/.well-known/jwks.json"
+
+// isPublic reports whether a request reads what anyone may know: the node's health, or the public keys of tokens.
+func isPublic(r *http.Request) bool {
+	return isRead(r) && (r.URL.Path == "/healthz" || r.URL.Path == "/readyz" || r.URL.Path == KeySetPath)
 }
 
 // isVisit reports whether a browser opens the dashboard in a tab of its own, as after a click on a link.

@@ -80,6 +80,7 @@ func TestHostOnTheWire(t *testing.T) {
 		"GET http://u:p@localhost/v1/tasks HTTP/1.1\r\nHost: evil.example\r\n\r\n": "",
 		"GET /healthz HTTP/1.0\r\n\r\n":                                            "",
 		"GET /healthz HTTP/1.1\r\nHost: 10.0.0.1.probe\r\n\r\n":                    "",
+		"GET /.well-known/jwks.json HTTP/1.1\r\nHost: probe\r\n\r\n":               "",
 		"HEAD /readyz HTTP/1.1\r\nHost: probe\r\n\r\n":                             "",
 		"POST /healthz HTTP/1.1\r\nHost: probe\r\n\r\n":                            "Host",
 		"GET /healthz/ HTTP/1.1\r\nHost: probe\r\n\r\n":                            "Host",

@@ -50,11 +50,27 @@ class CallOptions(TypedDict, total=False):
     """Makes the call only if there is no such task or schedule, tombstones included."""
 
 
+class JWT(TypedDict, total=False):
+    """The token that the cluster signs for each request of a webhook."""
+
+    audience: Required[str]
+    claims: Mapping[str, Any]
+    algorithm: Literal["EdDSA", "RS256"]
+
+
+class Auth(TypedDict, total=False):
+    """Proves to the receiver of a webhook who sends it: a token, a certificate of the nodes, or both."""
+
+    jwt: JWT
+    client_certificate: str
+
+
 class Target(TypedDict, total=False):
     """The receiver of a task."""
 
     url: Required[str]
     method: Literal["POST", "PUT", "PATCH", "DELETE", "GET"]
+    auth: Auth
     headers: Mapping[str, str]
     timeout: Duration
 
@@ -140,6 +156,7 @@ class TaskOptions(TaskContent, CallOptions, total=False):
 class TargetPatch(TypedDict, total=False):
     url: str
     method: str | None
+    auth: Auth | None
     headers: Mapping[str, str | None] | None
     timeout: Duration | None
 

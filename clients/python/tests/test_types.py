@@ -32,6 +32,8 @@ def schema(name):
     [
         (types.NewTask, "TaskRequest", set(), {"id"}),
         (types.Target, "Target", set(), set()),
+        (types.Auth, "Auth", set(), set()),
+        (types.JWT, "Auth.jwt", set(), set()),
         (types.Retry, "Retry", set(), set()),
         (types.Window, "Window", set(), set()),
         (types.TaskPatch, "TaskPatch", set(), set()),

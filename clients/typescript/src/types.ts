@@ -17,9 +17,17 @@ export type Outcome = "cancelled" | "stopped" | "already_fired";
 export interface Target {
   url: string;
   method?: "POST" | "PUT" | "PATCH" | "DELETE" | "GET";
+  auth?: Auth;
   headers?: Record<string, string>;
   /** Of one attempt. */
   timeout?: Duration;
+}
+
+/** Proves to the receiver of a webhook who sends it: by a token that the cluster signs, a certificate, or both. */
+export interface Auth {
+  jwt?: { audience: string; claims?: Record<string, unknown>; algorithm?: "EdDSA" | "RS256" };
+  /** Name of a certificate of the nodes. */
+  clientCertificate?: string;
 }
 
 /** The number and the pauses of the attempts. `delays` stand in place of a backoff. */

@@ -15,6 +15,8 @@ const holds = <T extends true>(): T => true as T;
 holds<Same<Own<ours.NewTask>, Names<Schemas["TaskRequest"]> | "id">>();
 holds<Same<keyof ours.Task, Names<Schemas["Task"]>>>();
 holds<Same<keyof ours.Target, Names<Schemas["Target"]>>>();
+holds<Same<keyof ours.Auth, Names<Schemas["Auth"]>>>();
+holds<Same<keyof NonNullable<ours.Auth["jwt"]>, keyof NonNullable<Schemas["Auth"]["jwt"]>>>();
 holds<Same<keyof ours.Retry, Names<Schemas["Retry"]>>>();
 holds<Same<keyof ours.Window, Names<Schemas["Window"]>>>();
 holds<Same<Own<ours.FollowUp>, Names<Schemas["FollowUp"]>>>();

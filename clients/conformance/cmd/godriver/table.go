@@ -127,6 +127,9 @@ var calls = map[string]call{
 	"rotateKey": func(k *k) (any, error) {
 		return newKey(k.c.RotateKey(k.ctx, k.text("id"), k.body().span("overlap")))
 	},
+	"rotateJWTKeys": func(k *k) (any, error) {
+		return list[client.JWTKey]("keys")(k.c.RotateJWTKeys(k.ctx, k.body().span("overlap")))
+	},
 	"getKey":    func(k *k) (any, error) { return k.c.Key(k.ctx, k.text("id")) },
 	"listKeys":  func(k *k) (any, error) { return list[client.APIKey]("keys")(k.c.Keys(k.ctx)) },
 	"revokeKey": func(k *k) (any, error) { return nil, k.c.RevokeKey(k.ctx, k.text("id")) },

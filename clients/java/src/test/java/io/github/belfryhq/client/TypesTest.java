@@ -148,6 +148,8 @@ class TypesTest {
                 and(components(Task.class), "receipt", "attempt", "fence"), "created", "previous"));
         assertEquals(properties("History", "items"), components(Task.Attempt.class));
         assertEquals(properties("Target"), components(Target.class));
+        assertEquals(properties("Auth"), components(Auth.class));
+        assertEquals(properties("Auth", "properties", "jwt"), components(Auth.Jwt.class));
         assertEquals(properties("Retry"), components(Retry.class));
         assertEquals(properties("Window"), components(Window.class));
         assertEquals(properties("SettleResult"), components(SettleResult.class));
