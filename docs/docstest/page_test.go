@@ -40,7 +40,7 @@ type block struct {
 func documentation(t *testing.T) []page {
 	t.Helper()
 	pages := readPages(t, "README.md", "SECURITY.md", "CONTRIBUTING.md", "docs/*.md", "docs/guides/*.md",
-		"docs/clients/*.md", "docs/operations/*.md", "docs/measurements/*.md", "docs/reference/*.md",
+		"docs/moving/*.md", "docs/clients/*.md", "docs/operations/*.md", "docs/measurements/*.md", "docs/reference/*.md",
 		"docs/reference/api/*.md")
 	return slices.DeleteFunc(pages, func(p page) bool { return p.name == "docs/reference/command-line.md" })
 }

@@ -243,7 +243,8 @@ var namedTest = regexp.MustCompile("`([a-z0-9_/]+)\\.((?:Test|Fuzz)[A-Za-z0-9_]+
 func TestNamedTestsExist(t *testing.T) {
 	t.Parallel()
 	found := 0
-	for _, p := range readPages(t, "SECURITY.md", "docs/*.md", "docs/guides/*.md", "docs/reference/*.md") {
+	pages := readPages(t, "SECURITY.md", "docs/*.md", "docs/guides/*.md", "docs/moving/*.md", "docs/reference/*.md")
+	for _, p := range pages {
 		source, err := os.ReadFile(filepath.Join(repository, p.name))
 		assert.NoError(t, err)
 		for _, match := range namedTest.FindAllStringSubmatch(string(source), -1) {
@@ -289,7 +290,7 @@ const (
 var targets = regexp.MustCompile(`\]\([^)]*\)`)
 
 // TestFirstLevelIsShort counts the words of the pages in docs/ itself, commands included. All other pages are in
-// folders: guides, operations, runbooks, reference, measurements.
+// folders: guides, moving, operations, runbooks, reference, measurements.
 func TestFirstLevelIsShort(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob(filepath.Join(repository, "docs", "*.md"))
