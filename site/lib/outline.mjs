@@ -14,6 +14,8 @@ const english = [
     'guides/schedule-once', 'guides/transactions', 'guides/follow-ups', 'guides/workers', 'guides/send-windows',
     'guides/order-and-groups', 'guides/proof', 'guides/testing', 'guides/history', 'guides/command-line',
     'guides/importing', 'guides/redis', 'guides/coming-from', 'guides/*']],
+  ['Moving from …', ['moving/cron-table', 'moving/redis-sorted-set', 'moving/redis-key-expiry', 'moving/redisson',
+    'moving/rabbitmq-delayed-exchange', 'moving/rabbitmq-ttl', 'moving/rocketmq', 'moving/*']],
   ['Clients', ['clients/go', 'clients/typescript', 'clients/python', 'clients/java', 'clients/spring',
     'clients/conformance']],
   ['How do I operate …', ['operations/security', 'operations/sizing', 'operations/nodes', 'operations/shards',
