@@ -131,7 +131,7 @@ none came early. Ctrl-C and a closed terminal stop the nodes.`,
 }
 
 func newDev() *cobra.Command {
-	addr, redis := node.DefaultConfig().HTTPAddr, ""
+	addr, redis, issuer := node.DefaultConfig().HTTPAddr, "", ""
 	cmd := &cobra.Command{
 		Use:   "dev",
 		Short: "Run a node for tests, whose clock can be set ahead",
@@ -147,17 +147,19 @@ and SIGTERM stop the node.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx, stop := untilHangup(cmd.Context())
 			defer stop()
-			return runDev(ctx, addr, redis, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return runDev(ctx, addr, redis, issuer, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	cmd.Flags().StringVar(&addr, "http", addr, "`address` on this machine at which callers are served")
 	cmd.Flags().StringVar(&redis, "redis", "", "`address` on this machine at which Redis clients are served, with scores "+
 		"in seconds (default: none)")
+	cmd.Flags().StringVar(&issuer, "jwt-issuer", "", "`name` of the node in the claim iss of the tokens that receivers "+
+		"get (default: the cluster's id)")
 	return cmd
 }
 
 // runDev runs a node in dev mode until the context ends, and removes its folder.
-func runDev(ctx context.Context, addr, redis string, out, logTo io.Writer) (err error) {
+func runDev(ctx context.Context, addr, redis, issuer string, out, logTo io.Writer) (err error) {
 	began := time.Now()
 	dir, err := os.MkdirTemp("", "belfry-dev-")
 	if err != nil {
@@ -165,7 +167,7 @@ func runDev(ctx context.Context, addr, redis string, out, logTo io.Writer) (err 
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	cfg := node.DevConfig(filepath.Join(dir, "data"))
-	cfg.HTTPAddr, cfg.RedisAddr = addr, redis
+	cfg.HTTPAddr, cfg.RedisAddr, cfg.JWTIssuer = addr, redis, issuer
 	cfg.Logger = slog.New(slog.NewTextHandler(logTo, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	if host, _, err := net.SplitHostPort(addr); err != nil || !cli.IsLoopback(host) {
 		return cli.WrongUsage(fmt.Errorf("--http %q is not an address on this machine, such as 127.0.0.1:8400", addr))
