@@ -94,7 +94,7 @@ variable TZ; JSON and YAML have them in UTC.`,
 	}
 	add(cli.RunGroup, newServe(), newLocal(), newDemo(), newDev(), newListen())
 	add(cli.CallGroup, newTask(), newSchedule(), newCalendar(), newQueue(), newLease(), newDead(), newTail())
-	add(cli.CallGroup, newTop(), newBench(), newImport(), newRelay(), newApply())
+	add(cli.CallGroup, newTop(), newBench(), newImport(), newRelay(), newApply(), newMCP())
 	add(cli.CallGroup, cli.WithoutNamespace(newCluster(), newNode(), newShards(), newDoctor(), newAudit(), newBackup())...)
 	add(cli.CallGroup, newOperation(), newKey())
 	add(cli.CallGroup, cli.WithoutNamespace(newNamespace(), newWhoAmI(), newAdvance())...)

@@ -13,7 +13,7 @@ const english = [
   ['How do I …', ['guides/unpaid-order', 'guides/reminders', 'guides/heartbeats-and-debounce', 'guides/cron-jobs',
     'guides/schedule-once', 'guides/transactions', 'guides/follow-ups', 'guides/workers', 'guides/send-windows',
     'guides/order-and-groups', 'guides/proof', 'guides/testing', 'guides/history', 'guides/command-line',
-    'guides/settings-in-files', 'guides/importing', 'guides/redis', 'guides/coming-from', 'guides/*']],
+    'guides/settings-in-files', 'guides/agents', 'guides/importing', 'guides/redis', 'guides/coming-from', 'guides/*']],
   ['Moving from …', ['moving/cron-table', 'moving/redis-sorted-set', 'moving/redis-key-expiry', 'moving/redisson',
     'moving/rabbitmq-delayed-exchange', 'moving/rabbitmq-ttl', 'moving/rocketmq', 'moving/*']],
   ['Clients', ['clients/go', 'clients/typescript', 'clients/python', 'clients/java', 'clients/spring',
