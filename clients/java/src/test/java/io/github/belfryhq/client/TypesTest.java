@@ -136,6 +136,7 @@ class TypesTest {
                 Map.entry(FollowUp.class, new FollowUp(Map.of())),
                 Map.entry(TaskFilter.class, new TaskFilter()),
                 Map.entry(TaskPatch.class, new TaskPatch()),
+                Map.entry(SchedulePatch.class, new SchedulePatch()),
                 Map.entry(Touch.class, new Touch()),
                 Map.entry(NewTask.class, new NewTask(Map.of())));
         return examples.get(type);
