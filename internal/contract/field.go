@@ -196,7 +196,8 @@ var names = [...]string{
 	MaxAttempts: "max_attempts", MinBackoff: "min_backoff", MaxBackoff: "max_backoff", Delays: "delays",
 
 	MaxInFlight: "max_in_flight", MaxPerSecond: "max_per_second", BatchMax: "batch_max", Paused: "paused",
-	GroupInFlight: "group_in_flight", GroupPerSecond: "group_per_second", FIFO: "fifo", Fair: "fair", GroupWeights: "group_weights",
+	GroupInFlight: "group_in_flight", GroupPerSecond: "group_per_second", GroupWeights: "group_weights",
+	FIFO: "fifo", Fair: "fair",
 	KeepDone: "keep_done", KeepDead: "keep_dead", Signing: "signing", Secrets: "secrets", Counts: "counts",
 
 	Max: "max", Wait: "wait", Lease: "lease", Ack: "ack", Nack: "nack", Extend: "extend", Release: "release",

@@ -1,5 +1,5 @@
-// Realriver uses the River library beside an import, for tests. It is a module of its own, so that Belfry does not depend
-// on River.
+// Realriver uses the River library beside an import, for tests. It is a module of its own, so that Belfry does not
+// depend on River.
 //
 //	write   makes River's tables, schedules jobs, and prints each as JSON
 //	fill    schedules 1,000 jobs that are due within ten seconds

@@ -24,7 +24,7 @@ func main() {
 
 func run(ctx context.Context, host, port, password string) error {
 	client := redis.NewClient(&redis.Options{Addr: net.JoinHostPort(host, port), Password: password})
-	defer client.Close()
+	defer func() { _ = client.Close() }() // all answers are here
 	now := float64(time.Now().UnixMilli()) / 1000
 	later := float64(int64(now) + 3600)
 	text := strconv.FormatFloat(now, 'f', -1, 64)
