@@ -419,6 +419,7 @@ func TestQueueAnswersAreDocumented(t *testing.T) {
 	d := newDocumented(t)
 	d.notFound("GET", "/v1/queues/q", "")
 	d.created("PUT", "/v1/queues/q", `{`+wholePolicy+`,"signing":{"secrets":["`+whsec('a', 32)+`"]}}`)
+	d.ok("PUT", "/v1/queues/q", `{"on_dead":{"payload":null}}`) // found by TestEveryRouteKeepsTheContract
 	d.ok("PUT", "/v1/queues/q", `{}`)
 	d.badRequest("PUT", "/v1/queues/q", `{"paused":1}`)
 	d.ok("PATCH", "/v1/queues/q", `{`+wholePolicy+`,"signing":{"secrets":["`+whsec('a', 32)+`"]}}`)
