@@ -113,9 +113,9 @@ func TestListsInDueOrder(t *testing.T) {
 }
 
 // TestOverdueTasksComeInOrder checks that a consumer that takes one task after another gets overdue ones of all shards
-// in the order of their due times, but for the first one or two of each shard.
+// in the order of their due times, once each shard has answered and has given one or two more.
 func TestOverdueTasksComeInOrder(t *testing.T) {
-	const tasks, shards, first = 30, 3, 2 * 3
+	const tasks, shards = 30, 3
 	synctest.Test(t, func(t *testing.T) {
 		c := nodetest.Start(t, 3, func(_ int, cfg *node.Config) { cfg.Shards = shards })
 		calls := c.Client(client.Config{Addrs: []string{c.URL(0)}, FixedAddrs: true})
@@ -126,10 +126,14 @@ func TestOverdueTasksComeInOrder(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		order, inversions, last := "", 0, time.Time{}
+		heard, first := map[uint32]bool{}, 0
 		for i := range tasks {
 			leased, err := calls.Lease(t.Context(), "q", client.Demand{Max: 1})
 			if err != nil || len(leased) != 1 {
 				t.Fatalf("%d tasks, %v, after %s", len(leased), err, order)
+			}
+			if !heard[leased[0].Shard] {
+				heard[leased[0].Shard], first = true, i+shards
 			}
 			if order += " " + leased[0].ID; i > first && leased[0].FireAt.Before(last) {
 				inversions++
@@ -138,6 +142,9 @@ func TestOverdueTasksComeInOrder(t *testing.T) {
 		}
 		if inversions > 0 {
 			t.Errorf("%d inversions after the first tasks of each shard:%s", inversions, order)
+		}
+		if len(heard) < shards {
+			t.Errorf("%d shards had tasks", len(heard))
 		}
 	})
 }

@@ -96,6 +96,11 @@ func TestReceiverDown(t *testing.T) {
 		}
 		if len(delivered) != tasks {
 			t.Errorf("%d of %d delivered", len(delivered), tasks)
+			for task, err := range r.client.List(t.Context(), client.Filter{}) {
+				if err != nil || !delivered[task.ID] {
+					t.Errorf("%v: %+v", err, task)
+				}
+			}
 		}
 		if queue, err := r.client.Queue(t.Context(), "default"); err != nil || len(queue.Broken) > 0 {
 			t.Errorf("%+v, %v", queue, err)
