@@ -21,6 +21,7 @@ import (
 
 	belfry "github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/child"
+	"github.com/belfryhq/belfry/deploy/local"
 	"github.com/belfryhq/belfry/internal/assert"
 )
 
@@ -42,12 +43,12 @@ type real struct {
 	node               *child.Child
 }
 
-func freeAddr(t *testing.T) string {
+// freeAddrs returns addresses whose ports are still free when a node starts again.
+func freeAddrs(t *testing.T, n int) []string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addrs, err := local.FreeAddrs(n)
 	assert.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
+	return addrs
 }
 
 func portOf(addr string) string { return addr[strings.LastIndexByte(addr, ':')+1:] }
@@ -88,8 +89,9 @@ func (r *real) await(what string, holds func() bool) {
 // startReal starts a rabbitmq-server with all its files in one folder and an epmd of its own, and a node before it.
 func startReal(t *testing.T) *real {
 	wantPart(t, "rabbitmq")
-	r := &real{t: t, dir: t.TempDir(), rabbit: freeAddr(t), amqp: freeAddr(t), http: freeAddr(t)}
-	names, dist, peer := freeAddr(t), freeAddr(t), freeAddr(t)
+	addrs := freeAddrs(t, 6)
+	r := &real{t: t, dir: t.TempDir(), rabbit: addrs[0], amqp: addrs[1], http: addrs[2]}
+	names, dist, peer := addrs[3], addrs[4], addrs[5]
 	for name, text := range map[string]string{
 		"rabbitmq.conf": fmt.Sprintf("listeners.tcp.1 = %s\ndefault_user = app\ndefault_pass = secret\nlog.console = true\n"+
 			"log.file = false\n", r.rabbit),
@@ -309,7 +311,7 @@ func (r *real) rabbitctl(args ...string) {
 // early, and more than once only under one webhook-id.
 func TestKilledNodeServer(t *testing.T) {
 	r := startReal(t)
-	peer := freeAddr(t)
+	peer := freeAddrs(t, 1)[0]
 	setUp := r.channel(r.rabbit, false)
 	assert.NoError(t, setUp.ExchangeDeclare("events", "direct", true, false, false, false, nil))
 	got := r.queue(setUp, "work", "events")

@@ -255,8 +255,9 @@ func TestServerClaimsOutliveKills(t *testing.T) {
 	wantPart(t, "belfry")
 	var places []local.Place
 	var nodes []func(context.Context) (redis.Conn, error)
-	for range 3 {
-		addr := importstest.FreeAddr(t)
+	addrs, err := local.FreeAddrs(3)
+	assert.NoError(t, err)
+	for _, addr := range addrs {
 		places = append(places, local.Place{Args: []string{"--redis", addr, "--redis-scores", "seconds"}})
 		nodes = append(nodes, func(ctx context.Context) (redis.Conn, error) {
 			return redis.DialContext(ctx, "tcp", addr, redis.DialReadTimeout(20*time.Second))

@@ -17,6 +17,7 @@ import (
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/client/webhook"
 	"github.com/belfryhq/belfry/deploy/child"
+	"github.com/belfryhq/belfry/imports/importstest"
 	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/sqldb"
 )
@@ -62,7 +63,7 @@ func TestServerGuide(t *testing.T) {
 			})
 			assert.NoError(t, err)
 			t.Cleanup(func() { assert.Equal(t, p.SignalGroup(syscall.SIGKILL), nil); <-p.Done() })
-			await(t, func() error {
+			importstest.Await(t, func() error {
 				if p.Ended() {
 					t.Fatalf("the receiver ended: %s", child.LogTail(filepath.Join(dir, "log")))
 				}
@@ -77,7 +78,7 @@ func TestServerGuide(t *testing.T) {
 		b.relay(s)
 		s.done(0)
 		var id string
-		await(t, func() error {
+		importstest.Await(t, func() error {
 			task, err := b.Get(t.Context(), "order-1043-close")
 			if err == nil && task.State != client.StateDelivered {
 				err = fmt.Errorf("the task is %s: %s", task.State, task.LastError)

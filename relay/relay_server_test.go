@@ -14,6 +14,7 @@ import (
 
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/child"
+	"github.com/belfryhq/belfry/imports/importstest"
 	"github.com/belfryhq/belfry/internal/assert"
 	"github.com/belfryhq/belfry/internal/gated"
 	"github.com/belfryhq/belfry/internal/sqldb"
@@ -56,7 +57,7 @@ func (r *receipts) of(id string) int {
 // emptied waits until a queue has no unfinished tasks.
 func emptied(t *testing.T, b *belfry, queue string) {
 	t.Helper()
-	await(t, func() error {
+	importstest.Await(t, func() error {
 		q, err := b.Queue(t.Context(), queue)
 		if err == nil && q.Counts.Unfinished() > 0 {
 			err = fmt.Errorf("%+v", q.Counts)
@@ -77,7 +78,7 @@ func TestServerKilledBeforeCommit(t *testing.T) {
 		s.insert("schedule", "b", `{"delay": "48h"}`)
 		s.insert("schedule", "c", `{"fire_at": "2040-01-01T00:00:00Z"}`)
 		first, _ := b.relay(s)
-		await(t, func() error {
+		importstest.Await(t, func() error {
 			if got.of("a") != 1 || held() == 0 {
 				return errors.New("the relay is not where it shall be killed")
 			}
@@ -131,7 +132,7 @@ func (s *server) holdUpdates(t *testing.T) (stop func(), held func() int) {
 	}
 	return func() {
 		t.Helper()
-		await(t, func() error { // the killed relay's session ends when it gets the lock
+		importstest.Await(t, func() error { // the killed relay's session ends when it gets the lock
 			if s.Dialect == sqldb.Postgres {
 				do(`SELECT pg_advisory_unlock_all()`)
 			} else {
@@ -154,7 +155,7 @@ func (s *server) holdUpdates(t *testing.T) (stop func(), held func() int) {
 // done waits until at most this number of rows wait.
 func (s *server) done(most int) {
 	s.t.Helper()
-	await(s.t, func() error {
+	importstest.Await(s.t, func() error {
 		var n int
 		err := s.QueryRow(s.text(`SELECT COUNT(*) FROM {T} WHERE state = 'waiting'`)).Scan(&n)
 		if err == nil && n > most {
@@ -204,7 +205,7 @@ func siege(t *testing.T, s *server, b *belfry, kills int) {
 	relays := []*child.Child{start(), start(), start()}
 	last := 0
 	for kill := range kills {
-		await(t, func() error {
+		importstest.Await(t, func() error {
 			var n int
 			err := s.QueryRow(s.text(`SELECT COUNT(*) FROM {T} WHERE state <> 'waiting'`)).Scan(&n)
 			if err == nil && n < last+100 {
@@ -259,7 +260,7 @@ func write(t *testing.T, s *server, w int, stop <-chan struct{}) (gone []string)
 			rows = append(rows, cancel(hot), later(hot), later(fresh), cancel(fresh))
 		}
 		commit := rand.N(10) < 7
-		await(t, func() error { // repeats a transaction that the database lost; its rows may come twice
+		importstest.Await(t, func() error { // repeats a transaction that the database lost; its rows may come twice
 			tx, err := s.Begin()
 			if err != nil {
 				return err
@@ -478,14 +479,14 @@ func TestServerOutages(t *testing.T) {
 		process, metrics := b.relay(s, "--keep", "0s", "--timeout", "1s")
 		answers := func(want int) {
 			t.Helper()
-			await(t, func() error {
+			importstest.Await(t, func() error {
 				if got := status(t, metrics+"/readyz"); got != want {
 					return fmt.Errorf("/readyz answers %d", got)
 				}
 				return nil
 			})
 		}
-		await(t, func() error {
+		importstest.Await(t, func() error {
 			if got := s.number(`SELECT COUNT(*) FROM {T} WHERE answer = 'no answer'`); got != 1 {
 				return errors.New("the row was not tried")
 			}

@@ -18,6 +18,7 @@ import (
 	"github.com/belfryhq/belfry/client"
 	"github.com/belfryhq/belfry/deploy/child"
 	"github.com/belfryhq/belfry/deploy/local"
+	"github.com/belfryhq/belfry/imports/importstest"
 	"github.com/belfryhq/belfry/internal/assert"
 )
 
@@ -157,7 +158,7 @@ func (s *server) start() {
 	var err error
 	s.process, err = child.Start(child.Config{Command: s.command, Log: s.log, Dir: filepath.Dir(s.log)})
 	assert.NoError(s.t, err)
-	await(s.t, func() error {
+	importstest.Await(s.t, func() error {
 		if s.process.Ended() {
 			s.t.Fatalf("the server ended: %s", child.LogTail(s.log))
 		}
@@ -172,7 +173,7 @@ func (s *server) kill() {
 	assert.Equal(s.t, s.process.SignalGroup(syscall.SIGKILL), nil)
 	<-s.process.Done()
 	data := filepath.Join(filepath.Dir(s.log), "data")
-	await(s.t, func() error {
+	importstest.Await(s.t, func() error {
 		links, err := filepath.Glob("/proc/[0-9]*/cwd")
 		for _, link := range links {
 			if dir, err := os.Readlink(link); err == nil && dir == data {
@@ -215,23 +216,6 @@ func (s *server) states() (lines []string) {
 		return found.Scan(&id, &state, &answer)
 	}))
 	return lines
-}
-
-// await waits until a condition returns nil, up to the end of the test's time.
-func await(t *testing.T, condition func() error) {
-	t.Helper()
-	ticker := time.NewTicker(10 * time.Millisecond)
-	defer ticker.Stop()
-	deadline, bounded := t.Deadline()
-	for ; ; <-ticker.C {
-		err := condition()
-		if err == nil {
-			return
-		}
-		if bounded && time.Until(deadline) < 10*time.Second {
-			t.Fatal(err)
-		}
-	}
 }
 
 // belfry is a cluster of real nodes, and the command that relays to it.

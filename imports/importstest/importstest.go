@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -36,10 +35,9 @@ func Need(t *testing.T, name string) {
 // FreeAddr returns an address on loopback at which nothing listens.
 func FreeAddr(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	addrs, err := local.FreeAddrs(1)
 	assert.NoError(t, err)
-	assert.NoError(t, l.Close())
-	return l.Addr().String()
+	return addrs[0]
 }
 
 // Serve runs a server until the test ends, and returns once ready returns nil. It logs the server's output if the test

@@ -139,7 +139,7 @@ func (m *Meter) overdraw(now time.Time, n int) bool {
 	if m.own.tokens+rounding < float64(n) {
 		return false
 	}
-	m.own.tokens -= float64(n)
+	m.own.Take(n)
 	m.spent += n
 	return true
 }
