@@ -102,6 +102,16 @@ func (j *judge) time(group string) {
 	}
 }
 
+// consumed judges n further leases of a group by their rate, and returns the number of all.
+func (j *judge) consumed(group string, n int) int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for range n {
+		j.time(group)
+	}
+	return len(j.begun[group])
+}
+
 func (j *judge) DeliverBatch(ctx context.Context, batch []task.Attempt) []task.Outcome {
 	outcomes := make([]task.Outcome, len(batch))
 	for i, a := range batch {
@@ -213,15 +223,15 @@ func testGroupRate(t *testing.T, perSecond float64, pulled bool) {
 		op.Spec.Queue, op.Spec.Group, op.Spec.Target = policy.Queue, "g", nil
 		mustDo(t, c.Node(i%3), cmd)
 	}
-	for got := 0; pulled && got < n; {
-		tasks := lease(t, c.Node(got%3), policy.Queue, 10, patience)
-		got += len(tasks)
-		j.mu.Lock()
-		for range tasks {
-			j.time("g")
-		}
-		j.mu.Unlock()
+	var consumers sync.WaitGroup
+	for i := 0; pulled && i < 3; i++ {
+		consumers.Go(func() {
+			for j.consumed("g", 0) < n {
+				j.consumed("g", len(lease(t, c.Node(i), policy.Queue, 10, time.Second)))
+			}
+		})
 	}
+	consumers.Wait()
 	if !pulled {
 		j.await(c, n)
 	}
