@@ -206,7 +206,7 @@ func (p *Planner) part(e Entry) (start, back []task.Grant) {
 	start = make([]task.Grant, 0, len(e.Grants))
 	for _, g := range e.Grants {
 		if p.admit(g) {
-			g.Probe = p.receivers.mayIsolate && g.Tag == 0 && p.lanes[g.Lane.Receiver()].throttle.Open()
+			g.Probe = g.Tag == 0 && p.isProbe(p.lanes[g.Lane.Receiver()])
 			start = append(start, g)
 		} else {
 			back = append(back, g)

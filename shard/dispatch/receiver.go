@@ -181,8 +181,7 @@ func (p *Planner) learn(l *lane, e Ending) {
 	case failed:
 		r.run++
 	}
-	e.Alive = p.now.Sub(r.succeeded) < aliveFor
-	e.Down = !e.Alive && r.run >= p.cfg.Throttle.Trip
+	e.Alive, e.Down = p.isAlive(r), p.isDown(r)
 	if of == nil {
 		p.judge(l, e)
 		return
@@ -202,6 +201,18 @@ func (p *Planner) learn(l *lane, e Ending) {
 		p.judge(l, e)
 		p.followPath(l, name, of)
 	}
+}
+
+// isAlive reports whether an attempt at any path of a receiver has lately succeeded.
+func (p *Planner) isAlive(r *receiver) bool { return p.now.Sub(r.succeeded) < aliveFor }
+
+// isDown reports whether a receiver fails on all of its paths.
+func (p *Planner) isDown(r *receiver) bool { return r.run >= p.cfg.Throttle.Trip && !p.isAlive(r) }
+
+// isProbe reports whether an attempt that begins in a lane is a probe: the lane's breaker is open, or it opens with the
+// next failure, since the receiver is down.
+func (p *Planner) isProbe(l *lane) bool {
+	return p.receivers.mayIsolate && (l.throttle.Open() || l.receiver != nil && p.isDown(l.receiver))
 }
 
 // followPath isolates a path that fails, and forgets one that does not.
@@ -273,7 +284,8 @@ func (p *Planner) followIsolation(l *lane, isolated bool) {
 		r.paths[l.Lane.Path] = of
 	}
 	if of.lane == nil {
-		l.throttle.Blame(of.failures)
+		l.throttle.Blame(p.cfg.Throttle, p.now, of.failures)
+		p.noteBreaker(l)
 	}
 	of.lane, of.failures = l, l.throttle.Run()
 	p.receivers.setIsolated(r, of, isolated)

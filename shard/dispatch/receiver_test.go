@@ -84,8 +84,6 @@ func TestPathIsIsolated(t *testing.T) {
 	j.apply(task.LaneLoad{Lane: pathLane("/bad"), Isolated: true, Ready: 1, Waiting: [5]int32{2: 1}})
 	l := j.planner.lanes[pathLane("/bad")]
 	j.want("failures of the path", l.throttle.Run(), 28)
-	j.want("its breaker is open", l.throttle.Open(), false)
-	j.ends(1, pathLane("/bad"), "/bad", failure)
 	j.want("its breaker is open", l.throttle.Open(), true)
 	j.want("broken receivers", len(j.planner.Broken()), 1)
 }
@@ -187,6 +185,26 @@ func TestIsolationEnds(t *testing.T) {
 	j.apply(task.LaneLoad{Lane: lane})
 	j.ends(1, host, "/bad", failure)
 	j.want("after one more failure", j.isolated(), "[/bad]")
+}
+
+// TestAttemptsAtAReceiverThatIsDown checks that attempts of a path whose breaker is still closed are probes once the
+// receiver has failed on all paths, and that the first of them opens it.
+func TestAttemptsAtAReceiverThatIsDown(t *testing.T) {
+	j := newJudged(t, 50)
+	lane := pathLane("/few")
+	j.apply(task.LaneLoad{Lane: lane, Isolated: true, Ready: 9, Waiting: [5]int32{2: 9}})
+	begin := func() task.Grant {
+		start, _ := j.planner.Applied(j.now, Entry{Proposed: true, Grants: []task.Grant{{Lane: lane, Fence: 1}}})
+		return start[0]
+	}
+	j.want("a probe of a receiver that is well", begin().Probe, false)
+	for i := range testThrottle.Trip {
+		j.ends(1, host, fmt.Sprint("/", i), failure)
+	}
+	j.want("the breaker is open", j.planner.lanes[lane].throttle.Open(), false)
+	j.want("a probe of a receiver that is down", begin().Probe, true)
+	j.ends(1, lane, "/few", failure)
+	j.want("the breaker is open", j.planner.lanes[lane].throttle.Open(), true)
 }
 
 // All open breakers of a destination share the pace of probes.

@@ -171,7 +171,11 @@ func (t *Throttle) fail(cfg Config, now time.Time, e Ending) {
 }
 
 // Blame adds n failures that came before the first ending.
-func (t *Throttle) Blame(n int) { t.run += n }
+func (t *Throttle) Blame(cfg Config, now time.Time, n int) {
+	if t.run += n; t.run >= cfg.Trip {
+		t.trip(cfg, now, false)
+	}
+}
 
 // probesEach is the number of probes before the pause between them grows. So each kind of task is probed in time.
 const probesEach = 3
