@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,21 +33,14 @@ func wantPart(t *testing.T, name string) {
 	}
 }
 
-// real is a RabbitMQ with a node before it.
+// real is a RabbitMQ with nodes before it.
 type real struct {
-	t                  *testing.T
-	dir                string
-	rabbit, amqp, http string   // addresses
-	env                []string // of the broker
-	node               *child.Child
-}
-
-// freeAddrs returns addresses whose ports are still free when a node starts again.
-func freeAddrs(t *testing.T, n int) []string {
-	t.Helper()
-	addrs, err := local.FreeAddrs(n)
-	assert.NoError(t, err)
-	return addrs
+	t       *testing.T
+	rabbit  string   // address
+	env     []string // of the broker
+	cluster *local.Cluster
+	amqps   []string // addresses of the nodes
+	amqp    string   // the first one
 }
 
 func portOf(addr string) string { return addr[strings.LastIndexByte(addr, ':')+1:] }
@@ -86,25 +78,27 @@ func (r *real) await(what string, holds func() bool) {
 	}
 }
 
-// startReal starts a rabbitmq-server with all its files in one folder and an epmd of its own, and a node before it.
-func startReal(t *testing.T) *real {
+// startReal starts a rabbitmq-server with all its files in one folder and an epmd of its own, and nodes before it.
+func startReal(t *testing.T, nodes int) *real {
 	wantPart(t, "rabbitmq")
-	addrs := freeAddrs(t, 6)
-	r := &real{t: t, dir: t.TempDir(), rabbit: addrs[0], amqp: addrs[1], http: addrs[2]}
-	names, dist, peer := addrs[3], addrs[4], addrs[5]
+	addrs, err := local.FreeAddrs(3 + nodes)
+	assert.NoError(t, err)
+	dir := t.TempDir()
+	r := &real{t: t, rabbit: addrs[0], amqps: addrs[3:], amqp: addrs[3]}
+	names, dist := addrs[1], addrs[2]
 	for name, text := range map[string]string{
 		"rabbitmq.conf": fmt.Sprintf("listeners.tcp.1 = %s\ndefault_user = app\ndefault_pass = secret\nlog.console = true\n"+
 			"log.file = false\n", r.rabbit),
 		"plugins":      "[].\n",
 		"brokers.yaml": fmt.Sprintf("amqp://%s: {user: app, password: secret}\n", r.rabbit),
 	} {
-		assert.NoError(t, os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o600))
+		assert.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	in := func(name string) string { return filepath.Join(r.dir, name) }
+	in := func(name string) string { return filepath.Join(dir, name) }
 	run(t, in("epmd.log"), nil, "epmd", "-d", "-address", "127.0.0.1", "-port", portOf(names))
 	r.await("epmd", func() bool { return answers(names) })
 	r.env = []string{
-		"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "HOME=" + r.dir, "RUNNING_UNDER_SYSTEMD=true",
+		"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", "HOME=" + dir, "RUNNING_UNDER_SYSTEMD=true",
 		"RABBITMQ_NODENAME=belfry-amqp@localhost", "RABBITMQ_DIST_PORT=" + portOf(dist),
 		"ERL_EPMD_ADDRESS=127.0.0.1", "ERL_EPMD_PORT=" + portOf(names),
 		"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=-kernel inet_dist_use_interface {127,0,0,1}",
@@ -115,7 +109,16 @@ func startReal(t *testing.T) *real {
 	}
 	run(t, in("rabbit.log"), r.env, "/usr/lib/rabbitmq/bin/rabbitmq-server")
 	r.await("rabbitmq-server", func() bool { return answers(r.rabbit) })
-	r.startNode(peer)
+	places := make([]local.Place, nodes)
+	for i, addr := range r.amqps {
+		places[i].Args = []string{"--amqp", addr}
+	}
+	r.cluster, err = local.Start(t.Context(), local.Config{
+		Nodes: nodes, DataDir: in("nodes"), Binary: os.Getenv("BELFRY_BINARY"), Places: places,
+		ExtraArgs: []string{"--brokers", in("brokers.yaml"), "--amqp-broker", "amqp://" + r.rabbit},
+	})
+	assert.NoError(t, err)
+	t.Cleanup(r.cluster.Stop)
 	return r
 }
 
@@ -125,17 +128,6 @@ func answers(addr string) bool {
 		return false
 	}
 	return conn.Close() == nil
-}
-
-func (r *real) startNode(peer string) {
-	in := func(name string) string { return filepath.Join(r.dir, name) }
-	r.node = run(r.t, in("node.log"), nil, os.Getenv("BELFRY_BINARY"), "serve", "--data", in("data"), "--http", r.http,
-		"--peer", peer, "--bootstrap-expect", "1", "--brokers", in("brokers.yaml"), "--amqp", r.amqp,
-		"--amqp-broker", "amqp://"+r.rabbit)
-	r.await("belfry", func() bool {
-		resp, err := http.Get("http://" + r.http + "/readyz") //nolint:noctx // a test
-		return err == nil && resp.Body.Close() == nil && resp.StatusCode == http.StatusOK
-	})
 }
 
 func (r *real) dial(addr, user, password string) *wire.Connection {
@@ -164,7 +156,7 @@ func (r *real) queue(ch *producer, name, exchange string) <-chan wire.Delivery {
 
 // TestClientsServer runs a program of each language, which is written for RabbitMQ's plugin.
 func TestClientsServer(t *testing.T) {
-	r := startReal(t)
+	r := startReal(t, 1)
 	if version, err := exec.Command("rabbitmqctl", "version").Output(); err == nil {
 		t.Logf("rabbitmq-server %s", strings.TrimSpace(string(version)))
 	}
@@ -186,7 +178,7 @@ func TestClientsServer(t *testing.T) {
 
 // TestPassesServer checks what reaches a real broker: delayed messages as they were published, and all else.
 func TestPassesServer(t *testing.T) {
-	r := startReal(t)
+	r := startReal(t, 1)
 	ch, direct := r.channel(r.amqp, true), r.channel(r.rabbit, false)
 	for range 2 {
 		assert.NoError(t, ch.ExchangeDeclare("events", delayedType, true, false, false, false,
@@ -251,7 +243,7 @@ func TestPassesServer(t *testing.T) {
 		assert.Equal(t, ch.publish("", wire.Table{"x-delay": int32(50)}, "default").Wait(), true)
 		assert.Equal(t, string((<-named).Body), "default")
 	})
-	calls, err := belfry.New(belfry.Config{Addrs: []string{r.http}})
+	calls, err := belfry.New(belfry.Config{Addrs: r.cluster.URLs()})
 	assert.NoError(t, err)
 	defer calls.Close()
 	t.Run("cancelled", func(t *testing.T) {
@@ -307,11 +299,17 @@ func (r *real) rabbitctl(args ...string) {
 	assert.NoError(r.t, err, string(out))
 }
 
-// TestKilledNodeServer kills the node again and again while a producer publishes. Each confirmed message comes, never
-// early, and more than once only under one webhook-id.
+// TestKilledNodeServer kills a node again and again while a producer publishes to it: the only one, and each of three,
+// which the producer calls in turn. Each confirmed message comes, never early, and more than once only under one
+// webhook-id.
 func TestKilledNodeServer(t *testing.T) {
-	r := startReal(t)
-	peer := freeAddrs(t, 1)[0]
+	for _, nodes := range []int{1, 3} {
+		t.Run(fmt.Sprint(nodes), func(t *testing.T) { testKilledNode(t, nodes) })
+	}
+}
+
+func testKilledNode(t *testing.T, nodes int) {
+	r := startReal(t, nodes)
 	setUp := r.channel(r.rabbit, false)
 	assert.NoError(t, setUp.ExchangeDeclare("events", "direct", true, false, false, false, nil))
 	got := r.queue(setUp, "work", "events")
@@ -335,8 +333,8 @@ func TestKilledNodeServer(t *testing.T) {
 		}
 	})
 	number := 0
-	publishUntilLost := func(started chan<- struct{}) {
-		conn := r.dial(r.amqp, "app", "secret")
+	publishUntilLost := func(addr string, started chan<- struct{}) {
+		conn := r.dial(addr, "app", "secret")
 		ch := (&world{t: t}).channel(conn, true)
 		for i := 0; ; i++ {
 			body := fmt.Sprint("m", number)
@@ -366,17 +364,29 @@ func TestKilledNodeServer(t *testing.T) {
 			}
 		}
 	}
-	for range 4 {
+	victim := ""
+	revive := func() {
+		if victim != "" {
+			assert.NoError(t, r.cluster.StartNode(t.Context(), victim))
+		}
+		victim = ""
+	}
+	for i := range 4 {
+		if nodes == 1 {
+			revive()
+		}
 		started, lost := make(chan struct{}), make(chan struct{})
 		go func() {
 			defer close(lost)
-			publishUntilLost(started)
+			publishUntilLost(r.amqps[i%nodes], started)
 		}()
 		<-started
-		kill(t, r.node)
+		revive()
+		victim = r.cluster.Nodes()[i%nodes].Name
+		assert.NoError(t, r.cluster.Kill(victim))
 		<-lost
-		r.startNode(peer)
 	}
+	revive()
 	missing := ""
 	r.await("all confirmed messages", func() bool {
 		mu.Lock()
