@@ -1,7 +1,9 @@
 package dispatch
 
 import (
+	"cmp"
 	"container/list"
+	"strings"
 	"time"
 
 	"github.com/belfryhq/belfry/fsm/task"
@@ -42,6 +44,13 @@ type draft struct {
 // machine's answer counts.
 func (l *lane) isPulledByPolicy() bool {
 	return l.Lane.Destination == "" && l.queue.policy.GetTarget() == nil
+}
+
+// isBroker reports whether the lane's tasks are published to a broker.
+func (l *lane) isBroker() bool {
+	const web = "http" // and https
+	url := cmp.Or(l.Lane.Destination, l.queue.policy.GetTarget().GetUrl())
+	return len(url) < len(web) || !strings.EqualFold(url[:len(web)], web)
 }
 
 // isStranded reports whether the lane is pushed to a target that its queue no longer has. The shard's rules follow in a

@@ -68,6 +68,20 @@ var (
 	refusal = throttle.Ending{Refused: true, Took: time.Millisecond}
 )
 
+// Only web servers have slow answers: a broker confirms late when it has much to confirm.
+func TestWindowOfABroker(t *testing.T) {
+	for url, want := range map[string]int{
+		"http://x:80": 1, "https://x:443": 1, "amqp://x:5672": testThrottle.Max, "nats://x:4222": testThrottle.Max,
+	} {
+		j := newJudged(t, 50)
+		lane := task.Lane{Namespace: "default", Queue: "q", Destination: url}
+		j.apply(task.LaneLoad{Lane: lane, Ready: 50, Waiting: [5]int32{2: 50}})
+		j.ends(1, lane, "", good)
+		j.ends(200, lane, "", throttle.Ending{Delivered: true, Took: time.Second})
+		j.want("window of "+url, j.planner.lanes[lane].throttle.Window(), want)
+	}
+}
+
 // A path is isolated after eight failures in a row, and the destination is excused from them.
 func TestPathIsIsolated(t *testing.T) {
 	j := newJudged(t, 50)

@@ -16,6 +16,8 @@
 //   - Answers are slow when even the fastest of the last round took over twice the best time. Attempts beyond the
 //     receiver's own pace only wait there, and take this machine's time from other receivers. The average of the
 //     answers tells less: a receiver that needs half a second for one task in five is not crowded.
+//   - A broker confirms many messages together, after one sync, and the later the more there are. So its answers are
+//     never slow, and its window grows to the largest.
 //   - The window of a receiver that fails one attempt in twenty keeps growing. The window of one that fails half of
 //     them soon shrinks to Start, and no further: such tasks wait for their next attempts, and the healthy tasks beside
 //     them would leave one by one. Only timeouts and a wish to come back later tell of too many attempts.

@@ -48,6 +48,10 @@ func TestWindow(t *testing.T) {
 			end(th, cfg, begin, 16, good)
 			end(th, cfg, begin, 100, slow)
 		}, 27},
+		{"grows while a broker confirms late", func(th *Throttle, cfg Config) {
+			end(th, cfg, begin, 16, good)
+			end(th, cfg, begin, 100, Ending{Delivered: true, Took: time.Second, Full: true, Confirmed: true})
+		}, 132},
 		{"stays while a few answers are slow", func(th *Throttle, cfg Config) {
 			for range 100 {
 				end(th, cfg, begin, 1, idle)
