@@ -100,8 +100,8 @@
 //     oldest retried one. So a good task is not buried among those that the receiver fails on. A failed probe of an
 //     open breaker does not count as an attempt, and the next probe gets another task.
 //   - All breakers of one destination share the pace of probes. Pauses do not grow while any path succeeds. If 32
-//     attempts in a row have failed on all paths, the receiver is down: each further attempt is a probe, and each further
-//     failure opens the breaker of its lane.
+//     attempts in a row have failed on all paths, the receiver is down: each further attempt is a probe, and each
+//     further failure opens the breaker of its lane.
 //
 // Most targets have an id in their paths, and such a path seldom fails eight times. Then the lane of the destination
 // judges all of them together. A queue's own target and a broker have one path.

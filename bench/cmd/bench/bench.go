@@ -18,6 +18,7 @@ import (
 
 	"github.com/belfryhq/belfry/bench/belfry"
 	"github.com/belfryhq/belfry/bench/peers"
+	"github.com/belfryhq/belfry/bench/peers/rabbitmq"
 	"github.com/belfryhq/belfry/bench/report"
 	"github.com/belfryhq/belfry/bench/subject"
 	"github.com/belfryhq/belfry/bench/workload"
@@ -211,6 +212,10 @@ func entries(b builds, flight bool) []entry {
 	}
 	for _, peer := range peers.ForLateness() {
 		all = append(all, entry{subject: peer, peer: true, workloads: []string{"lateness", "burst"}})
+	}
+	delayed := []string{"schedule", "schedule-many", "lateness", "burst"}
+	for _, peer := range []subject.Subject{rabbitmq.Plugin(), rabbitmq.Intake(report.Intake, b.present)} {
+		all = append(all, entry{subject: peer, peer: true, workloads: delayed})
 	}
 	return all
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 )
 
 // natsVariable is the environment variable with the path of nats-server.
@@ -72,6 +73,18 @@ func RabbitMQ() (string, error) {
 		return "", errors.New("rabbitmq-server (Debian's package of that name; make bench-peers)")
 	}
 	return path, nil
+}
+
+// DelayPlugin finds the folders of RabbitMQ's plugins, with a colon between them: that of the server, and the one of
+// the plugin for delayed messages, from its environment variable. No registry has this plugin: it is compiled from its
+// sources, of the server's version.
+func DelayPlugin() (string, error) {
+	folder := os.Getenv("BELFRY_RABBITMQ_PLUGIN")
+	if folder == "" {
+		return "", errors.New("the plugin for delayed messages (BELFRY_RABBITMQ_PLUGIN names its folder)")
+	}
+	own, err := filepath.Glob("/usr/lib/rabbitmq/lib/rabbitmq_server-*/plugins")
+	return strings.Join(append(own, folder), ":"), err
 }
 
 // PostgreSQL finds the folder of the newest server's programs.

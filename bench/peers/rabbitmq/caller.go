@@ -20,6 +20,7 @@ const (
 
 type connection struct {
 	conn   *amqp.Connection
+	broker string // address
 	delays *delays
 }
 
@@ -64,21 +65,34 @@ func (c *caller) ScheduleBatch(ctx context.Context, tasks []subject.Task) error 
 	return nil
 }
 
-// publish sets the message's time-to-live to the milliseconds until the task is due, rounded up.
+// publish sets the message's time-to-live or delay to the milliseconds until the task is due, rounded up.
 func (c *caller) publish(ctx context.Context, task subject.Task) (*amqp.DeferredConfirmation, error) {
+	wait := max(0, time.Until(task.Due)+time.Millisecond-1).Milliseconds()
+	message := amqp.Publishing{MessageId: task.ID, Body: task.Payload, DeliveryMode: amqp.Persistent}
+	if c.delays.delayed {
+		message.Headers = amqp.Table{"x-delay": wait}
+		return c.channel.PublishWithDeferredConfirmWithContext(ctx, exchange, ready, false, false, message)
+	}
 	queue, err := c.delays.queue(c.channel, task.Due)
 	if err != nil {
 		return nil, err
 	}
-	ttl := max(0, time.Until(task.Due)+time.Millisecond-1).Milliseconds()
-	return c.channel.PublishWithDeferredConfirmWithContext(ctx, "", queue, false, false, amqp.Publishing{
-		MessageId: task.ID, Body: task.Payload, DeliveryMode: amqp.Persistent, Expiration: strconv.FormatInt(ttl, 10),
-	})
+	message.Expiration = strconv.FormatInt(wait, 10)
+	return c.channel.PublishWithDeferredConfirmWithContext(ctx, "", queue, false, false, message)
 }
 
 // Consume acknowledges many messages at once when many arrive.
 func (c *caller) Consume(ctx context.Context, got func(id string, at time.Time)) error {
-	channel, err := c.conn.Channel()
+	conn := c.conn
+	if c.delays.intake != "" {
+		direct, err := dial(c.broker)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = direct.Close() }() // an error would not matter any more
+		conn = direct
+	}
+	channel, err := conn.Channel()
 	if err != nil {
 		return err
 	}

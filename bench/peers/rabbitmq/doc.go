@@ -1,11 +1,14 @@
-// Package rabbitmq measures RabbitMQ of Debian's package, without plugins.
+// Package rabbitmq measures RabbitMQ of Debian's package.
 //
 //	OneQueue         all tasks wait in one queue; a task due in more than an hour waits in another queue
 //	ThreeNodes       the same on three nodes, a majority of which has synced a message before it is confirmed
 //	QueuePerSecond   tasks wait in one queue for each second of due instants
+//	Plugin           tasks wait in the plugin for delayed messages, in a database of one node that does not sync
+//	Intake           tasks wait in three nodes of Belfry before the broker, which take the same messages as the plugin
 //
 // How the driver uses the service:
 //   - A message waits in a queue for its time-to-live. Then it is dead-lettered to the queue that consumers read.
+//     Plugin and Intake get the header x-delay instead. Their consumers read from the broker itself.
 //   - All queues are quorum queues, on one node except with ThreeNodes. Dead letters are delivered at least once, so no
 //     confirmed message is lost between the queues.
 //   - Only the message at the head of a queue expires. OneQueue is right for equal delays. With different delays a

@@ -15,27 +15,59 @@ import (
 )
 
 // OneQueue returns RabbitMQ with one queue for waiting tasks, and another for tasks that wait long.
-func OneQueue() subject.Subject { return rabbitSubject("RabbitMQ quorum queue", 1, false) }
+func OneQueue() subject.Subject { return rabbitSubject("RabbitMQ quorum queue", form{nodes: 1}) }
 
 // ThreeNodes returns the same on three nodes, which replicate the queues.
-func ThreeNodes() subject.Subject { return rabbitSubject("RabbitMQ quorum queue, 3 nodes", 3, false) }
+func ThreeNodes() subject.Subject {
+	return rabbitSubject("RabbitMQ quorum queue, 3 nodes", form{nodes: 3})
+}
 
 // QueuePerSecond returns RabbitMQ with one queue for each second in which tasks are due.
 func QueuePerSecond() subject.Subject {
-	return rabbitSubject("RabbitMQ quorum queues, one a due second", 1, true)
+	return rabbitSubject("RabbitMQ quorum queues, one a due second", form{nodes: 1, perSecond: true})
 }
 
-func rabbitSubject(name string, nodes int, perSecond bool) subject.Subject {
+// Plugin returns RabbitMQ with the plugin for delayed messages.
+func Plugin() subject.Subject {
+	s := rabbitSubject("RabbitMQ with the delay plugin", form{nodes: 1, delayed: true, plugin: true})
+	s.Promise.Fsync = subject.FsyncNone
+	s.Need = func() error {
+		_, err := installed.RabbitMQ()
+		if err == nil {
+			_, err = installed.DelayPlugin()
+		}
+		return err
+	}
+	return s
+}
+
+// Intake returns RabbitMQ behind three nodes of a program of Belfry.
+func Intake(name, binary string) subject.Subject {
+	s := rabbitSubject(name, form{nodes: 1, delayed: true, intake: binary})
+	s.Promise.Nodes, s.Promise.Replicated = intakeNodes, true
+	return s
+}
+
+// form is a way of delaying messages.
+type form struct {
+	nodes     int
+	perSecond bool   // a queue for each second
+	delayed   bool   // the header x-delay
+	plugin    bool   // the broker knows that header
+	intake    string // program of the nodes that know it; empty: there are none
+}
+
+func rabbitSubject(name string, f form) subject.Subject {
 	return subject.Subject{
 		Name:    name,
-		Promise: subject.Promise{Nodes: nodes, Replicated: nodes > 1, Fsync: subject.FsyncEachWrite},
+		Promise: subject.Promise{Nodes: f.nodes, Replicated: f.nodes > 1, Fsync: subject.FsyncEachWrite},
 		Need:    func() error { _, err := installed.RabbitMQ(); return err },
 		Start: func(ctx context.Context, dir string) (subject.Service, error) {
-			v, err := start(ctx, dir, nodes, perSecond)
+			v, err := start(ctx, dir, f)
 			switch {
 			case err != nil:
 				return nil, err
-			case nodes > 1:
+			case f.nodes > 1:
 				return cluster{v}, nil
 			}
 			return v, nil
@@ -43,9 +75,12 @@ func rabbitSubject(name string, nodes int, perSecond bool) subject.Subject {
 	}
 }
 
-func start(ctx context.Context, dir string, nodes int, perSecond bool) (*service, error) {
-	v := &service{delays: &delays{perSecond: perSecond, known: map[string]bool{}}}
-	err := v.startServers(ctx, dir, nodes)
+func start(ctx context.Context, dir string, f form) (*service, error) {
+	v := &service{delays: &delays{form: f, known: map[string]bool{}}}
+	err := v.startServers(ctx, dir, f)
+	if err == nil && f.intake != "" {
+		err = v.startIntake(ctx, dir, f.intake)
+	}
 	if err == nil {
 		err = v.declare()
 	}
@@ -82,7 +117,10 @@ func (v *service) declare() error {
 	if _, err := channel.QueueDeclare(ready, true, false, false, false, quorum(nil)); err != nil {
 		return err
 	}
-	if v.delays.perSecond {
+	switch {
+	case v.delays.delayed:
+		return v.declareExchange()
+	case v.delays.perSecond:
 		return nil // queues are declared on first use
 	}
 	_, err = v.delays.queue(channel, time.Now())
@@ -99,7 +137,7 @@ func (v *service) Caller(context.Context) (subject.Caller, error) {
 		if err != nil {
 			return nil, err
 		}
-		v.shared, v.made = append(v.shared, &connection{conn, v.delays}), 0
+		v.shared, v.made = append(v.shared, &connection{conn: conn, broker: v.addrs[0], delays: v.delays}), 0
 	}
 	v.made++
 	return v.shared[len(v.shared)-1].caller()
@@ -133,6 +171,7 @@ func (v cluster) KillLeader() error { return v.Group[0].KillAll() }
 
 const (
 	ready       = "ready" // queue that consumers read
+	exchange    = "later" // for delayed messages
 	waiting     = "waiting"
 	waitingLong = "waiting.long" // queue of tasks due later than this:
 	longDelay   = time.Hour
@@ -151,7 +190,7 @@ func quorum(more amqp.Table) amqp.Table {
 
 // delays knows the queues in which tasks wait. All callers share it.
 type delays struct {
-	perSecond bool
+	form
 
 	mu    sync.Mutex
 	known map[string]bool

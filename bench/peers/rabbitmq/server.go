@@ -30,11 +30,14 @@ const (
 type servers struct {
 	subject.Group // the brokers. It is killed without the name service, which would be apart on machines of their own
 	addrs         []string
+	intakes       []string         // addresses that callers dial; empty: those of the brokers
+	before        *local.Cluster   // the nodes of the intakes
 	names         *subject.Process // the name service
 }
 
 // startServers starts the nodes one after the other. Each of them joins those before it.
-func (s *servers) startServers(ctx context.Context, dir string, nodes int) error {
+func (s *servers) startServers(ctx context.Context, dir string, f form) error {
+	nodes := f.nodes
 	program, err := installed.RabbitMQ()
 	if err != nil {
 		return err
@@ -57,7 +60,8 @@ func (s *servers) startServers(ctx context.Context, dir string, nodes int) error
 	}
 	s.addrs = addrs[1 : 1+nodes]
 	for i := range nodes {
-		if err := s.launch(ctx, program, filepath.Join(dir, fmt.Sprint("n", i+1)), ports[0], ports[1+nodes+i]); err != nil {
+		in := filepath.Join(dir, fmt.Sprint("n", i+1))
+		if err := s.launch(ctx, program, in, ports[0], ports[1+nodes+i], f.plugin); err != nil {
 			return err
 		}
 	}
@@ -65,16 +69,25 @@ func (s *servers) startServers(ctx context.Context, dir string, nodes int) error
 }
 
 // launch starts the next broker.
-func (s *servers) launch(ctx context.Context, program, dir, namesPort, peersPort string) error {
+func (s *servers) launch(ctx context.Context, program, dir, namesPort, peersPort string, plugin bool) error {
 	node := len(s.Group)
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
 	}
-	if err := writeConfig(dir, s.addrs[node], node); err != nil {
+	plugins, env := "[].\n", environment(dir, nodeName(node), namesPort, peersPort)
+	if plugin {
+		folders, err := installed.DelayPlugin()
+		if err != nil {
+			return err
+		}
+		plugins = "[rabbitmq_delayed_message_exchange].\n"
+		env = append(env, "RABBITMQ_PLUGINS_DIR="+folders)
+	}
+	if err := writeConfig(dir, s.addrs[node], node, plugins); err != nil {
 		return err
 	}
 	broker, err := subject.Run(ctx, subject.Command{
-		Args: []string{program}, Env: environment(dir, nodeName(node), namesPort, peersPort), Dir: dir,
+		Args: []string{program}, Env: env, Dir: dir,
 		Ready: func(context.Context) error { return answers(s.addrs[node]) },
 	})
 	if err == nil {
@@ -86,7 +99,7 @@ func (s *servers) launch(ctx context.Context, program, dir, namesPort, peersPort
 func nodeName(node int) string { return fmt.Sprintf("belfry-bench%d@localhost", node+1) }
 
 // writeConfig writes the configuration of a node, which names the nodes before it and itself as the cluster to join.
-func writeConfig(dir, addr string, node int) error {
+func writeConfig(dir, addr string, node int, plugins string) error {
 	var cluster strings.Builder
 	for i := range node + 1 {
 		fmt.Fprintf(&cluster, "cluster_formation.classic_config.nodes.%d = %s\n", i+1, nodeName(i))
@@ -95,7 +108,7 @@ func writeConfig(dir, addr string, node int) error {
 		"rabbitmq.conf": fmt.Sprintf("listeners.tcp.1 = %s\ndefault_user = %s\ndefault_pass = %s\nlog.console = true\n"+
 			"log.console.level = warning\nlog.file = false\n%s", addr, user, password, &cluster),
 		"advanced.config": fmt.Sprintf("[{rabbit, [{dead_letter_worker_consumer_prefetch, %d}]}].\n", deadLetters),
-		"plugins":         "[].\n",
+		"plugins":         plugins,
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			return err
@@ -122,10 +135,56 @@ func environment(dir, name, namesPort, peersPort string) []string {
 	}
 }
 
-// dialNext dials the broker whose turn it is, or the next one that answers.
+// intakeNodes is the number of nodes of an Intake.
+const intakeNodes = 3
+
+// startIntake starts nodes of Belfry before the first broker.
+func (s *servers) startIntake(ctx context.Context, dir, binary string) (err error) {
+	logins := filepath.Join(dir, "brokers.yaml")
+	login := fmt.Sprintf("amqp://%s: {user: %s, password: %s}\n", s.addrs[0], user, password)
+	if err := os.WriteFile(logins, []byte(login), 0o600); err != nil {
+		return err
+	}
+	if s.intakes, err = local.FreeAddrs(intakeNodes); err != nil {
+		return err
+	}
+	places := make([]local.Place, intakeNodes)
+	for i, addr := range s.intakes {
+		places[i].Args = []string{"--amqp", addr}
+	}
+	s.before, err = local.Start(ctx, local.Config{
+		Nodes: intakeNodes, DataDir: filepath.Join(dir, "nodes"), Binary: binary, Places: places,
+		ExtraArgs: []string{"--brokers", logins, "--amqp-broker", "amqp://" + s.addrs[0]},
+	})
+	return err
+}
+
+// declareExchange declares the exchange for delayed messages, as a program does that knows only the plugin.
+func (s *servers) declareExchange() error {
+	conn, err := s.dialNext(0)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close() }() // an error would not matter any more
+	channel, err := conn.Channel()
+	if err == nil {
+		args := amqp.Table{"x-delayed-type": "direct"}
+		err = channel.ExchangeDeclare(exchange, "x-delayed-message", true, false, false, false, args)
+	}
+	if err == nil {
+		err = channel.QueueBind(ready, ready, exchange, false, nil)
+	}
+	return err
+}
+
+// dialNext dials the intake or broker whose turn it is, or the next one that answers.
 func (s *servers) dialNext(turn int) (conn *amqp.Connection, err error) {
-	for i := range s.addrs {
-		if conn, err = dial(s.addrs[(turn+i)%len(s.addrs)]); err == nil {
+	addrs := s.addrs
+	if len(s.intakes) > 0 {
+		addrs = s.intakes
+	}
+	for i := range addrs {
+		if conn, err = dial(addrs[(turn+i)%len(addrs)]); err == nil {
 			return conn, nil
 		}
 	}
@@ -148,11 +207,22 @@ func answers(addr string) error {
 	return conn.Close()
 }
 
-// PIDs returns the process ids of the brokers and of their name service.
-func (s *servers) PIDs() []int { return append(s.Group.PIDs(), s.names.PIDs()...) }
+// PIDs returns the process ids of the brokers, of their name service and of the nodes before them.
+func (s *servers) PIDs() []int {
+	pids := append(s.Group.PIDs(), s.names.PIDs()...)
+	if s.before != nil {
+		for _, node := range s.before.Nodes() {
+			pids = append(pids, node.PID)
+		}
+	}
+	return pids
+}
 
-// stop stops the brokers and then their name service.
+// stop stops the nodes before the brokers, the brokers, and then their name service.
 func (s *servers) stop() error {
+	if s.before != nil {
+		s.before.Stop()
+	}
 	err := s.Group.Stop()
 	if s.names != nil {
 		err = errors.Join(err, s.names.Stop())
