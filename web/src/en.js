@@ -346,6 +346,8 @@ export default {
   'task.next': 'Next attempt',
   'task.schedule': 'Schedule',
   'task.target': 'Target',
+  'target.token': 'with a token for {audience}',
+  'target.certificate': 'with the certificate {name}',
   'task.headers': 'Headers',
   'task.timeout': 'Timeout',
   'task.retry': 'Retry',

@@ -346,6 +346,8 @@ export default {
   'task.next': '下次尝试',
   'task.schedule': '定时计划',
   'task.target': '目标',
+  'target.token': '附令牌，受众为 {audience}',
+  'target.certificate': '附证书 {name}',
   'task.headers': '请求头',
   'task.timeout': '超时',
   'task.retry': '重试',

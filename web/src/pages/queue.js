@@ -18,7 +18,7 @@ import { ask } from '../parts/dialog.js';
 import { say } from '../parts/toast.js';
 import { Table } from '../parts/table.js';
 import {
-  awaited, Button, Card, Command, Facts, Figure, Id, Instant, Refused, Since,
+  awaited, Button, Card, Command, Facts, Figure, Id, Instant, Refused, Since, Target,
 } from '../parts/ui.js';
 import { EventTag } from './events.js';
 import { FollowUp, retryText } from './task.js';
@@ -109,7 +109,7 @@ function Broken({ receivers }) {
 function Policy({ queue: q }) {
   const length = (text) => text && duration(milliseconds(text));
   return html`<${Facts} of=${[
-    [t('task.target'), q.target ? html`<code>${q.target.url}</code>` : t('queue.pulledLong')],
+    [t('task.target'), q.target ? html`<${Target} of=${q.target} />` : t('queue.pulledLong')],
     [t('task.timeout'), length(q.target?.timeout)],
     [t('task.headers'), q.target?.headers
       && html`<code class="block">${Object.entries(q.target.headers).map(([n, v]) => `${n}: ${v}\n`)}</code>`],

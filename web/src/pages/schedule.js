@@ -14,7 +14,7 @@ import { ask, Form, show } from '../parts/dialog.js';
 import { Dots, NextRuns, LastRuns } from '../parts/runs.js';
 import { Payload } from '../parts/payload.js';
 import { say } from '../parts/toast.js';
-import { Button, Card, Command, Empty, Facts, Field, Instant, Loading, millis, Refused } from '../parts/ui.js';
+import { Button, Card, Command, Empty, Facts, Field, Instant, Loading, millis, Refused, Target } from '../parts/ui.js';
 import { ScheduleStatus } from './schedules.js';
 import { Labels } from './tasks.js';
 import { retryText } from './task.js';
@@ -153,7 +153,7 @@ function Details({ schedule: s }) {
   ]} /><//>
     <${Card} title=${t('schedule.task')}><${Facts} of=${[
     [t('queue'), html`<a href=${href(`queues/${encodeURIComponent(task.queue)}`)}>${task.queue}</a>`],
-    [t('task.target'), task.target && html`<code>${task.target.url}</code>`],
+    [t('task.target'), task.target && html`<${Target} of=${task.target} />`],
     [t('labels'), task.labels && html`<${Labels} labels=${task.labels} />`],
     [t('task.retry'), task.retry && retryText(task.retry)],
     [t('task.expires'), task.expires_after && duration(milliseconds(task.expires_after))],

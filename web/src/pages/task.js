@@ -10,7 +10,7 @@ import { t } from '../i18n.js';
 import { Timeline } from '../parts/timeline.js';
 import { Payload } from '../parts/payload.js';
 import { TaskActions } from '../parts/taskactions.js';
-import { Card, Command, Cut, Facts, Instant, Loading, millis, Refused, State, useBeat } from '../parts/ui.js';
+import { Card, Command, Cut, Facts, Instant, Loading, millis, Refused, State, Target, useBeat } from '../parts/ui.js';
 import { Labels } from './tasks.js';
 
 const finished = ['delivered', 'dead', 'cancelled'];
@@ -91,7 +91,7 @@ function Details({ task }) {
       && html`<a href=${href(`schedules/${encodeURIComponent(task.schedule)}`)}>${task.schedule}
         </a> · ${task.occurrence}`],
     [t('labels'), task.labels && html`<${Labels} labels=${task.labels} />`],
-    [t('task.target'), task.target ? html`<code>${task.target.url}</code>`
+    [t('task.target'), task.target ? html`<${Target} of=${task.target} />`
       : html`<span class="muted">${t('task.ofQueue')}</span>`],
     [t('task.headers'), task.target?.headers
       && html`<code class="block">${Object.entries(task.target.headers).map(([n, v]) => `${n}: ${v}\n`)}</code>`],

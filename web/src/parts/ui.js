@@ -66,6 +66,13 @@ export function Cut({ text }) {
   return html`<span class="cut" title=${text}><span>${text.slice(0, -12)}</span><span>${text.slice(-12)}</span></span>`;
 }
 
+// Target shows the URL of a target, and how its requests prove who sends them.
+export function Target({ of }) {
+  const { jwt, client_certificate: certificate } = of.auth ?? {};
+  return html`<code>${of.url}</code>${jwt && ` · ${t('target.token', { audience: jwt.audience })}`}
+    ${certificate && ` · ${t('target.certificate', { name: certificate })}`}`;
+}
+
 export function Tag({ tone = '', children }) {
   const title = typeof children === 'string' ? children : undefined;
   return html`<span class="tag ${tone}" title=${title}>${children}</span>`;
