@@ -7,8 +7,8 @@ import (
 
 // metronome delays heartbeats to common moments, at which the wall clock is a multiple of grid. Each heartbeat wakes a
 // few threads on both sides, and the Go scheduler then looks for more work for a while. Many groups that wake a node at
-// separate moments cost it several times as much as their messages do. A proof of leadership cannot wait for these
-// moments, so it hurries the heartbeats.
+// separate moments cost it several times as much as their messages do. A heartbeat that comes a little late leaves at
+// once. A proof of leadership cannot wait for these moments, so it hurries the heartbeats.
 type metronome struct {
 	grid time.Duration // 0: heartbeats leave at once
 
@@ -23,13 +23,14 @@ func newMetronome(grid time.Duration) *metronome {
 
 // await waits for the next common moment, or until a proof hurries the heartbeats.
 func (m *metronome) await() {
-	if m.grid <= 0 {
+	past := time.Duration(time.Now().UnixNano()) % max(m.grid, 1)
+	if past < m.grid/5 || m.grid <= 0 {
 		return
 	}
 	m.mu.Lock()
 	rushed := m.rushed
 	m.mu.Unlock()
-	timer := time.NewTimer(m.grid - time.Duration(time.Now().UnixNano())%m.grid)
+	timer := time.NewTimer(m.grid - past)
 	defer timer.Stop()
 	select {
 	case <-rushed:
