@@ -52,6 +52,9 @@ type Timing struct {
 	Stuck     time.Duration // running time without an applied entry, during a Commit, that is fatal; 0: never
 }
 
+// Rhythm returns the Grid of all groups of a node: the longest time between two heartbeats of a leader.
+func (t Timing) Rhythm() time.Duration { return 2 * t.Beat }
+
 // SnapshotConfig sets when snapshots are due and how much log stays behind them. Entries or Bytes is set, not both.
 type SnapshotConfig struct {
 	Entries uint64 // Raft takes a snapshot by itself some minutes after this many entries; 0: never

@@ -23,9 +23,12 @@ func newMetronome(grid time.Duration) *metronome {
 
 // await waits for the next common moment, or until a proof hurries the heartbeats.
 func (m *metronome) await() {
-	past := time.Duration(time.Now().UnixNano()) % max(m.grid, 1)
-	if past < m.grid/5 || m.grid <= 0 {
+	if m.grid <= 0 {
 		return
+	}
+	past := time.Duration(time.Now().UnixNano()) % m.grid
+	if past < m.grid/5 {
+		return // a little late
 	}
 	m.mu.Lock()
 	rushed := m.rushed

@@ -150,7 +150,7 @@ type Deliverer interface {
 
 // Timing holds every duration that concerns Raft or the machine that Raft runs on.
 type Timing struct {
-	raftgroup.Timing // Grid is set to the longest time between two heartbeats
+	raftgroup.Timing // Grid is set to its Rhythm
 
 	Calm      time.Duration // how long the preferred node must be well before a transfer, and the pause between tries
 	Patience  time.Duration // how long a planned transfer waits for a moment without running attempts
@@ -237,7 +237,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	flawBlinds(&c)
 	c.Timing.Timing = c.Timing.Timing.WithDefaults()
-	c.Timing.Grid = 2 * c.Timing.Beat
+	c.Timing.Grid = c.Timing.Rhythm()
 	c.Policy = c.Policy.withDefaults()
 	if c.Crowd == nil {
 		c.Crowd = dispatch.NewCrowd(DefaultCrowd)
