@@ -42,3 +42,8 @@ func ForLateness() []subject.Subject {
 		rabbitmq.QueuePerSecond(),
 	}
 }
+
+// OfDelayedMessages returns RabbitMQ with the header x-delay, by its plugin and by nodes of a program of Belfry.
+func OfDelayedMessages(binary string) []subject.Subject {
+	return []subject.Subject{rabbitmq.Plugin(), rabbitmq.Intake(binary)}
+}

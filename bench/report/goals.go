@@ -15,7 +15,6 @@ const (
 	Single = "Belfry, one PUT a task"
 	Twelve = "Belfry, Go client, 12 shards"
 	Keyed  = "Belfry, keys and namespaces"
-	Intake = "Belfry before RabbitMQ, by AMQP"
 )
 
 // goal is a limit for one figure of Belfry. The median over the rounds must keep it.

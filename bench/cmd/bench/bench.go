@@ -18,7 +18,6 @@ import (
 
 	"github.com/belfryhq/belfry/bench/belfry"
 	"github.com/belfryhq/belfry/bench/peers"
-	"github.com/belfryhq/belfry/bench/peers/rabbitmq"
 	"github.com/belfryhq/belfry/bench/report"
 	"github.com/belfryhq/belfry/bench/subject"
 	"github.com/belfryhq/belfry/bench/workload"
@@ -214,7 +213,7 @@ func entries(b builds, flight bool) []entry {
 		all = append(all, entry{subject: peer, peer: true, workloads: []string{"lateness", "burst"}})
 	}
 	delayed := []string{"schedule", "schedule-many", "lateness", "burst"}
-	for _, peer := range []subject.Subject{rabbitmq.Plugin(), rabbitmq.Intake(report.Intake, b.present)} {
+	for _, peer := range peers.OfDelayedMessages(b.present) {
 		all = append(all, entry{subject: peer, peer: true, workloads: delayed})
 	}
 	return all

@@ -69,7 +69,7 @@ func (c *caller) ScheduleBatch(ctx context.Context, tasks []subject.Task) error 
 func (c *caller) publish(ctx context.Context, task subject.Task) (*amqp.DeferredConfirmation, error) {
 	wait := max(0, time.Until(task.Due)+time.Millisecond-1).Milliseconds()
 	message := amqp.Publishing{MessageId: task.ID, Body: task.Payload, DeliveryMode: amqp.Persistent}
-	if c.delays.delayed {
+	if c.delays.setsDelay() {
 		message.Headers = amqp.Table{"x-delay": wait}
 		return c.channel.PublishWithDeferredConfirmWithContext(ctx, exchange, ready, false, false, message)
 	}

@@ -29,7 +29,7 @@ func QueuePerSecond() subject.Subject {
 
 // Plugin returns RabbitMQ with the plugin for delayed messages.
 func Plugin() subject.Subject {
-	s := rabbitSubject("RabbitMQ with the delay plugin", form{nodes: 1, delayed: true, plugin: true})
+	s := rabbitSubject("RabbitMQ with the delay plugin", form{nodes: 1, plugin: true})
 	s.Promise.Fsync = subject.FsyncNone
 	s.Need = func() error {
 		_, err := installed.RabbitMQ()
@@ -41,9 +41,9 @@ func Plugin() subject.Subject {
 	return s
 }
 
-// Intake returns RabbitMQ behind three nodes of a program of Belfry.
-func Intake(name, binary string) subject.Subject {
-	s := rabbitSubject(name, form{nodes: 1, delayed: true, intake: binary})
+// Intake returns RabbitMQ behind three nodes of a program of Belfry. The name leaves it out of --subjects belfry.
+func Intake(binary string) subject.Subject {
+	s := rabbitSubject("RabbitMQ behind the intake for AMQP", form{nodes: 1, intake: binary})
 	s.Promise.Nodes, s.Promise.Replicated = intakeNodes, true
 	return s
 }
@@ -52,10 +52,12 @@ func Intake(name, binary string) subject.Subject {
 type form struct {
 	nodes     int
 	perSecond bool   // a queue for each second
-	delayed   bool   // the header x-delay
 	plugin    bool   // the broker knows that header
 	intake    string // program of the nodes that know it; empty: there are none
 }
+
+// setsDelay reports whether messages have the header x-delay.
+func (f form) setsDelay() bool { return f.plugin || f.intake != "" }
 
 func rabbitSubject(name string, f form) subject.Subject {
 	return subject.Subject{
@@ -118,7 +120,7 @@ func (v *service) declare() error {
 		return err
 	}
 	switch {
-	case v.delays.delayed:
+	case v.delays.setsDelay():
 		return v.declareExchange()
 	case v.delays.perSecond:
 		return nil // queues are declared on first use
