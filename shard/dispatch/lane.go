@@ -3,10 +3,10 @@ package dispatch
 import (
 	"cmp"
 	"container/list"
-	"strings"
 	"time"
 
 	"github.com/belfryhq/belfry/fsm/task"
+	"github.com/belfryhq/belfry/fsm/task/targeturl"
 	"github.com/belfryhq/belfry/shard/dispatch/desk"
 	"github.com/belfryhq/belfry/shard/internal/throttle"
 )
@@ -48,9 +48,7 @@ func (l *lane) isPulledByPolicy() bool {
 
 // isBroker reports whether the lane's tasks are published to a broker.
 func (l *lane) isBroker() bool {
-	const web = "http" // and https
-	url := cmp.Or(l.Lane.Destination, l.queue.policy.GetTarget().GetUrl())
-	return len(url) < len(web) || !strings.EqualFold(url[:len(web)], web)
+	return targeturl.IsBroker(cmp.Or(l.Lane.Destination, l.queue.policy.GetTarget().GetUrl()))
 }
 
 // isStranded reports whether the lane is pushed to a target that its queue no longer has. The shard's rules follow in a

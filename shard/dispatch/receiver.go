@@ -229,7 +229,7 @@ func (p *Planner) followPath(l *lane, name string, of *path) {
 
 // judge tells a lane's throttle of the end of an attempt.
 func (p *Planner) judge(l *lane, e Ending) {
-	e.Full, e.Confirmed = l.Ready > 0 || l.Firing >= l.throttle.Window(), l.isBroker()
+	e.Full, e.Broker = l.Ready > 0 || l.Firing >= l.throttle.Window(), l.isBroker()
 	l.throttle.End(p.cfg.Throttle, p.now, e.Ending)
 	if e.isFailure() {
 		l.lastError = e.Error

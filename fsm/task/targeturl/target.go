@@ -88,6 +88,13 @@ var schemes = map[string]scheme{
 	"rocketmqs": {RocketMQ, true, "9876"},
 }
 
+// IsBroker reports whether a URL names a broker, by its scheme alone. Parse checks the rest.
+func IsBroker(rawURL string) bool {
+	name, _, _ := strings.Cut(rawURL, "://")
+	s, known := schemes[strings.ToLower(name)]
+	return known && s.kind != HTTP
+}
+
 // Parse parses a target's URL. Its errors describe the fault in words that follow a field's name. They repeat only the
 // faulty part of the URL.
 func Parse(rawURL string) (*Target, error) {

@@ -208,3 +208,13 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+func TestIsBroker(t *testing.T) {
+	for url, want := range map[string]bool{
+		"http://x": false, "HTTPS://x": false, "amqp://x": true, "NATSS://x,y": true, "ftp://x": false, "": false,
+	} {
+		if got := IsBroker(url); got != want {
+			t.Errorf("%q: %v", url, got)
+		}
+	}
+}

@@ -33,15 +33,9 @@ func New(web delivery.Config, brokers broker.Config) (*Receivers, error) {
 	return r, nil
 }
 
-// toBroker reports whether a URL names a broker, by its scheme and host alone. The publisher checks the rest.
-func toBroker(rawURL string) bool {
-	t, _, err := targeturl.ParseBroker(rawURL)
-	return err == nil && t.Kind != targeturl.HTTP
-}
-
 // Deliver makes one attempt and returns its outcome.
 func (r *Receivers) Deliver(ctx context.Context, a task.Attempt) task.Outcome {
-	if toBroker(a.Task.GetSpec().GetTarget().GetUrl()) {
+	if targeturl.IsBroker(a.Task.GetSpec().GetTarget().GetUrl()) {
 		return r.broker.Deliver(ctx, a)
 	}
 	return r.webhook.Deliver(ctx, a)
@@ -49,7 +43,7 @@ func (r *Receivers) Deliver(ctx context.Context, a task.Attempt) task.Outcome {
 
 // DeliverBatch makes one attempt of each task and returns the outcomes in the same order. Their targets are equal.
 func (r *Receivers) DeliverBatch(ctx context.Context, batch []task.Attempt) []task.Outcome {
-	if len(batch) > 0 && toBroker(batch[0].Task.GetSpec().GetTarget().GetUrl()) {
+	if len(batch) > 0 && targeturl.IsBroker(batch[0].Task.GetSpec().GetTarget().GetUrl()) {
 		return r.broker.DeliverBatch(ctx, batch)
 	}
 	return r.webhook.DeliverBatch(ctx, batch)
@@ -57,7 +51,7 @@ func (r *Receivers) DeliverBatch(ctx context.Context, batch []task.Attempt) []ta
 
 // CheckURL returns an error if tasks may not be delivered to a URL.
 func (r *Receivers) CheckURL(rawURL string) *task.FieldError {
-	if toBroker(rawURL) {
+	if targeturl.IsBroker(rawURL) {
 		return r.broker.CheckURL(rawURL)
 	}
 	return r.guard.CheckURL(rawURL)

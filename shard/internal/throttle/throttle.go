@@ -20,7 +20,7 @@ type Ending struct {
 	Refused    bool          // not delivered, and the fault is the task's: it is no failure of the receiver
 	TimedOut   bool          // not delivered because the receiver took too long
 	Took       time.Duration // time from the attempt's start
-	Confirmed  bool          // the receiver is a broker: Took does not tell of its pace
+	Broker     bool          // Took does not tell of a broker's pace
 	RetryAfter time.Duration // the pause that the receiver asks for; 0: none
 	Full       bool          // the whole window was in use
 	Down       bool          // the receiver fails under all names: this failure opens the breaker
@@ -113,7 +113,7 @@ func (t *Throttle) succeed(cfg Config, now time.Time, e Ending) {
 		t.open, t.pause, t.until = false, 0, time.Time{}
 		t.steady = false
 	}
-	if !e.Confirmed {
+	if !e.Broker {
 		t.measure(cfg, now, e.Took)
 	}
 	slow := t.slowed()

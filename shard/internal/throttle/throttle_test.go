@@ -50,7 +50,7 @@ func TestWindow(t *testing.T) {
 		}, 27},
 		{"grows while a broker confirms late", func(th *Throttle, cfg Config) {
 			end(th, cfg, begin, 16, good)
-			end(th, cfg, begin, 100, Ending{Delivered: true, Took: time.Second, Full: true, Confirmed: true})
+			end(th, cfg, begin, 100, Ending{Delivered: true, Took: time.Second, Full: true, Broker: true})
 		}, 132},
 		{"stays while a few answers are slow", func(th *Throttle, cfg Config) {
 			for range 100 {
