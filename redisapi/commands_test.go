@@ -77,7 +77,7 @@ func TestConditionsOfZADD(t *testing.T) {
 	})
 }
 
-// popAll pops n members, with their scores. One pop may leave out those of a shard that answers late.
+// popAll pops n members, with their scores, in simulated time. A pop does not wait for the answers of all shards.
 func (c conn) popAll(key string, n int) (popped []string) {
 	c.t.Helper()
 	for tries := 0; len(popped) < 2*n && tries < 100; tries++ {
