@@ -19,7 +19,8 @@
 //     multiples of 512 bytes. Each carries a checksum, a number that rises by one, the epoch, which rises whenever
 //     writing changes to the other segment, and the number of the frame that has made all earlier ones void.
 //   - When a segment is full, writing continues in the other one, while the files of the full segment's frames are
-//     synced. A segment is overwritten only after that.
+//     synced. A segment is overwritten only after that. The first frame there has one sector, which no power loss tears,
+//     and a sync of its own: from then on no frame under it counts.
 //
 // # At the start
 //

@@ -98,15 +98,10 @@ func (j *Journal) open() error {
 	return j.begin()
 }
 
-// begin writes a frame that makes all earlier ones void; their files must be synced. The frame goes over the older of
-// the two epochs. If it is torn, the rest of that epoch is still a row of frames without a gap, or was void already.
+// begin makes all earlier frames void; their files must be synced. The caller holds the lock.
 func (j *Journal) begin() error {
-	j.changeSegment()
-	b := newBatch(nil)
-	b.frame = appendBegin(b.frame)
 	j.begun = j.number + 1
-	s, at := j.place(b)
-	return s.write(b.frame, at)
+	return j.changeSegment(appendBegin(nil))
 }
 
 // commit returns when a record is durable, together with the others of its frame. f is nil for a record about no file.
@@ -186,7 +181,9 @@ func (j *Journal) reserve(b *batch) (*segment, int64, error) {
 		if j.err != nil {
 			return nil, 0, j.err
 		}
-		j.turnOver()
+		if err := j.turnOver(); err != nil {
+			return nil, 0, err
+		}
 	}
 	s, at := j.place(b)
 	for _, f := range b.files {
@@ -209,18 +206,24 @@ func (j *Journal) place(b *batch) (*segment, int64) {
 }
 
 // turnOver continues in the other segment and starts the sync of this one's files. The caller holds the lock.
-func (j *Journal) turnOver() {
+func (j *Journal) turnOver() error {
 	full := j.segments[j.active]
 	full.busy = true
 	j.workers.Go(func() { j.release(full) })
-	j.changeSegment()
+	return j.changeSegment(nil)
 }
 
-// changeSegment begins an epoch in the other segment, which must be free. The caller holds the lock.
-func (j *Journal) changeSegment() {
+// changeSegment begins an epoch in the other segment, which must be free, with a frame of the records. The frame fits
+// into one sector and is synced alone: a larger one, torn, could leave a gap among the frames of the epoch under it,
+// which still count until it is whole. The caller holds the lock.
+func (j *Journal) changeSegment(records []byte) error {
 	j.active = 1 - j.active
 	j.segments[j.active].at = 0
 	j.epoch++
+	b := newBatch(nil)
+	b.frame = append(b.frame, records...)
+	s, at := j.place(b)
+	return s.write(b.frame, at)
 }
 
 // release syncs the files with frames in a segment. Afterwards the segment can be overwritten.

@@ -153,6 +153,49 @@ func TestTornBegin(t *testing.T) {
 	}
 }
 
+// TestTornEpoch checks that a change to the other segment whose writes the power loss tears leaves no gap among the
+// frames under them. Any of the sectors written since the last sync may have got to the disk, first or last.
+func TestTornEpoch(t *testing.T) {
+	w := newWorld(t)
+	w.open()
+	f, d := w.create("a")
+	for w.journal.segments[w.journal.active].at < 100<<10 { // the segment under the new epoch holds one of this life
+		w.append(f, d, make([]byte, 700))
+	}
+	for epoch := w.journal.epoch; w.journal.epoch == epoch; {
+		w.append(f, d, make([]byte, 700))
+	}
+	for w.journal.segments[w.journal.active].at < 120<<10 {
+		w.append(f, d, make([]byte, 700))
+	}
+	w.journal.workers.Wait()
+	other := w.journal.segments[1-w.journal.active]
+	durable, err := os.ReadFile(other.file.Name())
+	assert.NoError(t, err)
+	rng, losses := rand.New(rand.NewPCG(1, 1)), 0
+	other.sync = func(*os.File) error {
+		written, err := os.ReadFile(other.file.Name())
+		assert.NoError(t, err)
+		for range 20 {
+			left := bytes.Clone(written)
+			for at := 0; at < len(left); at += align {
+				if rng.IntN(2) == 0 {
+					copy(left[at:at+align], durable[at:])
+				}
+			}
+			assert.NoError(t, os.WriteFile(other.file.Name(), left, 0o600))
+			_, _, err = readFrames(w.config().Dir)
+			assert.NoError(t, err, "after %d losses", losses)
+			losses++
+		}
+		assert.NoError(t, os.WriteFile(other.file.Name(), written, 0o600))
+		durable = written
+		return nil
+	}
+	w.append(f, d, make([]byte, 20<<10))
+	assert.Equal(t, losses >= 20, true, "the other segment was written")
+}
+
 // TestTornBeginOverTheNewest checks that void frames may have a gap although the frame that made them void is torn. A
 // start whose first frame is in memory alone, because its sync failed, makes the next start write over the newest epoch
 // that is on the disk.
