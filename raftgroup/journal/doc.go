@@ -19,13 +19,15 @@
 //     multiples of 512 bytes. Each carries a checksum, a number that rises by one, the epoch, which rises whenever
 //     writing changes to the other segment, and the number of the frame that has made all earlier ones void.
 //   - When a segment is full, writing continues in the other one, while the files of the full segment's frames are
-//     synced. A segment is overwritten only after that. The first frame there has one sector, which no power loss tears,
-//     and a sync of its own: from then on no frame under it counts.
+//     synced. A segment is overwritten only after that. The first frame of an epoch is one sector, which is never torn,
+//     and has a sync of its own: from then on no frame under it counts.
 //
 // # At the start
 //
 //   - Open writes the frames of the last two epochs into the files again, in order, and syncs the files before they are
 //     used. After a loss of power this makes the files whole; after the death of a process it changes nothing.
+//   - Open also writes the bytes behind them again, as they are. After a failed sync the kernel shows what it could not
+//     write, and no later sync tries again.
 //   - Open then writes a frame that makes all earlier ones void. It skips a file that does not exist, because it was
 //     deleted.
 //   - A last frame that is not whole was never acknowledged. If a later frame exists, acknowledged writes are gone, and

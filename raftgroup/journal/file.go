@@ -1,6 +1,9 @@
 package journal
 
-import "io"
+import (
+	"io"
+	"sync"
+)
 
 // Inner is a file whose Sync makes its writes durable.
 type Inner interface {
@@ -17,6 +20,9 @@ type File struct {
 	path    string // below the root
 	record  []byte // the writes since the last Sync
 	own     bool   // the next Sync syncs the file itself
+
+	syncing sync.Mutex
+	failed  error // of syncInner; guarded by syncing
 
 	holders int  // number of segments with frames of the file; guarded by the journal
 	closed  bool // to be closed once holders is 0; guarded by the journal
@@ -64,11 +70,17 @@ func (f *File) Sync() error {
 			return err
 		}
 	}
-	if err := f.inner.Sync(); err != nil {
-		f.own = true
-		return err
+	return f.syncInner()
+}
+
+// syncInner syncs the file itself. A failure is final, because a further sync could succeed without the bytes.
+func (f *File) syncInner() error {
+	f.syncing.Lock()
+	defer f.syncing.Unlock()
+	if f.failed == nil {
+		f.failed = f.inner.Sync()
 	}
-	return nil
+	return f.failed
 }
 
 // Close closes the file, at once or when the journal's writes to it are durable in the file.

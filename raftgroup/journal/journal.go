@@ -230,7 +230,7 @@ func (j *Journal) changeSegment(records []byte) error {
 func (j *Journal) release(s *segment) {
 	var failed error
 	for f := range s.held {
-		if failed = f.inner.Sync(); failed != nil {
+		if failed = f.syncInner(); failed != nil {
 			break
 		}
 	}

@@ -388,6 +388,46 @@ func TestFailureBehind(t *testing.T) {
 	}
 }
 
+// TestAFailedSyncIsTheLast checks that a file whose sync failed acknowledges nothing more by a sync of its own: that one
+// would succeed without the bytes that the first could not write.
+func TestAFailedSyncIsTheLast(t *testing.T) {
+	w := newWorld(t)
+	w.open()
+	f, d := w.create("a")
+	w.append(f, d, []byte("in the journal"))
+	d.fails = errors.New("broken")
+	w.journal.release(w.journal.segments[w.journal.active])
+	broken := d.fails
+	d.fails = nil
+	assert.ErrorIs(t, <-w.fatal, broken, "told")
+	_, err := f.WriteAt(make([]byte, maxRecord+1), int64(len(d.volatile)))
+	assert.NoError(t, err)
+	assert.ErrorIs(t, f.Sync(), broken, "synced with")
+}
+
+// forsaking is a file after a failed sync: a later sync makes only those bytes durable that are written anew.
+type forsaking struct {
+	disk
+	again []byte // what was written anew
+}
+
+func (f *forsaking) WriteAt(p []byte, at int64) (int, error) {
+	n, err := f.disk.WriteAt(p, at)
+	f.again = append(f.again, make([]byte, max(0, len(f.volatile)-len(f.again)))...)
+	copy(f.again[at:], p)
+	return n, err
+}
+
+// TestBytesBehindTheRecordsAreWrittenAgain checks that a start writes an append again that is in the file and in no
+// frame, because the disk may lack it.
+func TestBytesBehindTheRecordsAreWrittenAgain(t *testing.T) {
+	f := &forsaking{disk: disk{volatile: []byte("synced, in a frame, in none\x00\x00")}}
+	records := []record{{at: 15, data: []byte("ame")}, {at: 8, data: []byte("in a fr")}}
+	assert.NoError(t, rewrite(f, records))
+	assert.Equal(t, string(f.volatile), "synced, in a frame, in none\x00\x00")
+	assert.Equal(t, string(f.again), "\x00\x00\x00\x00\x00\x00\x00\x00in a frame, in none\x00\x00")
+}
+
 // TestClosedFilesAreSynced checks that files are synced before they are closed.
 func TestClosedFilesAreSynced(t *testing.T) {
 	w := newWorld(t)

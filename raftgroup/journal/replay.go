@@ -1,11 +1,14 @@
 package journal
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -141,8 +144,10 @@ func read(dir string) (Writes, state, error) {
 	return writes, st, err
 }
 
-// restore writes records into a file again and syncs it. It skips a file that does not exist.
-func restore(path string, writes []record) error {
+// restore writes a file's records into it again, with all that the file holds behind the first of them, and syncs it.
+// An append that did not get into the journal may have left bytes there that can be read and are not on the disk: no
+// later sync writes what an earlier one failed to write. restore skips a file that does not exist.
+func restore(path string, records []record) error {
 	f, err := durable.Open(path, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -150,10 +155,22 @@ func restore(path string, writes []record) error {
 	if err != nil {
 		return err
 	}
-	for _, w := range writes {
+	return errors.Join(rewrite(f, records), f.Close())
+}
+
+func rewrite(f Inner, records []record) error {
+	start := slices.MinFunc(records, func(a, b record) int { return cmp.Compare(a.at, b.at) }).at
+	behind, err := io.ReadAll(io.NewSectionReader(f, start, math.MaxInt64-start))
+	if err != nil {
+		return err
+	}
+	if _, err := f.WriteAt(bytes.TrimRight(behind, "\x00"), start); err != nil {
+		return err
+	}
+	for _, w := range records {
 		if _, err := f.WriteAt(w.data, w.at); err != nil {
-			return errors.Join(err, f.Close())
+			return err
 		}
 	}
-	return errors.Join(f.Sync(), f.Close())
+	return f.Sync()
 }
