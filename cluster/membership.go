@@ -80,7 +80,7 @@ func (n *Node) controlConfig() control.Config {
 		Limits: reshape.Limits{Calm: n.cfg.Calm, ReplaceAfter: n.cfg.ReplaceAfter}, StepPause: n.cfg.StepPause,
 		AutoSplit: n.cfg.AutoSplit, Secrets: n.cfg.Secrets, Algorithms: n.cfg.JWTAlgorithms,
 		Tokens: n.cfg.Keys != nil, Clock: n.cfg.Clock,
-		Heartbeat: 2 * n.cfg.Timing.Heartbeat, Grid: n.cfg.Timing.Rhythm(), Logger: n.cfg.Logger.With("group", "control"),
+		Heartbeat: 2 * n.cfg.Timing.Heartbeat, Beat: n.cfg.Timing.Beat, Logger: n.cfg.Logger.With("group", "control"),
 		Fatal: n.cfg.Fatal,
 	}
 }

@@ -45,15 +45,11 @@ type Timing struct {
 	Heartbeat time.Duration // a follower out of touch for one to two times this becomes a candidate
 	Election  time.Duration // a candidate tries again after one to two times this; at least Heartbeat
 	Lease     time.Duration // a leader without a majority for this long steps down; at most Heartbeat
-	Beat      time.Duration // a leader's heartbeats are one to two times this apart; 0: a tenth of Heartbeat
-	Grid      time.Duration // heartbeats wait for the next multiple of this on the wall clock; 0: no wait
+	Beat      time.Duration // a leader's heartbeats leave at multiples of this on the wall clock; 0: Heartbeat / 5
 	Commit    time.Duration // an idle follower learns the last commit within two times this
 	HeadStart time.Duration // time for which other nodes leave the first election after a start to the preferred one
 	Stuck     time.Duration // running time without an applied entry, during a Commit, that is fatal; 0: never
 }
-
-// Rhythm returns the Grid of all groups of a node: the longest time between two heartbeats of a leader.
-func (t Timing) Rhythm() time.Duration { return 2 * t.Beat }
 
 // SnapshotConfig sets when snapshots are due and how much log stays behind them. Entries or Bytes is set, not both.
 type SnapshotConfig struct {
@@ -102,7 +98,7 @@ func (c Config) withDefaults() (Config, error) {
 // WithDefaults returns t with the default of Beat if Beat is zero.
 func (t Timing) WithDefaults() Timing {
 	if t.Beat == 0 {
-		t.Beat = t.Heartbeat / beats
+		t.Beat = t.Heartbeat / 5
 	}
 	return t
 }

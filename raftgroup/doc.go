@@ -40,8 +40,8 @@
 //     leadership was lost, or lost and won again. If the function returns before that and Raft still leads, it runs
 //     again a second later.
 //   - Raft's main loop blocks on its channel of such reports. One goroutine only empties this channel.
-//   - A leader runs with a longer heartbeat timeout than its followers. Raft sends heartbeats at a tenth of that
-//     timeout, and they are most of the cost of an idle cluster.
+//   - A leader's heartbeats leave at common moments, since they are most of the cost of an idle cluster (metronome.go).
+//     Raft sends heartbeats by itself at a tenth of its heartbeat timeout, so a leader's is longer than its followers'.
 //
 // # A start
 //

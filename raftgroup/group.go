@@ -58,10 +58,11 @@ func Open(cfg Config) (*Group, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	g := &Group{
-		cfg: cfg, contacts: newContacts(), metronome: newMetronome(cfg.Timing.Grid), tuning: newTuning(cfg),
-		futures: newFutures(), copying: copying{holds: make(map[string]*hold)},
+		cfg: cfg, contacts: newContacts(), tuning: newTuning(cfg), futures: newFutures(),
+		copying:   copying{holds: make(map[string]*hold)},
 		proposing: semaphore.NewWeighted(maxProposing), changing: make(chan struct{}, 1), ctx: ctx, cancel: cancel,
 	}
+	g.metronome = &metronome{beat: cfg.Timing.Beat, send: g.beat}
 	g.applier = newApplier(ctx, cfg, g.fatal)
 	g.watch = newWatch(g.futures.down, g.Leads)
 	transport, base, err := g.openRaft()
@@ -169,8 +170,15 @@ func (g *Group) raftConfig() *raft.Config {
 // after Open.
 func (g *Group) Lead(run func(ctx context.Context)) {
 	g.workers.Go(func() {
-		g.watch.run(func(ctx context.Context) { g.lead(func() { run(ctx) }) })
+		g.watch.run(func(ctx context.Context) { g.lead(ctx, run) })
 	})
+}
+
+// beat makes Raft send heartbeats to all other nodes if this node leads. Nobody waits for the answer.
+func (g *Group) beat() {
+	if g.opened.Load() {
+		g.raft.VerifyLeader()
+	}
 }
 
 // observeLeaders passes each change of leader to the owner.

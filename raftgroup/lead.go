@@ -16,8 +16,6 @@ import (
 // ErrNotLeader if this node leads no more or leads another term. Raft's own answer does not do: older heartbeats and
 // answers of nodes without a vote satisfy it.
 func (g *Group) Verify(ctx context.Context, term uint64) error {
-	g.metronome.rush()
-	defer g.metronome.relax()
 	mark := g.contacts.stamp()
 	if err := g.verifyLeader(ctx); err != nil {
 		return err
@@ -63,8 +61,6 @@ const standsStill = 20 * time.Millisecond
 // while the voter stands still: Raft sends the voter at most MaxAppend entries for each entry appended or commit
 // timeout, however many entries it lacks.
 func (g *Group) CatchUp(ctx context.Context, nodeID string) error {
-	g.metronome.rush()
-	defer g.metronome.relax()
 	least, grown := ^uint64(0), time.Now()
 	for lag := g.lag(nodeID); lag > 0; lag = g.lag(nodeID) {
 		if lag < least {

@@ -5,55 +5,33 @@ import (
 	"time"
 )
 
-// metronome delays heartbeats to common moments, at which the wall clock is a multiple of grid. Each heartbeat wakes a
-// few threads on both sides, and the Go scheduler then looks for more work for a while. Many groups that wake a node at
-// separate moments cost it several times as much as their messages do. A heartbeat that comes a little late leaves at
-// once. A proof of leadership cannot wait for these moments, so it hurries the heartbeats.
+// metronome makes Raft send a leader's heartbeats at common moments, at which the wall clock is a multiple of beat.
+// Raft's own timers are random, one for each follower of each group. Each of them wakes a thread, and the Go scheduler
+// then looks for more work for a while: many groups that wake a node at separate moments cost it several times as much
+// as their messages do. Raft's timers remain for a leader whose main loop cannot hear, because it waits for its disk.
 type metronome struct {
-	grid time.Duration // 0: heartbeats leave at once
+	beat time.Duration
+	send func() // makes Raft send heartbeats to all followers
 
-	mu     sync.Mutex
-	hurry  int           // number of proofs under way
-	rushed chan struct{} // closed while hurry > 0
+	mu    sync.Mutex
+	armed bool // the next common moment is waited for
 }
 
-func newMetronome(grid time.Duration) *metronome {
-	return &metronome{grid: grid, rushed: make(chan struct{})}
-}
-
-// await waits for the next common moment, or until a proof hurries the heartbeats.
-func (m *metronome) await() {
-	if m.grid <= 0 {
+// sent arranges the heartbeats of the next common moment after those that are being sent.
+func (m *metronome) sent() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.armed {
 		return
 	}
-	past := time.Duration(time.Now().UnixNano()) % m.grid
-	if past < m.grid/5 {
-		return // a little late
-	}
-	m.mu.Lock()
-	rushed := m.rushed
-	m.mu.Unlock()
-	timer := time.NewTimer(m.grid - past)
-	defer timer.Stop()
-	select {
-	case <-rushed:
-	case <-timer.C:
-	}
+	m.armed = true
+	past := time.Duration(time.Now().UnixNano()) % m.beat
+	time.AfterFunc(m.beat-past, m.strike)
 }
 
-// rush lets heartbeats leave at once, until each rush is followed by a relax.
-func (m *metronome) rush() {
+func (m *metronome) strike() {
+	m.send()
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.hurry++; m.hurry == 1 {
-		close(m.rushed)
-	}
-}
-
-func (m *metronome) relax() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.hurry--; m.hurry == 0 {
-		m.rushed = make(chan struct{})
-	}
+	m.armed = false
 }

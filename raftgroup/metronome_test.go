@@ -8,31 +8,22 @@ import (
 	"github.com/belfryhq/belfry/internal/assert"
 )
 
+// TestMetronome checks that heartbeats sent at any moment bring about one beat, at the next common moment.
 func TestMetronome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const grid = 25 * time.Millisecond
-		m := newMetronome(grid)
-		offset := func() time.Duration { return time.Duration(time.Now().UnixNano()) % grid }
+		const beat = 25 * time.Millisecond
+		var sent []time.Duration // offsets to the common moment before
+		m := &metronome{beat: beat, send: func() { sent = append(sent, time.Duration(time.Now().UnixNano())%beat) }}
 		<-time.After(7 * time.Millisecond)
-		m.await()
-		if offset() != 0 {
-			t.Errorf("left %v after a common moment", offset())
-		}
-		<-time.After(4 * time.Millisecond)
-		m.await()
-		assert.Equal(t, offset(), 4*time.Millisecond, "the heartbeat was a little late, and left at")
-		<-time.After(3 * time.Millisecond)
-		left := make(chan time.Duration)
-		go func() { m.await(); left <- offset() }()
+		m.sent()
+		<-time.After(time.Millisecond)
+		m.sent()
+		<-time.After(10 * beat)
+		assert.EqualSlices(t, sent, []time.Duration{0}, "after two heartbeats within a beat")
+		m.sent()
 		synctest.Wait()
-		m.rush()
-		assert.Equal(t, <-left, 7*time.Millisecond, "after rush the heartbeat left at")
-		m.rush()
-		m.relax()
-		m.await()
-		assert.Equal(t, offset(), 7*time.Millisecond, "the heartbeat waited although one rush is left")
-		m.relax()
-		m.await()
-		assert.Equal(t, offset(), 0, "the heartbeat did not wait although no rush is left")
+		assert.Equal(t, len(sent), 1, "before the next beat")
+		<-time.After(beat)
+		assert.EqualSlices(t, sent, []time.Duration{0, 0}, "after one more")
 	})
 }

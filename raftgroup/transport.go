@@ -13,7 +13,7 @@ import (
 // transport wraps the group's transport for five reasons:
 //
 //   - it records the latest answer of each voter in a term (contacts),
-//   - it lets heartbeats leave together (metronome),
+//   - it keeps the beat of heartbeats (metronome),
 //   - it keeps a reluctant replica from asking for votes while others may win an election (holdBack),
 //   - it retries a leader's request to a follower by itself (replicate),
 //   - it sends snapshots as copies (copying.go).
@@ -59,7 +59,7 @@ func (t preVoteTransport) RequestPreVote(id raft.ServerID, addr raft.ServerAddre
 func (t *transport) AppendEntries(id raft.ServerID, addr raft.ServerAddress,
 	req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	if heartbeat.Is(req) {
-		t.metronome.await()
+		t.metronome.sent()
 		return t.exchange(id, addr, req, resp)
 	}
 	return t.replicate(id, addr, req, resp)

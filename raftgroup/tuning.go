@@ -1,15 +1,16 @@
 package raftgroup
 
 import (
+	"context"
 	"sync"
 	"time"
 
 	"github.com/hashicorp/raft"
 )
 
-// beats is the number of parts into which Raft divides the heartbeat timeout. A leader waits one to two parts between
-// two heartbeats to a follower.
-const beats = 10
+// spareBeat is a leader's heartbeat timeout in beats. After a heartbeat Raft waits a tenth to a fifth of that timeout
+// for the next beat, 1.1 to 2.2 beats, before it sends one by itself.
+const spareBeat = 11
 
 // tuning holds Raft's present timeouts.
 //
@@ -53,7 +54,7 @@ func (t *tuning) timeouts() (heartbeat, election time.Duration) {
 		heartbeat, election = heartbeat+longer, election+longer
 	}
 	if t.leading {
-		heartbeat = max(t.timing.Beat*beats, t.timing.Lease)
+		heartbeat = max(t.timing.Beat*spareBeat, t.timing.Lease)
 	}
 	return heartbeat, max(election, heartbeat)
 }
@@ -78,9 +79,11 @@ func (g *Group) reload(stays string, change func(*raft.ReloadableConfig)) {
 	}
 }
 
-// lead runs one leadership with a leader's timeouts.
-func (g *Group) lead(run func()) {
+// lead runs one leadership. Until the leadership is lost or run returns, Raft has a leader's timeouts.
+func (g *Group) lead(ctx context.Context, run func(ctx context.Context)) {
 	g.retune(func(t *tuning) { t.leading = true })
-	defer g.retune(func(t *tuning) { t.leading = false })
-	run()
+	follow := sync.OnceFunc(func() { g.retune(func(t *tuning) { t.leading = false }) })
+	defer follow()
+	defer context.AfterFunc(ctx, follow)()
+	run(ctx)
 }

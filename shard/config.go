@@ -150,7 +150,7 @@ type Deliverer interface {
 
 // Timing holds every duration that concerns Raft or the machine that Raft runs on.
 type Timing struct {
-	raftgroup.Timing // Grid is set to its Rhythm
+	raftgroup.Timing
 
 	Calm      time.Duration // how long the preferred node must be well before a transfer, and the pause between tries
 	Patience  time.Duration // how long a planned transfer waits for a moment without running attempts
@@ -164,7 +164,7 @@ func LAN() Timing {
 	return Timing{
 		Timing: raftgroup.Timing{
 			Heartbeat: 350 * time.Millisecond, Election: 350 * time.Millisecond, Lease: 350 * time.Millisecond,
-			Beat: 75 * time.Millisecond, Commit: 500 * time.Millisecond, HeadStart: 700 * time.Millisecond,
+			Beat: 150 * time.Millisecond, Commit: 500 * time.Millisecond, HeadStart: 700 * time.Millisecond,
 			Stuck: 20 * time.Second,
 		},
 		Calm: 3 * time.Second, Patience: 2 * time.Second, Drain: time.Second,
@@ -176,7 +176,7 @@ func LAN() Timing {
 func Fast() Timing {
 	t := LAN()
 	t.Heartbeat, t.Election, t.Lease = 150*time.Millisecond, 150*time.Millisecond, 150*time.Millisecond
-	t.Beat = 30 * time.Millisecond
+	t.Beat = 60 * time.Millisecond
 	return t
 }
 
@@ -184,7 +184,7 @@ func Fast() Timing {
 func Alone() Timing {
 	t := LAN()
 	t.Heartbeat, t.Election, t.Lease = 10*time.Millisecond, 10*time.Millisecond, 10*time.Millisecond
-	t.Beat, t.HeadStart = 10*time.Millisecond, 0
+	t.HeadStart = 0
 	return t
 }
 
@@ -192,7 +192,7 @@ func Alone() Timing {
 func WAN() Timing {
 	t := LAN()
 	t.Heartbeat, t.Election, t.Lease = time.Second, time.Second, 800*time.Millisecond
-	t.Beat = 200 * time.Millisecond
+	t.Beat = 400 * time.Millisecond
 	t.HeadStart, t.Calm = 2*time.Second, 10*time.Second
 	return t
 }
@@ -237,7 +237,6 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	flawBlinds(&c)
 	c.Timing.Timing = c.Timing.Timing.WithDefaults()
-	c.Timing.Grid = c.Timing.Rhythm()
 	c.Policy = c.Policy.withDefaults()
 	if c.Crowd == nil {
 		c.Crowd = dispatch.NewCrowd(DefaultCrowd)

@@ -178,7 +178,7 @@ func (p pace) timing() shard.Timing {
 	t := shard.LAN()
 	h := p.heartbeat
 	t.Heartbeat, t.Election, t.Lease, t.Commit = h, h, h, h
-	t.Beat = h / 5
+	t.Beat = 2 * h / 5
 	t.HeadStart, t.Calm = 2*h, 6*h
 	t.Stuck = stuckAfter * h
 	t.ClockLook = max(2*time.Second, h/4)

@@ -46,7 +46,7 @@ type Config struct {
 	Transport raftgroup.Transport // without a fast path for heartbeats
 	Heartbeat time.Duration       // see raftgroup.Timing; 0: 600 ms. Running shards do not need the group; those of a
 	// starting node wait for it
-	Grid time.Duration // see raftgroup.Timing: that of the shards, so that all heartbeats of a node leave together
+	Beat time.Duration // see raftgroup.Timing: that of the shards, so that all heartbeats of a node leave together
 
 	Logger *slog.Logger
 	Fatal  func(error) // called when the group cannot go on
@@ -74,11 +74,10 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// timing returns the group's timing. A leader's heartbeat timeout is twice its followers': Raft sends heartbeats every
-// tenth of it, and these are a quarter of an idle cluster's cost.
+// timing returns the group's timing.
 func (c Config) timing() raftgroup.Timing {
 	return raftgroup.Timing{
-		Heartbeat: c.Heartbeat, Election: c.Heartbeat, Lease: c.Heartbeat * 3 / 4, Beat: c.Heartbeat / 5, Grid: c.Grid,
+		Heartbeat: c.Heartbeat, Election: c.Heartbeat, Lease: c.Heartbeat * 3 / 4, Beat: c.Beat,
 		Commit: c.Heartbeat / 3, // how late an idle node learns of the last change
 	}
 }

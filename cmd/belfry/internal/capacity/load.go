@@ -249,12 +249,8 @@ type Idle struct {
 	Bytes    float64 `json:"bytes"`    // a second, each way
 }
 
-// The Raft library sends at a timer of 1 to 2 times its setting, and so at 1.5 times on average. A shard's heartbeat
-// then waits for the next multiple of its setting, which makes 2 times.
-const (
-	timerSpread = 1.5
-	beatSpread  = 2
-)
+// timerSpread is the average time between two empty appends in commit timeouts: the Raft library waits 1 to 2.
+const timerSpread = 1.5
 
 // Intervals of the mesh (package gossip) and of the questions (packages clocks, compare).
 const (
@@ -269,7 +265,7 @@ func (c *Costs) Idle(cl Cluster) Idle {
 	links := cl.Leaders*float64(cl.Copies-1) + follows // from leaders to followers
 	others := float64(cl.Nodes - 1)
 	i := Idle{
-		Beats:    links * perSecond(cl.Timing.Beat, beatSpread),
+		Beats:    links * perSecond(cl.Timing.Beat, 1),
 		Appends:  links * perSecond(cl.Timing.Commit, timerSpread),
 		Control:  others * controlRate(cl.Timing),
 		Clocks:   2 * others * perSecond(askEvery, 1),
@@ -286,7 +282,7 @@ func (c *Costs) Idle(cl Cluster) Idle {
 // controlRate returns how often a second the control group's leader sends to one other node: see control.Config.
 func controlRate(t shard.Timing) float64 {
 	heartbeat := 2 * t.Heartbeat
-	return perSecond(heartbeat/10, timerSpread) + perSecond(heartbeat/3, timerSpread)
+	return perSecond(t.Beat, 1) + perSecond(heartbeat/3, timerSpread)
 }
 
 // gossipRate returns the exchanges of gossip a second. They are a probe each second, asked and answered, and now and
