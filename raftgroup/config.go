@@ -45,7 +45,7 @@ type Timing struct {
 	Heartbeat time.Duration // a follower out of touch for one to two times this becomes a candidate
 	Election  time.Duration // a candidate tries again after one to two times this; at least Heartbeat
 	Lease     time.Duration // a leader without a majority for this long steps down; at most Heartbeat
-	Beat      time.Duration // a leader's heartbeats leave at multiples of this on the wall clock; 0: Heartbeat / 5
+	Beat      time.Duration // a leader's heartbeats leave at multiples of this on the wall clock; at least Lease / 5
 	Commit    time.Duration // an idle follower learns the last commit within two times this
 	HeadStart time.Duration // time for which other nodes leave the first election after a start to the preferred one
 	Stuck     time.Duration // running time without an applied entry, during a Commit, that is fatal; 0: never
@@ -95,11 +95,9 @@ func (c Config) withDefaults() (Config, error) {
 	return c, c.validate()
 }
 
-// WithDefaults returns t with the default of Beat if Beat is zero.
+// WithDefaults returns t with its least Beat if Beat is less: a lease needs no more heartbeats.
 func (t Timing) WithDefaults() Timing {
-	if t.Beat == 0 {
-		t.Beat = t.Heartbeat / 5
-	}
+	t.Beat = max(t.Beat, t.Lease/5)
 	return t
 }
 

@@ -54,7 +54,7 @@ func (t *tuning) timeouts() (heartbeat, election time.Duration) {
 		heartbeat, election = heartbeat+longer, election+longer
 	}
 	if t.leading {
-		heartbeat = max(t.timing.Beat*spareBeat, t.timing.Lease)
+		heartbeat = t.timing.Beat * spareBeat
 	}
 	return heartbeat, max(election, heartbeat)
 }
