@@ -1,7 +1,7 @@
 package raftgroup
 
 import (
-	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -10,28 +10,19 @@ import (
 // then looks for more work for a while: many groups that wake a node at separate moments cost it several times as much
 // as their messages do. Raft's timers remain for a leader whose main loop cannot hear, because it waits for its disk.
 type metronome struct {
-	beat time.Duration
-	send func() // makes Raft send heartbeats to all followers
-
-	mu    sync.Mutex
-	armed bool // the next common moment is waited for
+	beat  time.Duration
+	send  func()      // requests heartbeats to all followers
+	armed atomic.Bool // the timer of the next beat runs
 }
 
-// sent arranges the heartbeats of the next common moment after those that are being sent.
+// sent notes the sending of a heartbeat, and starts the timer of the next beat unless it runs.
 func (m *metronome) sent() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.armed {
+	if !m.armed.CompareAndSwap(false, true) {
 		return
 	}
-	m.armed = true
 	past := time.Duration(time.Now().UnixNano()) % m.beat
-	time.AfterFunc(m.beat-past, m.strike)
-}
-
-func (m *metronome) strike() {
-	m.send()
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.armed = false
+	time.AfterFunc(m.beat-past, func() {
+		m.armed.Store(false) // before the heartbeats of this beat, which start the timer of the next
+		m.send()
+	})
 }

@@ -12,18 +12,35 @@ import (
 func TestMetronome(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const beat = 25 * time.Millisecond
-		var sent []time.Duration // offsets to the common moment before
-		m := &metronome{beat: beat, send: func() { sent = append(sent, time.Duration(time.Now().UnixNano())%beat) }}
+		sent := make(chan time.Duration, 10) // offsets to the common moment before
+		m := &metronome{beat: beat, send: func() { sent <- time.Duration(time.Now().UnixNano()) % beat }}
+		check := func(want int, when string) {
+			t.Helper()
+			synctest.Wait()
+			assert.MustEqual(t, len(sent), want, when)
+			for range want {
+				assert.Equal(t, <-sent, 0, when)
+			}
+		}
 		<-time.After(7 * time.Millisecond)
 		m.sent()
 		<-time.After(time.Millisecond)
 		m.sent()
 		<-time.After(10 * beat)
-		assert.EqualSlices(t, sent, []time.Duration{0}, "after two heartbeats within a beat")
+		check(1, "after two heartbeats within a beat")
 		m.sent()
-		synctest.Wait()
-		assert.Equal(t, len(sent), 1, "before the next beat")
+		check(0, "before the next beat")
 		<-time.After(beat)
-		assert.EqualSlices(t, sent, []time.Duration{0, 0}, "after one more")
+		check(1, "after one more")
+
+		count := m.send
+		m.send = func() {
+			if count(); len(sent) < 3 {
+				m.sent() // the heartbeats leave at once
+			}
+		}
+		m.sent()
+		<-time.After(10 * beat)
+		check(3, "after three beats, two of them with heartbeats")
 	})
 }
