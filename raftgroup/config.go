@@ -88,17 +88,11 @@ type Storage interface {
 type failing interface{ OnFatal(func(error)) }
 
 func (c Config) withDefaults() (Config, error) {
-	c.Timing = c.Timing.WithDefaults()
+	c.Timing.Beat = max(c.Timing.Beat, c.Timing.Lease/5) // a lease needs no more heartbeats
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	return c, c.validate()
-}
-
-// WithDefaults returns t with its least Beat if Beat is less: a lease needs no more heartbeats.
-func (t Timing) WithDefaults() Timing {
-	t.Beat = max(t.Beat, t.Lease/5)
-	return t
 }
 
 func (c Config) validate() error {

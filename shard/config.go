@@ -236,7 +236,6 @@ func (c Config) withDefaults() (Config, error) {
 		c.Timing = LAN()
 	}
 	flawBlinds(&c)
-	c.Timing.Timing = c.Timing.Timing.WithDefaults()
 	c.Policy = c.Policy.withDefaults()
 	if c.Crowd == nil {
 		c.Crowd = dispatch.NewCrowd(DefaultCrowd)
