@@ -16,6 +16,7 @@ import (
 	"github.com/belfryhq/belfry/chaos/history"
 	"github.com/belfryhq/belfry/chaos/lossyfs"
 	"github.com/belfryhq/belfry/chaos/siege"
+	"github.com/belfryhq/belfry/chaos/stand"
 	"github.com/belfryhq/belfry/deploy/local/localtest"
 	"github.com/belfryhq/belfry/internal/gated"
 )
@@ -44,9 +45,8 @@ type blow struct {
 	hold  time.Duration
 	chase int // tasks that are moved and read again and again during the fault
 	race  int // tasks that become due during the fault and are cancelled a moment later
-	// behind is how far the clocks of all nodes but the leader are set back during the fault: the next leader then takes
-	// the cancels of a race before it fires what is overdue. So many wrong clocks break promises of sound nodes, too, but
-	// not the one that a cancelled task never runs.
+	// behind is the error of all clocks but the leader's during the fault: the next leader then takes the cancels of a
+	// race before it fires overdue tasks. So many slow clocks break promises of sound nodes, too, but not invariant 3.
 	behind time.Duration
 }
 
@@ -200,13 +200,9 @@ func (s seeded) strike(ctx context.Context, r *siege.Round) error {
 // Each is cancelled raceAfter after its due time, when the nodes that knew of its begun attempt may be dead.
 const raceAhead, raceFor, raceAfter = 1500 * time.Millisecond, 600 * time.Millisecond, 500 * time.Millisecond
 
-// blowShard is the shard whose leader a fault strikes.
-const blowShard = 1
-
 // land strikes one fault: as a race begins, or calm after the start of a chase.
 func (b blow) land(ctx context.Context, r *siege.Round, i int) error {
-	set := func(time.Duration) {}
-	defer func() { set(0) }()
+	defer setBack(r.Stand().Clocks, "", 0)
 	var beside sync.WaitGroup
 	defer beside.Wait()
 	stop := make(chan struct{})
@@ -223,24 +219,28 @@ func (b blow) land(ctx context.Context, r *siege.Round, i int) error {
 	if err := r.Pause(ctx, time.Until(begin)); err != nil {
 		return err
 	}
+	var shard uint32 // 0: any
 	if b.behind > 0 {
+		shard = 1
 		leaders, err := r.Leaders(ctx)
 		if err != nil {
 			return err
 		}
-		set = func(by time.Duration) {
-			for node, clock := range r.Stand().Clocks {
-				if node != leaders[blowShard] {
-					clock.Set(int64(by))
-				}
-			}
-		}
-		set(-b.behind)
+		setBack(r.Stand().Clocks, leaders[shard], b.behind)
 	}
-	if err := r.Strike(ctx, b.kind, b.hold, blowShard); err != nil {
+	if err := r.Strike(ctx, b.kind, b.hold, shard); err != nil {
 		return fmt.Errorf("%s: %w", b.kind, err)
 	}
 	return nil
+}
+
+// setBack sets all clocks back but one node's.
+func setBack(clocks map[string]*stand.Shared, but string, by time.Duration) {
+	for node, clock := range clocks {
+		if node != but {
+			clock.Set(-int64(by))
+		}
+	}
 }
 
 func (s seeded) mustHold(t *testing.T, binary string) {

@@ -174,7 +174,8 @@ func (g *Group) Lead(run func(ctx context.Context)) {
 	})
 }
 
-// beat makes Raft send heartbeats to all other nodes if this node leads. Nobody waits for the answer.
+// beat requests heartbeats to all other nodes; only a leader sends them. The answer is dropped, so the call needs no
+// futures.
 func (g *Group) beat() {
 	if g.opened.Load() {
 		g.raft.VerifyLeader()

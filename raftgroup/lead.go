@@ -57,7 +57,7 @@ func (g *Group) lastMajority(term uint64) (stamp, bool) {
 // trips and writes: a barrier is one more entry to wait for.
 const standsStill = 20 * time.Millisecond
 
-// CatchUp waits until a voter's log is as long as this leader's. It hurries heartbeats meanwhile, and appends barriers
+// CatchUp waits until a voter's log is as long as this leader's. It requests heartbeats meanwhile, and appends barriers
 // while the voter stands still: Raft sends the voter at most MaxAppend entries for each entry appended or commit
 // timeout, however many entries it lacks.
 func (g *Group) CatchUp(ctx context.Context, nodeID string) error {

@@ -26,8 +26,8 @@
 //
 //   - Open writes the frames of the last two epochs into the files again, in order, and syncs the files before they are
 //     used. After a loss of power this makes the files whole; after the death of a process it changes nothing.
-//   - Open also writes the bytes behind them again, as they are. After a failed sync the kernel shows what it could not
-//     write, and no later sync tries again.
+//   - Open also writes the bytes behind these writes again, unchanged. A failed sync may leave them in the kernel's
+//     memory alone, and no later sync writes them.
 //   - Open then writes a frame that makes all earlier ones void. It skips a file that does not exist, because it was
 //     deleted.
 //   - A last frame that is not whole was never acknowledged. If a later frame exists, acknowledged writes are gone, and

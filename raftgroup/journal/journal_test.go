@@ -408,13 +408,13 @@ func TestAFailedSyncIsTheLast(t *testing.T) {
 // forsaking is a file after a failed sync: a later sync makes only those bytes durable that are written anew.
 type forsaking struct {
 	disk
-	again []byte // what was written anew
+	rewritten []byte // content of all later writes
 }
 
 func (f *forsaking) WriteAt(p []byte, at int64) (int, error) {
 	n, err := f.disk.WriteAt(p, at)
-	f.again = append(f.again, make([]byte, max(0, len(f.volatile)-len(f.again)))...)
-	copy(f.again[at:], p)
+	f.rewritten = append(f.rewritten, make([]byte, max(0, len(f.volatile)-len(f.rewritten)))...)
+	copy(f.rewritten[at:], p)
 	return n, err
 }
 
@@ -425,7 +425,7 @@ func TestBytesBehindTheRecordsAreWrittenAgain(t *testing.T) {
 	records := []record{{at: 15, data: []byte("ame")}, {at: 8, data: []byte("in a fr")}}
 	assert.NoError(t, rewrite(f, records))
 	assert.Equal(t, string(f.volatile), "synced, in a frame, in none\x00\x00")
-	assert.Equal(t, string(f.again), "\x00\x00\x00\x00\x00\x00\x00\x00in a frame, in none\x00\x00")
+	assert.Equal(t, string(f.rewritten), "\x00\x00\x00\x00\x00\x00\x00\x00in a frame, in none\x00\x00")
 }
 
 // TestClosedFilesAreSynced checks that files are synced before they are closed.
