@@ -133,14 +133,15 @@ func (m moves) faults(context.Context, *clusterpb.FaultsRequest) (*clusterpb.Fau
 	return reply, nil
 }
 
-// applied reports how far the replica of a shard here is that joined at a revision, or how far all replicas are.
+// applied reports how far all replicas here are, or the replica of a shard that joined at a revision, once it has caught
+// up: with a vote before that, it would keep this node from being ready.
 func (m moves) applied(_ context.Context, of *clusterpb.AppliedRequest) (*clusterpb.AppliedReply, error) {
 	reply := &clusterpb.AppliedReply{}
 	for _, s := range m.n.replicas.All() {
-		if of.Shard == allShards || of.Shard == s.ID() && m.n.replicas.HasJoined(s.ID(), of.Joined) {
-			at := s.Newest()
+		isAsked := of.Shard == s.ID() && m.n.replicas.HasJoined(s.ID(), of.Joined) && s.HasCaughtUp()
+		if of.Shard == allShards || isAsked {
 			reply.Replicas = append(reply.Replicas, &clusterpb.ReplicaApplied{
-				Shard: s.ID(), Index: at.Index, Commands: at.Commands,
+				Shard: s.ID(), Index: s.Applied(), Commands: s.Newest().Commands,
 			})
 		}
 	}

@@ -27,13 +27,12 @@ type applier struct {
 	last      uint64     // index of the last entry in the state; 0: not known
 	given     uint64     // index of the last entry that Raft gave; less than last while the replay is ahead
 
-	steps      atomic.Uint64 // entries applied and snapshots restored
-	appendedAt atomic.Int64  // when the leader appended the last entry applied, in Unix nanoseconds; 0: unknown
-	bytes      atomic.Int64  // bytes of entries applied since the start
-	saved      atomic.Int64  // value of bytes at the last snapshot
-	fates      fates         // of the entries that this replica proposes
-	tail       *tail
-	grown      chan struct{} // capacity 1: a snapshot may be due
+	steps atomic.Uint64 // entries applied and snapshots restored
+	bytes atomic.Int64  // bytes of entries applied since the start
+	saved atomic.Int64  // value of bytes at the last snapshot
+	fates fates         // of the entries that this replica proposes
+	tail  *tail
+	grown chan struct{} // capacity 1: a snapshot may be due
 }
 
 var _ raft.BatchingFSM = (*applier)(nil)
@@ -82,8 +81,8 @@ func (a *applier) beginReplay(after uint64) {
 // replay applies an entry that an earlier process has applied. It reports false if Raft has given the entry or replaced
 // the state meanwhile, or no entry is applied any more.
 func (a *applier) replay(l *raft.Log) bool {
-	if l.Type != raft.LogCommand && l.Type != raft.LogConfiguration {
-		return true // Raft keeps the others from its state machine
+	if !isForMachine(l) {
+		return true
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -92,6 +91,18 @@ func (a *applier) replay(l *raft.Log) bool {
 	}
 	a.apply(l)
 	return true
+}
+
+// isForMachine reports whether Raft gives an entry to its state machine.
+func isForMachine(l *raft.Log) bool {
+	return l.Type == raft.LogCommand || l.Type == raft.LogConfiguration
+}
+
+// lastApplied returns the index of the last entry in the state.
+func (a *applier) lastApplied() uint64 {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.last
 }
 
 // apply applies an entry. The caller holds the lock.
@@ -108,9 +119,6 @@ func (a *applier) apply(l *raft.Log) any {
 	}
 	a.bytes.Add(int64(len(l.Data)))
 	a.tail.add(len(l.Data))
-	if !l.AppendedAt.IsZero() {
-		a.appendedAt.Store(l.AppendedAt.UnixNano())
-	}
 	a.steps.Add(1)
 	a.fates.see(l.Index, l.Data, answer)
 	return answer

@@ -14,25 +14,36 @@ type Stats struct {
 	Role      string // leader, follower, candidate or shutdown
 	Leader    string // the leader that the replica knows of; empty: none
 	Term      uint64
-	Last      uint64    // index of the log's last entry
-	Committed uint64    // index of the last entry known to be committed
-	Taken     uint64    // index of the last entry given to the machine, which may not have applied it yet
-	Contact   time.Time // on a follower: when it last heard from its leader; zero: never
-	// AppendedAt is when the leader appended the last entry applied here, by the leader's clock; zero: unknown.
-	AppendedAt time.Time
+	Last      uint64 // index of the log's last entry
+	Committed uint64 // index of the last entry known to be committed
+	Taken     uint64 // index of the last entry given to the machine, which may not have applied it yet
 }
 
 // Stats describes this replica.
 func (g *Group) Stats() Stats {
 	leader, term := g.Leader()
-	s := Stats{
+	return Stats{
 		Role: strings.ToLower(g.raft.State().String()), Leader: leader, Term: term, Last: g.raft.LastIndex(),
-		Committed: g.raft.CommitIndex(), Taken: g.raft.AppliedIndex(), Contact: g.raft.LastContact(),
+		Committed: g.raft.CommitIndex(), Taken: g.raft.AppliedIndex(),
 	}
-	if at := g.applier.appendedAt.Load(); at != 0 {
-		s.AppendedAt = time.Unix(0, at)
+}
+
+// HasCaughtUp reports whether the machine has applied all that a leader had acknowledged at some time since the start.
+func (g *Group) HasCaughtUp() bool {
+	told := g.gate.Told()
+	return told > 0 && g.Applied() >= told
+}
+
+// Applied returns the index of a committed entry up to which the machine has applied all entries that are for it.
+func (g *Group) Applied() uint64 {
+	index := max(g.applier.lastApplied(), g.stat("last_snapshot_index")) // a leader's snapshot does not tell the machine
+	for committed := g.raft.CommitIndex(); index < committed; index++ {
+		var next raft.Log
+		if err := g.cfg.Storage.Log().GetLog(index+1, &next); err != nil || isForMachine(&next) {
+			break
+		}
 	}
-	return s
+	return index
 }
 
 // Leader returns the leader that this replica knows of, empty if none, and the replica's current term.

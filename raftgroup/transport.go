@@ -79,13 +79,14 @@ var errBack = errors.New("the follower is back: its missing entries are to be lo
 //
 // A success after retries is reported as a failure, so that Raft looks up which entries the follower lacks by now.
 // Otherwise Raft would take the follower for up to date with the entries of the request, and send the rest at one
-// request every half second.
+// request every Timing.Commit.
 func (t *transport) replicate(id raft.ServerID, addr raft.ServerAddress,
 	req *raft.AppendEntriesRequest, resp *raft.AppendEntriesResponse) error {
 	err := t.exchange(id, addr, req, resp)
 	for began := time.Now(); err != nil && time.Since(began) < persistence && t.leadsIn(req.Term); {
 		<-time.After(reachAgain)
 		*resp = raft.AppendEntriesResponse{}
+		req.LeaderCommitIndex = 0 // more is committed by now: see install.Gate.Told
 		if err = t.exchange(id, addr, req, resp); err == nil && resp.Term <= req.Term {
 			return errBack
 		}

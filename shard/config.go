@@ -164,7 +164,7 @@ func LAN() Timing {
 	return Timing{
 		Timing: raftgroup.Timing{
 			Heartbeat: 350 * time.Millisecond, Election: 350 * time.Millisecond, Lease: 350 * time.Millisecond,
-			Beat: 150 * time.Millisecond, Commit: 500 * time.Millisecond, HeadStart: 700 * time.Millisecond,
+			Beat: 150 * time.Millisecond, Commit: time.Second, HeadStart: 700 * time.Millisecond,
 			Stuck: 20 * time.Second,
 		},
 		Calm: 3 * time.Second, Patience: 2 * time.Second, Drain: time.Second,

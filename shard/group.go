@@ -86,6 +86,9 @@ func (o owner) Quiesce() {
 // Position returns the replica's term and the index of the last entry that Raft gave it to apply.
 func (s *Shard) Position() (term, applied uint64) { return s.group.Position() }
 
+// Applied returns the index of a committed entry up to which this replica has applied all.
+func (s *Shard) Applied() uint64 { return s.group.Applied() }
+
 // Voters returns the node ids of the group's voters.
 func (s *Shard) Voters() []string { return s.group.Voters() }
 

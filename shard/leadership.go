@@ -92,6 +92,7 @@ func (l *leadership) takeOver() {
 // open marks the leadership as ready. The proposer calls it when the Takeover has been applied.
 func (l *leadership) open(term uint64) {
 	l.term.Store(term)
+	l.shard.caughtUp.Store(true)
 	if l.shard.cfg.Consumers != nil {
 		l.given = l.shard.machine.LiveLeases()
 	}

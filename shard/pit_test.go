@@ -549,7 +549,7 @@ func TestCaughtUp(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		c.start(away)
-		<-c.nodes[away].CaughtUp()
+		c.eventually("the replica has caught up", c.nodes[away].HasCaughtUp)
 		if got := c.nodes[away].Status(); got.Counts.Tasks != 300 || got.Leader != n.cfg.NodeID {
 			t.Errorf("%+v", got)
 		}

@@ -36,7 +36,7 @@ type Shard struct {
 	ctx      context.Context // ends the background workers
 	cancel   context.CancelFunc
 	workers  sync.WaitGroup
-	caughtUp chan struct{} // closed once this replica has held all that its leader had acknowledged
+	caughtUp atomic.Bool // this replica has held all that its leader had acknowledged, as far as noticed
 
 	closeOnce sync.Once
 	closeErr  error
@@ -60,7 +60,6 @@ func Open(cfg Config) (*Shard, error) {
 		home:      newHome(cfg.Preferred),
 		ctx:       ctx,
 		cancel:    cancel,
-		caughtUp:  make(chan struct{}),
 	}
 	s.clock = newClockGuard(cfg.Clock, cfg.Timing.ClockJump, s.isAlone)
 	s.dev = &DevTime{shard: s, clock: cfg.DevClock}
@@ -88,7 +87,6 @@ func (s *Shard) open() error {
 	}
 	s.group.Lead(s.lead)
 	s.workers.Go(func() { s.snapshots.run(s.ctx) })
-	s.workers.Go(func() { s.awaitCaughtUp(s.ctx) })
 	return nil
 }
 

@@ -2,13 +2,10 @@ package shard
 
 import (
 	"context"
-	"time"
 
 	"github.com/belfryhq/belfry/fsm"
 	"github.com/belfryhq/belfry/fsm/fsmpb"
 	"github.com/belfryhq/belfry/fsm/task"
-	"github.com/belfryhq/belfry/internal/wait"
-	"github.com/belfryhq/belfry/raftgroup"
 	"github.com/belfryhq/belfry/raftgroup/install"
 )
 
@@ -109,48 +106,11 @@ func (s *Shard) CheckpointAt(index uint64) (_ Checkpoint, ok bool) {
 // Restores returns how often a snapshot replaced this replica's state, its start from a snapshot included.
 func (s *Shard) Restores() uint64 { return s.applier.restores.Load() }
 
-// CaughtUp returns a channel that is closed once this replica has held, at some time since its start, all that its
-// leader had acknowledged.
-func (s *Shard) CaughtUp() <-chan struct{} { return s.caughtUp }
-
-const (
-	caughtUpPoll = 50 * time.Millisecond
-	// recently is the age below which an appended entry is new rather than part of the backlog.
-	recently = time.Second
-)
-
-// awaitCaughtUp closes caughtUp. Raft has no message for it, hence two signs: arriving entries are fresh, or none
-// arrives although the leader is in touch and every entry is applied.
-func (s *Shard) awaitCaughtUp(ctx context.Context) {
-	quiet := 0 // consecutive polls without a new entry
-	var last uint64
-	for wait.For(ctx, caughtUpPoll) {
-		if s.IsLeader() {
-			close(s.caughtUp)
-			return
-		}
-		now := s.group.Stats()
-		if now.Last == last && isIdleFollower(now) {
-			quiet++
-		} else {
-			quiet = 0
-		}
-		last = now.Last
-		if isFresh(now, s.applier.index.Load()) || time.Duration(quiet)*caughtUpPoll > 3*s.cfg.Timing.Commit {
-			close(s.caughtUp)
-			return
-		}
+// HasCaughtUp reports whether this replica has held all that its leader had acknowledged, at some time since its start.
+// A leader has.
+func (s *Shard) HasCaughtUp() bool {
+	if !s.caughtUp.Load() && s.group.HasCaughtUp() {
+		s.caughtUp.Store(true)
 	}
-}
-
-// isIdleFollower reports whether a replica is in touch with a leader and has applied every entry that it knows to be
-// committed.
-func isIdleFollower(s raftgroup.Stats) bool {
-	return s.Leader != "" && s.Role == "follower" && !s.Contact.IsZero() &&
-		s.Committed > 0 && s.Taken >= s.Committed && s.Last == s.Committed
-}
-
-// isFresh reports whether the leader appended the last applied entry recently, and every committed entry is applied.
-func isFresh(s raftgroup.Stats, applied uint64) bool {
-	return s.Leader != "" && !s.AppendedAt.IsZero() && time.Since(s.AppendedAt) < recently && applied >= s.Committed
+	return s.caughtUp.Load()
 }

@@ -267,9 +267,7 @@ func (s *Set) Ready(state *clusterpb.ControlState) error {
 		if running == nil {
 			return fmt.Errorf("the replica of shard %d is not open yet", placed.Id)
 		}
-		select {
-		case <-running.CaughtUp():
-		default:
+		if !running.HasCaughtUp() {
 			return fmt.Errorf("the replica of shard %d has not caught up yet", placed.Id)
 		}
 		if running.Silence() > leaderless {

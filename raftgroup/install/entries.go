@@ -14,6 +14,9 @@ func (g *Gate) judgeEntries(r *raft.Raft, rpc raft.RPC, req *raft.AppendEntriesR
 		return
 	}
 	last := req.PrevLogEntry + uint64(len(req.Entries))
+	if g.told.Load() == 0 && req.LeaderCommitIndex <= last && req.Term >= r.CurrentTerm() && g.commitsItsOwn(req) {
+		g.told.Store(req.LeaderCommitIndex)
+	}
 	if req.LeaderCommitIndex > last {
 		bounded := *req
 		bounded.LeaderCommitIndex = last
@@ -29,6 +32,20 @@ func (g *Gate) judgeEntries(r *raft.Raft, rpc raft.RPC, req *raft.AppendEntriesR
 		rpc.Command = after(req, applied)
 	}
 	g.pass(rpc)
+}
+
+// commitsItsOwn reports whether the entry that a leader tells to be committed is of its own term. A new leader does not
+// know of all entries that an earlier one has acknowledged until one of its own is committed behind them.
+func (g *Gate) commitsItsOwn(req *raft.AppendEntriesRequest) bool {
+	switch committed, before := req.LeaderCommitIndex, req.PrevLogEntry; {
+	case committed > before:
+		return req.Entries[committed-before-1].Term == req.Term
+	case committed == before:
+		return req.PrevLogTerm == req.Term
+	default:
+		var entry raft.Log
+		return g.log.GetLog(committed, &entry) == nil && entry.Term == req.Term
+	}
 }
 
 // forgot reports whether an entry was applied and is no longer in the log. Raft refuses every entry right behind such

@@ -23,6 +23,8 @@ type Gate struct {
 	ended  sync.WaitGroup
 	halted atomic.Bool // no snapshot is read any further
 
+	told atomic.Uint64
+
 	arriving meter
 
 	applied uint64 // last index that the previous process had applied, as far as known
@@ -42,6 +44,10 @@ func (g *Gate) Remember(applied uint64) { g.applied = applied }
 
 // Open lets requests through to r, which uses the gate's transport. All requests wait until then.
 func (g *Gate) Open(r *raft.Raft) { g.ended.Go(func() { g.run(r) }) }
+
+// Told returns the index up to which a leader had acknowledged entries at some time since the start: a replica with all
+// entries up to it has caught up. It returns 0 before a leader tells it.
+func (g *Gate) Told() uint64 { return g.told.Load() }
 
 // Interrupt ends the installation of a snapshot that is still arriving. Raft would read it to its end before it stops,
 // and a slow copy may take an hour.

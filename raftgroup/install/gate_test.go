@@ -21,6 +21,7 @@ import (
 type follower struct {
 	t     *testing.T
 	raft  *raft.Raft
+	gate  *Gate
 	cfg   logstore.Config
 	log   raft.LogStore
 	fsm   *machine
@@ -99,18 +100,18 @@ func (f *follower) start() {
 	f.fsm = &machine{began: make(chan struct{}, 1), taking: make(chan struct{})}
 	f.in, f.fatal = make(chan raft.RPC, 16), make(chan error, 1)
 	_, inmem := raft.NewInmemTransport("a")
-	gate := New(hearing{inmem, f.in}, f.log, slog.New(slog.DiscardHandler), func(err error) { f.fatal <- err })
-	gate.Remember(f.applied)
+	f.gate = New(hearing{inmem, f.in}, f.log, slog.New(slog.DiscardHandler), func(err error) { f.fatal <- err })
+	f.gate.Remember(f.applied)
 	conf := raft.DefaultConfig()
 	conf.LocalID, conf.Logger = "a", hclog.NewNullLogger()
 	conf.HeartbeatTimeout, conf.ElectionTimeout = time.Hour, time.Hour
-	transport := gate.Transport()
+	transport := f.gate.Transport()
 	err = raft.BootstrapCluster(conf, f.log, f.stores.Stable(), f.snapshots, transport, voters)
 	if err == nil || errors.Is(err, raft.ErrCantBootstrap) {
 		f.raft, err = raft.NewRaft(conf, f.fsm, f.log, f.stores.Stable(), f.snapshots, transport)
 	}
 	assert.NoError(f.t, err)
-	gate.Open(f.raft)
+	f.gate.Open(f.raft)
 }
 
 func (f *follower) stop() {
@@ -318,6 +319,22 @@ func TestCommittedIsCompared(t *testing.T) {
 		f.done("entry 6 is another", f.ask(behind(5, 2, 3, 6), nil))
 		f.holds(1, 6, 6, 0)
 	})
+}
+
+// TestTold checks that a replica takes a leader's word for what is acknowledged only if the leader knows it, having
+// committed an entry of its own term, and only if the replica has the entries with the request.
+func TestTold(t *testing.T) {
+	f := follow(t, logstore.WAL)
+	tell := func(what string, told uint64, answer <-chan raft.RPCResponse) {
+		t.Helper()
+		f.done(what, answer)
+		assert.Equal(t, f.gate.Told(), told, what)
+	}
+	tell("a heartbeat", 0, f.heartbeat(2))
+	tell("more is committed than comes", 0, f.entries(2, 2, 10, 12))
+	tell("only an earlier leader's entries are committed", 0, f.ask(behind(10, 2, 3, 10), nil))
+	tell("an entry of the leader is committed", 11, f.ask(behind(11, 3, 3, 11), nil))
+	tell("the first word is enough", 11, f.ask(behind(12, 3, 3, 13), nil))
 }
 
 // TestKnownSnapshotOfNewerTerm checks that a leader of an unknown term gets no success, because Raft must record the

@@ -147,8 +147,6 @@ func (c *Cluster) config(i int) cluster.Config {
 		cfg.Network = c.network
 	}
 	cfg.MinFreeDisk = headroom.NoReserve() // tests need little room, also on a machine that has little
-	cfg.Timing = shard.LAN()
-	cfg.Timing.Commit = 100 * time.Millisecond // replicas learn sooner that they have caught up
 	for j, other := range c.members {
 		if j != i {
 			cfg.Join = append(cfg.Join, other.addr)

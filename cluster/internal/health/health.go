@@ -20,7 +20,7 @@ import (
 type Replica interface {
 	ID() uint32
 	Voters() []string
-	CaughtUp() <-chan struct{}
+	HasCaughtUp() bool
 	Standing() shard.Standing
 	SetStanding(standing shard.Standing)
 	SetRoom(lack error)
@@ -98,14 +98,7 @@ func (n *Nodes) Report() *clusterpb.NodeHealth {
 
 // isWilling reports whether a replica here should be given a leadership. A replica that has not caught up since its
 // start would first have to apply its log, and answer no call meanwhile.
-func isWilling(r Replica) bool {
-	select {
-	case <-r.CaughtUp():
-		return r.Standing() == shard.Willing
-	default:
-		return false
-	}
-}
+func isWilling(r Replica) bool { return r.HasCaughtUp() && r.Standing() == shard.Willing }
 
 // heard returns the newest report of another node, or nil if there is none.
 func (n *Nodes) heard(node string) *clusterpb.NodeHealth {

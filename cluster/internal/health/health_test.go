@@ -25,14 +25,7 @@ func (*fake) Voters() []string               { return []string{"a", "b", "c"} }
 func (f *fake) Standing() shard.Standing     { return f.standing }
 func (f *fake) SetStanding(s shard.Standing) { f.standing = s }
 func (f *fake) SetRoom(lack error)           { f.lack = lack }
-
-func (f *fake) CaughtUp() <-chan struct{} {
-	caughtUp := make(chan struct{})
-	if !f.behind {
-		close(caughtUp)
-	}
-	return caughtUp
-}
+func (f *fake) HasCaughtUp() bool            { return !f.behind }
 
 // world is node a, with the inputs of its health.
 type world struct {
