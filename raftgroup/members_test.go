@@ -148,6 +148,7 @@ func TestNoRemovalWithoutMajority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := openThreeInTouch(t)
 		gone := other(g)
+		<-time.After(g.cfg.Timing.Beat / 2) // between two heartbeats
 		g.contacts.forget()
 		if err := g.ChangeMembers(t.Context(), seen(t, g), MemberChange{Remove: gone}); !errors.Is(err, ErrUnfit) {
 			t.Errorf("removed while no voter was in touch: %v", err)
