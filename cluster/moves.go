@@ -133,8 +133,8 @@ func (m moves) faults(context.Context, *clusterpb.FaultsRequest) (*clusterpb.Fau
 	return reply, nil
 }
 
-// applied reports how far all replicas here are, or the replica of a shard that joined at a revision, once it has caught
-// up: with a vote before that, it would keep this node from being ready.
+// applied reports how far all replicas here are, or the replica of a shard that joined at a revision. That one is left
+// out until it has caught up: with a vote before that, it would keep this node from being ready.
 func (m moves) applied(_ context.Context, of *clusterpb.AppliedRequest) (*clusterpb.AppliedReply, error) {
 	reply := &clusterpb.AppliedReply{}
 	for _, s := range m.n.replicas.All() {
