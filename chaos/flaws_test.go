@@ -45,8 +45,8 @@ type blow struct {
 	hold  time.Duration
 	chase int // tasks that are moved and read again and again during the fault
 	race  int // tasks that become due during the fault and are cancelled a moment later
-	// behind is the error of all clocks but the leader's during the fault: the next leader then takes the cancels of a
-	// race before it fires overdue tasks. So many slow clocks break promises of sound nodes, too, but not invariant 3.
+	// behind is the delay of all clocks but the leader's during the fault. It makes the next leader take the cancels of a
+	// race before it fires overdue tasks. Sound nodes with two slow clocks of three keep invariant 3, and break others.
 	behind time.Duration
 }
 

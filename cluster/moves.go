@@ -138,12 +138,15 @@ func (m moves) faults(context.Context, *clusterpb.FaultsRequest) (*clusterpb.Fau
 func (m moves) applied(_ context.Context, of *clusterpb.AppliedRequest) (*clusterpb.AppliedReply, error) {
 	reply := &clusterpb.AppliedReply{}
 	for _, s := range m.n.replicas.All() {
-		isAsked := of.Shard == s.ID() && m.n.replicas.HasJoined(s.ID(), of.Joined) && s.HasCaughtUp()
-		if of.Shard == allShards || isAsked {
-			reply.Replicas = append(reply.Replicas, &clusterpb.ReplicaApplied{
-				Shard: s.ID(), Index: s.Applied(), Commands: s.Newest().Commands,
-			})
+		at := s.Newest()
+		applied := &clusterpb.ReplicaApplied{Shard: s.ID(), Index: at.Index, Commands: at.Commands}
+		if of.Shard != allShards {
+			if of.Shard != s.ID() || !m.n.replicas.HasJoined(s.ID(), of.Joined) || !s.HasCaughtUp() {
+				continue
+			}
+			applied.Index = s.Applied() // includes entries without a command, as the leader's commit index does
 		}
+		reply.Replicas = append(reply.Replicas, applied)
 	}
 	return reply, nil
 }

@@ -36,7 +36,7 @@ func (g *Group) HasCaughtUp() bool {
 
 // Applied returns the index of a committed entry up to which the machine has applied all entries that are for it.
 func (g *Group) Applied() uint64 {
-	index := max(g.applier.lastApplied(), g.stat("last_snapshot_index")) // a leader's snapshot does not tell the machine
+	index := max(g.applier.lastApplied(), g.stat("last_snapshot_index")) // Restore gets no index
 	for committed := g.raft.CommitIndex(); index < committed; index++ {
 		var next raft.Log
 		if err := g.cfg.Storage.Log().GetLog(index+1, &next); err != nil || isForMachine(&next) {

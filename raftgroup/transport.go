@@ -86,7 +86,7 @@ func (t *transport) replicate(id raft.ServerID, addr raft.ServerAddress,
 	for began := time.Now(); err != nil && time.Since(began) < persistence && t.leadsIn(req.Term); {
 		<-time.After(reachAgain)
 		*resp = raft.AppendEntriesResponse{}
-		req.LeaderCommitIndex = 0 // more is committed by now: see install.Gate.Told
+		req.LeaderCommitIndex = 0 // the old commit index would pass for the present one: see install.Gate.Told
 		if err = t.exchange(id, addr, req, resp); err == nil && resp.Term <= req.Term {
 			return errBack
 		}

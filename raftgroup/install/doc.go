@@ -32,6 +32,7 @@
 //   - It ends the process with ErrUndone when a leader's log or snapshot has another entry where this replica has
 //     applied one. Committed entries never change, so a disk went back in time, here or on a majority of the nodes.
 //     Raft would cut the entries off its log, and go on with a state that no other replica has.
+//   - It remembers the first commit index since the start that covers all acknowledged entries: see Told.
 //   - It passes all other requests.
 //
 // # Why not otherwise

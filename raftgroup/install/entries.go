@@ -14,7 +14,7 @@ func (g *Gate) judgeEntries(r *raft.Raft, rpc raft.RPC, req *raft.AppendEntriesR
 		return
 	}
 	last := req.PrevLogEntry + uint64(len(req.Entries))
-	if g.told.Load() == 0 && req.LeaderCommitIndex <= last && req.Term >= r.CurrentTerm() && g.commitsItsOwn(req) {
+	if g.told.Load() == 0 && req.Term >= r.CurrentTerm() && req.LeaderCommitIndex <= last && g.commitsItsOwn(req) {
 		g.told.Store(req.LeaderCommitIndex)
 	}
 	if req.LeaderCommitIndex > last {
@@ -34,8 +34,8 @@ func (g *Gate) judgeEntries(r *raft.Raft, rpc raft.RPC, req *raft.AppendEntriesR
 	g.pass(rpc)
 }
 
-// commitsItsOwn reports whether the entry that a leader tells to be committed is of its own term. A new leader does not
-// know of all entries that an earlier one has acknowledged until one of its own is committed behind them.
+// commitsItsOwn reports whether the commit index of a request is that of an entry of the leader's own term. The commit
+// index of a new leader may lack entries acknowledged by an earlier one, until an entry of its own is committed.
 func (g *Gate) commitsItsOwn(req *raft.AppendEntriesRequest) bool {
 	switch committed, before := req.LeaderCommitIndex, req.PrevLogEntry; {
 	case committed > before:

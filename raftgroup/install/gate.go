@@ -22,8 +22,7 @@ type Gate struct {
 	once   sync.Once
 	ended  sync.WaitGroup
 	halted atomic.Bool // no snapshot is read any further
-
-	told atomic.Uint64
+	told   atomic.Uint64
 
 	arriving meter
 
@@ -45,8 +44,8 @@ func (g *Gate) Remember(applied uint64) { g.applied = applied }
 // Open lets requests through to r, which uses the gate's transport. All requests wait until then.
 func (g *Gate) Open(r *raft.Raft) { g.ended.Go(func() { g.run(r) }) }
 
-// Told returns the index up to which a leader had acknowledged entries at some time since the start: a replica with all
-// entries up to it has caught up. It returns 0 before a leader tells it.
+// Told returns the commit index of the first request since the start that reached up to it, and 0 before. A replica
+// with all entries up to this index has caught up with its leader.
 func (g *Gate) Told() uint64 { return g.told.Load() }
 
 // Interrupt ends the installation of a snapshot that is still arriving. Raft would read it to its end before it stops,

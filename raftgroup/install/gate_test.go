@@ -321,8 +321,8 @@ func TestCommittedIsCompared(t *testing.T) {
 	})
 }
 
-// TestTold checks that a replica takes a leader's word for what is acknowledged only if the leader knows it, having
-// committed an entry of its own term, and only if the replica has the entries with the request.
+// TestTold checks the two conditions for a commit index to count: it belongs to an entry of the leader's own term, and
+// the request reaches up to it.
 func TestTold(t *testing.T) {
 	f := follow(t, logstore.WAL)
 	tell := func(what string, told uint64, answer <-chan raft.RPCResponse) {
